@@ -1,1 +1,6 @@
-//! Placeholder until the room is furnished.
+//! Programs as data: reads LLVM bitcode, links modules and lowers them to compact bytecode.
+//!
+//! This room knows nothing of execution, memory or solvers.
+
+pub mod debug;
+pub mod module;

@@ -1,0 +1,132 @@
+//! The guest's address space: where globals, functions, stack slots and heap blocks lie.
+//!
+//! Every object lives in a slot of its own. The slot's size is a power of two that leaves a gap around the
+//! object, and the slot's class and number can be read off any address inside it, so the way from an
+//! address to its object is two shifts. Slots are only numbers: a gap costs no memory.
+
+/// Bits below the class number in an address: each class owns 2 TiB.
+pub const CLASS_SHIFT: u32 = 41;
+/// The smallest slot is 4 KiB, so that an index that runs away by less meets no other object.
+pub const MIN_CLASS: u32 = 12;
+/// The largest slot is 1 TiB.
+pub const MAX_CLASS: u32 = 40;
+/// Number of entries of a table indexed by class.
+pub const CLASS_COUNT: usize = MAX_CLASS as usize + 1;
+/// Addresses of functions: `FUNCTION_BASE + id * FUNCTION_STRIDE`.
+pub const FUNCTION_BASE: u64 = 1 << CLASS_SHIFT;
+/// Distance of two function addresses.
+pub const FUNCTION_STRIDE: u64 = 16;
+/// Addresses of basic blocks (`blockaddress`).
+pub const BLOCK_BASE: u64 = 2 << CLASS_SHIFT;
+
+/// Bytes that stay free at least before and after an object inside its slot.
+const GAP: u64 = 64;
+/// Objects start at different offsets in their slots, so that a program that hashes pointers does not
+/// see the same low bits everywhere.
+const JITTER_STEPS: u64 = 32;
+
+/// A slot: class (log2 of its size) and number within the class.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Slot {
+    /// Log2 of the slot's size.
+    pub class: u32,
+    /// Number among the slots of this class.
+    pub index: u32,
+}
+
+impl Slot {
+    /// The slot in which `address` lies, whether or not an object is there. `None` for addresses that no
+    /// object can have: the null page, functions, non-canonical ones.
+    #[inline(always)]
+    pub fn of(address: u64) -> Option<Slot> {
+        let class = (address >> CLASS_SHIFT) as u32;
+        if !(MIN_CLASS..=MAX_CLASS).contains(&class) {
+            return None;
+        }
+        let index = (address & ((1 << CLASS_SHIFT) - 1)) >> class;
+        Some(Slot { class, index: index as u32 })
+    }
+
+    /// First address of the slot.
+    pub fn base(self) -> u64 {
+        (u64::from(self.class) << CLASS_SHIFT) | (u64::from(self.index) << self.class)
+    }
+
+    /// Address at which an object with this alignment starts in the slot.
+    pub fn start(self, align: u64) -> u64 {
+        self.base() + offset_in_slot(u64::from(self.index), align)
+    }
+}
+
+/// Number of slots in a class.
+pub fn slots_in(class: u32) -> u64 {
+    // An index is kept in 32 bits; the classes are large enough that this is no limit in practice.
+    1u64 << (CLASS_SHIFT - class).min(31)
+}
+
+fn offset_in_slot(index: u64, align: u64) -> u64 {
+    (GAP + 16 * (index.wrapping_mul(5) % JITTER_STEPS)).next_multiple_of(align.max(16))
+}
+
+/// The class whose slots hold an object of this size and alignment with gaps around it; `None` when it is
+/// larger than any slot.
+pub fn class_for(size: u64, align: u64) -> Option<u32> {
+    let worst_offset = (GAP + 16 * (JITTER_STEPS - 1)).checked_next_multiple_of(align.max(16))?;
+    // The gap after a large object grows with it: an index that is wrong by a factor of two still falls
+    // into the gap.
+    let needed = worst_offset.checked_add(size)?.checked_add((size / 2).max(GAP))?;
+    let class = needed.checked_next_power_of_two()?.trailing_zeros().max(MIN_CLASS);
+    (class <= MAX_CLASS).then_some(class)
+}
+
+/// Address of a function.
+pub fn function_address(function: u32) -> u64 {
+    FUNCTION_BASE + u64::from(function) * FUNCTION_STRIDE
+}
+
+/// The function that has this address.
+pub fn function_at(address: u64) -> Option<u32> {
+    let offset = address.checked_sub(FUNCTION_BASE)?;
+    (offset < (1 << 36) && offset % FUNCTION_STRIDE == 0).then(|| (offset / FUNCTION_STRIDE) as u32)
+}
+
+/// Address of a basic block, for `blockaddress` and `indirectbr`.
+pub fn block_address(function: u32, block: u32) -> u64 {
+    BLOCK_BASE + (u64::from(function) << 20) + u64::from(block)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_inside_an_object_names_its_slot() {
+        for (size, align) in [(1, 1), (16, 16), (4096, 4096), (100_000, 64), (1 << 30, 1 << 21)] {
+            let class = class_for(size, align).unwrap();
+            for index in [0, 1, 7, 1000] {
+                let slot = Slot { class, index };
+                let start = slot.start(align);
+                assert_eq!(start % align, 0);
+                assert_eq!(Slot::of(start), Some(slot));
+                assert_eq!(Slot::of(start + size + 63), Some(slot));
+                assert_eq!(Slot::of(start - 64), Some(slot));
+            }
+        }
+    }
+
+    #[test]
+    fn null_and_functions_are_in_no_slot() {
+        assert_eq!(Slot::of(0), None);
+        assert_eq!(Slot::of(4096), None);
+        assert_eq!(Slot::of(function_address(12)), None);
+        assert_eq!(function_at(function_address(12)), Some(12));
+        assert_eq!(function_at(function_address(12) + 1), None);
+        assert_eq!(Slot::of(u64::MAX), None);
+    }
+
+    #[test]
+    fn too_large_is_said() {
+        assert_eq!(class_for(1 << 50, 16), None);
+        assert_eq!(class_for(u64::MAX, 16), None);
+    }
+}

@@ -1,0 +1,162 @@
+//! Debug information: source locations, subprograms, global variables and their types.
+
+use crate::module::{GlobalId, LocId};
+
+/// Declares one index type of the debug tables.
+macro_rules! debug_id {
+    ($(#[$meta:meta])* $name:ident) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(pub u32);
+
+        impl $name {
+            /// Position in its table.
+            #[inline]
+            pub fn index(self) -> usize {
+                self.0 as usize
+            }
+        }
+    };
+}
+
+debug_id!(
+    /// A source file in [`DebugInfo::files`].
+    FileId
+);
+debug_id!(
+    /// A function of the source in [`DebugInfo::subprograms`].
+    SubprogramId
+);
+debug_id!(
+    /// A type of the source in [`DebugInfo::types`].
+    DebugTypeId
+);
+
+/// All debug information of a module.
+#[derive(Clone, Debug, Default)]
+pub struct DebugInfo {
+    /// Source files.
+    pub files: Vec<SourceFile>,
+    /// Functions of the source.
+    pub subprograms: Vec<Subprogram>,
+    /// Source locations of instructions, each once.
+    pub locations: Vec<Location>,
+    /// Global variables of the source.
+    pub variables: Vec<Variable>,
+    /// Types of the source that global variables reach.
+    pub types: Vec<DebugType>,
+}
+
+/// A source file.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct SourceFile {
+    /// Directory that `name` is relative to; may be empty.
+    pub directory: Box<str>,
+    /// File name or path.
+    pub name: Box<str>,
+}
+
+/// A function of the source.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Subprogram {
+    /// Name in the source.
+    pub name: Box<str>,
+    /// Symbol name where it differs; else empty.
+    pub linkage_name: Box<str>,
+    /// File.
+    pub file: Option<FileId>,
+    /// Line.
+    pub line: u32,
+}
+
+/// A place in the source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Location {
+    /// File.
+    pub file: Option<FileId>,
+    /// Line, 0 for code that belongs to none.
+    pub line: u32,
+    /// Column, 0 where unknown.
+    pub column: u32,
+    /// The function of the source, inlined or not.
+    pub subprogram: Option<SubprogramId>,
+    /// Where that function was inlined, if it was; the chain ends in the function that holds the
+    /// instruction. It has no cycle.
+    pub inlined_at: Option<LocId>,
+}
+
+/// A global variable of the source.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Variable {
+    /// Name in the source.
+    pub name: Box<str>,
+    /// Symbol name where it differs; else empty.
+    pub linkage_name: Box<str>,
+    /// Enclosing function, where it is a static of one, or namespace path; else empty.
+    pub scope: Box<str>,
+    /// File.
+    pub file: Option<FileId>,
+    /// Line.
+    pub line: u32,
+    /// Type.
+    pub ty: Option<DebugTypeId>,
+    /// The variable in the program.
+    pub global: GlobalId,
+    /// Byte offset within it.
+    pub offset: u64,
+}
+
+/// A type of the source.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DebugType {
+    /// Name, empty where it has none.
+    pub name: Box<str>,
+    /// Size in bits.
+    pub size_bits: u64,
+    /// What kind of type.
+    pub kind: DebugTypeKind,
+}
+
+/// What kind of type of the source.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DebugTypeKind {
+    /// A number, by its DWARF encoding (`DW_ATE_*`).
+    Basic { encoding: u32 },
+    /// A pointer or reference.
+    Pointer { target: Option<DebugTypeId> },
+    /// A name or qualifier for another type, by its DWARF tag.
+    Modifier {
+        tag: u32,
+        target: Option<DebugTypeId>,
+    },
+    /// A struct, class or union.
+    Record {
+        union: bool,
+        fields: Vec<DebugField>,
+    },
+    /// An array; a count per dimension, `None` where unknown.
+    Array {
+        element: Option<DebugTypeId>,
+        counts: Vec<Option<u64>>,
+    },
+    /// An enumeration.
+    Enum {
+        base: Option<DebugTypeId>,
+        values: Vec<(Box<str>, i64)>,
+    },
+    /// A function type, or something else that has no fields.
+    Opaque,
+}
+
+/// A field of a record; a base class is a field without a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DebugField {
+    /// Name, empty for a base class or an anonymous member.
+    pub name: Box<str>,
+    /// Type.
+    pub ty: Option<DebugTypeId>,
+    /// Offset in bits from the start of the record.
+    pub offset_bits: u64,
+    /// Size in bits.
+    pub size_bits: u64,
+}

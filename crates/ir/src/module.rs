@@ -1,0 +1,437 @@
+//! The program in memory, as LLVM has it: types, constants, globals, functions and instructions in
+//! flat tables with typed ids. Filled by the reader and the linker, read by the lowering. Knows
+//! nothing of the file format.
+
+mod constant;
+mod ids;
+mod instruction;
+mod types;
+
+use std::collections::HashMap;
+
+pub use constant::{Constant, ConstantKind, InlineAsm};
+pub use ids::*;
+pub use instruction::*;
+pub use types::{DataLayout, LayoutProblem, StructType, Type, TypeTable};
+
+use crate::debug::DebugInfo;
+
+/// A program or a part of one.
+#[derive(Clone, Debug, Default)]
+pub struct Module {
+    /// Name of the source file, as the compiler noted it.
+    pub name: String,
+    /// Which compiler wrote it, for example `LLVM22.1.0`.
+    pub producer: String,
+    /// For example `x86_64-unknown-linux-musl`.
+    pub target_triple: String,
+    /// LLVM's data layout string.
+    pub data_layout: String,
+    /// Assembly outside of functions.
+    pub module_asm: String,
+    /// All types.
+    pub types: TypeTable,
+    /// All constants of the module and of all functions.
+    pub constants: Vec<Constant>,
+    /// All inline assembly.
+    pub inline_asms: Vec<InlineAsm>,
+    /// Global variables.
+    pub globals: Vec<Global>,
+    /// Functions, defined and declared.
+    pub functions: Vec<Function>,
+    /// Aliases.
+    pub aliases: Vec<Alias>,
+    /// Indirect functions.
+    pub ifuncs: Vec<Ifunc>,
+    /// Comdat groups.
+    pub comdats: Vec<Comdat>,
+    /// Attribute lists of functions and calls.
+    pub attributes: Vec<AttributeList>,
+    /// Tags of operand bundles.
+    pub bundle_tags: Vec<Box<str>>,
+    /// Strings that are metadata arguments of intrinsics (see [`Value::Metadata`]).
+    pub metadata_strings: Vec<Box<str>>,
+    /// Source locations, subprograms, variables and their types.
+    pub debug: DebugInfo,
+    /// Finds named symbols; never iterated.
+    pub symbols: HashMap<Box<str>, Symbol>,
+}
+
+/// What a name stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs)] // Each names its table.
+pub enum Symbol {
+    Global(GlobalId),
+    Function(FunctionId),
+    Alias(AliasId),
+    Ifunc(IfuncId),
+}
+
+impl Symbol {
+    /// The symbol as an operand.
+    pub fn value(self) -> Value {
+        match self {
+            Symbol::Global(id) => Value::Global(id),
+            Symbol::Function(id) => Value::Function(id),
+            Symbol::Alias(id) => Value::Alias(id),
+            Symbol::Ifunc(id) => Value::Ifunc(id),
+        }
+    }
+}
+
+/// How a symbol takes part in linking.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+#[allow(missing_docs)] // Named exactly as in LLVM.
+pub enum Linkage {
+    #[default]
+    External,
+    AvailableExternally,
+    LinkOnceAny,
+    LinkOnceOdr,
+    WeakAny,
+    WeakOdr,
+    Appending,
+    Internal,
+    Private,
+    ExternalWeak,
+    Common,
+}
+
+impl Linkage {
+    /// The name is not seen outside of its module.
+    pub fn is_local(self) -> bool {
+        matches!(self, Linkage::Internal | Linkage::Private)
+    }
+
+    /// A definition that gives way to a strong one.
+    pub fn is_weak_definition(self) -> bool {
+        matches!(
+            self,
+            Linkage::LinkOnceAny | Linkage::LinkOnceOdr | Linkage::WeakAny | Linkage::WeakOdr
+        )
+    }
+}
+
+/// ELF visibility.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+#[allow(missing_docs)] // Named exactly as in LLVM.
+pub enum Visibility {
+    #[default]
+    Default,
+    Hidden,
+    Protected,
+}
+
+/// A global variable.
+#[derive(Clone, Debug)]
+pub struct Global {
+    /// Symbol name, empty where it has none.
+    pub name: Box<str>,
+    /// Type of its contents.
+    pub ty: TypeId,
+    /// Contents at the start; `None` for a declaration.
+    pub initializer: Option<Value>,
+    /// May not be written.
+    pub constant: bool,
+    /// One copy per thread.
+    pub thread_local: bool,
+    /// Linkage.
+    pub linkage: Linkage,
+    /// Visibility.
+    pub visibility: Visibility,
+    /// Alignment in bytes; 0 where none is given and the ABI alignment holds.
+    pub align: u64,
+    /// Section name.
+    pub section: Option<Box<str>>,
+    /// Comdat group.
+    pub comdat: Option<ComdatId>,
+    /// Address space.
+    pub address_space: u32,
+    /// Its address is not significant.
+    pub unnamed_addr: bool,
+    /// May be initialised elsewhere, before the program starts.
+    pub externally_initialized: bool,
+}
+
+/// Another name for a symbol or for an address within it.
+#[derive(Clone, Debug)]
+pub struct Alias {
+    /// Symbol name.
+    pub name: Box<str>,
+    /// Type of what is at the address.
+    pub ty: TypeId,
+    /// The address.
+    pub target: Value,
+    /// Linkage.
+    pub linkage: Linkage,
+    /// Visibility.
+    pub visibility: Visibility,
+    /// One copy per thread.
+    pub thread_local: bool,
+    /// Address space.
+    pub address_space: u32,
+}
+
+/// A function whose address a resolver picks at load time.
+#[derive(Clone, Debug)]
+pub struct Ifunc {
+    /// Symbol name.
+    pub name: Box<str>,
+    /// Type of the function.
+    pub ty: TypeId,
+    /// The resolver.
+    pub resolver: Value,
+    /// Linkage.
+    pub linkage: Linkage,
+    /// Visibility.
+    pub visibility: Visibility,
+    /// Address space.
+    pub address_space: u32,
+}
+
+/// A group of symbols of which one module's are taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Comdat {
+    /// Name of the group.
+    pub name: Box<str>,
+    /// Which module's members are taken.
+    pub selection: ComdatSelection,
+}
+
+/// Which module's members of a comdat group are taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs)] // Named exactly as in LLVM.
+pub enum ComdatSelection {
+    Any,
+    ExactMatch,
+    Largest,
+    NoDeduplicate,
+    SameSize,
+}
+
+/// A function.
+#[derive(Clone, Debug)]
+pub struct Function {
+    /// Symbol name, empty where it has none.
+    pub name: Box<str>,
+    /// Signature, a [`Type::Function`].
+    pub ty: TypeId,
+    /// Types of the fixed parameters, as in the signature.
+    pub params: Box<[TypeId]>,
+    /// Linkage.
+    pub linkage: Linkage,
+    /// Visibility.
+    pub visibility: Visibility,
+    /// LLVM calling convention number (0 = C).
+    pub calling_convention: u32,
+    /// Attributes.
+    pub attributes: Option<AttributesId>,
+    /// Alignment of the code in bytes; 0 where none is given.
+    pub align: u64,
+    /// Section name.
+    pub section: Option<Box<str>>,
+    /// Comdat group.
+    pub comdat: Option<ComdatId>,
+    /// Garbage collector name.
+    pub gc: Option<Box<str>>,
+    /// Routine that decides what exceptions do (`__gxx_personality_v0`, `rust_eh_personality`).
+    pub personality: Option<Value>,
+    /// Its address is not significant.
+    pub unnamed_addr: bool,
+    /// Address space.
+    pub address_space: u32,
+    /// The function in the source, where debug information names it.
+    pub subprogram: Option<crate::debug::SubprogramId>,
+    /// Basic blocks, the entry first; none for a declaration.
+    pub blocks: Vec<Block>,
+    /// Instructions, block by block.
+    pub instructions: Vec<Instruction>,
+    /// Calls.
+    pub calls: Vec<Call>,
+    /// Pool of operands.
+    pub operands: Vec<Value>,
+    /// Pool of ways into phis.
+    pub phi_edges: Vec<PhiEdge>,
+    /// Pool of switch cases.
+    pub switch_cases: Vec<SwitchCase>,
+    /// Pool of branch targets.
+    pub targets: Vec<BlockId>,
+    /// Pool of landing pad clauses.
+    pub clauses: Vec<Clause>,
+    /// Pool of shuffle masks.
+    pub masks: Vec<i32>,
+    /// Pool of member paths.
+    pub paths: Vec<u32>,
+    /// Pool of operand bundles.
+    pub bundles: Vec<Bundle>,
+}
+
+/// A basic block: a run of the function's instructions, of which the last is a terminator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Block {
+    /// Index of the first instruction.
+    pub start: u32,
+    /// Index after the last instruction.
+    pub end: u32,
+}
+
+impl Function {
+    /// Whether it has no body here.
+    pub fn is_declaration(&self) -> bool {
+        self.blocks.is_empty()
+    }
+
+    /// The instructions of a block, with their ids.
+    pub fn block(&self, id: BlockId) -> impl Iterator<Item = (InstId, &Instruction)> {
+        let Block { start, end } = self.blocks[id.index()];
+        let range = start as usize..end as usize;
+        let ids = range.clone().map(InstId::new);
+        ids.zip(&self.instructions[range])
+    }
+
+    /// All block ids, in order.
+    pub fn block_ids(&self) -> impl Iterator<Item = BlockId> + use<> {
+        (0..self.blocks.len()).map(BlockId::new)
+    }
+
+    /// A list of operands.
+    #[inline]
+    pub fn operand_list(&self, span: Span) -> &[Value] {
+        &self.operands[span.range()]
+    }
+
+    /// The arguments of a call.
+    #[inline]
+    pub fn call_args(&self, call: CallId) -> &[Value] {
+        self.operand_list(self.calls[call.index()].args)
+    }
+}
+
+/// Attributes of a function or call.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AttributeList {
+    /// Of the function.
+    pub function: FunctionAttributes,
+    /// Of the result.
+    pub result: ParamAttributes,
+    /// Of the parameters; those that are missing at the end have none.
+    pub params: Vec<ParamAttributes>,
+}
+
+/// Attributes of a function that matter for execution.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs)] // Named exactly as in LLVM.
+pub struct FunctionAttributes {
+    pub noreturn: bool,
+    pub nounwind: bool,
+    pub returns_twice: bool,
+    pub naked: bool,
+    pub noinline: bool,
+    pub strictfp: bool,
+    pub willreturn: bool,
+    pub cold: bool,
+}
+
+/// Attributes of a parameter or result that matter for execution.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ParamAttributes {
+    /// Passed by copying this type.
+    pub byval: Option<TypeId>,
+    /// Points to where the result of this type is put.
+    pub sret: Option<TypeId>,
+    /// Passed in the caller's frame (Windows).
+    pub inalloca: Option<TypeId>,
+    /// Passed by reference to this type.
+    pub byref: Option<TypeId>,
+    /// Type that an intrinsic's or assembly's pointer operand refers to.
+    pub elementtype: Option<TypeId>,
+    /// Alignment in bytes, 0 where none is given.
+    pub align: u64,
+    /// Stack alignment in bytes, 0 where none is given.
+    pub stack_align: u64,
+    /// Bytes that are known to be readable.
+    pub dereferenceable: u64,
+    /// Zero-extended by the caller.
+    pub zeroext: bool,
+    /// Sign-extended by the caller.
+    pub signext: bool,
+    /// Never null.
+    pub nonnull: bool,
+    /// Undefined values are an error.
+    pub noundef: bool,
+    /// No other pointer reaches its memory.
+    pub noalias: bool,
+    /// The static chain of a nested function.
+    pub nest: bool,
+    /// Is what the function returns.
+    pub returned: bool,
+}
+
+impl Module {
+    /// The constant with this id.
+    #[inline]
+    pub fn constant(&self, id: ConstId) -> &Constant {
+        &self.constants[id.index()]
+    }
+
+    /// Type of an operand of `function`; `None` where there is nothing to type (blocks, metadata)
+    /// or the table lacks the type.
+    pub fn value_type(&self, function: &Function, value: Value) -> Option<TypeId> {
+        match value {
+            Value::Instruction(id) => Some(function.instructions[id.index()].ty),
+            Value::Argument(index) => function.params.get(index as usize).copied(),
+            Value::Block(_) | Value::Metadata(_) => None,
+            _ => self.constant_type(value),
+        }
+    }
+
+    /// Type of a constant, global or function as an operand.
+    pub fn constant_type(&self, value: Value) -> Option<TypeId> {
+        match value {
+            Value::Constant(id) => Some(self.constants[id.index()].ty),
+            Value::Global(id) => self.types.pointer(self.globals[id.index()].address_space),
+            Value::Function(id) => self.types.pointer(self.functions[id.index()].address_space),
+            Value::Alias(id) => self.types.pointer(self.aliases[id.index()].address_space),
+            Value::Ifunc(id) => self.types.pointer(self.ifuncs[id.index()].address_space),
+            Value::InlineAsm(_) => self.types.pointer(0),
+            _ => None,
+        }
+    }
+
+    /// The function with this name.
+    pub fn function_named(&self, name: &str) -> Option<FunctionId> {
+        match self.symbols.get(name) {
+            Some(&Symbol::Function(id)) => Some(id),
+            _ => None,
+        }
+    }
+
+    /// The global variable with this name.
+    pub fn global_named(&self, name: &str) -> Option<GlobalId> {
+        match self.symbols.get(name) {
+            Some(&Symbol::Global(id)) => Some(id),
+            _ => None,
+        }
+    }
+
+    /// All functions with their ids, in order.
+    pub fn functions(&self) -> impl Iterator<Item = (FunctionId, &Function)> {
+        self.functions
+            .iter()
+            .enumerate()
+            .map(|(index, f)| (FunctionId::new(index), f))
+    }
+
+    /// All global variables with their ids, in order.
+    pub fn globals(&self) -> impl Iterator<Item = (GlobalId, &Global)> {
+        self.globals
+            .iter()
+            .enumerate()
+            .map(|(index, g)| (GlobalId::new(index), g))
+    }
+
+    /// The attributes of a function.
+    pub fn attributes(&self, id: Option<AttributesId>) -> Option<&AttributeList> {
+        id.and_then(|id| self.attributes.get(id.index()))
+    }
+}

@@ -1,0 +1,479 @@
+//! Operands, instructions and the pools that their lists live in.
+
+use super::ids::*;
+
+/// An operand. Eight bytes, and compared by identity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Value {
+    /// Result of an instruction of the same function.
+    Instruction(InstId),
+    /// Parameter of the function, by position.
+    Argument(u32),
+    /// A constant of the module.
+    Constant(ConstId),
+    /// Address of a global variable.
+    Global(GlobalId),
+    /// Address of a function.
+    Function(FunctionId),
+    /// Address of an alias.
+    Alias(AliasId),
+    /// Address of an indirect function.
+    Ifunc(IfuncId),
+    /// A basic block of the same function (operand of a label type).
+    Block(BlockId),
+    /// Inline assembly as the callee of a call.
+    InlineAsm(InlineAsmId),
+    /// Metadata as an argument of an intrinsic. Strings (rounding modes and the like) are kept
+    /// in [`Module::metadata_strings`](super::Module::metadata_strings) by this index;
+    /// [`NO_METADATA`] stands for all other metadata.
+    Metadata(u32),
+}
+
+/// Index in [`Value::Metadata`] for metadata that is not a string.
+pub const NO_METADATA: u32 = u32::MAX;
+
+/// A run of entries in one of the pools of a [`Function`](super::Function).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Span {
+    /// First entry.
+    pub start: u32,
+    /// Number of entries.
+    pub len: u32,
+}
+
+impl Span {
+    /// The entries as a range of the pool.
+    #[inline]
+    pub fn range(self) -> std::ops::Range<usize> {
+        self.start as usize..self.start as usize + self.len as usize
+    }
+
+    /// Whether there is no entry.
+    #[inline]
+    pub fn is_empty(self) -> bool {
+        self.len == 0
+    }
+}
+
+/// One instruction.
+#[derive(Clone, Copy, Debug)]
+pub struct Instruction {
+    /// Type of the result; void where there is none.
+    pub ty: TypeId,
+    /// Where in the source it comes from.
+    pub loc: Option<LocId>,
+    /// What it does.
+    pub kind: InstructionKind,
+}
+
+/// What an instruction does, with its operands. Lists are spans of the function's pools.
+#[derive(Clone, Copy, Debug)]
+pub enum InstructionKind {
+    /// `fneg`.
+    FNeg { value: Value, fast_math: u8 },
+    /// Arithmetic, bit operations and shifts on integers, floats or vectors of them.
+    Binary {
+        op: BinaryOp,
+        lhs: Value,
+        rhs: Value,
+        flags: ArithmeticFlags,
+    },
+    /// Conversion to the type of the instruction.
+    Cast {
+        op: CastOp,
+        value: Value,
+        flags: ArithmeticFlags,
+    },
+    /// Integer or pointer comparison.
+    ICmp {
+        predicate: IntPredicate,
+        lhs: Value,
+        rhs: Value,
+        same_sign: bool,
+    },
+    /// Float comparison.
+    FCmp {
+        predicate: FloatPredicate,
+        lhs: Value,
+        rhs: Value,
+        fast_math: u8,
+    },
+    /// `condition ? then : otherwise`, lane by lane where the condition is a vector.
+    Select {
+        condition: Value,
+        then: Value,
+        otherwise: Value,
+    },
+    /// Merge of values by predecessor; a span of [`Function::phi_edges`](super::Function).
+    Phi { edges: Span },
+    /// Stack slot of `count` times `allocated`.
+    Alloca {
+        allocated: TypeId,
+        count: Value,
+        align: u64,
+        inalloca: bool,
+    },
+    /// Read of the instruction's type.
+    Load { pointer: Value, access: Access },
+    /// Write.
+    Store {
+        pointer: Value,
+        value: Value,
+        access: Access,
+    },
+    /// Address arithmetic over `source`; a span of [`Function::operands`](super::Function).
+    Gep {
+        source: TypeId,
+        base: Value,
+        indices: Span,
+        flags: GepFlags,
+    },
+    /// Call.
+    Call { call: CallId },
+    /// Call that goes on at `normal` or, on an exception, at `unwind`.
+    Invoke {
+        call: CallId,
+        normal: BlockId,
+        unwind: BlockId,
+    },
+    /// `asm goto`; `indirect` is a span of [`Function::targets`](super::Function).
+    CallBr {
+        call: CallId,
+        fallthrough: BlockId,
+        indirect: Span,
+    },
+    /// Return.
+    Return { value: Option<Value> },
+    /// Unconditional branch.
+    Branch { target: BlockId },
+    /// Conditional branch.
+    CondBranch {
+        condition: Value,
+        then: BlockId,
+        otherwise: BlockId,
+    },
+    /// Multi-way branch; a span of [`Function::switch_cases`](super::Function).
+    Switch {
+        value: Value,
+        default: BlockId,
+        cases: Span,
+    },
+    /// Computed goto; a span of [`Function::targets`](super::Function).
+    IndirectBranch { address: Value, targets: Span },
+    /// Control never gets here.
+    Unreachable,
+    /// Goes on raising an exception.
+    Resume { value: Value },
+    /// Start of an exception handler; a span of [`Function::clauses`](super::Function).
+    LandingPad { cleanup: bool, clauses: Span },
+    /// A lane of a vector.
+    ExtractElement { vector: Value, index: Value },
+    /// A vector with one lane replaced.
+    InsertElement {
+        vector: Value,
+        element: Value,
+        index: Value,
+    },
+    /// Lanes of two vectors picked by a constant mask, a span of
+    /// [`Function::masks`](super::Function); -1 leaves the lane undefined.
+    ShuffleVector { lhs: Value, rhs: Value, mask: Span },
+    /// A member of an aggregate; the path is a span of [`Function::paths`](super::Function).
+    ExtractValue { aggregate: Value, path: Span },
+    /// An aggregate with one member replaced.
+    InsertValue {
+        aggregate: Value,
+        element: Value,
+        path: Span,
+    },
+    /// Stops undef and poison.
+    Freeze { value: Value },
+    /// Memory fence.
+    Fence {
+        ordering: Ordering,
+        scope: SyncScope,
+    },
+    /// Compare and exchange; yields `{ old value, i1 success }`.
+    CmpXchg {
+        pointer: Value,
+        expected: Value,
+        new: Value,
+        access: Access,
+        failure: Ordering,
+        weak: bool,
+    },
+    /// Atomic read-modify-write; yields the old value.
+    AtomicRmw {
+        op: AtomicOp,
+        pointer: Value,
+        value: Value,
+        access: Access,
+    },
+    /// Next variadic argument, of the instruction's type, from the list at `list`.
+    VaArg { list: Value },
+    /// An instruction that is read but cannot be executed, by its LLVM name.
+    Unsupported { name: &'static str },
+}
+
+impl InstructionKind {
+    /// Whether it ends its block.
+    pub fn is_terminator(&self) -> bool {
+        use InstructionKind::*;
+        match self {
+            Invoke { .. } | CallBr { .. } | Return { .. } | Branch { .. } | CondBranch { .. } => {
+                true
+            }
+            Switch { .. } | IndirectBranch { .. } | Unreachable | Resume { .. } => true,
+            Unsupported { name } => matches!(*name, "cleanupret" | "catchret" | "catchswitch"),
+            _ => false,
+        }
+    }
+}
+
+/// How memory is accessed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Access {
+    /// Known alignment in bytes, a power of two; 0 where the record names none.
+    pub align: u64,
+    /// May not be removed or repeated.
+    pub volatile: bool,
+    /// Atomic ordering.
+    pub ordering: Ordering,
+    /// Which threads the ordering regards.
+    pub scope: SyncScope,
+}
+
+/// Atomic ordering.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Ordering {
+    /// A plain access.
+    NotAtomic,
+    /// Never torn (Java).
+    Unordered,
+    /// `memory_order_relaxed`.
+    Monotonic,
+    /// `memory_order_acquire`.
+    Acquire,
+    /// `memory_order_release`.
+    Release,
+    /// `memory_order_acq_rel`.
+    AcquireRelease,
+    /// `memory_order_seq_cst`.
+    SequentiallyConsistent,
+}
+
+/// Which threads an atomic operation regards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum SyncScope {
+    /// Only signal handlers of the same thread.
+    SingleThread,
+    /// All threads.
+    System,
+    /// A target's own scope.
+    Other,
+}
+
+/// Flags of arithmetic and of casts. Which bits mean something depends on the operation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct ArithmeticFlags {
+    /// No unsigned wrap (add, sub, mul, shl, trunc).
+    pub nuw: bool,
+    /// No signed wrap (add, sub, mul, shl, trunc).
+    pub nsw: bool,
+    /// No remainder or shifted-out bits (udiv, sdiv, lshr, ashr).
+    pub exact: bool,
+    /// No common bits (or).
+    pub disjoint: bool,
+    /// The operand is not negative (zext, uitofp).
+    pub nneg: bool,
+    /// LLVM's fast-math bits, as in the bitcode.
+    pub fast_math: u8,
+}
+
+/// Flags of address arithmetic.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct GepFlags {
+    /// The result stays within the object.
+    pub inbounds: bool,
+    /// No signed-unsigned wrap of the address (implied by `inbounds`).
+    pub nusw: bool,
+    /// No unsigned wrap.
+    pub nuw: bool,
+}
+
+/// Two-operand operations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs)] // Named exactly as in LLVM.
+pub enum BinaryOp {
+    Add,
+    Sub,
+    Mul,
+    UDiv,
+    SDiv,
+    URem,
+    SRem,
+    Shl,
+    LShr,
+    AShr,
+    And,
+    Or,
+    Xor,
+    FAdd,
+    FSub,
+    FMul,
+    FDiv,
+    FRem,
+}
+
+/// Conversions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs)] // Named exactly as in LLVM.
+pub enum CastOp {
+    Trunc,
+    ZExt,
+    SExt,
+    FpToUi,
+    FpToSi,
+    UiToFp,
+    SiToFp,
+    FpTrunc,
+    FpExt,
+    PtrToInt,
+    IntToPtr,
+    BitCast,
+    AddrSpaceCast,
+    PtrToAddr,
+}
+
+/// Integer and pointer comparisons.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs)] // Named exactly as in LLVM.
+pub enum IntPredicate {
+    Eq,
+    Ne,
+    Ugt,
+    Uge,
+    Ult,
+    Ule,
+    Sgt,
+    Sge,
+    Slt,
+    Sle,
+}
+
+/// Float comparisons: ordered (`O…`: false on NaN) and unordered (`U…`: true on NaN).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs)] // Named exactly as in LLVM.
+pub enum FloatPredicate {
+    False,
+    Oeq,
+    Ogt,
+    Oge,
+    Olt,
+    Ole,
+    One,
+    Ord,
+    Uno,
+    Ueq,
+    Ugt,
+    Uge,
+    Ult,
+    Ule,
+    Une,
+    True,
+}
+
+/// What an `atomicrmw` does with the old and the given value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs)] // Named exactly as in LLVM.
+pub enum AtomicOp {
+    Xchg,
+    Add,
+    Sub,
+    And,
+    Nand,
+    Or,
+    Xor,
+    Max,
+    Min,
+    UMax,
+    UMin,
+    FAdd,
+    FSub,
+    FMax,
+    FMin,
+    UIncWrap,
+    UDecWrap,
+    USubCond,
+    USubSat,
+    FMaximum,
+    FMinimum,
+    FMaximumNum,
+    FMinimumNum,
+}
+
+/// One way into a phi.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PhiEdge {
+    /// The predecessor.
+    pub block: BlockId,
+    /// The value that comes from there.
+    pub value: Value,
+}
+
+/// One case of a switch; the constant has the type of the switched value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SwitchCase {
+    /// The value compared with.
+    pub value: ConstId,
+    /// Where to go on.
+    pub target: BlockId,
+}
+
+/// One clause of a landing pad.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Clause {
+    /// A filter (exception specification) instead of a catch.
+    pub filter: bool,
+    /// Type info, or an array of type infos for a filter.
+    pub value: Value,
+}
+
+/// A call, whichever instruction makes it.
+#[derive(Clone, Copy, Debug)]
+pub struct Call {
+    /// What is called.
+    pub callee: Value,
+    /// Signature that it is called with.
+    pub signature: TypeId,
+    /// Arguments, fixed then variadic; a span of [`Function::operands`](super::Function).
+    pub args: Span,
+    /// Attributes at the call site.
+    pub attributes: Option<AttributesId>,
+    /// LLVM calling convention number (0 = C).
+    pub calling_convention: u32,
+    /// Tail call marker.
+    pub tail: TailKind,
+    /// LLVM's fast-math bits.
+    pub fast_math: u8,
+    /// Operand bundles; a span of [`Function::bundles`](super::Function).
+    pub bundles: Span,
+}
+
+/// Tail call markers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)] // Named exactly as in LLVM.
+pub enum TailKind {
+    None,
+    Tail,
+    MustTail,
+    NoTail,
+}
+
+/// An operand bundle of a call.
+#[derive(Clone, Copy, Debug)]
+pub struct Bundle {
+    /// Index of its tag in [`Module::bundle_tags`](super::Module::bundle_tags).
+    pub tag: u32,
+    /// Its operands; a span of [`Function::operands`](super::Function).
+    pub operands: Span,
+}

@@ -1,0 +1,440 @@
+//! The types of a module and their x86-64 data layout.
+
+use std::collections::HashMap;
+
+use super::ids::TypeId;
+
+/// A type. Two types that are equal have the same [`TypeId`], except named structs, of which each
+/// is its own type.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Type {
+    /// No value.
+    Void,
+    /// An integer of the given width in bits.
+    Integer(u32),
+    /// IEEE binary16.
+    Half,
+    /// bfloat16.
+    BFloat,
+    /// IEEE binary32.
+    Float,
+    /// IEEE binary64.
+    Double,
+    /// x87 80-bit extended.
+    X86Fp80,
+    /// IEEE binary128.
+    Fp128,
+    /// PowerPC double-double.
+    PpcFp128,
+    /// A pointer; what it points to is said by each use.
+    Pointer {
+        /// LLVM address space, 0 for ordinary memory.
+        address_space: u32,
+    },
+    /// A basic block as an operand.
+    Label,
+    /// Metadata as an operand.
+    Metadata,
+    /// A token (coroutines, Windows exception handling).
+    Token,
+    /// A fixed-length array.
+    Array {
+        /// Type of an element.
+        element: TypeId,
+        /// Number of elements.
+        count: u64,
+    },
+    /// A SIMD vector.
+    Vector {
+        /// Type of a lane.
+        element: TypeId,
+        /// Number of lanes (the minimum where scalable).
+        count: u32,
+        /// The number of lanes is a multiple that is known at run time only; not executable.
+        scalable: bool,
+    },
+    /// A struct.
+    Struct(StructType),
+    /// A function signature.
+    Function {
+        /// Type of the result.
+        result: TypeId,
+        /// Types of the fixed parameters.
+        params: Box<[TypeId]>,
+        /// More arguments may follow.
+        varargs: bool,
+    },
+    /// A type that no x86-64 C, C++ or Rust program needs; the name says which.
+    Other(Box<str>),
+}
+
+/// The body of a struct type.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct StructType {
+    /// Name of a named struct; `None` for a literal struct.
+    pub name: Option<Box<str>>,
+    /// Types of the fields.
+    pub fields: Box<[TypeId]>,
+    /// No padding between the fields.
+    pub packed: bool,
+    /// Declared without a body.
+    pub opaque: bool,
+}
+
+/// Size and alignment of a type, in bytes.
+#[derive(Clone, Debug, Default)]
+struct Layout {
+    /// Bytes that a store touches.
+    store_size: u64,
+    /// ABI alignment, a power of two.
+    align: u64,
+    /// Byte offset of each field of a struct.
+    offsets: Box<[u64]>,
+}
+
+/// Where the layout of a type cannot be computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LayoutProblem {
+    /// A struct contains itself by value.
+    Recursive(TypeId),
+    /// The size in bytes exceeds what 64 bits can hold.
+    TooLarge(TypeId),
+}
+
+/// What of the data layout string differs between the compilers that we read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DataLayout {
+    /// ABI alignment of `i128` in bytes: 8 until LLVM 17, 16 from LLVM 18 on.
+    pub i128_align: u64,
+    /// ABI alignment of `i64` and `double` in bytes.
+    pub i64_align: u64,
+    /// ABI alignment of `x86_fp80` in bytes.
+    pub f80_align: u64,
+    /// Size of a pointer in bytes.
+    pub pointer_size: u64,
+}
+
+impl Default for DataLayout {
+    fn default() -> Self {
+        Self {
+            i128_align: 8,
+            i64_align: 8,
+            f80_align: 16,
+            pointer_size: 8,
+        }
+    }
+}
+
+impl DataLayout {
+    /// Reads the parts of an LLVM data layout string that we need; the rest is as on x86-64.
+    pub fn parse(text: &str) -> Self {
+        let mut layout = Self::default();
+        for part in text.split('-') {
+            let mut fields = part.split(':');
+            let key = fields.next().unwrap_or("");
+            let bits = |field: Option<&str>| field.and_then(|text| text.parse::<u64>().ok());
+            let first = bits(fields.next());
+            let target = match key {
+                "i128" => &mut layout.i128_align,
+                "i64" => &mut layout.i64_align,
+                "f80" => &mut layout.f80_align,
+                "p" | "p0" => &mut layout.pointer_size,
+                _ => continue,
+            };
+            match first {
+                Some(bits) if (8..=256).contains(&bits) && bits.is_power_of_two() => {
+                    *target = bits / 8;
+                }
+                _ => {}
+            }
+        }
+        layout
+    }
+}
+
+/// All types of a module, each with its layout.
+#[derive(Clone, Debug, Default)]
+pub struct TypeTable {
+    types: Vec<Type>,
+    /// Finds equal types; never iterated.
+    interned: HashMap<Type, TypeId>,
+    layouts: Vec<Layout>,
+    /// The layout rules in force.
+    pub data_layout: DataLayout,
+}
+
+impl std::ops::Index<TypeId> for TypeTable {
+    type Output = Type;
+
+    #[inline]
+    fn index(&self, id: TypeId) -> &Type {
+        &self.types[id.index()]
+    }
+}
+
+impl TypeTable {
+    /// Number of types.
+    pub fn len(&self) -> usize {
+        self.types.len()
+    }
+
+    /// Whether there is no type at all.
+    pub fn is_empty(&self) -> bool {
+        self.types.is_empty()
+    }
+
+    /// All ids, in order.
+    pub fn ids(&self) -> impl Iterator<Item = TypeId> + use<> {
+        (0..self.types.len()).map(TypeId::new)
+    }
+
+    /// The id of `ty`, adding it where it is new. Named structs are always added. Call
+    /// [`compute_layouts`](Self::compute_layouts) before asking for the size of a new type.
+    pub fn intern(&mut self, ty: Type) -> TypeId {
+        let named = matches!(&ty, Type::Struct(body) if body.name.is_some());
+        if !named && let Some(&known) = self.interned.get(&ty) {
+            return known;
+        }
+        let id = TypeId::new(self.types.len());
+        if !named {
+            self.interned.insert(ty.clone(), id);
+        }
+        self.types.push(ty);
+        id
+    }
+
+    /// Gives a named struct its body; used while a type table with cycles is built.
+    pub fn set_struct_body(&mut self, id: TypeId, body: StructType) {
+        self.types[id.index()] = Type::Struct(body);
+    }
+
+    /// Computes the layouts of all types that were added since the last call.
+    pub fn compute_layouts(&mut self) -> Result<(), LayoutProblem> {
+        let mut states = vec![State::Done; self.layouts.len()];
+        states.resize(self.types.len(), State::New);
+        self.layouts.resize(self.types.len(), Layout::default());
+        for start in 0..self.types.len() {
+            self.compute_from(TypeId::new(start), &mut states)?;
+        }
+        Ok(())
+    }
+
+    /// Lays out `start` after all types that it contains, without recursion, because the nesting
+    /// depth is up to the input.
+    fn compute_from(&mut self, start: TypeId, states: &mut [State]) -> Result<(), LayoutProblem> {
+        let mut stack = vec![start];
+        while let Some(&id) = stack.last() {
+            match states[id.index()] {
+                State::Done => {
+                    stack.pop();
+                }
+                State::Open => {
+                    self.layouts[id.index()] =
+                        self.layout_of(id).ok_or(LayoutProblem::TooLarge(id))?;
+                    states[id.index()] = State::Done;
+                    stack.pop();
+                }
+                State::New => {
+                    states[id.index()] = State::Open;
+                    for &part in self.contained(id) {
+                        match states[part.index()] {
+                            State::Open => return Err(LayoutProblem::Recursive(part)),
+                            State::New => stack.push(part),
+                            State::Done => {}
+                        }
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The types whose layout that of `id` is made of.
+    fn contained(&self, id: TypeId) -> &[TypeId] {
+        match &self.types[id.index()] {
+            Type::Array { element, .. } | Type::Vector { element, .. } => {
+                std::slice::from_ref(element)
+            }
+            Type::Struct(body) => &body.fields,
+            _ => &[],
+        }
+    }
+
+    fn layout_of(&self, id: TypeId) -> Option<Layout> {
+        let plain = |size: u64, align: u64| {
+            Some(Layout {
+                store_size: size,
+                align,
+                offsets: Box::default(),
+            })
+        };
+        match &self.types[id.index()] {
+            Type::Void | Type::Label | Type::Metadata | Type::Token | Type::Function { .. } => {
+                plain(0, 1)
+            }
+            Type::Other(_) => plain(0, 1),
+            Type::Integer(width) => {
+                plain(u64::from(*width).div_ceil(8), self.integer_align(*width))
+            }
+            Type::Half | Type::BFloat => plain(2, 2),
+            Type::Float => plain(4, 4),
+            Type::Double => plain(8, self.data_layout.i64_align),
+            Type::X86Fp80 => plain(10, self.data_layout.f80_align),
+            Type::Fp128 | Type::PpcFp128 => plain(16, 16),
+            Type::Pointer {
+                address_space: 270 | 271,
+            } => plain(4, 4),
+            Type::Pointer { .. } => {
+                plain(self.data_layout.pointer_size, self.data_layout.pointer_size)
+            }
+            Type::Array { element, count } => plain(
+                self.size_of(*element).checked_mul(*count)?,
+                self.abi_align(*element),
+            ),
+            Type::Vector { element, count, .. } => {
+                let bits = self.bits_of(*element)?.checked_mul(u64::from(*count))?;
+                let bytes = bits.div_ceil(8);
+                plain(bytes, bytes.max(1).checked_next_power_of_two()?)
+            }
+            Type::Struct(body) => self.struct_layout(body),
+        }
+    }
+
+    fn integer_align(&self, width: u32) -> u64 {
+        match width {
+            0..=8 => 1,
+            9..=16 => 2,
+            17..=32 => 4,
+            33..=64 => self.data_layout.i64_align,
+            _ => self.data_layout.i128_align,
+        }
+    }
+
+    fn struct_layout(&self, body: &StructType) -> Option<Layout> {
+        let mut offsets = Vec::with_capacity(body.fields.len());
+        let mut end = 0u64;
+        let mut align = 1;
+        for &field in &body.fields {
+            if !body.packed {
+                align = align.max(self.abi_align(field));
+                end = end.checked_next_multiple_of(self.abi_align(field))?;
+            }
+            offsets.push(end);
+            end = end.checked_add(self.size_of(field))?;
+        }
+        let store_size = end.checked_next_multiple_of(align)?;
+        Some(Layout {
+            store_size,
+            align,
+            offsets: offsets.into(),
+        })
+    }
+
+    /// Width in bits of a scalar or vector of scalars, `None` on overflow.
+    fn bits_of(&self, id: TypeId) -> Option<u64> {
+        match &self.types[id.index()] {
+            Type::Integer(width) => Some(u64::from(*width)),
+            Type::X86Fp80 => Some(80),
+            _ => self.store_size(id).checked_mul(8),
+        }
+    }
+
+    /// Distance in bytes between two consecutive elements of this type: what `sizeof` says.
+    #[inline]
+    pub fn size_of(&self, id: TypeId) -> u64 {
+        let layout = &self.layouts[id.index()];
+        layout
+            .store_size
+            .checked_next_multiple_of(layout.align.max(1))
+            .unwrap_or(u64::MAX)
+    }
+
+    /// Bytes that a load or store of this type touches.
+    #[inline]
+    pub fn store_size(&self, id: TypeId) -> u64 {
+        self.layouts[id.index()].store_size
+    }
+
+    /// ABI alignment in bytes.
+    #[inline]
+    pub fn abi_align(&self, id: TypeId) -> u64 {
+        self.layouts[id.index()].align.max(1)
+    }
+
+    /// Byte offset of field `field` of struct `id`; `None` where there is no such field.
+    #[inline]
+    pub fn field_offset(&self, id: TypeId, field: usize) -> Option<u64> {
+        self.layouts[id.index()].offsets.get(field).copied()
+    }
+
+    /// Width in bits of an integer, float, pointer or vector; 0 for what has no width.
+    pub fn bit_width(&self, id: TypeId) -> u64 {
+        match &self.types[id.index()] {
+            Type::Vector { element, count, .. } => self
+                .bits_of(*element)
+                .unwrap_or(0)
+                .saturating_mul(u64::from(*count)),
+            _ => self.bits_of(id).unwrap_or(0),
+        }
+    }
+
+    /// The type of element `index` of an aggregate or vector.
+    pub fn element(&self, id: TypeId, index: u64) -> Option<TypeId> {
+        match &self.types[id.index()] {
+            // The length of an array does not bound an index that a GEP uses.
+            Type::Array { element, .. } | Type::Vector { element, .. } => Some(*element),
+            Type::Struct(body) => body.fields.get(usize::try_from(index).ok()?).copied(),
+            _ => None,
+        }
+    }
+
+    /// Number of elements of an aggregate or vector.
+    pub fn element_count(&self, id: TypeId) -> Option<u64> {
+        match &self.types[id.index()] {
+            Type::Array { count, .. } => Some(*count),
+            Type::Vector { count, .. } => Some(u64::from(*count)),
+            Type::Struct(body) => Some(body.fields.len() as u64),
+            _ => None,
+        }
+    }
+
+    /// The pointer type of an address space, where the module uses it.
+    pub fn pointer(&self, address_space: u32) -> Option<TypeId> {
+        self.interned.get(&Type::Pointer { address_space }).copied()
+    }
+
+    /// Whether the type is a pointer.
+    pub fn is_pointer(&self, id: TypeId) -> bool {
+        matches!(self.types[id.index()], Type::Pointer { .. })
+    }
+
+    /// Whether the type is a floating-point scalar.
+    pub fn is_float(&self, id: TypeId) -> bool {
+        matches!(
+            self.types[id.index()],
+            Type::Half
+                | Type::BFloat
+                | Type::Float
+                | Type::Double
+                | Type::X86Fp80
+                | Type::Fp128
+                | Type::PpcFp128
+        )
+    }
+
+    /// The lane type of a vector, or the type itself.
+    pub fn scalar(&self, id: TypeId) -> TypeId {
+        match self.types[id.index()] {
+            Type::Vector { element, .. } => element,
+            _ => id,
+        }
+    }
+}
+
+/// How far the layout of a type has come.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    New,
+    Open,
+    Done,
+}
