@@ -1,0 +1,294 @@
+//! Which symbolic bytes a term depends on. Sets are interned and shared; small ones are made
+//! together with the term, large ones when first asked for, so that long chains of terms over many
+//! bytes do not cost quadratic memory.
+
+use crate::arena::Arena;
+use crate::node::{ArrayId, ExprId, Node, Variable};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Sets of at most this size are made together with the term.
+const EAGER_LIMIT: usize = 24;
+/// Marks a term whose set has not been made.
+const LAZY: u32 = u32::MAX;
+const EMPTY: u32 = 0;
+
+/// A sorted set of symbolic bytes; cloning is cheap.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Support {
+    mask: u64,
+    variables: Arc<[Variable]>,
+}
+
+/// The bit that stands for a byte in masks.
+fn mask_bit(variable: Variable) -> u64 {
+    1 << (variable
+        .index
+        .wrapping_add(variable.array.0.wrapping_mul(23))
+        % 64)
+}
+
+impl Support {
+    fn new(variables: Arc<[Variable]>) -> Support {
+        let mask = variables
+            .iter()
+            .fold(0, |mask, &variable| mask | mask_bit(variable));
+        Support { mask, variables }
+    }
+
+    /// The set of some bytes, in any order.
+    pub fn from_variables(mut variables: Vec<Variable>) -> Support {
+        variables.sort_unstable();
+        variables.dedup();
+        Support::new(variables.into())
+    }
+
+    /// The bytes, in order.
+    pub fn variables(&self) -> &[Variable] {
+        &self.variables
+    }
+
+    /// One bit for each byte, several bytes sharing one: sets whose masks have no bit in common
+    /// have no byte in common.
+    pub fn mask(&self) -> u64 {
+        self.mask
+    }
+
+    /// Number of bytes.
+    pub fn len(&self) -> usize {
+        self.variables.len()
+    }
+
+    /// Whether there is no byte.
+    pub fn is_empty(&self) -> bool {
+        self.variables.is_empty()
+    }
+
+    /// Whether the byte is in the set.
+    pub fn contains(&self, variable: Variable) -> bool {
+        self.mask & mask_bit(variable) != 0 && self.variables.binary_search(&variable).is_ok()
+    }
+
+    /// Whether the sets have no byte in common.
+    pub fn is_disjoint(&self, other: &Support) -> bool {
+        if self.mask & other.mask == 0 {
+            return true;
+        }
+        if Arc::ptr_eq(&self.variables, &other.variables) {
+            return self.is_empty();
+        }
+        let (small, large) = if self.len() <= other.len() {
+            (self, other)
+        } else {
+            (other, self)
+        };
+        if small.len() * 8 < large.len() {
+            return !small
+                .variables
+                .iter()
+                .any(|&variable| large.contains(variable));
+        }
+        let (mut a, mut b) = (
+            small.variables.iter().peekable(),
+            large.variables.iter().peekable(),
+        );
+        while let (Some(x), Some(y)) = (a.peek(), b.peek()) {
+            match x.cmp(y) {
+                std::cmp::Ordering::Less => a.next(),
+                std::cmp::Ordering::Greater => b.next(),
+                std::cmp::Ordering::Equal => return false,
+            };
+        }
+        true
+    }
+}
+
+/// The sets of all terms of an arena.
+pub(crate) struct SupportTable {
+    /// For each term the number of its set, or `LAZY`.
+    of_term: Vec<u32>,
+    /// For each term the mask of its set.
+    masks: Vec<u64>,
+    sets: Vec<Option<Support>>,
+    ids: HashMap<Support, u32>,
+    unions: HashMap<(u32, u32), u32>,
+    free: Vec<u32>,
+}
+
+impl SupportTable {
+    pub(crate) fn new() -> SupportTable {
+        let mut table = SupportTable {
+            of_term: Vec::new(),
+            masks: Vec::new(),
+            sets: Vec::new(),
+            ids: HashMap::new(),
+            unions: HashMap::new(),
+            free: Vec::new(),
+        };
+        table.intern(Support::new(Arc::new([])));
+        table
+    }
+
+    fn intern(&mut self, set: Support) -> u32 {
+        if let Some(&id) = self.ids.get(&set) {
+            return id;
+        }
+        let id = match self.free.pop() {
+            Some(id) => {
+                self.sets[id as usize] = Some(set.clone());
+                id
+            }
+            None => {
+                self.sets.push(Some(set.clone()));
+                (self.sets.len() - 1) as u32
+            }
+        };
+        self.ids.insert(set, id);
+        id
+    }
+
+    fn set(&self, id: u32) -> &Support {
+        self.sets[id as usize]
+            .as_ref()
+            .expect("a set in use is stored")
+    }
+
+    fn union(&mut self, a: u32, b: u32) -> u32 {
+        match (a, b) {
+            (LAZY, _) | (_, LAZY) => return LAZY,
+            (a, EMPTY) => return a,
+            (EMPTY, b) => return b,
+            (a, b) if a == b => return a,
+            _ => {}
+        }
+        let key = (a.min(b), a.max(b));
+        if let Some(&id) = self.unions.get(&key) {
+            return id;
+        }
+        let mut all = self.set(a).variables.to_vec();
+        all.extend_from_slice(&self.set(b).variables);
+        let union = Support::from_variables(all);
+        let id = if union.len() > EAGER_LIMIT {
+            LAZY
+        } else {
+            self.intern(union)
+        };
+        self.unions.insert(key, id);
+        id
+    }
+
+    /// Called once for each new term, after its operands.
+    pub(crate) fn insert(&mut self, e: ExprId, node: &Node) {
+        let (set, mask) = match *node {
+            Node::Read { array, index } => {
+                let variable = Variable { array, index };
+                (
+                    self.intern(Support::new(Arc::new([variable]))),
+                    mask_bit(variable),
+                )
+            }
+            _ => node.children().fold((EMPTY, 0), |(set, mask), child| {
+                let of_child = self.of_term[child.index()];
+                (self.union(set, of_child), mask | self.masks[child.index()])
+            }),
+        };
+        if e.index() == self.of_term.len() {
+            self.of_term.push(set);
+            self.masks.push(mask);
+        } else {
+            self.of_term[e.index()] = set;
+            self.masks[e.index()] = mask;
+        }
+    }
+
+    /// Forgets the sets that no kept term has.
+    pub(crate) fn retain(&mut self, kept: &[bool]) {
+        let mut used = vec![false; self.sets.len()];
+        used[EMPTY as usize] = true;
+        for (index, _) in kept.iter().enumerate().filter(|(_, kept)| **kept) {
+            if let Some(used) = used.get_mut(self.of_term[index] as usize) {
+                *used = true;
+            }
+        }
+        for (id, _) in used.iter().enumerate().filter(|(_, used)| !**used) {
+            if let Some(set) = self.sets[id].take() {
+                self.ids.remove(&set);
+                self.free.push(id as u32);
+            }
+        }
+        self.unions.clear();
+    }
+
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let variables: usize = self
+            .sets
+            .iter()
+            .flatten()
+            .map(|set| 64 + 8 * set.len())
+            .sum();
+        self.of_term.capacity() * 12 + variables + self.unions.capacity() * 16
+    }
+}
+
+impl Arena {
+    /// The bytes that a term depends on.
+    pub fn support(&mut self, e: ExprId) -> Support {
+        let id = match self.supports.of_term[e.index()] {
+            LAZY => self.collect_support(e),
+            id => id,
+        };
+        self.supports.set(id).clone()
+    }
+
+    /// One bit for each byte that a term depends on, several bytes sharing one.
+    #[inline]
+    pub fn support_mask(&self, e: ExprId) -> u64 {
+        self.supports.masks[e.index()]
+    }
+
+    /// Whether the terms have no byte in common.
+    pub fn supports_disjoint(&mut self, a: ExprId, b: ExprId) -> bool {
+        if self.support_mask(a) & self.support_mask(b) == 0 {
+            return true;
+        }
+        let a = self.support(a);
+        a.is_disjoint(&self.support(b))
+    }
+
+    /// The byte that a term depends on, where it depends on exactly one.
+    #[inline]
+    pub fn single_byte_support(&self, e: ExprId) -> Option<(ArrayId, u32)> {
+        if self.support_mask(e).count_ones() != 1 {
+            return None;
+        }
+        let id = self.supports.of_term[e.index()];
+        if id == LAZY {
+            return None;
+        }
+        match *self.supports.set(id).variables {
+            [Variable { array, index }] => Some((array, index)),
+            _ => None,
+        }
+    }
+
+    /// Walks down to the terms whose sets are known.
+    fn collect_support(&mut self, root: ExprId) -> u32 {
+        let mut seen = vec![false; self.index_bound()];
+        let mut stack = vec![root];
+        let mut variables: Vec<Variable> = Vec::new();
+        let mut seen_sets = vec![false; self.supports.sets.len()];
+        while let Some(e) = stack.pop() {
+            if std::mem::replace(&mut seen[e.index()], true) {
+                continue;
+            }
+            match self.supports.of_term[e.index()] {
+                LAZY => stack.extend(self.node(e).children()),
+                id if std::mem::replace(&mut seen_sets[id as usize], true) => {}
+                id => variables.extend_from_slice(&self.supports.set(id).variables),
+            }
+        }
+        let id = self.supports.intern(Support::from_variables(variables));
+        self.supports.of_term[root.index()] = id;
+        id
+    }
+}
