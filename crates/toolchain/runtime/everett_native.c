@@ -1,0 +1,297 @@
+// The functions of everett.h and klee/klee.h in the native program: values come from the .ktest
+// file that EVERETT_TEST names, in the order of the calls, or are zero.
+//
+// Nothing of libc is used: what this file referred to would have to stay in the bitcode of every
+// program that calls it.
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { SYS_READ = 0, SYS_WRITE = 1, SYS_OPEN = 2, SYS_CLOSE = 3, SYS_MMAP = 9 };
+enum { SYS_RT_SIGACTION = 13, SYS_RT_SIGPROCMASK = 14, SYS_GETPID = 39, SYS_GETTID = 186 };
+enum { SYS_EXIT_GROUP = 231, SYS_TGKILL = 234 };
+enum { SIGABRT_NUMBER = 6 };
+
+static long system_call(long number, long a, long b, long c, long d, long e, long f) {
+  long result;
+  register long r10 __asm__("r10") = d;
+  register long r8 __asm__("r8") = e;
+  register long r9 __asm__("r9") = f;
+  __asm__ volatile("syscall"
+                   : "=a"(result)
+                   : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+                   : "rcx", "r11", "memory");
+  return result;
+}
+
+static size_t length_of(const char *text) {
+  size_t length = 0;
+  while (text[length]) length++;
+  return length;
+}
+
+static void say(const char *text) {
+  system_call(SYS_WRITE, 2, (long)text, (long)length_of(text), 0, 0, 0);
+}
+
+static void say_line(const char *what, const char *detail) {
+  say("everett: ");
+  say(what);
+  say(detail ? detail : "");
+  say("\n");
+}
+
+__attribute__((noreturn)) static void leave(int status) {
+  for (;;) system_call(SYS_EXIT_GROUP, status, 0, 0, 0, 0, 0);
+}
+
+// Dies of SIGABRT as abort does, whatever handler the program has set.
+__attribute__((noreturn)) static void die(void) {
+  long action[4] = {0, 0, 0, 0};
+  uint64_t mask = (uint64_t)1 << (SIGABRT_NUMBER - 1);
+  system_call(SYS_RT_SIGACTION, SIGABRT_NUMBER, (long)action, 0, 8, 0, 0);
+  system_call(SYS_RT_SIGPROCMASK, 1, (long)&mask, 0, 8, 0, 0);
+  long process = system_call(SYS_GETPID, 0, 0, 0, 0, 0, 0);
+  long thread = system_call(SYS_GETTID, 0, 0, 0, 0, 0, 0);
+  system_call(SYS_TGKILL, process, thread, SIGABRT_NUMBER, 0, 0, 0);
+  leave(134);
+}
+
+// The test file: the whole file, and where the next object to be handed out begins.
+static struct {
+  int opened;
+  const unsigned char *bytes;
+  size_t size;
+  size_t position;
+  uint32_t objects_left;
+} test;
+
+static char *map_memory(size_t size) {
+  long address = system_call(SYS_MMAP, 0, (long)size, 3, 0x22, -1, 0);
+  if (address < 0 && address > -4096) {
+    say_line("no memory for the test file", 0);
+    leave(2);
+  }
+  return (char *)address;
+}
+
+// Reads a file of unknown size; gives NULL where it cannot be opened.
+static char *read_file(const char *path, size_t *size) {
+  long file = system_call(SYS_OPEN, (long)path, 0x80000, 0, 0, 0, 0);
+  if (file < 0) return 0;
+  size_t capacity = 65536, used = 0;
+  char *buffer = map_memory(capacity);
+  for (;;) {
+    long got = system_call(SYS_READ, file, (long)(buffer + used), (long)(capacity - used - 1), 0, 0, 0);
+    if (got <= 0) break;
+    used += (size_t)got;
+    if (used + 1 == capacity) {
+      char *larger = map_memory(capacity * 2);
+      for (size_t i = 0; i < used; i++) larger[i] = buffer[i];
+      buffer = larger;
+      capacity *= 2;
+    }
+  }
+  system_call(SYS_CLOSE, file, 0, 0, 0, 0, 0);
+  buffer[used] = 0;
+  *size = used;
+  return buffer;
+}
+
+static const char *test_path(void) {
+  static const char name[] = "EVERETT_TEST=";
+  size_t size;
+  const char *environment = read_file("/proc/self/environ", &size);
+  if (!environment) return 0;
+  for (size_t at = 0; at < size; at += length_of(environment + at) + 1) {
+    size_t i = 0;
+    while (name[i] && environment[at + i] == name[i]) i++;
+    if (!name[i] && environment[at + i]) return environment + at + i;
+  }
+  return 0;
+}
+
+static int take_number(uint32_t *number) {
+  if (test.size - test.position < 4) return 0;
+  const unsigned char *at = test.bytes + test.position;
+  *number = (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
+  test.position += 4;
+  return 1;
+}
+
+static int take_bytes(const unsigned char **bytes, uint32_t *size) {
+  if (!take_number(size) || test.size - test.position < *size) return 0;
+  *bytes = test.bytes + test.position;
+  test.position += *size;
+  return 1;
+}
+
+// The head of a .ktest file: magic, version, arguments, symbolic argv, number of objects.
+static int take_head(void) {
+  static const char *const magics[] = {"KTEST", "BOUT\n"};
+  int known = 0;
+  for (int m = 0; m < 2 && test.size >= 5; m++) {
+    int same = 1;
+    for (int i = 0; i < 5; i++) same &= test.bytes[i] == (unsigned char)magics[m][i];
+    known |= same;
+  }
+  if (!known) return 0;
+  test.position = 5;
+  uint32_t version, arguments, number;
+  const unsigned char *bytes;
+  if (!take_number(&version) || version > 3 || !take_number(&arguments)) return 0;
+  while (arguments--)
+    if (!take_bytes(&bytes, &number)) return 0;
+  if (version >= 2 && (!take_number(&number) || !take_number(&number))) return 0;
+  return take_number(&test.objects_left);
+}
+
+static void open_test(void) {
+  if (test.opened) return;
+  test.opened = 1;
+  const char *path = test_path();
+  if (!path) return;
+  test.bytes = (const unsigned char *)read_file(path, &test.size);
+  if (!test.bytes) {
+    say_line("cannot read EVERETT_TEST: ", path);
+    leave(2);
+  }
+  if (!take_head()) {
+    say_line("EVERETT_TEST is not a test file: ", path);
+    leave(2);
+  }
+}
+
+static int same_name(const unsigned char *bytes, uint32_t size, const char *name) {
+  for (uint32_t i = 0; i < size; i++)
+    if (!name[i] || bytes[i] != (unsigned char)name[i]) return 0;
+  return name[size] == 0;
+}
+
+// Hands out the next object of that name. Objects of other names before it belong to arguments,
+// files or the environment and are passed over.
+static void next_object(void *address, size_t size, const char *name) {
+  open_test();
+  unsigned char *to = address;
+  size_t filled = 0;
+  size_t position = test.position;
+  uint32_t left = test.objects_left;
+  while (test.objects_left) {
+    const unsigned char *label, *bytes;
+    uint32_t label_size, bytes_size;
+    if (!take_bytes(&label, &label_size) || !take_bytes(&bytes, &bytes_size)) {
+      say_line("EVERETT_TEST is cut short", 0);
+      leave(2);
+    }
+    test.objects_left--;
+    if (!same_name(label, label_size, name)) continue;
+    if (bytes_size != size) say_line("object has another size in the test: ", name);
+    for (; filled < size && filled < bytes_size; filled++) to[filled] = bytes[filled];
+    for (; filled < size; filled++) to[filled] = 0;
+    return;
+  }
+  if (test.bytes) say_line("the test has no object for: ", name);
+  test.position = position;
+  test.objects_left = left;
+  for (; filled < size; filled++) to[filled] = 0;
+}
+
+static void assume(int holds) {
+  if (holds) return;
+  say_line("an assumption does not hold for these inputs", 0);
+  leave(0);
+}
+
+__attribute__((noreturn)) static void report(const char *message) {
+  say_line("reported: ", message);
+  die();
+}
+
+void everett_make_symbolic(void *address, size_t size, const char *name) {
+  next_object(address, size, name);
+}
+void everett_assume(uint64_t condition) { assume(condition != 0); }
+int64_t everett_range(int64_t low, int64_t high, const char *name) {
+  int64_t value = 0;
+  next_object(&value, sizeof value, name);
+  // Without a test the value is zero, which need not be in range.
+  if (!test.bytes && (value < low || value >= high)) value = low;
+  assume(value >= low && value < high);
+  return value;
+}
+uint32_t everett_choose(uint32_t count, const char *name) {
+  uint32_t value = 0;
+  next_object(&value, sizeof value, name);
+  assume(value < count);
+  return value;
+}
+void everett_expose(const char *state, const char *key, const void *address, size_t size) {
+  (void)state, (void)key, (void)address, (void)size;
+}
+int everett_is_symbolic(uint64_t value) { return (void)value, 0; }
+void everett_report(const char *message) { report(message); }
+void everett_silent_exit(int status) { leave(status); }
+void everett_prefer(uint64_t condition) { (void)condition; }
+void everett_assert(uint64_t condition) {
+  if (!condition) report("assertion failed");
+}
+
+void klee_define_fixed_object(void *addr, size_t nbytes) { (void)addr, (void)nbytes; }
+void klee_make_symbolic(void *addr, size_t nbytes, const char *name) {
+  next_object(addr, nbytes, name ? name : "unnamed");
+}
+int klee_range(int begin, int end, const char *name) {
+  int value = 0;
+  if (begin + 1 == end) return begin;
+  next_object(&value, sizeof value, name);
+  if (!test.bytes && (value < begin || value >= end)) value = begin;
+  assume(value >= begin && value < end);
+  return value;
+}
+int klee_int(const char *name) {
+  int value = 0;
+  next_object(&value, sizeof value, name);
+  return value;
+}
+void klee_silent_exit(int status) { leave(status); }
+void klee_abort(void) { report("klee_abort"); }
+void klee_report_error(const char *file, int line, const char *message, const char *suffix) {
+  (void)line, (void)suffix;
+  say_line("reported in ", file);
+  report(message);
+}
+size_t klee_get_obj_size(void *ptr) {
+  (void)ptr;
+  report("klee_get_obj_size is not known natively");
+}
+void klee_print_expr(const char *msg, ...) { say_line(msg, 0); }
+uintptr_t klee_choose(uintptr_t n) {
+  uintptr_t value = 0;
+  next_object(&value, sizeof value, "klee_choose");
+  assume(value < n);
+  return value;
+}
+unsigned klee_is_symbolic(uintptr_t n) { return (void)n, 0; }
+unsigned klee_is_replay(void) { return 1; }
+void klee_assume(uintptr_t condition) { assume(condition != 0); }
+void klee_warning(const char *message) { say_line("warning: ", message); }
+void klee_warning_once(const char *message) { say_line("warning: ", message); }
+void klee_prefer_cex(void *object, uintptr_t condition) { (void)object, (void)condition; }
+void klee_posix_prefer_cex(void *object, uintptr_t condition) { (void)object, (void)condition; }
+void klee_mark_global(void *object) { (void)object; }
+float klee_get_valuef(float expr) { return expr; }
+double klee_get_valued(double expr) { return expr; }
+long klee_get_valuel(long expr) { return expr; }
+long long klee_get_valuell(long long expr) { return expr; }
+int32_t klee_get_value_i32(int32_t expr) { return expr; }
+int64_t klee_get_value_i64(int64_t expr) { return expr; }
+void klee_check_memory_access(const void *address, size_t size) { (void)address, (void)size; }
+void klee_set_forking(unsigned enable) { (void)enable; }
+void klee_alias_function(const char *fn_name, const char *new_fn_name) {
+  (void)fn_name, (void)new_fn_name;
+}
+void klee_stack_trace(void) {}
+void klee_print_range(const char *name, int arg) { (void)name, (void)arg; }
+void klee_open_merge(void) {}
+void klee_close_merge(void) {}
+int klee_get_errno(void) { return 0; }

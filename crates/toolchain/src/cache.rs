@@ -1,0 +1,139 @@
+//! The user's cache folder: where it is, and how several processes fill it at once.
+
+use std::env;
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+use crate::error::{IoContext, ToolchainError};
+
+/// The cache folder, created where missing.
+pub fn folder() -> Result<PathBuf, ToolchainError> {
+    let path = folder_from(|name| env::var_os(name)).ok_or(ToolchainError::NoCache)?;
+    fs::create_dir_all(&path).context("create the cache folder", &path)?;
+    path.canonicalize().context("find the cache folder", &path)
+}
+
+fn folder_from(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+    let set = |name: &str| {
+        variable(name)
+            .filter(|value| !value.is_empty())
+            .map(PathBuf::from)
+    };
+    set("EVERETT_CACHE")
+        .or_else(|| set("XDG_CACHE_HOME").map(|path| path.join("everett")))
+        .or_else(|| set("HOME").map(|path| path.join(".cache/everett")))
+}
+
+/// Makes `target` once: `make` fills a temporary folder beside it, which is then renamed.
+///
+/// Other processes wait meanwhile, and find `target` complete or not at all.
+pub fn make_once(
+    target: &Path,
+    make: impl FnOnce(&Path) -> Result<(), ToolchainError>,
+) -> Result<(), ToolchainError> {
+    if target.is_dir() {
+        return Ok(());
+    }
+    let _lock = lock(target)?;
+    if target.is_dir() {
+        return Ok(());
+    }
+    let parent = target.parent().unwrap_or(Path::new("."));
+    let temporary = tempfile::Builder::new()
+        .prefix("unfinished-")
+        .tempdir_in(parent)
+        .context("create a folder in", parent)?;
+    make(temporary.path())?;
+    let finished = temporary.keep();
+    // A temporary folder is private to its maker; a cache may be shared.
+    set_mode(&finished, 0o755)?;
+    fs::rename(&finished, target).context("move the finished folder to", target)
+}
+
+/// Holds the lock of `target` until the returned file is dropped.
+pub fn lock(target: &Path) -> Result<File, ToolchainError> {
+    let mut name = target.file_name().unwrap_or_default().to_os_string();
+    name.push(".lock");
+    let path = target.with_file_name(name);
+    let file = File::options()
+        .create(true)
+        .append(true)
+        .open(&path)
+        .context("open the lock file", &path)?;
+    file.lock().context("lock", &path)?;
+    Ok(file)
+}
+
+/// Sets the permission bits of a file or folder.
+pub fn set_mode(path: &Path, mode: u32) -> Result<(), ToolchainError> {
+    use std::os::unix::fs::PermissionsExt;
+    fs::set_permissions(path, fs::Permissions::from_mode(mode))
+        .context("set the permissions of", path)
+}
+
+/// A short name for contents: folders of different contents get different names.
+pub fn fingerprint(parts: &[&[u8]]) -> String {
+    let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
+    for part in parts {
+        let length = (part.len() as u64).to_le_bytes();
+        for byte in length.iter().chain(part.iter()) {
+            hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        }
+    }
+    format!("{hash:016x}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with(pairs: &[(&str, &str)]) -> Option<PathBuf> {
+        folder_from(|name| {
+            pairs
+                .iter()
+                .find(|(key, _)| *key == name)
+                .map(|(_, value)| OsString::from(value))
+        })
+    }
+
+    #[test]
+    fn the_most_specific_variable_wins() {
+        let all = [
+            ("EVERETT_CACHE", "/e"),
+            ("XDG_CACHE_HOME", "/x"),
+            ("HOME", "/h"),
+        ];
+        assert_eq!(with(&all), Some("/e".into()));
+        assert_eq!(with(&all[1..]), Some("/x/everett".into()));
+        assert_eq!(with(&all[2..]), Some("/h/.cache/everett".into()));
+        assert_eq!(
+            with(&[("EVERETT_CACHE", ""), ("HOME", "/h")]),
+            Some("/h/.cache/everett".into())
+        );
+        assert_eq!(with(&[]), None);
+    }
+
+    #[test]
+    fn a_folder_is_made_once_and_never_half() {
+        let root = tempfile::tempdir().unwrap();
+        let target = root.path().join("thing");
+        let failed = make_once(&target, |folder| {
+            fs::write(folder.join("half"), "").unwrap();
+            Err(ToolchainError::NoCache)
+        });
+        assert!(failed.is_err() && !target.exists());
+        make_once(&target, |folder| {
+            fs::write(folder.join("whole"), "").context("write", folder)
+        })
+        .unwrap();
+        make_once(&target, |_| panic!("made twice")).unwrap();
+        assert!(target.join("whole").is_file() && !target.join("half").exists());
+    }
+
+    #[test]
+    fn fingerprints_tell_where_parts_end() {
+        assert_ne!(fingerprint(&[b"ab", b"c"]), fingerprint(&[b"a", b"bc"]));
+        assert_eq!(fingerprint(&[b"ab"]), fingerprint(&[b"ab"]));
+    }
+}

@@ -1,0 +1,81 @@
+//! The compiler drivers: clang with the sysroot of everett, linking through [`crate::link`].
+
+use std::env;
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use crate::arguments;
+use crate::error::{IoContext, ToolchainError};
+use crate::process;
+use crate::response;
+use crate::sysroot::{Sysroot, TARGET};
+
+/// The environment variable in which the linker shim finds the executable to call.
+pub const EXECUTABLE_VARIABLE: &str = "EVERETT_EXECUTABLE";
+
+/// The language that a compiler driver takes files and libraries for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Language {
+    C,
+    Cxx,
+}
+
+/// Compiles and links as clang would.
+pub fn compile(language: Language, args: &[OsString]) -> Result<i32, ToolchainError> {
+    let args = arguments::parse(&response::expand(args)?)?;
+    let sysroot = Sysroot::open()?;
+    let mut flags = base_flags(&sysroot, language)?;
+    if !args.says_debug {
+        flags.push("-g".into());
+    }
+    if !args.to_assembly {
+        flags.push("-flto=full".into());
+    }
+    flags.push("--end-no-unused-arguments".into());
+    flags.extend(args.kept);
+    let packed = response::pack(flags)?;
+    let mut command = sysroot.zig_command("clang");
+    command
+        .args(packed.args())
+        .env(EXECUTABLE_VARIABLE, executable()?);
+    process::run(&mut command, "")
+}
+
+/// The flags that come before the user's, so that the user's win.
+fn base_flags(sysroot: &Sysroot, language: Language) -> Result<Vec<OsString>, ToolchainError> {
+    let mut flags: Vec<OsString> = vec!["--start-no-unused-arguments".into()];
+    if language == Language::Cxx {
+        flags.push("--driver-mode=g++".into());
+        flags.push("-stdlib=libc++".into());
+        flags.push("-unwindlib=libunwind".into());
+        flags.extend(sysroot.cxx_flags()?);
+    } else {
+        flags.push("-unwindlib=none".into());
+    }
+    flags.push(format!("--target={TARGET}").into());
+    for (name, path) in [
+        ("--sysroot=", &sysroot.folder),
+        ("-resource-dir=", &sysroot.resources()),
+        ("--ld-path=", &sysroot.linker()),
+    ] {
+        let mut flag = OsString::from(name);
+        flag.push(path);
+        flags.push(flag);
+    }
+    // The native program must compute what the bitcode says: no fused multiplications.
+    flags.extend(["-ffp-contract=off", "-fno-pie", "-no-pie", "-static"].map(OsString::from));
+    flags.extend(["-rtlib=compiler-rt", "--no-default-config"].map(OsString::from));
+    Ok(flags)
+}
+
+/// Runs a tool of the compiler package as it is.
+pub fn pass_through(tool: &str, args: &[OsString]) -> Result<i32, ToolchainError> {
+    let mut command = std::process::Command::new(crate::wheel::ensure_zig()?);
+    command.arg(tool).args(args);
+    process::run(&mut command, "")
+}
+
+/// The running executable, through which compilers call the linker.
+pub fn executable() -> Result<PathBuf, ToolchainError> {
+    env::current_exe().context("find", "the running executable")
+}

@@ -1,0 +1,103 @@
+//! Compilers: from source to a native static program and, beside it, `PROG.bc`, the whole program
+//! with its libc as bitcode.
+//!
+//! This room owns the pinned compiler package, the sysroot that is built with it, the compiler
+//! drivers and the link. It knows nothing of what is done with the bitcode.
+
+mod arguments;
+mod cache;
+mod driver;
+mod error;
+mod link;
+mod process;
+mod response;
+mod roots;
+
+mod sysroot;
+mod wheel;
+
+use std::ffi::OsString;
+
+pub use error::ToolchainError;
+pub use wheel::{ensure_z3, ensure_zig};
+
+/// One of the programs that `everett` stands in for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tool {
+    /// The C compiler, a drop-in for `clang`.
+    Cc,
+    /// The C++ compiler, a drop-in for `clang++`.
+    Cxx,
+    /// The archiver.
+    Ar,
+    /// The archive indexer.
+    Ranlib,
+    /// The linker, which the compilers and rustc call; it makes the program and its bitcode.
+    Ld,
+    /// `cargo`, set up so that every program that it links gets its bitcode.
+    Cargo,
+    /// `rustc`, likewise.
+    Rustc,
+}
+
+impl Tool {
+    /// The names under which [`Tool::from_name`] knows the tools.
+    pub const NAMES: [&str; 7] = ["cc", "c++", "ar", "ranlib", "ld", "cargo", "rustc"];
+
+    /// The tool that a subcommand of `everett` names.
+    pub fn from_name(name: &str) -> Option<Tool> {
+        match name {
+            "cc" => Some(Tool::Cc),
+            "c++" => Some(Tool::Cxx),
+            "ar" => Some(Tool::Ar),
+            "ranlib" => Some(Tool::Ranlib),
+            "ld" => Some(Tool::Ld),
+            "cargo" => Some(Tool::Cargo),
+            "rustc" => Some(Tool::Rustc),
+            _ => None,
+        }
+    }
+
+    /// The subcommand of `everett` that names the tool.
+    pub fn name(self) -> &'static str {
+        match self {
+            Tool::Cc => "cc",
+            Tool::Cxx => "c++",
+            Tool::Ar => "ar",
+            Tool::Ranlib => "ranlib",
+            Tool::Ld => "ld",
+            Tool::Cargo => "cargo",
+            Tool::Rustc => "rustc",
+        }
+    }
+}
+
+/// Runs a tool with the arguments after its name and returns its exit code.
+///
+/// The compilers call the linker through the running executable as `EXECUTABLE ld ARGUMENTS...`,
+/// so an executable that calls this function must route all of [`Tool::NAMES`] to it.
+pub fn run(tool: Tool, args: &[OsString]) -> Result<i32, ToolchainError> {
+    match tool {
+        Tool::Cc => driver::compile(driver::Language::C, args),
+        Tool::Cxx => driver::compile(driver::Language::Cxx, args),
+        Tool::Ar => driver::pass_through("ar", args),
+        Tool::Ranlib => driver::pass_through("ranlib", args),
+        Tool::Ld => link::link(args),
+        Tool::Cargo | Tool::Rustc => Err(ToolchainError::Rust(
+            "Rust programs are not built yet".into(),
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_names_its_tool() {
+        for name in Tool::NAMES {
+            assert_eq!(Tool::from_name(name).map(Tool::name), Some(name));
+        }
+        assert_eq!(Tool::from_name("run"), None);
+    }
+}

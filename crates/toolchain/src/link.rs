@@ -1,0 +1,257 @@
+//! The link: from objects of bitcode and machine code to a native program and its bitcode.
+//!
+//! The linker runs twice over the same inputs. The first run makes the native program and says
+//! which symbols its machine code refers to. The second one merges the bitcode, keeps what is
+//! reachable from these symbols and changes nothing else: each function stays as the compiler
+//! left it, so that a program built without optimisation is explored as it was written.
+
+use std::collections::BTreeSet;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use crate::arguments::shared_library;
+use crate::error::{IoContext, ToolchainError};
+use crate::process;
+use crate::response;
+use crate::roots;
+use crate::sysroot::Sysroot;
+
+/// The size of a thread's stack where the program does not say, as on other systems.
+const STACK_SIZE: &str = "stack-size=8388608";
+
+/// A linker's command line, as far as everett must understand it.
+#[derive(Debug, PartialEq)]
+struct Link {
+    /// The arguments without the output and without what everett decides on.
+    kept: Vec<OsString>,
+    output: PathBuf,
+    relocatable: bool,
+    optimised: bool,
+}
+
+/// Links as `ld.lld` would, and writes `OUTPUT.bc` beside the output.
+pub fn link(args: &[OsString]) -> Result<i32, ToolchainError> {
+    let link = parse(&response::expand(args)?)?;
+    let sysroot = Sysroot::open()?;
+    if link.relocatable {
+        return link_relocatable(&sysroot, &link);
+    }
+    let program_only = link.output == Path::new("/dev/null");
+    let mut native = common(&sysroot, &link);
+    native.push("-o".into());
+    native.push(link.output.clone().into());
+    native.push("--lto-newpm-passes=globaldce".into());
+    if !program_only {
+        native.push("--save-temps=resolution".into());
+    }
+    let code = run_linker(&sysroot, native)?;
+    if code != 0 || program_only {
+        return Ok(code);
+    }
+    let resolutions = with_suffix(&link.output, ".resolution.txt");
+    let text = fs::read(&resolutions).context("read", &resolutions)?;
+    fs::remove_file(&resolutions).context("remove", &resolutions)?;
+    link_bitcode(
+        &sysroot,
+        &link,
+        roots::from_resolutions(&String::from_utf8_lossy(&text)),
+    )
+}
+
+fn link_bitcode(
+    sysroot: &Sysroot,
+    link: &Link,
+    mut kept: BTreeSet<String>,
+) -> Result<i32, ToolchainError> {
+    let bitcode = with_suffix(&link.output, ".bc");
+    let unfinished = with_suffix(&link.output, &format!(".bc.{}", std::process::id()));
+    // A kept function may use further intrinsics; each round adds functions of a fixed list.
+    loop {
+        let mut args = common(sysroot, link);
+        args.push("-o".into());
+        args.push(unfinished.clone().into());
+        args.push("--lto-emit-llvm".into());
+        args.push(passes(&kept));
+        let code = run_linker(sysroot, args)?;
+        if code != 0 {
+            return Ok(code);
+        }
+        let bytes = fs::read(&unfinished).context("read", &unfinished)?;
+        let before = kept.len();
+        kept.extend(roots::from_intrinsics(&bytes));
+        if kept.len() == before {
+            break;
+        }
+    }
+    fs::rename(&unfinished, &bitcode).context("move the bitcode to", &bitcode)?;
+    Ok(0)
+}
+
+/// Merges objects into one object of bitcode, or of machine code where there is no bitcode.
+fn link_relocatable(sysroot: &Sysroot, link: &Link) -> Result<i32, ToolchainError> {
+    let mut args = link.kept.clone();
+    args.push("-o".into());
+    args.push(link.output.clone().into());
+    args.push("--lto-emit-llvm".into());
+    args.push("--lto-O0".into());
+    run_linker(sysroot, args)
+}
+
+/// The arguments of both runs: the user's, and the library of everett's own functions.
+fn common(sysroot: &Sysroot, link: &Link) -> Vec<OsString> {
+    let mut args = vec![OsString::from("-z"), OsString::from(STACK_SIZE)];
+    args.extend(link.kept.iter().cloned());
+    args.push(sysroot.libraries().join("libeverett.a").into());
+    args.push(
+        if link.optimised {
+            "--lto-CGO2"
+        } else {
+            "--lto-CGO0"
+        }
+        .into(),
+    );
+    args
+}
+
+fn passes(kept: &BTreeSet<String>) -> OsString {
+    let names: Vec<String> = kept
+        .iter()
+        .map(|name| format!("preserve-gv={name}"))
+        .collect();
+    let list = names.join(";");
+    format!("--lto-newpm-passes=internalize<{list}>,globaldce,strip-dead-debug-info").into()
+}
+
+fn run_linker(sysroot: &Sysroot, args: Vec<OsString>) -> Result<i32, ToolchainError> {
+    let packed = response::pack(args)?;
+    process::run(sysroot.zig_command("ld.lld").args(packed.args()), "")
+}
+
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_os_string();
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+fn parse(args: &[OsString]) -> Result<Link, ToolchainError> {
+    let mut link = Link {
+        kept: Vec::new(),
+        output: PathBuf::from("a.out"),
+        relocatable: false,
+        optimised: false,
+    };
+    let mut rest = args.iter();
+    while let Some(arg) = rest.next() {
+        match arg.as_bytes() {
+            b"-o" | b"--output" => {
+                link.output = rest.next().map(PathBuf::from).unwrap_or_default();
+            }
+            b"-shared" | b"--shared" | b"-Bshareable" => return Err(shared_library()),
+            // These take the next argument with them.
+            b"-plugin" | b"-dynamic-linker" | b"--dynamic-linker" => drop(rest.next()),
+            // The next argument is a value, whatever it looks like.
+            b"-z" | b"-u" | b"-e" | b"-L" | b"-l" | b"-T" | b"-m" | b"-rpath" | b"-soname"
+            | b"-mllvm" => {
+                link.kept.push(arg.clone());
+                link.kept.extend(rest.next().cloned());
+            }
+            b"-r" | b"--relocatable" => {
+                link.relocatable = true;
+                link.kept.push(arg.clone());
+            }
+            bytes => {
+                if let Some(level) = bytes.strip_prefix(b"-plugin-opt=O") {
+                    link.optimised = level != b"0";
+                } else if let Some(path) = output_in(bytes) {
+                    link.output = path;
+                } else if !is_decided_by_everett(bytes) {
+                    link.kept.push(arg.clone());
+                }
+            }
+        }
+    }
+    Ok(link)
+}
+
+/// The output where it is written in one argument: `-oFILE` or `--output=FILE`.
+fn output_in(arg: &[u8]) -> Option<PathBuf> {
+    let name = arg.strip_prefix(b"--output=").or_else(|| {
+        // Every other option of the linker that begins so is longer than its letters.
+        arg.strip_prefix(b"-o")
+            .filter(|name| !name.is_empty() && !name.starts_with(b"mit"))
+    })?;
+    Some(PathBuf::from(OsStr::from_bytes(name)))
+}
+
+fn is_decided_by_everett(arg: &[u8]) -> bool {
+    matches!(
+        arg,
+        b"-pie"
+            | b"--pie"
+            | b"-pic-executable"
+            | b"-export-dynamic"
+            | b"--export-dynamic"
+            | b"-E"
+            | b"--save-temps"
+    ) || arg.starts_with(b"--lto-O")
+        || arg.starts_with(b"--lto-CGO")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(args: &[&str]) -> Link {
+        parse(&args.iter().map(OsString::from).collect::<Vec<_>>()).unwrap()
+    }
+
+    #[test]
+    fn the_output_is_found_in_all_its_forms() {
+        for args in [
+            &["-o", "p"][..],
+            &["-op"],
+            &["--output=p"],
+            &["--output", "p"],
+        ] {
+            assert_eq!(parsed(args).output, Path::new("p"));
+        }
+        assert_eq!(parsed(&["x.o"]).output, Path::new("a.out"));
+        assert_eq!(parsed(&["-omit"]).output, Path::new("a.out"));
+    }
+
+    #[test]
+    fn what_makes_the_program_dynamic_is_dropped() {
+        let args = [
+            "-pie",
+            "-E",
+            "-dynamic-linker",
+            "/lib/ld.so",
+            "-plugin",
+            "p.so",
+            "x.o",
+        ];
+        assert_eq!(parsed(&args).kept, ["x.o"]);
+        assert_eq!(
+            parsed(&["-u", "-E", "-z", "-pie"]).kept,
+            ["-u", "-E", "-z", "-pie"]
+        );
+        assert!(parse(&["-shared".into()]).is_err());
+    }
+
+    #[test]
+    fn the_level_of_optimisation_is_the_compilers() {
+        assert!(parsed(&["-plugin-opt=O2"]).optimised);
+        assert!(!parsed(&["-plugin-opt=O0"]).optimised);
+        assert!(parsed(&["-r"]).relocatable);
+    }
+
+    #[test]
+    fn all_roots_are_named_to_the_pass() {
+        let kept = ["main", "_start_c"].map(String::from).into_iter().collect();
+        let expected = "--lto-newpm-passes=internalize<preserve-gv=_start_c;preserve-gv=main>,\
+                        globaldce,strip-dead-debug-info";
+        assert_eq!(passes(&kept), OsString::from(expected));
+    }
+}

@@ -1,0 +1,143 @@
+//! Which symbols the bitcode of a program must keep: those that its machine code or its
+//! intrinsics reach.
+
+use std::collections::BTreeSet;
+
+/// Functions of the C mathematics library that an intrinsic of the same name stands for.
+const MATH: [&str; 32] = [
+    "acos",
+    "asin",
+    "atan",
+    "atan2",
+    "ceil",
+    "cos",
+    "cosh",
+    "exp",
+    "exp10",
+    "exp2",
+    "floor",
+    "fma",
+    "fmod",
+    "frexp",
+    "ldexp",
+    "log",
+    "log10",
+    "log2",
+    "lrint",
+    "lround",
+    "llrint",
+    "llround",
+    "modf",
+    "nearbyint",
+    "pow",
+    "rint",
+    "round",
+    "roundeven",
+    "sin",
+    "sinh",
+    "tan",
+    "tanh",
+];
+
+/// The defined symbols that machine code refers to, from the linker's file of resolutions.
+///
+/// A line is `-r=FILE,SYMBOL,FLAGS`: `p` says that the definition in this file is the one that
+/// counts, `x` that machine code can see it.
+pub fn from_resolutions(text: &str) -> BTreeSet<String> {
+    let mut symbols = BTreeSet::new();
+    for line in text.lines() {
+        let Some((rest, flags)) = line
+            .strip_prefix("-r=")
+            .and_then(|line| line.rsplit_once(','))
+        else {
+            continue;
+        };
+        let Some((_, symbol)) = rest.rsplit_once(',') else {
+            continue;
+        };
+        if flags.contains('p') && flags.contains('x') {
+            symbols.insert(symbol.to_string());
+        }
+    }
+    symbols
+}
+
+/// The mathematics functions that native code calls for the intrinsics named in bitcode.
+///
+/// Names lie as plain text in the string table of a bitcode file.
+pub fn from_intrinsics(bitcode: &[u8]) -> BTreeSet<String> {
+    let mut symbols = BTreeSet::new();
+    let mut rest = bitcode;
+    while let Some(at) = find(rest, b"llvm.") {
+        rest = &rest[at + b"llvm.".len()..];
+        let end = rest
+            .iter()
+            .position(|byte| !is_name_byte(*byte))
+            .unwrap_or(rest.len());
+        let name = rest[..end]
+            .strip_prefix(b"experimental.constrained.")
+            .unwrap_or(&rest[..end]);
+        symbols.extend(library_function(name));
+        if name.starts_with(b"sincos.") {
+            for part in [b"sin", b"cos"] {
+                let part: Vec<u8> = [&part[..], &name[b"sincos".len()..]].concat();
+                symbols.extend(library_function(&part));
+            }
+        }
+    }
+    symbols
+}
+
+fn library_function(name: &[u8]) -> Option<String> {
+    let name = std::str::from_utf8(name).ok()?;
+    let (function, types) = name.split_once('.')?;
+    if !MATH.contains(&function) {
+        return None;
+    }
+    // Names in the table follow each other without a gap, so only the start of a type is sure.
+    let floating = types
+        .split('.')
+        .find(|part| part.starts_with('f') || part.starts_with('v'))?;
+    let width = floating.rsplit('f').next()?;
+    let suffix = match width {
+        _ if width.starts_with("32") => "f",
+        _ if width.starts_with("80") => "l",
+        _ => "",
+    };
+    Some(format!("{function}{suffix}"))
+}
+
+fn is_name_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'.' || byte == b'_'
+}
+
+fn find(text: &[u8], pattern: &[u8]) -> Option<usize> {
+    text.windows(pattern.len())
+        .position(|window| window == pattern)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(names: &[&str]) -> BTreeSet<String> {
+        names.iter().map(|name| name.to_string()).collect()
+    }
+
+    #[test]
+    fn visible_prevailing_symbols_are_roots() {
+        let text = "a,b.o\n-r=a,b.o,main,plx\n-r=a,b.o,memcpy,lx\n-r=libc.a(x.o at 3),exit,pl\n\
+                    -r=libc.a(x.o at 3),_fini,px\n";
+        assert_eq!(from_resolutions(text), set(&["_fini", "main"]));
+    }
+
+    #[test]
+    fn intrinsics_name_their_functions() {
+        let text = b"\x00mainllvm.exp.f64llvm.sin.f32llvm.memcpy.p0.p0.i64printf\x00\
+                     llvm.experimental.constrained.rint.f80\x01llvm.sincos.f64\x00\
+                     llvm.pow.v4f32\x00llvm.lrint.i64.f32\x00";
+        let expected = ["exp", "sinf", "rintl", "sin", "cos", "powf", "lrintf"];
+        assert_eq!(from_intrinsics(text), set(&expected));
+        assert_eq!(from_intrinsics(b"llvm."), set(&[]));
+    }
+}

@@ -1,0 +1,142 @@
+//! Programs that come as packages of the Python index: installed once, version and hash pinned.
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::cache;
+use crate::error::{IoContext, ToolchainError};
+
+/// A pinned package and the program in it.
+struct Wheel {
+    package: &'static str,
+    version: &'static str,
+    sha256: &'static str,
+    /// The program, relative to the folder that the package is installed into.
+    program: &'static str,
+    /// The environment variable that names a program to use instead.
+    variable: &'static str,
+}
+
+const ZIG: Wheel = Wheel {
+    package: "ziglang",
+    version: "0.17.0",
+    sha256: "97079827064a7492cce5541ceb438ae8003ce1e54e399676da2d62fb7a5dc08b",
+    program: "ziglang/zig",
+    variable: "EVERETT_ZIG",
+};
+
+const Z3: Wheel = Wheel {
+    package: "z3-solver",
+    version: "5.4.0.0",
+    sha256: "0549ffad554178a59480ba41b5279cfbb27053ed5a2da269ae1a48214d5db34b",
+    program: "bin/z3",
+    variable: "EVERETT_Z3",
+};
+
+/// The path of the compiler package's program: `$EVERETT_ZIG`, or the pinned one, installed on
+/// first use.
+pub fn ensure_zig() -> Result<PathBuf, ToolchainError> {
+    ensure(&ZIG)
+}
+
+/// The path of the z3 program: `$EVERETT_Z3`, or the pinned one, installed on first use.
+pub fn ensure_z3() -> Result<PathBuf, ToolchainError> {
+    ensure(&Z3)
+}
+
+fn ensure(wheel: &Wheel) -> Result<PathBuf, ToolchainError> {
+    if let Some(path) = env::var_os(wheel.variable).filter(|value| !value.is_empty()) {
+        let path = PathBuf::from(path);
+        return match path.canonicalize() {
+            Ok(path) if path.is_file() => Ok(path),
+            _ => Err(ToolchainError::NoSuchOverride {
+                variable: wheel.variable,
+                path,
+            }),
+        };
+    }
+    let folder = cache::folder()?.join(format!("{}-{}", wheel.package, wheel.version));
+    cache::make_once(&folder, |temporary| install(wheel, temporary, &folder))?;
+    Ok(folder.join(wheel.program))
+}
+
+fn install(wheel: &Wheel, temporary: &Path, folder: &Path) -> Result<(), ToolchainError> {
+    eprintln!(
+        "everett: installing {} {} (first use only)",
+        wheel.package, wheel.version
+    );
+    let failed = |reason: String| ToolchainError::Install {
+        package: wheel.package,
+        version: wheel.version,
+        folder: folder.to_path_buf(),
+        reason,
+        variable: wheel.variable,
+        binary: wheel.program.rsplit('/').next().unwrap_or(wheel.program),
+    };
+    let requirements = temporary.join("requirements.txt");
+    fs::write(&requirements, requirement_line(wheel)).context("write", &requirements)?;
+    let status = Command::new("python3")
+        .args([
+            "-m",
+            "pip",
+            "install",
+            "--disable-pip-version-check",
+            "--no-input",
+        ])
+        .args([
+            "--require-hashes",
+            "--no-deps",
+            "--only-binary",
+            ":all:",
+            "--no-compile",
+        ])
+        .args([
+            "--progress-bar",
+            "on",
+            "--root-user-action",
+            "ignore",
+            "--target",
+        ])
+        .arg(temporary)
+        .arg("--requirement")
+        .arg(&requirements)
+        .stdin(Stdio::null())
+        // pip shows its progress on standard output, which belongs to the caller of the compiler.
+        .stdout(std::io::stderr())
+        .status()
+        .map_err(|error| failed(format!("python3 cannot be started: {error}")))?;
+    if !status.success() {
+        return Err(failed(format!(
+            "`python3 -m pip install` failed ({status}), see above"
+        )));
+    }
+    if !temporary.join(wheel.program).is_file() {
+        return Err(failed(format!("the package has no file {}", wheel.program)));
+    }
+    Ok(())
+}
+
+fn requirement_line(wheel: &Wheel) -> String {
+    format!(
+        "{}=={} --hash=sha256:{}\n",
+        wheel.package, wheel.version, wheel.sha256
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requirements_pin_version_and_hash() {
+        for wheel in [ZIG, Z3] {
+            let line = requirement_line(&wheel);
+            assert!(line.contains(&format!("=={} ", wheel.version)), "{line}");
+            let hash = line.trim_end().rsplit(':').next().unwrap();
+            assert_eq!(hash.len(), 64);
+            assert!(hash.bytes().all(|byte| byte.is_ascii_hexdigit()));
+        }
+    }
+}

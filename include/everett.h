@@ -1,0 +1,98 @@
+/* everett.h: how a program under test speaks to Everett.
+ *
+ * Every program that `everett cc`, `everett c++` or `everett rustc` builds can call these
+ * functions. When Everett explores the program they do what is said below. When the program runs
+ * natively they take their values from the test file that the environment variable EVERETT_TEST
+ * names (a .ktest file), in the order of the calls; without one all values are zero.
+ *
+ * Names are for people and for test files: a name may be used more than once. */
+
+#ifndef EVERETT_H
+#define EVERETT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Makes the SIZE bytes at ADDRESS symbolic: they stand for all values at once. ADDRESS must be
+ * the start of an object, or lie in one that has SIZE bytes from there on. */
+void everett_make_symbolic(void *address, size_t size, const char *name);
+
+/* Goes on only where CONDITION is not zero. A path on which it must be zero ends silently. */
+void everett_assume(uint64_t condition);
+
+/* A symbolic number of at least LOW and less than HIGH. */
+int64_t everett_range(int64_t low, int64_t high, const char *name);
+
+/* A choice among COUNT alternatives, 0 to COUNT - 1. Each becomes a path of its own. */
+uint32_t everett_choose(uint32_t count, const char *name);
+
+/* Shows SIZE bytes at ADDRESS to checks outside of the program (invariants over several hosts),
+ * as the value of KEY in the program's state STATE. */
+void everett_expose(const char *state, const char *key, const void *address, size_t size);
+
+/* 1 if VALUE is not one value but depends on symbolic input, else 0. Natively always 0. */
+int everett_is_symbolic(uint64_t value);
+
+/* Reports a finding with MESSAGE and ends the path. */
+#ifdef __cplusplus
+[[noreturn]]
+#else
+__attribute__((noreturn))
+#endif
+void everett_report(const char *message);
+
+/* Ends the path without a finding and without a test case. Natively: exits with STATUS. */
+#ifdef __cplusplus
+[[noreturn]]
+#else
+__attribute__((noreturn))
+#endif
+void everett_silent_exit(int status);
+
+/* Where a test case has a free choice, prefers values for which CONDITION is not zero. */
+void everett_prefer(uint64_t condition);
+
+/* Reports a finding where CONDITION can be zero; goes on where it is not. */
+void everett_assert(uint64_t condition);
+
+/* Symbolic numbers. */
+static inline int8_t everett_symbolic_i8(const char *name) {
+  int8_t value = 0;
+  everett_make_symbolic(&value, sizeof value, name);
+  return value;
+}
+static inline uint8_t everett_symbolic_u8(const char *name) {
+  uint8_t value = 0;
+  everett_make_symbolic(&value, sizeof value, name);
+  return value;
+}
+static inline int32_t everett_symbolic_i32(const char *name) {
+  int32_t value = 0;
+  everett_make_symbolic(&value, sizeof value, name);
+  return value;
+}
+static inline uint32_t everett_symbolic_u32(const char *name) {
+  uint32_t value = 0;
+  everett_make_symbolic(&value, sizeof value, name);
+  return value;
+}
+static inline int64_t everett_symbolic_i64(const char *name) {
+  int64_t value = 0;
+  everett_make_symbolic(&value, sizeof value, name);
+  return value;
+}
+static inline uint64_t everett_symbolic_u64(const char *name) {
+  uint64_t value = 0;
+  everett_make_symbolic(&value, sizeof value, name);
+  return value;
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
