@@ -1,1 +1,19 @@
-//! Placeholder until the room is furnished.
+//! Can this condition hold on this path? Owns queries, the chain of layers that answers them, and the back
+//! ends; the only room that knows a SAT or SMT solver. Knows nothing of programs or states.
+
+mod blast;
+mod bytes;
+mod cache;
+mod chain;
+mod config;
+mod constraints;
+mod log;
+mod model;
+mod persistent;
+mod smt;
+mod values;
+
+pub use chain::{Solver, Verdict};
+pub use config::{SmtConfig, SolverConfig, SolverError, SolverStatistics};
+pub use constraints::Constraints;
+pub use model::Model;

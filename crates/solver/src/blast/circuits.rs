@@ -1,0 +1,372 @@
+//! Circuits for the word operators: adders, multipliers, dividers, shifters, comparators.
+//!
+//! Words are slices of literals, lowest bit first. Constant bits are literals too ([`TRUE`], [`FALSE`]), so
+//! the gates fold whatever is known and operands padded with zeros cost nothing.
+
+use super::gates::{FALSE, Gates, TRUE};
+use super::sat::Lit;
+
+/// The bits of a word, lowest first.
+pub type Word = Vec<Lit>;
+
+fn is_constant(lit: Lit) -> bool {
+    lit == TRUE || lit == FALSE
+}
+
+/// The word as a constant, where all bits are known.
+fn as_bools(word: &[Lit]) -> Option<Vec<bool>> {
+    word.iter()
+        .map(|&lit| is_constant(lit).then_some(lit == TRUE))
+        .collect()
+}
+
+impl Gates {
+    pub fn fresh_word(&mut self, width: usize) -> Word {
+        (0..width).map(|_| self.fresh()).collect()
+    }
+
+    pub fn not_word(a: &[Lit]) -> Word {
+        a.iter().map(|lit| -lit).collect()
+    }
+
+    pub fn and_word(&mut self, a: &[Lit], b: &[Lit]) -> Word {
+        a.iter().zip(b).map(|(&x, &y)| self.and(x, y)).collect()
+    }
+
+    pub fn or_word(&mut self, a: &[Lit], b: &[Lit]) -> Word {
+        a.iter().zip(b).map(|(&x, &y)| self.or(x, y)).collect()
+    }
+
+    pub fn xor_word(&mut self, a: &[Lit], b: &[Lit]) -> Word {
+        a.iter().zip(b).map(|(&x, &y)| self.xor(x, y)).collect()
+    }
+
+    pub fn mux_word(&mut self, condition: Lit, yes: &[Lit], no: &[Lit]) -> Word {
+        yes.iter()
+            .zip(no)
+            .map(|(&x, &y)| self.mux(condition, x, y))
+            .collect()
+    }
+
+    pub fn equal(&mut self, a: &[Lit], b: &[Lit]) -> Lit {
+        let mut same: Vec<Lit> = a.iter().zip(b).map(|(&x, &y)| -self.xor(x, y)).collect();
+        self.and_all(&mut same)
+    }
+
+    fn is_zero(&mut self, a: &[Lit]) -> Lit {
+        self.and_all(&mut Gates::not_word(a))
+    }
+
+    /// `a + b + carry` modulo the width, and the carry out.
+    fn add_with_carry(&mut self, a: &[Lit], b: &[Lit], carry: Lit) -> (Word, Lit) {
+        let mut carry = carry;
+        let mut sum = Vec::with_capacity(a.len());
+        for (&x, &y) in a.iter().zip(b) {
+            let half = self.xor(x, y);
+            sum.push(self.xor(half, carry));
+            carry = self.majority(x, y, carry);
+        }
+        (sum, carry)
+    }
+
+    pub fn add(&mut self, a: &[Lit], b: &[Lit]) -> Word {
+        self.add_modulo(a, b, FALSE)
+    }
+
+    pub fn sub(&mut self, a: &[Lit], b: &[Lit]) -> Word {
+        self.add_modulo(a, &Gates::not_word(b), TRUE)
+    }
+
+    /// Like [`Gates::add_with_carry`] without the gate for the carry that nobody reads.
+    fn add_modulo(&mut self, a: &[Lit], b: &[Lit], carry: Lit) -> Word {
+        let Some(top) = a.len().checked_sub(1) else {
+            return Vec::new();
+        };
+        let (mut sum, carry) = self.add_with_carry(&a[..top], &b[..top], carry);
+        let half = self.xor(a[top], b[top]);
+        sum.push(self.xor(half, carry));
+        sum
+    }
+
+    /// Unsigned `a < b` where `or_equal` is [`FALSE`], `a <= b` where it is [`TRUE`].
+    pub fn less(&mut self, a: &[Lit], b: &[Lit], or_equal: Lit) -> Lit {
+        a.iter()
+            .zip(b)
+            .fold(or_equal, |borrow, (&x, &y)| self.majority(-x, y, borrow))
+    }
+
+    /// Signed comparison: the sign bits change sides.
+    pub fn less_signed(&mut self, a: &[Lit], b: &[Lit], or_equal: Lit) -> Lit {
+        let Some(top) = a.len().checked_sub(1) else {
+            return or_equal;
+        };
+        let below = self.less(&a[..top], &b[..top], or_equal);
+        self.majority(a[top], -b[top], below)
+    }
+
+    pub fn multiply(&mut self, a: &[Lit], b: &[Lit]) -> Word {
+        match (as_bools(a), as_bools(b)) {
+            (_, Some(factor)) => self.multiply_constant(a, &factor),
+            (Some(factor), _) => self.multiply_constant(b, &factor),
+            // A fixed order of the operands makes both orders one circuit.
+            _ if a <= b => self.multiply_rows(a, b),
+            _ => self.multiply_rows(b, a),
+        }
+    }
+
+    /// Adds one shifted row for each bit of `b`.
+    fn multiply_rows(&mut self, a: &[Lit], b: &[Lit]) -> Word {
+        let width = a.len();
+        let mut sum = vec![FALSE; width];
+        for (shift, &bit) in b.iter().enumerate() {
+            if bit == FALSE {
+                continue;
+            }
+            let row: Word = a[..width - shift]
+                .iter()
+                .map(|&lit| self.and(lit, bit))
+                .collect();
+            let high = self.add(&sum[shift..], &row);
+            sum.truncate(shift);
+            sum.extend(high);
+        }
+        sum
+    }
+
+    /// Adds and subtracts shifted copies after the non-adjacent form of the factor.
+    fn multiply_constant(&mut self, a: &[Lit], factor: &[bool]) -> Word {
+        let width = a.len();
+        let mut sum = vec![FALSE; width];
+        for (shift, digit) in non_adjacent_form(factor).into_iter().enumerate() {
+            if digit == 0 {
+                continue;
+            }
+            let row = &a[..width - shift];
+            let high = if digit > 0 {
+                self.add(&sum[shift..], row)
+            } else {
+                self.sub(&sum[shift..], row)
+            };
+            sum.truncate(shift);
+            sum.extend(high);
+        }
+        sum
+    }
+
+    /// Quotient and remainder as fresh words bound by `a = quotient * b + remainder` without overflow and
+    /// `remainder < b`; where `b` is zero the quotient is all ones and the remainder `a`.
+    pub fn divide(&mut self, a: &[Lit], b: &[Lit]) -> (Word, Word) {
+        let width = a.len();
+        let quotient = self.fresh_word(width);
+        let remainder = self.fresh_word(width);
+        let zero = self.is_zero(b);
+        for &bit in &quotient {
+            self.clause(&[-zero, bit]);
+        }
+        self.divisor_rows(a, b, &quotient, &remainder);
+        let below = self.less(&remainder, b, FALSE);
+        self.clause(&[zero, below]);
+        (quotient, remainder)
+    }
+
+    /// Forces `quotient * b + remainder == a`, with no partial product and no carry past the width.
+    fn divisor_rows(&mut self, a: &[Lit], b: &[Lit], quotient: &[Lit], remainder: &[Lit]) {
+        let width = a.len();
+        let mut sum = remainder.to_vec();
+        for (shift, &bit) in b.iter().enumerate() {
+            if bit == FALSE {
+                continue;
+            }
+            for &high in &quotient[width - shift..] {
+                self.clause(&[-bit, -high]);
+            }
+            let row: Word = quotient[..width - shift]
+                .iter()
+                .map(|&lit| self.and(lit, bit))
+                .collect();
+            let (high, carry) = self.add_with_carry(&sum[shift..], &row, FALSE);
+            self.clause(&[-carry]);
+            sum.truncate(shift);
+            sum.extend(high);
+        }
+        for (&have, &want) in sum.iter().zip(a) {
+            self.clause(&[-have, want]);
+            self.clause(&[have, -want]);
+        }
+    }
+
+    /// Signed quotient and remainder from the unsigned ones of the magnitudes.
+    pub fn divide_signed(&mut self, a: &[Lit], b: &[Lit]) -> (Word, Word) {
+        let (Some(&sign_a), Some(&sign_b)) = (a.last(), b.last()) else {
+            return (Vec::new(), Vec::new());
+        };
+        let (positive_a, positive_b) = (self.magnitude(a, sign_a), self.magnitude(b, sign_b));
+        let (quotient, remainder) = self.divide(&positive_a, &positive_b);
+        let differ = self.xor(sign_a, sign_b);
+        (
+            self.negate_if(differ, &quotient),
+            self.negate_if(sign_a, &remainder),
+        )
+    }
+
+    fn magnitude(&mut self, a: &[Lit], sign: Lit) -> Word {
+        self.negate_if(sign, a)
+    }
+
+    fn negate_if(&mut self, condition: Lit, a: &[Lit]) -> Word {
+        if condition == FALSE {
+            return a.to_vec();
+        }
+        let flipped: Word = a.iter().map(|&lit| self.xor(lit, condition)).collect();
+        self.add_modulo(&flipped, &vec![FALSE; a.len()], condition)
+    }
+
+    pub fn shift_left(&mut self, a: &[Lit], amount: &[Lit]) -> Word {
+        let reversed: Word = a.iter().rev().copied().collect();
+        let mut shifted = self.shift_right(&reversed, amount, FALSE);
+        shifted.reverse();
+        shifted
+    }
+
+    /// Shifts towards the lowest bit; `fill` comes in from above.
+    pub fn shift_right(&mut self, a: &[Lit], amount: &[Lit], fill: Lit) -> Word {
+        let width = a.len();
+        let stages = usize::BITS as usize - (width.max(1) - 1).leading_zeros() as usize;
+        let mut word = a.to_vec();
+        for (stage, &bit) in amount.iter().take(stages).enumerate() {
+            let distance = 1usize << stage;
+            word = (0..width)
+                .map(|i| {
+                    let from = word.get(i + distance).copied().unwrap_or(fill);
+                    self.mux(bit, from, word[i])
+                })
+                .collect();
+        }
+        if amount.len() > stages {
+            let within = self.is_zero(&amount[stages..]);
+            word = word
+                .into_iter()
+                .map(|lit| self.mux(within, lit, fill))
+                .collect();
+        }
+        word
+    }
+}
+
+/// Digits -1, 0 and 1, lowest first, no two neighbours non-zero: the fewest rows to add. Digits past
+/// the width are left out, for products are taken modulo the width.
+fn non_adjacent_form(factor: &[bool]) -> Vec<i8> {
+    let mut digits = Vec::with_capacity(factor.len());
+    let mut carry = false;
+    for (i, &bit) in factor.iter().enumerate() {
+        let next = factor.get(i + 1).copied().unwrap_or(false);
+        let odd = bit != carry;
+        digits.push(match (odd, next) {
+            (false, _) => 0,
+            (true, false) => 1,
+            (true, true) => -1,
+        });
+        // A remaining value of 2 or 3 (mod 4) carries on.
+        carry = (bit && carry) || (odd && next);
+    }
+    digits
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sat::SatAnswer;
+    use super::*;
+
+    fn constant(value: u64, width: usize) -> Word {
+        (0..width)
+            .map(|i| if value >> i & 1 == 1 { TRUE } else { FALSE })
+            .collect()
+    }
+
+    #[test]
+    fn the_non_adjacent_form_has_the_same_value() {
+        for value in 0..256i64 {
+            let bits: Vec<bool> = (0..8).map(|i| value >> i & 1 == 1).collect();
+            let digits = non_adjacent_form(&bits);
+            let sum: i64 = digits
+                .iter()
+                .enumerate()
+                .map(|(i, &d)| i64::from(d) << i)
+                .sum();
+            assert_eq!(sum.rem_euclid(256), value);
+            assert!(digits.windows(2).all(|pair| pair[0] == 0 || pair[1] == 0));
+        }
+    }
+
+    type Circuit = fn(&mut Gates, &[Lit], &[Lit]) -> Word;
+    type Meaning = fn(u64, u64) -> u64;
+
+    /// Every pair of 4-bit inputs, the inputs being variables that are fixed by assumptions.
+    fn exhaustive(circuit: Circuit, meaning: Meaning) {
+        let mut gates = Gates::new();
+        let a = gates.fresh_word(4);
+        let b = gates.fresh_word(4);
+        let out = circuit(&mut gates, &a, &b);
+        for x in 0..16u64 {
+            for y in 0..16u64 {
+                let fix = |word: &[Lit], value: u64| -> Vec<Lit> {
+                    let signed = |(i, &lit): (usize, &Lit)| {
+                        if value >> i & 1 == 1 { lit } else { -lit }
+                    };
+                    word.iter().enumerate().map(signed).collect()
+                };
+                let assumptions = [fix(&a, x), fix(&b, y)].concat();
+                assert_eq!(gates.sat.solve(&assumptions, 100_000), SatAnswer::Sat);
+                let mut have = 0;
+                for (i, &lit) in out.iter().enumerate() {
+                    have |= u64::from(gates.sat.value(lit)) << i;
+                }
+                assert_eq!(have, meaning(x, y) & 15, "inputs {x} and {y}");
+                let mut wrong: Vec<Lit> = fix(&out, have);
+                let differs: Vec<Lit> = wrong.drain(..).map(|lit| -lit).collect();
+                let selector = gates.fresh();
+                gates.clause(&[&[-selector], differs.as_slice()].concat());
+                let again = [assumptions, vec![selector]].concat();
+                assert_eq!(
+                    gates.sat.solve(&again, 100_000),
+                    SatAnswer::Unsat,
+                    "not unique"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn arithmetic() {
+        exhaustive(|g, a, b| g.add(a, b), |x, y| x + y);
+        exhaustive(|g, a, b| g.sub(a, b), |x, y| x.wrapping_sub(y));
+        exhaustive(|g, a, b| g.multiply(a, b), |x, y| x * y);
+        exhaustive(|g, a, _| g.multiply(a, &constant(11, 4)), |x, _| x * 11);
+        exhaustive(|g, a, _| g.negate_if(TRUE, a), |x, _| x.wrapping_neg());
+    }
+
+    #[test]
+    fn division() {
+        exhaustive(
+            |g, a, b| g.divide(a, b).0,
+            |x, y| x.checked_div(y).unwrap_or(15),
+        );
+        exhaustive(
+            |g, a, b| g.divide(a, b).1,
+            |x, y| x.checked_rem(y).unwrap_or(x),
+        );
+        exhaustive(|g, a, _| g.divide(a, &constant(3, 4)).0, |x, _| x / 3);
+    }
+
+    #[test]
+    fn shifts_and_comparisons() {
+        exhaustive(|g, a, b| g.shift_left(a, b), |x, y| x << y);
+        exhaustive(|g, a, b| g.shift_right(a, b, FALSE), |x, y| x >> y);
+        exhaustive(|g, a, b| vec![g.less(a, b, FALSE)], |x, y| u64::from(x < y));
+        exhaustive(|g, a, b| vec![g.less(a, b, TRUE)], |x, y| u64::from(x <= y));
+        exhaustive(
+            |g, a, b| vec![g.less_signed(a, b, FALSE)],
+            |x, y| u64::from(((x as i64) << 60) < ((y as i64) << 60)),
+        );
+    }
+}

@@ -1,0 +1,254 @@
+//! The first tier: terms become circuits, circuits become clauses of one incremental SAT instance.
+//!
+//! Constraints and conditions are never asserted, only assumed, so one instance serves all states of a
+//! worker and every term is translated once. Float operations are free values here.
+
+mod circuits;
+mod gates;
+mod sat;
+
+use circuits::Word;
+use everett_expr::{Arena, BinaryOp, CompareOp, ExprId, Node, Variable};
+use gates::{FALSE, Gates, TRUE};
+use rustc_hash::FxHashMap;
+use sat::Lit;
+pub use sat::SatAnswer;
+
+/// Where the bits of a translated term are in the pool.
+#[derive(Clone, Copy)]
+struct Span {
+    start: u32,
+    width: u32,
+    /// Whether the term has floats in it.
+    float: bool,
+}
+
+/// A SAT instance with the terms translated so far. Valid until terms are swept from the arena.
+pub struct Blaster {
+    gates: Gates,
+    spans: FxHashMap<ExprId, Span>,
+    pool: Vec<Lit>,
+    inputs: FxHashMap<Variable, Span>,
+    /// Quotient and remainder of operands that were divided before.
+    divisions: FxHashMap<(ExprId, ExprId, bool), (Word, Word)>,
+    stack: Vec<ExprId>,
+    assumptions: Vec<Lit>,
+    met_floats: bool,
+}
+
+impl Blaster {
+    pub fn new() -> Blaster {
+        Blaster {
+            gates: Gates::new(),
+            spans: FxHashMap::default(),
+            pool: Vec::new(),
+            inputs: FxHashMap::default(),
+            divisions: FxHashMap::default(),
+            stack: Vec::new(),
+            assumptions: Vec::new(),
+            met_floats: false,
+        }
+    }
+
+    /// The size of the instance.
+    pub fn clauses(&self) -> usize {
+        self.gates.clauses()
+    }
+
+    /// Whether the last question had floats in it, which are not understood: then `Sat` may be wrong.
+    pub fn met_floats(&self) -> bool {
+        self.met_floats
+    }
+
+    /// Can all `terms` hold at once?
+    pub fn solve(
+        &mut self,
+        arena: &Arena,
+        terms: impl Iterator<Item = ExprId>,
+        conflicts: u32,
+    ) -> SatAnswer {
+        self.assumptions.clear();
+        self.met_floats = false;
+        for e in terms {
+            let literal = self.literal(arena, e);
+            self.assumptions.push(literal);
+        }
+        self.gates.sat.solve(&self.assumptions, conflicts)
+    }
+
+    /// Whether the term at this position was needed for the last answer, which was `Unsat`.
+    pub fn was_needed(&mut self, position: usize) -> bool {
+        self.gates.sat.failed(self.assumptions[position])
+    }
+
+    /// The value of a byte after `Sat`; `None` where no translated term reads it.
+    pub fn value(&mut self, variable: Variable) -> Option<u8> {
+        let span = *self.inputs.get(&variable)?;
+        let bits = &self.pool[span.start as usize..(span.start + span.width) as usize];
+        let mut value = 0;
+        for (position, &lit) in bits.iter().enumerate() {
+            value |= u8::from(self.gates.sat.value(lit)) << position;
+        }
+        Some(value)
+    }
+
+    /// The literal that is true exactly where the width-1 term is.
+    fn literal(&mut self, arena: &Arena, e: ExprId) -> Lit {
+        self.translate(arena, e);
+        let span = self.spans[&e];
+        self.met_floats |= span.float;
+        self.pool[span.start as usize]
+    }
+
+    fn bits(&self, e: ExprId) -> &[Lit] {
+        let span = self.spans[&e];
+        &self.pool[span.start as usize..(span.start + span.width) as usize]
+    }
+
+    fn word(&self, e: ExprId) -> Word {
+        self.bits(e).to_vec()
+    }
+
+    /// Translates operands before the terms made of them, without recursion: terms may be very deep.
+    fn translate(&mut self, arena: &Arena, root: ExprId) {
+        if self.spans.contains_key(&root) {
+            return;
+        }
+        let mut stack = std::mem::take(&mut self.stack);
+        stack.push(root);
+        while let Some(&e) = stack.last() {
+            let before = stack.len();
+            stack.extend(
+                arena
+                    .node(e)
+                    .children()
+                    .filter(|child| !self.spans.contains_key(child)),
+            );
+            if stack.len() > before {
+                continue;
+            }
+            stack.pop();
+            if !self.spans.contains_key(&e) {
+                let word = self.translate_node(arena, e);
+                self.store(arena, e, &word);
+            }
+        }
+        self.stack = stack;
+    }
+
+    fn store(&mut self, arena: &Arena, e: ExprId, word: &[Lit]) -> Span {
+        let node = arena.node(e);
+        let span = Span {
+            float: is_float(&node) || node.children().any(|child| self.spans[&child].float),
+            start: u32::try_from(self.pool.len()).expect("the clause limit is far below"),
+            width: word.len() as u32,
+        };
+        self.pool.extend_from_slice(word);
+        self.spans.insert(e, span);
+        span
+    }
+
+    fn translate_node(&mut self, arena: &Arena, e: ExprId) -> Word {
+        let width = arena.width(e) as usize;
+        match arena.node(e) {
+            Node::Constant { .. } | Node::WideConstant { .. } => constant_word(arena, e),
+            Node::Read { array, index } => {
+                let word = self.gates.fresh_word(width);
+                let span = self.store(arena, e, &word);
+                self.inputs.insert(Variable { array, index }, span);
+                word
+            }
+            Node::Not { e } => Gates::not_word(self.bits(e)),
+            Node::Binary { op, a, b } => self.binary(op, a, b),
+            Node::Compare { op, a, b } => vec![self.compare(op, a, b)],
+            Node::Ite { c, a, b } => {
+                let (yes, no) = (self.word(a), self.word(b));
+                self.gates.mux_word(self.bits(c)[0], &yes, &no)
+            }
+            Node::Extract { e, low } => self.bits(e)[low as usize..low as usize + width].to_vec(),
+            Node::Concat { hi, lo } => [self.bits(lo), self.bits(hi)].concat(),
+            Node::ZeroExtend { e } => extended(self.word(e), width, FALSE),
+            Node::SignExtend { e } => {
+                let sign = self.bits(e).last().copied().unwrap_or(FALSE);
+                extended(self.word(e), width, sign)
+            }
+            // Any value: right for `Unsat`, and a model is checked by evaluation.
+            node => {
+                debug_assert!(is_float(&node));
+                self.gates.fresh_word(width)
+            }
+        }
+    }
+
+    fn binary(&mut self, op: BinaryOp, a: ExprId, b: ExprId) -> Word {
+        let (x, y) = (self.word(a), self.word(b));
+        match op {
+            BinaryOp::Add => self.gates.add(&x, &y),
+            BinaryOp::Sub => self.gates.sub(&x, &y),
+            BinaryOp::Mul => self.gates.multiply(&x, &y),
+            BinaryOp::UDiv => self.division(a, b, false).0,
+            BinaryOp::URem => self.division(a, b, false).1,
+            BinaryOp::SDiv => self.division(a, b, true).0,
+            BinaryOp::SRem => self.division(a, b, true).1,
+            BinaryOp::And => self.gates.and_word(&x, &y),
+            BinaryOp::Or => self.gates.or_word(&x, &y),
+            BinaryOp::Xor => self.gates.xor_word(&x, &y),
+            BinaryOp::Shl => self.gates.shift_left(&x, &y),
+            BinaryOp::LShr => self.gates.shift_right(&x, &y, FALSE),
+            BinaryOp::AShr => {
+                let sign = x.last().copied().unwrap_or(FALSE);
+                self.gates.shift_right(&x, &y, sign)
+            }
+        }
+    }
+
+    fn division(&mut self, a: ExprId, b: ExprId, signed: bool) -> (Word, Word) {
+        if let Some(known) = self.divisions.get(&(a, b, signed)) {
+            return known.clone();
+        }
+        let (x, y) = (self.word(a), self.word(b));
+        let result = if signed {
+            self.gates.divide_signed(&x, &y)
+        } else {
+            self.gates.divide(&x, &y)
+        };
+        self.divisions.insert((a, b, signed), result.clone());
+        result
+    }
+
+    fn compare(&mut self, op: CompareOp, a: ExprId, b: ExprId) -> Lit {
+        let (x, y) = (self.word(a), self.word(b));
+        match op {
+            CompareOp::Eq => self.gates.equal(&x, &y),
+            CompareOp::Ult => self.gates.less(&x, &y, FALSE),
+            CompareOp::Ule => self.gates.less(&x, &y, TRUE),
+            CompareOp::Slt => self.gates.less_signed(&x, &y, FALSE),
+            CompareOp::Sle => self.gates.less_signed(&x, &y, TRUE),
+        }
+    }
+}
+
+fn is_float(node: &Node) -> bool {
+    matches!(
+        node,
+        Node::FloatBinary { .. }
+            | Node::FloatUnary { .. }
+            | Node::FloatCompare { .. }
+            | Node::FloatConvert { .. }
+            | Node::FloatFromInt { .. }
+            | Node::FloatToInt { .. }
+    )
+}
+
+fn extended(mut word: Word, width: usize, fill: Lit) -> Word {
+    word.resize(width, fill);
+    word
+}
+
+fn constant_word(arena: &Arena, e: ExprId) -> Word {
+    let limbs = arena.as_const_limbs(e).unwrap_or_default();
+    let bit = |position: u32| limbs[position as usize / 64] >> (position % 64) & 1 == 1;
+    (0..arena.width(e))
+        .map(|position| if bit(position) { TRUE } else { FALSE })
+        .collect()
+}

@@ -1,0 +1,167 @@
+//! Exact answers for terms over a single byte: the value of a term for each of the 256 values of its byte.
+
+use everett_expr::{Arena, CompareOp, EvalScratch, ExprId, Node, Variable, scalar};
+use rustc_hash::FxHashMap;
+
+/// A set of byte values.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ByteSet([u64; 4]);
+
+impl ByteSet {
+    pub const ALL: ByteSet = ByteSet([u64::MAX; 4]);
+
+    pub fn intersection(self, other: ByteSet) -> ByteSet {
+        ByteSet(std::array::from_fn(|i| self.0[i] & other.0[i]))
+    }
+
+    pub fn is_empty(self) -> bool {
+        self.0 == [0; 4]
+    }
+
+    /// The values, ascending.
+    pub fn iter(self) -> impl Iterator<Item = u8> {
+        (0..=255u8).filter(move |&value| self.contains(value))
+    }
+
+    pub fn contains(self, value: u8) -> bool {
+        self.0[usize::from(value / 64)] >> (value % 64) & 1 == 1
+    }
+
+    fn insert(&mut self, value: u8) {
+        self.0[usize::from(value / 64)] |= 1 << (value % 64);
+    }
+
+    pub fn first(self) -> Option<u8> {
+        let limb = self.0.iter().position(|&limb| limb != 0)?;
+        Some(limb as u8 * 64 + self.0[limb].trailing_zeros() as u8)
+    }
+}
+
+/// One value of a term for each value of its byte.
+pub type Column = [u64; 256];
+
+/// Terms of more parts than this are left to the other layers.
+const MAX_PARTS: usize = 512;
+
+/// Truth tables of conditions, by term. Valid until terms are swept from the arena.
+#[derive(Default)]
+pub struct ByteTables {
+    tables: FxHashMap<ExprId, Option<ByteSet>>,
+    /// Work space: the columns of the parts of the term at hand.
+    columns: Vec<Column>,
+    column_of: FxHashMap<ExprId, usize>,
+    stack: Vec<ExprId>,
+    scratch: EvalScratch,
+}
+
+impl ByteTables {
+    pub fn clear(&mut self) {
+        self.tables.clear();
+    }
+
+    /// The values of the byte for which the condition holds. The condition depends on no other byte;
+    /// `None` where it is too large.
+    pub fn table(&mut self, arena: &Arena, e: ExprId) -> Option<ByteSet> {
+        if let Some(known) = self.tables.get(&e) {
+            return *known;
+        }
+        let table = self.column(arena, e).map(|column| {
+            let mut set = ByteSet([0; 4]);
+            for (value, &truth) in (0..=255u8).zip(column.iter()) {
+                if truth != 0 {
+                    set.insert(value);
+                }
+            }
+            set
+        });
+        self.tables.insert(e, table);
+        table
+    }
+
+    /// The value of the term, of at most 64 bits, for each value of the single byte that it depends on.
+    pub fn column(&mut self, arena: &Arena, root: ExprId) -> Option<&Column> {
+        self.columns.clear();
+        self.column_of.clear();
+        self.stack.clear();
+        self.stack.push(root);
+        while let Some(&e) = self.stack.last() {
+            let before = self.stack.len();
+            if !self.column_of.contains_key(&e) {
+                let missing = |child: &ExprId| !self.column_of.contains_key(child);
+                self.stack.extend(arena.node(e).children().filter(missing));
+                if self.stack.len() > before {
+                    continue;
+                }
+                if self.columns.len() >= MAX_PARTS {
+                    return None;
+                }
+                match self.column_of_node(arena, e) {
+                    Some(column) => self.columns.push(column),
+                    None => return self.column_by_evaluation(arena, root),
+                }
+                self.column_of.insert(e, self.columns.len() - 1);
+            }
+            self.stack.pop();
+        }
+        self.columns.last()
+    }
+
+    /// `None` for what is wide or a float.
+    fn column_of_node(&self, arena: &Arena, e: ExprId) -> Option<Column> {
+        let width = arena.width(e);
+        if width > 64 {
+            return None;
+        }
+        let of = |child: ExprId| &self.columns[self.column_of[&child]];
+        let unary = |child: ExprId, f: &dyn Fn(u64) -> u64| of(child).map(f);
+        Some(match arena.node(e) {
+            Node::Constant { bits } => [bits; 256],
+            Node::Read { .. } => std::array::from_fn(|value| value as u64),
+            Node::Not { e } => unary(e, &|x| !x & scalar::mask(width)),
+            Node::Binary { op, a, b } => {
+                let (a, b) = (of(a), of(b));
+                std::array::from_fn(|i| scalar::binary(op, width, a[i], b[i]))
+            }
+            Node::Compare { op, a, b } => compare_columns(op, arena.width(a), of(a), of(b)),
+            Node::Ite { c, a, b } => {
+                let (c, a, b) = (of(c), of(a), of(b));
+                std::array::from_fn(|i| if c[i] != 0 { a[i] } else { b[i] })
+            }
+            Node::Extract { e, low } => unary(e, &|x| x >> low & scalar::mask(width)),
+            Node::Concat { hi, lo } => {
+                let shift = arena.width(lo);
+                let (hi, lo) = (of(hi), of(lo));
+                std::array::from_fn(|i| hi[i] << shift | lo[i])
+            }
+            Node::ZeroExtend { e } => *of(e),
+            Node::SignExtend { e } => {
+                let from = arena.width(e);
+                unary(e, &|x| {
+                    scalar::to_signed(from, x) as u64 & scalar::mask(width)
+                })
+            }
+            _ => return None,
+        })
+    }
+
+    fn column_by_evaluation(&mut self, arena: &Arena, root: ExprId) -> Option<&Column> {
+        if arena.width(root) > 64 {
+            return None;
+        }
+        let scratch = &mut self.scratch;
+        let column = std::array::from_fn(|value| arena.eval(root, &|_, _| value as u8, scratch));
+        self.columns.push(column);
+        self.columns.last()
+    }
+}
+
+fn compare_columns(op: CompareOp, width: u32, a: &Column, b: &Column) -> Column {
+    std::array::from_fn(|i| u64::from(scalar::compare(op, width, a[i], b[i])))
+}
+
+/// The byte that a term depends on, where it is exactly one.
+pub fn single_byte(arena: &Arena, e: ExprId) -> Option<Variable> {
+    arena
+        .single_byte_support(e)
+        .map(|(array, index)| Variable { array, index })
+}

@@ -1,0 +1,402 @@
+//! The chain of layers: each answers what it can, cheap ones first, and hands the rest on.
+
+use crate::blast::{Blaster, SatAnswer};
+use crate::bytes::{ByteSet, ByteTables, single_byte};
+use crate::cache::{Cache, CachedAnswer, Query, Solution};
+use crate::config::{SolverConfig, SolverError, SolverStatistics};
+use crate::constraints::{Constraints, Group};
+use crate::log::QueryLog;
+use crate::model::Model;
+use crate::smt::{SmtAnswer, SmtProcess};
+use everett_expr::{Arena, EvalScratch, ExprId, Support, Variable};
+
+/// The answer to a query.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Verdict {
+    /// It can hold; under this model it does.
+    Sat(Model),
+    Unsat,
+    /// No layer could tell, for this reason.
+    Unknown(String),
+}
+
+/// Answers queries of one worker. Terms are of one arena; after a sweep of it, call
+/// [`Solver::on_sweep`].
+pub struct Solver {
+    pub(crate) config: SolverConfig,
+    pub(crate) statistics: SolverStatistics,
+    pub(crate) scratch: EvalScratch,
+    pub(crate) tables: ByteTables,
+    cache: Cache,
+    blaster: Blaster,
+    smt: Option<SmtProcess>,
+    log: Option<QueryLog>,
+}
+
+/// Values tried for one byte of a larger group before the query goes on.
+const MAX_BYTE_TRIALS: usize = 4;
+/// Constraints evaluated for one trial.
+const MAX_TRIAL_CONSTRAINTS: usize = 32;
+
+impl Solver {
+    /// Starts nothing yet; the SMT process is started when first needed.
+    pub fn new(config: SolverConfig) -> Result<Solver, SolverError> {
+        let log = config.solver_log.clone().map(QueryLog::new).transpose()?;
+        Ok(Solver {
+            statistics: SolverStatistics::default(),
+            scratch: EvalScratch::new(),
+            tables: ByteTables::default(),
+            cache: Cache::default(),
+            blaster: Blaster::new(),
+            smt: config.smt.clone().map(SmtProcess::new),
+            log,
+            config,
+        })
+    }
+
+    /// What was asked so far and who answered.
+    pub fn statistics(&self) -> &SolverStatistics {
+        &self.statistics
+    }
+
+    /// Forgets everything known by term; must be called after terms were swept from the arena.
+    pub fn on_sweep(&mut self) {
+        self.forget();
+    }
+
+    /// Forgets all cached answers and the SAT instance. Answers stay right, they only cost more.
+    pub fn forget(&mut self) {
+        self.tables.clear();
+        self.cache.clear();
+        self.blaster = Blaster::new();
+    }
+
+    /// Can `condition` hold together with `constraints`, which hold under `model`? The model in the answer
+    /// agrees with `model` on all bytes that the condition has nothing to do with.
+    pub fn check(
+        &mut self,
+        arena: &mut Arena,
+        constraints: &Constraints,
+        model: &Model,
+        condition: ExprId,
+    ) -> Verdict {
+        self.statistics.queries += 1;
+        if arena.eval_bool(condition, model, &mut self.scratch) {
+            self.statistics.by_model += 1;
+            return Verdict::Sat(model.clone());
+        }
+        let verdict = self.check_false_under_model(arena, constraints, model, condition);
+        if let Verdict::Sat(found) = &verdict {
+            debug_assert!(
+                arena.eval_bool(condition, found, &mut self.scratch),
+                "the condition"
+            );
+            debug_assert!(
+                constraints
+                    .iter()
+                    .all(|e| arena.eval_bool(e, found, &mut self.scratch)),
+                "a constraint does not hold under the model that was found"
+            );
+        }
+        verdict
+    }
+
+    fn check_false_under_model(
+        &mut self,
+        arena: &mut Arena,
+        constraints: &Constraints,
+        model: &Model,
+        condition: ExprId,
+    ) -> Verdict {
+        let condition = constraints.simplify(arena, condition);
+        if constraints.contradiction().is_some() || arena.is_const(condition) {
+            // Under the model the condition is false, so a constant condition is false.
+            self.statistics.by_simplification += 1;
+            return Verdict::Unsat;
+        }
+        if arena.unsigned_range(condition).1 == 0 {
+            self.statistics.by_ranges += 1;
+            return Verdict::Unsat;
+        }
+        let support = arena.support(condition);
+        let mut groups: Vec<&Group> = Vec::new();
+        constraints.groups_for(support.variables(), &mut groups);
+        let query = Query {
+            groups: &groups,
+            condition,
+        };
+        let opposite = arena.not(condition);
+        if query.has_constraint(opposite) {
+            self.statistics.by_simplification += 1;
+            return Verdict::Unsat;
+        }
+        if let Some(verdict) = self.ask_bytes(arena, &query, model) {
+            self.statistics.by_bytes += 1;
+            return verdict;
+        }
+        if let Some(verdict) = self.ask_cache(arena, &query, &support, model) {
+            return verdict;
+        }
+        self.ask_tiers(arena, &query, &support, model)
+    }
+
+    /// Exact where the condition and all its constraints depend on one byte; else an attempt.
+    fn ask_bytes(&mut self, arena: &Arena, query: &Query<'_>, model: &Model) -> Option<Verdict> {
+        let variable = single_byte(arena, query.condition)?;
+        let mut allowed = self.tables.table(arena, query.condition)?;
+        let alone = query.groups.iter().all(|group| group.variables.len() == 1);
+        allowed =
+            allowed.intersection(self.allowed_values(arena, query.groups, variable, alone)?);
+        if allowed.is_empty() {
+            return Some(Verdict::Unsat);
+        }
+        if alone {
+            let value = allowed.first()?;
+            return Some(Verdict::Sat(model.with([(
+                variable.array,
+                variable.index,
+                value,
+            )])));
+        }
+        self.try_values(arena, query, model, variable, allowed)
+            .map(Verdict::Sat)
+    }
+
+    /// The values that the constraints on this byte alone allow. Where `exact`, `None` if one of them
+    /// is too large for a table.
+    pub(crate) fn allowed_values(
+        &mut self,
+        arena: &Arena,
+        groups: &[&Group],
+        variable: Variable,
+        exact: bool,
+    ) -> Option<ByteSet> {
+        let mut allowed = ByteSet::ALL;
+        for &e in groups.iter().flat_map(|group| &group.ordered) {
+            if single_byte(arena, e) != Some(variable) {
+                continue;
+            }
+            match self.tables.table(arena, e) {
+                Some(table) => allowed = allowed.intersection(table),
+                None if exact => return None,
+                None => {}
+            }
+        }
+        Some(allowed)
+    }
+
+    /// Changes one byte of the model and looks whether the other constraints put up with it.
+    fn try_values(
+        &mut self,
+        arena: &Arena,
+        query: &Query<'_>,
+        model: &Model,
+        variable: Variable,
+        allowed: ByteSet,
+    ) -> Option<Model> {
+        let mask = arena.support_mask(query.condition);
+        let touched: Vec<ExprId> = query
+            .groups
+            .iter()
+            .flat_map(|group| group.ordered.iter().copied())
+            .filter(|&e| arena.support_mask(e) & mask != 0)
+            .filter(|&e| single_byte(arena, e) != Some(variable))
+            .take(MAX_TRIAL_CONSTRAINTS + 1)
+            .collect();
+        if touched.len() > MAX_TRIAL_CONSTRAINTS {
+            return None;
+        }
+        allowed.iter().take(MAX_BYTE_TRIALS).find_map(|value| {
+            let trial = model.with([(variable.array, variable.index, value)]);
+            let holds = |&e: &ExprId| arena.eval_bool(e, &trial, &mut self.scratch);
+            touched.iter().all(holds).then_some(trial)
+        })
+    }
+
+    fn ask_cache(
+        &mut self,
+        arena: &Arena,
+        query: &Query<'_>,
+        support: &Support,
+        model: &Model,
+    ) -> Option<Verdict> {
+        match self.cache.answer(query) {
+            Some(CachedAnswer::Unsat) => {
+                self.statistics.by_cache += 1;
+                return Some(Verdict::Unsat);
+            }
+            Some(CachedAnswer::Sat(solution)) => {
+                self.statistics.by_cache += 1;
+                return Some(Verdict::Sat(with_solution(model, solution)));
+            }
+            None => {}
+        }
+        if self.cache.contains_core(query) {
+            self.statistics.by_core += 1;
+            self.cache.remember_unsat(query, None);
+            return Some(Verdict::Unsat);
+        }
+        let found = self.cache.fitting_model(arena, query)?;
+        self.statistics.by_cached_model += 1;
+        let solution = solution(query, support, |variable| found.value(variable));
+        let model = with_solution(model, &solution);
+        self.cache.remember_sat(query, solution, &model);
+        Some(Verdict::Sat(model))
+    }
+
+    fn ask_tiers(
+        &mut self,
+        arena: &mut Arena,
+        query: &Query<'_>,
+        support: &Support,
+        model: &Model,
+    ) -> Verdict {
+        let started = (self.config.clock)();
+        let verdict = match self.ask_sat(arena, query, support, model) {
+            Some(verdict) => verdict,
+            None => self.ask_smt(arena, query, support, model),
+        };
+        let taken = (self.config.clock)().saturating_sub(started);
+        if taken >= self.config.slow_query
+            && let Some(log) = &mut self.log
+        {
+            log.write(arena, query, &verdict, taken);
+        }
+        if matches!(verdict, Verdict::Unknown(_)) {
+            self.statistics.unknown += 1;
+        }
+        verdict
+    }
+
+    /// `None` where the budget ran out or floats are involved.
+    fn ask_sat(
+        &mut self,
+        arena: &Arena,
+        query: &Query<'_>,
+        support: &Support,
+        model: &Model,
+    ) -> Option<Verdict> {
+        if self.blaster.clauses() > self.config.clause_limit {
+            self.blaster = Blaster::new();
+            self.statistics.sat_restarts += 1;
+        }
+        self.statistics.sat_queries += 1;
+        let started = (self.config.clock)();
+        let answer = self
+            .blaster
+            .solve(arena, query.terms(), self.config.conflict_budget);
+        self.statistics.sat_time += (self.config.clock)().saturating_sub(started);
+        match answer {
+            SatAnswer::Sat => {
+                let blaster = &mut self.blaster;
+                let value = |variable| {
+                    blaster
+                        .value(variable)
+                        .unwrap_or_else(|| model.value(variable))
+                };
+                let solution = solution(query, support, value);
+                let found = with_solution(model, &solution);
+                // Floats are free values to the SAT solver, so what it found may be wrong.
+                if self.blaster.met_floats() && !self.holds(arena, query, &found) {
+                    return None;
+                }
+                self.cache.remember_sat(query, solution, &found);
+                Some(Verdict::Sat(found))
+            }
+            SatAnswer::Unsat => {
+                let count = query.terms().count() - 1;
+                let needed = query.terms().take(count).enumerate();
+                let core = needed
+                    .filter(|&(at, _)| self.blaster.was_needed(at))
+                    .map(|(_, e)| e);
+                let core = core.collect();
+                self.cache.remember_unsat(query, Some(core));
+                Some(Verdict::Unsat)
+            }
+            SatAnswer::OverBudget => {
+                self.statistics.sat_over_budget += 1;
+                None
+            }
+        }
+    }
+
+    fn ask_smt(
+        &mut self,
+        arena: &mut Arena,
+        query: &Query<'_>,
+        support: &Support,
+        model: &Model,
+    ) -> Verdict {
+        let Some(smt) = &mut self.smt else {
+            return Verdict::Unknown(
+                "the query needs an SMT solver (it exceeds the conflict budget or has floats) and \
+                 none is configured"
+                    .to_owned(),
+            );
+        };
+        self.statistics.smt_queries += 1;
+        let started = (self.config.clock)();
+        let terms: Vec<ExprId> = query.terms().collect();
+        let answer = smt.solve(arena, &terms);
+        self.statistics.smt_time += (self.config.clock)().saturating_sub(started);
+        match answer {
+            SmtAnswer::Sat(values) => {
+                let value = |variable: Variable| {
+                    values
+                        .get(&variable)
+                        .copied()
+                        .unwrap_or_else(|| model.value(variable))
+                };
+                let solution = solution(query, support, value);
+                let found = with_solution(model, &solution);
+                if !self.holds(arena, query, &found) {
+                    return Verdict::Unknown("the SMT solver gave a wrong model".to_owned());
+                }
+                self.cache.remember_sat(query, solution, &found);
+                Verdict::Sat(found)
+            }
+            SmtAnswer::Unsat => {
+                self.cache.remember_unsat(query, None);
+                Verdict::Unsat
+            }
+            SmtAnswer::Unknown(reason) => Verdict::Unknown(reason),
+        }
+    }
+
+    fn holds(&mut self, arena: &Arena, query: &Query<'_>, model: &Model) -> bool {
+        query
+            .terms()
+            .all(|e| arena.eval_bool(e, model, &mut self.scratch))
+    }
+}
+
+/// The values of all variables that the query has, each once.
+fn solution(
+    query: &Query<'_>,
+    support: &Support,
+    mut value: impl FnMut(Variable) -> u8,
+) -> Solution {
+    let in_groups = |variable: &&Variable| {
+        query
+            .groups
+            .iter()
+            .any(|group| group.variables.binary_search(variable).is_ok())
+    };
+    let grouped = query.groups.iter().flat_map(|group| &group.variables);
+    let free = support
+        .variables()
+        .iter()
+        .filter(|variable| !in_groups(variable));
+    grouped
+        .chain(free)
+        .map(|&variable| (variable, value(variable)))
+        .collect()
+}
+
+fn with_solution(model: &Model, solution: &Solution) -> Model {
+    model.with(
+        solution
+            .iter()
+            .map(|&(variable, value)| (variable.array, variable.index, value)),
+    )
+}

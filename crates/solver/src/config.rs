@@ -1,0 +1,115 @@
+//! What a solver is told at the start, and what it counts.
+
+use std::path::PathBuf;
+use std::time::Duration;
+use thiserror::Error;
+
+/// How a [`crate::Solver`] works.
+#[derive(Clone, Debug)]
+pub struct SolverConfig {
+    /// Time since some fixed point; the library reads no clock of its own. Only statistics and the
+    /// log of slow queries depend on it, never an answer.
+    pub clock: fn() -> Duration,
+    /// Conflicts of the SAT solver after which a query goes to the second tier.
+    pub conflict_budget: u32,
+    /// Clauses after which the SAT instance starts anew.
+    pub clause_limit: usize,
+    /// The second tier, for queries over the budget and for floats.
+    pub smt: Option<SmtConfig>,
+    /// A directory for queries slower than `slow_query`, as SMT-LIB files.
+    pub solver_log: Option<PathBuf>,
+    pub slow_query: Duration,
+}
+
+impl Default for SolverConfig {
+    fn default() -> Self {
+        SolverConfig {
+            clock: || Duration::ZERO,
+            conflict_budget: 20_000,
+            clause_limit: 100_000,
+            smt: None,
+            solver_log: None,
+            slow_query: Duration::from_millis(100),
+        }
+    }
+}
+
+/// A solver that speaks SMT-LIB on its standard input and output.
+#[derive(Clone, Debug)]
+pub struct SmtConfig {
+    pub program: PathBuf,
+    /// What makes it read commands from its input, like `-in` for z3.
+    pub arguments: Vec<String>,
+    /// After this time a query is `Unknown` and the process is ended.
+    pub timeout: Duration,
+}
+
+impl SmtConfig {
+    /// The usual arguments for the solvers that are known by name; none for others.
+    pub fn for_program(program: PathBuf, timeout: Duration) -> SmtConfig {
+        let name = program
+            .file_stem()
+            .and_then(|name| name.to_str())
+            .unwrap_or_default();
+        let arguments: &[&str] = match name {
+            name if name.starts_with("z3") => &["-in", "-smt2"],
+            name if name.starts_with("cvc5") => &["--incremental", "--lang=smt2"],
+            _ => &[],
+        };
+        let arguments = arguments
+            .iter()
+            .map(|&argument| argument.to_owned())
+            .collect();
+        SmtConfig {
+            program,
+            arguments,
+            timeout,
+        }
+    }
+}
+
+/// What can go wrong in making a solver.
+#[derive(Debug, Error)]
+pub enum SolverError {
+    #[error("the SMT solver `{program}` cannot be started: {reason}")]
+    SmtStart {
+        program: PathBuf,
+        reason: std::io::Error,
+    },
+    #[error("the directory for slow queries, `{directory}`, cannot be made: {reason}")]
+    LogDirectory {
+        directory: PathBuf,
+        reason: std::io::Error,
+    },
+}
+
+/// Queries by the layer that answered them, and the time in the expensive layers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SolverStatistics {
+    /// Calls of `check`, also those made by `unsigned_min`, `values` and their like.
+    pub queries: u64,
+    /// The condition was already true under the model.
+    pub by_model: u64,
+    /// The condition was constant after simplification with the bytes that are fixed.
+    pub by_simplification: u64,
+    /// Ranges or known bits of the terms told.
+    pub by_ranges: u64,
+    /// Truth tables over a single byte told.
+    pub by_bytes: u64,
+    /// The same query was asked before.
+    pub by_cache: u64,
+    /// A model of another query fits.
+    pub by_cached_model: u64,
+    /// A known unsatisfiable core is contained.
+    pub by_core: u64,
+    /// Queries that reached the SAT solver, and how it answered.
+    pub sat_queries: u64,
+    pub sat_over_budget: u64,
+    pub sat_restarts: u64,
+    pub sat_time: Duration,
+    /// Queries that reached the SMT process.
+    pub smt_queries: u64,
+    pub smt_time: Duration,
+    /// Queries without an answer.
+    pub unknown: u64,
+}

@@ -1,0 +1,324 @@
+//! The path condition of one state, kept sliced into groups that share no variable.
+//!
+//! Bytes that the condition fixes to one value are replaced in everything that is added later, so that
+//! fixed bytes tie no groups together.
+
+use crate::persistent::{ByteMap, List};
+use everett_expr::{Arena, BinaryOp, CompareOp, ExprId, Node, Variable};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// A set of width-1 terms that all hold. Cloning is O(1).
+#[derive(Clone, Default)]
+pub struct Constraints {
+    inner: Arc<Inner>,
+}
+
+#[derive(Clone, Default)]
+struct Inner {
+    /// In the order of adding.
+    list: List<ExprId>,
+    groups: List<Option<Arc<Group>>>,
+    /// The number of a byte's group, plus one.
+    group_of: ByteMap<u32>,
+    fixed: ByteMap<Fixed>,
+    fixed_count: usize,
+    contradiction: Option<ExprId>,
+}
+
+/// The value that the path condition fixes a byte to.
+type Fixed = Option<u8>;
+
+/// Constraints that are tied together by shared variables, directly or through each other.
+#[derive(Clone, Default)]
+pub(crate) struct Group {
+    /// In the order of adding.
+    pub ordered: Vec<ExprId>,
+    /// The same by id, for fast subset tests.
+    pub sorted: Vec<ExprId>,
+    /// Sorted.
+    pub variables: Vec<Variable>,
+    /// Of the set of constraints, whatever the order of adding.
+    pub hash: u128,
+}
+
+impl Group {
+    fn insert(&mut self, e: ExprId) {
+        if let Err(at) = self.sorted.binary_search(&e) {
+            self.sorted.insert(at, e);
+            self.ordered.push(e);
+            self.hash = self.hash.wrapping_add(id_hash(e));
+        }
+    }
+
+    fn absorb(&mut self, other: &Group) {
+        for &e in &other.ordered {
+            self.insert(e);
+        }
+        self.add_variables(&other.variables);
+    }
+
+    fn add_variables(&mut self, variables: &[Variable]) {
+        for &variable in variables {
+            if let Err(at) = self.variables.binary_search(&variable) {
+                self.variables.insert(at, variable);
+            }
+        }
+    }
+}
+
+/// Two independent 64-bit mixes, so that sums of hashes identify sets of ids.
+pub(crate) fn id_hash(e: ExprId) -> u128 {
+    let mix = |mut x: u64| {
+        x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        x ^ (x >> 31)
+    };
+    let id = e.index() as u64 + 1;
+    let low = mix(id.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    let high = mix(id.wrapping_mul(0xd1b5_4a32_d192_ed03) ^ 0x5851_f42d_4c95_7f2d);
+    u128::from(high) << 64 | u128::from(low)
+}
+
+impl Constraints {
+    pub fn new() -> Constraints {
+        Constraints::default()
+    }
+
+    /// Adds a condition: conjunctions are split, what is known to be true is dropped.
+    pub fn add(&mut self, arena: &mut Arena, e: ExprId) {
+        debug_assert_eq!(arena.width(e), 1, "a constraint has width 1");
+        let mut pending = vec![e];
+        while let Some(e) = pending.pop() {
+            let e = self.simplify(arena, e);
+            if arena.is_true(e) {
+                continue;
+            }
+            if let Some((first, second)) = conjuncts(arena, e) {
+                pending.push(second);
+                pending.push(first);
+                continue;
+            }
+            if !self.is_known(arena, e) {
+                self.insert(arena, e);
+            }
+        }
+    }
+
+    fn insert(&mut self, arena: &mut Arena, e: ExprId) {
+        let support = arena.support(e);
+        let inner = Arc::make_mut(&mut self.inner);
+        inner.list.push(e);
+        if support.is_empty() {
+            // Constant and not true.
+            inner.contradiction = Some(e);
+            return;
+        }
+        let numbers = inner.group_numbers(support.variables());
+        let home = match numbers.first() {
+            Some(&number) => number,
+            None => {
+                inner.groups.push(None);
+                inner.groups.len() - 1
+            }
+        };
+        inner.join(home, &numbers, e, support.variables());
+        let mut facts = Vec::new();
+        fixed_bytes(arena, e, &mut facts);
+        for (variable, value) in facts {
+            inner.fixed.set(variable, Some(value));
+            inner.fixed_count += 1;
+        }
+    }
+
+    /// The constraints, in the order in which they were added.
+    pub fn iter(&self) -> impl Iterator<Item = ExprId> + '_ {
+        self.inner.list.iter().copied()
+    }
+
+    pub fn len(&self) -> usize {
+        self.inner.list.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether exactly this constraint is in the set.
+    pub fn contains(&self, e: ExprId) -> bool {
+        self.inner.list.iter().any(|&known| known == e)
+    }
+
+    /// [`Constraints::contains`], looking at one group only.
+    fn is_known(&self, arena: &mut Arena, e: ExprId) -> bool {
+        let support = arena.support(e);
+        let Some(&first) = support.variables().first() else {
+            return self.inner.contradiction == Some(e);
+        };
+        self.inner
+            .group(first)
+            .is_some_and(|group| group.sorted.binary_search(&e).is_ok())
+    }
+
+    /// The constraints that share variables with `e`, also through other constraints. Nothing else can
+    /// bear on whether `e` can hold.
+    pub fn slice_for(&self, arena: &mut Arena, e: ExprId) -> Vec<ExprId> {
+        let mut slice = Vec::new();
+        self.groups_for(arena.support(e).variables(), &mut slice);
+        slice
+            .iter()
+            .flat_map(|group| group.ordered.iter().copied())
+            .collect()
+    }
+
+    /// `e` with the bytes replaced that the constraints fix.
+    pub(crate) fn simplify(&self, arena: &mut Arena, e: ExprId) -> ExprId {
+        if self.inner.fixed_count == 0 {
+            return e;
+        }
+        let mut replacements = HashMap::new();
+        for &variable in arena.support(e).variables() {
+            if let Some(value) = self.fixed_value(variable) {
+                let byte = arena.read(variable.array, variable.index);
+                replacements.insert(byte, arena.constant(8, u64::from(value)));
+            }
+        }
+        if replacements.is_empty() {
+            e
+        } else {
+            arena.substitute(e, &replacements)
+        }
+    }
+
+    /// The value of a byte where the constraints fix it.
+    pub(crate) fn fixed_value(&self, variable: Variable) -> Option<u8> {
+        self.inner.fixed.get(variable)
+    }
+
+    /// A constraint that can never hold, where one was added.
+    pub(crate) fn contradiction(&self) -> Option<ExprId> {
+        self.inner.contradiction
+    }
+
+    /// The groups that the variables are in, each once.
+    pub(crate) fn groups_for<'a>(&'a self, variables: &[Variable], out: &mut Vec<&'a Group>) {
+        out.clear();
+        for &variable in variables {
+            if let Some(group) = self.inner.group(variable)
+                && !out.iter().any(|known| std::ptr::eq(*known, group))
+            {
+                out.push(group);
+            }
+        }
+    }
+}
+
+impl Inner {
+    fn group(&self, variable: Variable) -> Option<&Group> {
+        let number = self.group_of.get(variable).checked_sub(1)?;
+        self.groups.get(number as usize)?.as_deref()
+    }
+
+    /// The numbers of the groups that the variables are in, the largest group first.
+    fn group_numbers(&self, variables: &[Variable]) -> Vec<usize> {
+        let mut numbers: Vec<usize> = variables
+            .iter()
+            .filter_map(|&variable| self.group_of.get(variable).checked_sub(1))
+            .map(|number| number as usize)
+            .collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        let size = |number: usize| {
+            self.groups
+                .get(number)
+                .and_then(Option::as_ref)
+                .map_or(0, |group| group.ordered.len())
+        };
+        if let Some(largest) = (0..numbers.len()).max_by_key(|&at| size(numbers[at])) {
+            numbers.swap(0, largest);
+        }
+        numbers
+    }
+
+    /// Makes one group, at `home`, of the groups with these numbers and the constraint `e`.
+    fn join(&mut self, home: usize, numbers: &[usize], e: ExprId, variables: &[Variable]) {
+        let mut group = self.groups.get(home).cloned().flatten().unwrap_or_default();
+        let joined = Arc::make_mut(&mut group);
+        let mut moved: Vec<Variable> = variables.to_vec();
+        for &number in numbers.iter().filter(|&&number| number != home) {
+            if let Some(other) = self.groups.get(number).cloned().flatten() {
+                joined.absorb(&other);
+                moved.extend_from_slice(&other.variables);
+                self.groups.set(number, None);
+            }
+        }
+        joined.insert(e);
+        joined.add_variables(variables);
+        self.groups.set(home, Some(group));
+        let tag = u32::try_from(home + 1).expect("fewer than 2^32 groups");
+        for variable in moved {
+            self.group_of.set(variable, tag);
+        }
+    }
+}
+
+/// The two halves of a conjunction, also of a negated disjunction.
+fn conjuncts(arena: &mut Arena, e: ExprId) -> Option<(ExprId, ExprId)> {
+    match arena.node(e) {
+        Node::Binary {
+            op: BinaryOp::And,
+            a,
+            b,
+        } => Some((a, b)),
+        Node::Not { e } => match arena.node(e) {
+            Node::Binary {
+                op: BinaryOp::Or,
+                a,
+                b,
+            } => Some((arena.not(a), arena.not(b))),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// The bytes that the constraint alone fixes: `byte == constant`, also for words made of bytes.
+fn fixed_bytes(arena: &Arena, e: ExprId, facts: &mut Vec<(Variable, u8)>) {
+    let Node::Compare {
+        op: CompareOp::Eq,
+        a,
+        b,
+    } = arena.node(e)
+    else {
+        return;
+    };
+    let (word, constant) = if arena.is_const(b) { (a, b) } else { (b, a) };
+    let Some(limbs) = arena.as_const_limbs(constant) else {
+        return;
+    };
+    let mut pending = vec![(word, 0)];
+    while let Some((word, low)) = pending.pop() {
+        match arena.node(word) {
+            Node::Read { array, index } => {
+                facts.push((Variable { array, index }, byte_at(limbs, low)));
+            }
+            Node::Concat { hi, lo } => {
+                pending.push((hi, low + arena.width(lo)));
+                pending.push((lo, low));
+            }
+            // The bits above decide whether the constraint can hold, not what the bytes are.
+            Node::ZeroExtend { e } | Node::SignExtend { e } => pending.push((e, low)),
+            _ => {}
+        }
+    }
+}
+
+fn byte_at(limbs: &[u64], low: u32) -> u8 {
+    let limb = |at: u32| limbs.get(at as usize).copied().unwrap_or(0);
+    let (at, shift) = (low / 64, low % 64);
+    let mut bits = limb(at) >> shift;
+    if shift > 56 {
+        bits |= limb(at + 1) << (64 - shift);
+    }
+    bits as u8
+}

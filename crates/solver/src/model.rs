@@ -1,0 +1,77 @@
+//! Concrete values for the symbolic arrays.
+
+use crate::persistent::ByteMap;
+use everett_expr::{ArrayId, Assignment, Variable};
+use std::fmt;
+
+/// One value for every symbolic byte. Cheap to clone; bytes that were never set are 0.
+#[derive(Clone, Default)]
+pub struct Model {
+    bytes: ByteMap<u8>,
+}
+
+impl Model {
+    pub fn new() -> Model {
+        Model::default()
+    }
+
+    pub fn get(&self, array: ArrayId, index: u32) -> u8 {
+        self.bytes.get(Variable { array, index })
+    }
+
+    pub fn set(&mut self, array: ArrayId, index: u32, value: u8) {
+        self.bytes.set(Variable { array, index }, value);
+    }
+
+    /// This model with some bytes changed.
+    pub fn with(&self, changes: impl IntoIterator<Item = (ArrayId, u32, u8)>) -> Model {
+        let mut model = self.clone();
+        for (array, index, value) in changes {
+            model.set(array, index, value);
+        }
+        model
+    }
+
+    /// The first `size` bytes of an array.
+    pub fn bytes(&self, array: ArrayId, size: u32) -> Vec<u8> {
+        (0..size).map(|index| self.get(array, index)).collect()
+    }
+
+    /// The bytes that are not 0, by array and index.
+    pub fn iter(&self) -> impl Iterator<Item = (ArrayId, u32, u8)> + '_ {
+        self.bytes
+            .iter()
+            .map(|(variable, value)| (variable.array, variable.index, value))
+    }
+
+    pub(crate) fn value(&self, variable: Variable) -> u8 {
+        self.bytes.get(variable)
+    }
+
+    pub(crate) fn same_storage(&self, other: &Model) -> bool {
+        self.bytes.same_storage(&other.bytes)
+    }
+}
+
+impl Assignment for Model {
+    fn byte(&self, array: ArrayId, index: u32) -> u8 {
+        self.get(array, index)
+    }
+}
+
+impl PartialEq for Model {
+    fn eq(&self, other: &Model) -> bool {
+        self.same_storage(other) || self.iter().eq(other.iter())
+    }
+}
+
+impl Eq for Model {}
+
+impl fmt::Debug for Model {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let entries = self
+            .iter()
+            .map(|(array, index, value)| ((array.index(), index), value));
+        f.debug_map().entries(entries).finish()
+    }
+}

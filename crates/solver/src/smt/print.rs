@@ -1,0 +1,192 @@
+//! Terms as SMT-LIB text. Each term becomes one definition that names its operands, so the text is as
+//! long as the shared graph is large and nothing nests deeply.
+
+use super::floats;
+use everett_expr::{Arena, BinaryOp, CompareOp, ExprId, Node, Variable};
+use rustc_hash::FxHashSet;
+use std::fmt::Write;
+
+/// A whole query, without the commands that start it.
+pub struct Script {
+    pub text: String,
+    /// The variables that are declared, in the order of declaration.
+    pub variables: Vec<Variable>,
+}
+
+/// The query whether all `terms` can hold.
+pub fn script(arena: &Arena, terms: &[ExprId]) -> Script {
+    let mut printer = Printer::new(arena);
+    for &e in terms {
+        printer.define(e);
+    }
+    for &e in terms {
+        let name = printer.name(e);
+        printer.line(format_args!("(assert (= {name} #b1))"));
+    }
+    let logic = if printer.has_floats {
+        "QF_BVFP"
+    } else {
+        "QF_BV"
+    };
+    let text = format!("(set-logic {logic})\n{}", printer.text);
+    Script {
+        text,
+        variables: printer.variables,
+    }
+}
+
+/// The name of a variable in scripts.
+pub fn variable_name(variable: Variable) -> String {
+    format!("v{}_{}", variable.array.index(), variable.index)
+}
+
+pub(super) struct Printer<'a> {
+    pub arena: &'a Arena,
+    text: String,
+    defined: FxHashSet<ExprId>,
+    /// Float views of terms that are defined.
+    pub float_views: FxHashSet<String>,
+    variables: Vec<Variable>,
+    pub has_floats: bool,
+}
+
+impl<'a> Printer<'a> {
+    fn new(arena: &'a Arena) -> Printer<'a> {
+        Printer {
+            arena,
+            text: String::new(),
+            defined: FxHashSet::default(),
+            float_views: FxHashSet::default(),
+            variables: Vec::new(),
+            has_floats: false,
+        }
+    }
+
+    pub fn line(&mut self, line: std::fmt::Arguments<'_>) {
+        // Writing to a string cannot fail.
+        let _ = self.text.write_fmt(line);
+        self.text.push('\n');
+    }
+
+    /// How a term is referred to: constants by value, all else by name.
+    pub fn name(&self, e: ExprId) -> String {
+        match self.arena.node(e) {
+            Node::Constant { .. } | Node::WideConstant { .. } => self.constant(e),
+            Node::Read { array, index } => variable_name(Variable { array, index }),
+            _ => format!("t{}", e.index()),
+        }
+    }
+
+    fn constant(&self, e: ExprId) -> String {
+        let limbs = self.arena.as_const_limbs(e).unwrap_or_default();
+        let bit = |at: u32| limbs[at as usize / 64] >> (at % 64) & 1 == 1;
+        let bits = (0..self.arena.width(e)).rev();
+        std::iter::once("#b")
+            .chain(bits.map(|at| if bit(at) { "1" } else { "0" }))
+            .collect()
+    }
+
+    /// Defines a term after its operands, without recursion.
+    fn define(&mut self, root: ExprId) {
+        let mut stack = vec![root];
+        while let Some(&e) = stack.last() {
+            if self.defined.contains(&e) {
+                stack.pop();
+                continue;
+            }
+            let before = stack.len();
+            let missing = |child: &ExprId| !self.defined.contains(child);
+            stack.extend(self.arena.node(e).children().filter(missing));
+            if stack.len() == before {
+                stack.pop();
+                self.define_node(e);
+                self.defined.insert(e);
+            }
+        }
+    }
+
+    fn define_node(&mut self, e: ExprId) {
+        let node = self.arena.node(e);
+        let width = self.arena.width(e);
+        let body = match node {
+            Node::Constant { .. } | Node::WideConstant { .. } => return,
+            Node::Read { array, index } => {
+                let variable = Variable { array, index };
+                let name = variable_name(variable);
+                self.line(format_args!("(declare-fun {name} () (_ BitVec 8))"));
+                self.variables.push(variable);
+                return;
+            }
+            Node::Not { e } => format!("(bvnot {})", self.name(e)),
+            Node::Binary { op, a, b } => {
+                format!("({} {} {})", binary_name(op), self.name(a), self.name(b))
+            }
+            Node::Compare { op, a, b } => {
+                let (op, a, b) = (compare_name(op), self.name(a), self.name(b));
+                format!("(ite ({op} {a} {b}) #b1 #b0)")
+            }
+            Node::Ite { c, a, b } => {
+                format!(
+                    "(ite (= {} #b1) {} {})",
+                    self.name(c),
+                    self.name(a),
+                    self.name(b)
+                )
+            }
+            Node::Extract { e, low } => {
+                format!("((_ extract {} {low}) {})", low + width - 1, self.name(e))
+            }
+            Node::Concat { hi, lo } => format!("(concat {} {})", self.name(hi), self.name(lo)),
+            Node::ZeroExtend { e } => {
+                format!(
+                    "((_ zero_extend {}) {})",
+                    width - self.arena.width(e),
+                    self.name(e)
+                )
+            }
+            Node::SignExtend { e } => {
+                format!(
+                    "((_ sign_extend {}) {})",
+                    width - self.arena.width(e),
+                    self.name(e)
+                )
+            }
+            float => {
+                self.has_floats = true;
+                floats::body(self, e, float)
+            }
+        };
+        let name = self.name(e);
+        self.line(format_args!(
+            "(define-fun {name} () (_ BitVec {width}) {body})"
+        ));
+    }
+}
+
+fn binary_name(op: BinaryOp) -> &'static str {
+    match op {
+        BinaryOp::Add => "bvadd",
+        BinaryOp::Sub => "bvsub",
+        BinaryOp::Mul => "bvmul",
+        BinaryOp::UDiv => "bvudiv",
+        BinaryOp::SDiv => "bvsdiv",
+        BinaryOp::URem => "bvurem",
+        BinaryOp::SRem => "bvsrem",
+        BinaryOp::And => "bvand",
+        BinaryOp::Or => "bvor",
+        BinaryOp::Xor => "bvxor",
+        BinaryOp::Shl => "bvshl",
+        BinaryOp::LShr => "bvlshr",
+        BinaryOp::AShr => "bvashr",
+    }
+}
+
+fn compare_name(op: CompareOp) -> &'static str {
+    match op {
+        CompareOp::Eq => "=",
+        CompareOp::Ult => "bvult",
+        CompareOp::Ule => "bvule",
+        CompareOp::Slt => "bvslt",
+        CompareOp::Sle => "bvsle",
+    }
+}

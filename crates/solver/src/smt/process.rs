@@ -1,0 +1,201 @@
+//! The solver process: started when needed, ended and started again where it hangs or dies.
+
+use super::print::{script, variable_name};
+use crate::config::SmtConfig;
+use everett_expr::{Arena, ExprId, Variable};
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread;
+use std::time::Duration;
+
+pub enum SmtAnswer {
+    Sat(BTreeMap<Variable, u8>),
+    Unsat,
+    Unknown(String),
+}
+
+pub struct SmtProcess {
+    config: SmtConfig,
+    running: Option<Running>,
+}
+
+struct Running {
+    child: Child,
+    input: ChildStdin,
+    /// Lines of output, read by a thread so that waiting can end.
+    output: Receiver<String>,
+}
+
+/// Values are asked for this long after `sat`; any solver has them at hand then.
+const VALUE_PATIENCE: Duration = Duration::from_secs(10);
+
+impl SmtProcess {
+    pub fn new(config: SmtConfig) -> SmtProcess {
+        SmtProcess {
+            config,
+            running: None,
+        }
+    }
+
+    /// Can all terms hold?
+    pub fn solve(&mut self, arena: &Arena, terms: &[ExprId]) -> SmtAnswer {
+        let script = script(arena, terms);
+        let answer = self.ask(&script.text, &script.variables);
+        answer.unwrap_or_else(|reason| {
+            // Its state is unknown: the next query gets a new one.
+            self.running = None;
+            SmtAnswer::Unknown(format!("{}: {reason}", self.config.program.display()))
+        })
+    }
+
+    fn ask(&mut self, text: &str, variables: &[Variable]) -> Result<SmtAnswer, String> {
+        let timeout = self.config.timeout;
+        let running = match &mut self.running {
+            Some(running) => running,
+            none => none.insert(Running::start(&self.config)?),
+        };
+        running.send("(reset)\n(set-option :print-success false)\n")?;
+        running.send("(set-option :produce-models true)\n")?;
+        running.send(text)?;
+        running.send("(check-sat)\n")?;
+        match running.line(timeout)?.as_str() {
+            "sat" => running.values(variables).map(SmtAnswer::Sat),
+            "unsat" => Ok(SmtAnswer::Unsat),
+            "unknown" => Ok(SmtAnswer::Unknown("the SMT solver says unknown".to_owned())),
+            other => Err(format!("unexpected answer `{other}`")),
+        }
+    }
+}
+
+impl Running {
+    fn start(config: &SmtConfig) -> Result<Running, String> {
+        let started = Command::new(&config.program)
+            .args(&config.arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn();
+        let mut child = started.map_err(|error| format!("cannot be started: {error}"))?;
+        let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err("has no pipes".to_owned());
+        };
+        let (sender, receiver) = channel();
+        thread::spawn(move || {
+            for line in BufReader::new(output).lines() {
+                let Ok(line) = line else { break };
+                if sender.send(line).is_err() {
+                    break;
+                }
+            }
+        });
+        Ok(Running {
+            child,
+            input,
+            output: receiver,
+        })
+    }
+
+    fn send(&mut self, text: &str) -> Result<(), String> {
+        let written = self
+            .input
+            .write_all(text.as_bytes())
+            .and_then(|()| self.input.flush());
+        written.map_err(|error| format!("cannot be written to: {error}"))
+    }
+
+    fn line(&mut self, patience: Duration) -> Result<String, String> {
+        match self.output.recv_timeout(patience) {
+            Ok(line) => Ok(line.trim().to_owned()),
+            Err(RecvTimeoutError::Timeout) => {
+                Err(format!("no answer within {} ms", patience.as_millis()))
+            }
+            Err(RecvTimeoutError::Disconnected) => Err("ended unexpectedly".to_owned()),
+        }
+    }
+
+    fn values(&mut self, variables: &[Variable]) -> Result<BTreeMap<Variable, u8>, String> {
+        let questions: String = variables
+            .iter()
+            .map(|&variable| format!("(get-value ({}))\n", variable_name(variable)))
+            .collect();
+        self.send(&questions)?;
+        let mut values = BTreeMap::new();
+        for &variable in variables {
+            let line = self.line(VALUE_PATIENCE)?;
+            let value = parse_value(&line).ok_or(format!("unexpected value `{line}`"))?;
+            values.insert(variable, value);
+        }
+        Ok(values)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It may have ended already; in both cases it must be waited for.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The byte in `((name #x41))`, `((name #b01000001))` or `((name (_ bv65 8)))`.
+fn parse_value(line: &str) -> Option<u8> {
+    let (_, value) = line.trim_start_matches('(').split_once(' ')?;
+    let value = value.trim().trim_end_matches(')');
+    if let Some(digits) = value.strip_prefix("#x") {
+        return u8::from_str_radix(digits, 16).ok();
+    }
+    if let Some(digits) = value.strip_prefix("#b") {
+        return u8::from_str_radix(digits, 2).ok();
+    }
+    value.strip_prefix("(_ bv")?.split(' ').next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::PathBuf;
+
+    #[test]
+    fn values_in_all_notations() {
+        assert_eq!(parse_value("((v0_3 #x41))"), Some(0x41));
+        assert_eq!(parse_value("((v0_3 #b01000001))"), Some(0x41));
+        assert_eq!(parse_value("((v0_3 (_ bv65 8)))"), Some(65));
+        assert_eq!(parse_value("(error \"no model\")"), None);
+    }
+
+    fn run(program: &str, arguments: &[&str], timeout: Duration) -> SmtAnswer {
+        let arguments = arguments
+            .iter()
+            .map(|&argument| argument.to_owned())
+            .collect();
+        let mut process = SmtProcess::new(SmtConfig {
+            program: PathBuf::from(program),
+            arguments,
+            timeout,
+        });
+        let mut arena = Arena::new();
+        let truth = arena.bool_constant(true);
+        process.solve(&arena, &[truth])
+    }
+
+    #[test]
+    fn a_solver_that_hangs_dies_or_is_not_there_is_unknown() {
+        let patience = Duration::from_millis(50);
+        for (program, arguments) in [
+            ("sleep", vec!["1000"]),
+            ("true", vec![]),
+            ("/no/such/solver", vec![]),
+        ] {
+            let answer = run(program, &arguments, patience);
+            assert!(matches!(answer, SmtAnswer::Unknown(_)), "{program}");
+        }
+        let answer = run(
+            "sh",
+            &["-c", "echo nonsense; cat > /dev/null"],
+            Duration::from_secs(5),
+        );
+        assert!(matches!(answer, SmtAnswer::Unknown(reason) if reason.contains("nonsense")));
+    }
+}
