@@ -70,6 +70,10 @@ fn link_bitcode(
     // A kept function may use further intrinsics; each round adds functions of a fixed list.
     loop {
         let mut args = common(sysroot, link);
+        insert_arithmetic(
+            &mut args,
+            sysroot.libraries().join("libcompiler_rt.a").into(),
+        );
         args.push("-o".into());
         args.push(unfinished.clone().into());
         args.push("--lto-emit-llvm".into());
@@ -113,6 +117,15 @@ fn common(sysroot: &Sysroot, link: &Link) -> Vec<OsString> {
         .into(),
     );
     args
+}
+
+/// Puts the bitcode of the compiler's runtime before the libraries, where the native program has
+/// machine code. Code of the user that defines the same functions comes first in both.
+fn insert_arithmetic(args: &mut Vec<OsString>, library: OsString) {
+    let is_library =
+        |arg: &OsString| arg == "-lc" || arg.to_string_lossy().contains("libclang_rt.builtins");
+    let at = args.iter().position(is_library).unwrap_or(args.len());
+    args.insert(at, library);
 }
 
 fn passes(kept: &BTreeSet<String>) -> OsString {

@@ -18,16 +18,32 @@ use crate::wheel;
 pub const TARGET: &str = "x86_64-linux-musl";
 
 /// Raised whenever the recipe in this file changes what a sysroot contains.
-const RECIPE: &[u8] = b"1";
+const RECIPE: &[u8] = b"3";
 
 const START_ASM: &str = include_str!("../runtime/start.S");
 const START_C: &str = include_str!("../runtime/start.c");
+const STRINGS_C: &str = include_str!("../runtime/strings.c");
+const LONG_DOUBLE_C: &str = include_str!("../runtime/long_double.c");
 const NATIVE_C: &str = include_str!("../runtime/everett_native.c");
 const EVERETT_H: &str = include_str!("../../../include/everett.h");
 const KLEE_H: &str = include_str!("../../../include/klee/klee.h");
 
 /// The linker that the compiler driver calls: the running executable, as `ld`.
 const LINKER_SHIM: &str = "#!/bin/sh\nexec \"${EVERETT_EXECUTABLE:?is not set}\" ld \"$@\"\n";
+
+/// The C library: its parts in bitcode, those of everett first.
+const LIBC_SCRIPT: &str =
+    "INPUT ( everett-strings.o everett-long-double.o )\nGROUP ( libmusl.a libzigc.a )\n";
+
+/// Flags for functions of everett in bitcode: plain loops that stay loops.
+const PLAIN: [&str; 6] = [
+    "-flto=full",
+    "-O1",
+    "-fno-builtin",
+    "-fno-vectorize",
+    "-fno-slp-vectorize",
+    "-ffp-contract=off",
+];
 
 /// Libraries whose contents musl has in libc; builds name them all the same.
 const EMPTY_LIBRARIES: [&str; 10] = [
@@ -46,7 +62,15 @@ impl Sysroot {
     /// The sysroot for C, built on first use.
     pub fn open() -> Result<Sysroot, ToolchainError> {
         let zig = wheel::ensure_zig()?;
-        let sources = [START_ASM, START_C, NATIVE_C, EVERETT_H, KLEE_H];
+        let sources = [
+            START_ASM,
+            START_C,
+            STRINGS_C,
+            LONG_DOUBLE_C,
+            NATIVE_C,
+            EVERETT_H,
+            KLEE_H,
+        ];
         let mut parts: Vec<&[u8]> = sources.iter().map(|text| text.as_bytes()).collect();
         let identity = identity_of(&zig)?;
         parts.extend([RECIPE, identity.as_bytes(), LINKER_SHIM.as_bytes()]);
@@ -137,7 +161,7 @@ fn build(zig: &Path, folder: &Path) -> Result<(), ToolchainError> {
     copy(&built.find("libzigc.a")?, &libraries.join("libzigc.a"))?;
     let builtins = folder.join("resource/lib/linux/libclang_rt.builtins-x86_64.a");
     copy(&built.find("libcompiler_rt.a")?, &builtins)?;
-    write(&libraries.join("libc.a"), "GROUP ( libmusl.a libzigc.a )\n")?;
+    write(&libraries.join("libc.a"), LIBC_SCRIPT)?;
     for name in EMPTY_LIBRARIES {
         write(&libraries.join(format!("lib{name}.a")), "!<arch>\n")?;
     }
@@ -148,7 +172,73 @@ fn build(zig: &Path, folder: &Path) -> Result<(), ToolchainError> {
     let shim = folder.join("bin/ld");
     write(&shim, LINKER_SHIM)?;
     cache::set_mode(&shim, 0o755)?;
-    build_runtime(zig, folder)
+    build_runtime(zig, folder)?;
+    build_arithmetic(zig, folder)
+}
+
+/// Builds the compiler's runtime (`memcpy`, `sin`, 128-bit division) as bitcode too.
+///
+/// The package has it as machine code alone. Native programs use that; bitcode uses this.
+fn build_arithmetic(zig: &Path, folder: &Path) -> Result<(), ToolchainError> {
+    let work = tempfile::tempdir().context("create", "a temporary folder")?;
+    let plain = work.path().join("plain.bc");
+    let object = work.path().join("compiler_rt.o");
+    let mut emit = OsString::from("-femit-llvm-bc=");
+    emit.push(&plain);
+    let mut translate = Command::new(zig);
+    translate
+        .arg("build-obj")
+        .arg(zig_library(zig).join("compiler_rt.zig"))
+        // The smallest form has no vectors, and neither checks nor unwinding.
+        .args([
+            "-target",
+            TARGET,
+            "-mcpu=x86_64",
+            "-O",
+            "ReleaseSmall",
+            "-fno-emit-bin",
+        ])
+        .args(["-fno-stack-check", "-fno-stack-protector", "-fno-builtin"])
+        .arg(&emit)
+        .env("ZIG_GLOBAL_CACHE_DIR", zig_cache()?)
+        .env("ZIG_LOCAL_CACHE_DIR", work.path().join("local"));
+    let mut optimise = Command::new(zig);
+    optimise.args([
+        "clang",
+        "--target=x86_64-linux-musl",
+        "-Wno-override-module",
+        "-c",
+    ]);
+    optimise.args(PLAIN).arg(&plain).arg("-o").arg(&object);
+    let mut archive = Command::new(zig);
+    archive
+        .args(["ar", "crs"])
+        .arg(folder.join("usr/lib/libcompiler_rt.a"))
+        .arg(&object);
+    for command in [&mut translate, &mut optimise, &mut archive] {
+        check(command, "the compiler's runtime")?;
+    }
+    Ok(())
+}
+
+/// Runs a command that must succeed.
+fn check(command: &mut Command, what: &'static str) -> Result<(), ToolchainError> {
+    let done = process::capture(command, "")?;
+    if done.status.success() {
+        return Ok(());
+    }
+    Err(ToolchainError::Sysroot {
+        what,
+        reason: String::from_utf8_lossy(&done.stderr).into(),
+    })
+}
+
+/// Where the compiler package keeps what it has built.
+fn zig_cache() -> Result<PathBuf, ToolchainError> {
+    match std::env::var_os("ZIG_GLOBAL_CACHE_DIR") {
+        Some(path) => Ok(PathBuf::from(path)),
+        None => Ok(cache::folder()?.join("zig")),
+    }
 }
 
 /// Compiles the program's entry and the functions that stand in for the engine natively.
@@ -176,22 +266,21 @@ fn build_runtime(zig: &Path, folder: &Path) -> Result<(), ToolchainError> {
             .arg(&source)
             .arg("-o")
             .arg(output);
-        let done = process::capture(&mut command, "")?;
-        if done.status.success() {
-            return Ok(());
-        }
-        let reason = String::from_utf8_lossy(&done.stderr).into_owned();
-        Err(ToolchainError::Sysroot {
-            what: "the runtime",
-            reason,
-        })
+        check(&mut command, "the runtime")
     };
     compile("start.S", START_ASM, &[], &libraries.join("crt1.o"))?;
+    compile("start.c", START_C, &PLAIN, &libraries.join("crti.o"))?;
     compile(
-        "start.c",
-        START_C,
-        &["-flto=full", "-ffreestanding"],
-        &libraries.join("crti.o"),
+        "strings.c",
+        STRINGS_C,
+        &PLAIN,
+        &libraries.join("everett-strings.o"),
+    )?;
+    compile(
+        "long_double.c",
+        LONG_DOUBLE_C,
+        &PLAIN,
+        &libraries.join("everett-long-double.o"),
     )?;
     let native = work.path().join("everett_native.o");
     // Never bitcode: in the bitcode these functions are the engine's own.
@@ -206,14 +295,7 @@ fn build_runtime(zig: &Path, folder: &Path) -> Result<(), ToolchainError> {
         .args(["ar", "crs"])
         .arg(libraries.join("libeverett.a"))
         .arg(&native);
-    let done = process::capture(&mut archive, "")?;
-    if !done.status.success() {
-        let reason = String::from_utf8_lossy(&done.stderr).into_owned();
-        return Err(ToolchainError::Sysroot {
-            what: "the runtime",
-            reason,
-        });
-    }
+    check(&mut archive, "the runtime")?;
     compile("empty.S", EMPTY_ASM, &[], &libraries.join("crtn.o"))?;
     for name in ["crtbegin", "crtend"] {
         let object = folder.join(format!("resource/lib/linux/clang_rt.{name}-x86_64.o"));
@@ -274,10 +356,7 @@ fn link_probe(
     let source = if tool == "cc" { "probe.c" } else { "probe.cc" };
     write(&work.path().join(source), program)?;
     // The link line is not quoted: paths in it must be without spaces, hence the link.
-    let zig_cache = match std::env::var_os("ZIG_GLOBAL_CACHE_DIR") {
-        Some(path) => PathBuf::from(path),
-        None => cache::folder()?.join("zig"),
-    };
+    let zig_cache = zig_cache()?;
     fs::create_dir_all(&zig_cache).context("create", &zig_cache)?;
     let link = work.path().join("global");
     std::os::unix::fs::symlink(&zig_cache, &link).context("create the link", &link)?;
