@@ -11,6 +11,8 @@ mod log;
 mod model;
 mod persistent;
 mod smt;
+#[cfg(test)]
+mod tests;
 mod values;
 
 pub use chain::{Solver, Verdict};

@@ -1,0 +1,140 @@
+//! The text for SMT solvers against evaluation and against the first tier, where a z3 is installed.
+
+use super::{Terms, steps};
+use crate::blast::{Blaster, SatAnswer};
+use crate::smt::{SmtAnswer, SmtProcess};
+use crate::{Constraints, Model, SmtConfig, Solver, SolverConfig, Verdict};
+use everett_expr::{EvalScratch, FloatCompareOp, FloatFormat, FloatOp};
+use proptest::prelude::*;
+use proptest::test_runner::TestRunner;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// z3 from the variable EVERETT_Z3 or the search path.
+fn z3() -> Option<SmtConfig> {
+    let named = std::env::var_os("EVERETT_Z3").map(PathBuf::from);
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = named.or_else(|| {
+        std::env::split_paths(&path)
+            .map(|folder| folder.join("z3"))
+            .find(|file| file.is_file())
+    });
+    if found.is_none() {
+        eprintln!("skipped: no z3 in EVERETT_Z3 or on the search path");
+    }
+    found.map(|program| SmtConfig::for_program(program, Duration::from_secs(60)))
+}
+
+fn truth(answer: SmtAnswer) -> Result<bool, TestCaseError> {
+    match answer {
+        SmtAnswer::Sat(_) => Ok(true),
+        SmtAnswer::Unsat => Ok(false),
+        SmtAnswer::Unknown(reason) => Err(TestCaseError::fail(reason)),
+    }
+}
+
+/// With all bytes fixed, a term can have the value that evaluation gives it, and no other.
+fn has_one_value(
+    smt: &mut SmtProcess,
+    terms: &mut Terms,
+    model: &Model,
+) -> Result<(), TestCaseError> {
+    let e = *terms.all.last().expect("there are bytes");
+    let limbs = terms.arena.eval_limbs(e, model, &mut EvalScratch::new());
+    let value = terms.arena.constant_limbs(terms.arena.width(e), &limbs);
+    let same = terms.arena.eq(e, value);
+    let other = terms.arena.not(same);
+    let fixed = terms.fixed(model);
+    for (last, expected) in [(same, true), (other, false)] {
+        let asked: Vec<_> = fixed.iter().copied().chain([last]).collect();
+        let answer = truth(smt.solve(&terms.arena, &asked))?;
+        prop_assert_eq!(answer, expected, "{:?} {:?}", model, limbs);
+    }
+    Ok(())
+}
+
+#[test]
+fn z3_agrees_with_evaluation() {
+    let Some(config) = z3() else { return };
+    let smt = std::cell::RefCell::new(SmtProcess::new(config));
+    let input = (steps(1..12, 64), any::<[u8; 4]>());
+    let checked =
+        TestRunner::new(ProptestConfig::with_cases(150)).run(&input, |(steps, values)| {
+            let mut terms = Terms::new(4);
+            let model = terms.model(&values);
+            for step in &steps {
+                terms.build(step);
+            }
+            has_one_value(&mut smt.borrow_mut(), &mut terms, &model)
+        });
+    checked.expect("z3 and evaluation agree");
+}
+
+#[test]
+fn z3_agrees_with_evaluation_on_floats() {
+    let Some(config) = z3() else { return };
+    let smt = std::cell::RefCell::new(SmtProcess::new(config));
+    let input = (steps(1..4, 32), any::<[u8; 10]>());
+    let checked =
+        TestRunner::new(ProptestConfig::with_cases(150)).run(&input, |(steps, values)| {
+            let mut terms = Terms::new(10);
+            let bytes = terms.all.clone();
+            let word = terms.arena.concat_bytes(&bytes);
+            terms.all.push(word);
+            let model = terms.model(&values);
+            for step in &steps {
+                terms.build_float(step);
+            }
+            has_one_value(&mut smt.borrow_mut(), &mut terms, &model)
+        });
+    checked.expect("z3 and evaluation agree");
+}
+
+#[test]
+fn z3_agrees_with_the_first_tier() {
+    let Some(config) = z3() else { return };
+    let smt = std::cell::RefCell::new(SmtProcess::new(config));
+    let input = steps(1..12, 14);
+    let checked = TestRunner::new(ProptestConfig::with_cases(100)).run(&input, |steps| {
+        let mut terms = Terms::new(3);
+        let conditions: Vec<_> = steps.iter().map(|step| terms.condition(step)).collect();
+        for count in 1..=conditions.len() {
+            let asked = &conditions[..count];
+            let ours = Blaster::new().solve(&terms.arena, asked.iter().copied(), u32::MAX);
+            let theirs = truth(smt.borrow_mut().solve(&terms.arena, asked))?;
+            prop_assert_eq!(ours == SatAnswer::Sat, theirs);
+        }
+        Ok(())
+    });
+    checked.expect("z3 and the first tier agree");
+}
+
+/// `x + 1.0 == 3.5` for a float made of symbolic bytes.
+#[test]
+fn floats_are_solved_by_the_second_tier() {
+    let mut terms = Terms::new(4);
+    let bytes = terms.all.clone();
+    let arena = &mut terms.arena;
+    let x = arena.concat_bytes(&bytes);
+    let one = arena.constant(32, u64::from(1f32.to_bits()));
+    let sum = arena.float_binary(FloatOp::Add, FloatFormat::Single, x, one);
+    let target = arena.constant(32, u64::from(3.5f32.to_bits()));
+    let condition = arena.float_compare(FloatCompareOp::Oeq, FloatFormat::Single, sum, target);
+    let without = Solver::new(SolverConfig::default())
+        .expect("no directory to make")
+        .check(arena, &Constraints::new(), &Model::new(), condition);
+    assert!(matches!(without, Verdict::Unknown(_)));
+    let Some(config) = z3() else { return };
+    let config = SolverConfig {
+        smt: Some(config),
+        ..SolverConfig::default()
+    };
+    let mut solver = Solver::new(config).expect("no directory to make");
+    let verdict = solver.check(arena, &Constraints::new(), &Model::new(), condition);
+    let Verdict::Sat(model) = verdict else {
+        panic!("{verdict:?}")
+    };
+    let value = arena.eval(x, &model, &mut EvalScratch::new());
+    assert_eq!(f32::from_bits(value as u32), 2.5);
+    assert_eq!(solver.statistics().smt_queries, 1);
+}
