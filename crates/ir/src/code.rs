@@ -170,6 +170,16 @@ pub enum FloatCast {
     FromInt { width: u16, signed: bool, to: FloatKind },
 }
 
+impl FloatCast {
+    /// Registers that the operand takes.
+    pub fn source_registers(self) -> u32 {
+        match self {
+            FloatCast::Format { from, .. } | FloatCast::ToInt { from, .. } => from.registers(),
+            FloatCast::FromInt { width, .. } => u32::from(width).div_ceil(64),
+        }
+    }
+}
+
 /// Read-modify-write operations of `atomicrmw`.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
 pub enum AtomicOp {
@@ -487,6 +497,8 @@ pub struct Code {
     pub variadic: bool,
     /// Type of the result.
     pub result: Option<ValueType>,
+    /// The compiler was free to compute values that are not used (the function is not `optnone`).
+    pub optimised: bool,
 }
 
 /// A function as the program sees it.

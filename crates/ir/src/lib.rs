@@ -2,5 +2,47 @@
 //!
 //! This room knows nothing of execution, memory or solvers.
 
+pub mod bitstream;
 pub mod debug;
 pub mod module;
+mod reader;
+
+use std::path::{Path, PathBuf};
+
+pub use bitstream::ReadError;
+pub use module::Module;
+pub use reader::read_modules;
+
+/// Why a file cannot be read as a module.
+#[derive(Debug, thiserror::Error)]
+pub enum FileError {
+    /// The file itself cannot be read.
+    #[error("cannot read {}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// What is in it cannot be read.
+    #[error("{}: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong and where.
+        source: ReadError,
+    },
+}
+
+/// Reads the module in a bitcode file.
+pub fn read_file(path: impl AsRef<Path>) -> Result<Module, FileError> {
+    let path = path.as_ref();
+    let bytes = std::fs::read(path).map_err(|source| FileError::Io {
+        path: path.to_owned(),
+        source,
+    })?;
+    Module::read(&bytes).map_err(|source| FileError::Read {
+        path: path.to_owned(),
+        source,
+    })
+}

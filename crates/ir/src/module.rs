@@ -6,6 +6,7 @@ mod constant;
 mod ids;
 mod instruction;
 mod types;
+mod visit;
 
 use std::collections::HashMap;
 
@@ -276,6 +277,38 @@ pub struct Block {
 }
 
 impl Function {
+    /// A function without a body or any property besides its name and signature.
+    pub fn declaration(name: Box<str>, ty: TypeId) -> Self {
+        Self {
+            name,
+            ty,
+            params: Box::default(),
+            linkage: Linkage::External,
+            visibility: Visibility::Default,
+            calling_convention: 0,
+            attributes: None,
+            align: 0,
+            section: None,
+            comdat: None,
+            gc: None,
+            personality: None,
+            unnamed_addr: false,
+            address_space: 0,
+            subprogram: None,
+            blocks: Vec::new(),
+            instructions: Vec::new(),
+            calls: Vec::new(),
+            operands: Vec::new(),
+            phi_edges: Vec::new(),
+            switch_cases: Vec::new(),
+            targets: Vec::new(),
+            clauses: Vec::new(),
+            masks: Vec::new(),
+            paths: Vec::new(),
+            bundles: Vec::new(),
+        }
+    }
+
     /// Whether it has no body here.
     pub fn is_declaration(&self) -> bool {
         self.blocks.is_empty()
@@ -368,6 +401,11 @@ pub struct ParamAttributes {
 }
 
 impl Module {
+    /// Reads a module from bitcode.
+    pub fn read(bytes: &[u8]) -> Result<Module, crate::ReadError> {
+        crate::reader::read_module(bytes)
+    }
+
     /// The constant with this id.
     #[inline]
     pub fn constant(&self, id: ConstId) -> &Constant {

@@ -90,7 +90,12 @@ struct Layout {
     align: u64,
     /// Byte offset of each field of a struct.
     offsets: Box<[u64]>,
+    /// How deep aggregates are nested in it.
+    depth: u32,
 }
+
+/// Deeper than any program nests its types.
+const MAX_DEPTH: u32 = 512;
 
 /// Where the layout of a type cannot be computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,6 +104,8 @@ pub enum LayoutProblem {
     Recursive(TypeId),
     /// The size in bytes exceeds what 64 bits can hold.
     TooLarge(TypeId),
+    /// Types are nested deeper than code that follows them by recursion can bear.
+    TooDeep(TypeId),
 }
 
 /// What of the data layout string differs between the compilers that we read.
@@ -229,8 +236,16 @@ impl TypeTable {
                     stack.pop();
                 }
                 State::Open => {
-                    self.layouts[id.index()] =
-                        self.layout_of(id).ok_or(LayoutProblem::TooLarge(id))?;
+                    let mut layout = self.layout_of(id).ok_or(LayoutProblem::TooLarge(id))?;
+                    let depths = self
+                        .contained(id)
+                        .iter()
+                        .map(|part| self.layouts[part.index()].depth);
+                    layout.depth = depths.max().map_or(0, |deepest| deepest + 1);
+                    if layout.depth > MAX_DEPTH {
+                        return Err(LayoutProblem::TooDeep(id));
+                    }
+                    self.layouts[id.index()] = layout;
                     states[id.index()] = State::Done;
                     stack.pop();
                 }
@@ -265,7 +280,7 @@ impl TypeTable {
             Some(Layout {
                 store_size: size,
                 align,
-                offsets: Box::default(),
+                ..Layout::default()
             })
         };
         match &self.types[id.index()] {
@@ -327,6 +342,7 @@ impl TypeTable {
             store_size,
             align,
             offsets: offsets.into(),
+            depth: 0,
         })
     }
 

@@ -1,0 +1,416 @@
+//! One instruction after the other: dispatch, branches, and the moves that phis are turned into.
+
+use super::analysis::terminator;
+use super::arithmetic::int_predicate;
+use super::body::{Body, Held, Label, Ops, Stub, StubKind};
+use crate::address;
+use crate::code::{
+    BranchTargets, Inst, IntFlags, IntPredicate, Lane, Operand, Register, SwitchTable,
+};
+use crate::module::{BlockId, InstId, Instruction, InstructionKind, Span, Value};
+
+impl<'a> Body<'a, '_> {
+    /// Lowers one instruction; `next` is the block whose code follows this block's.
+    pub fn instruction(&mut self, id: InstId, instruction: &Instruction, next: Option<BlockId>) {
+        use InstructionKind::*;
+        let function = self.function;
+        let ty = instruction.ty;
+        let ops = match instruction.kind {
+            FNeg { value, .. } => self.float_negate(value),
+            Binary { op, lhs, rhs, flags } => {
+                let flags = IntFlags { nsw: flags.nsw, nuw: flags.nuw };
+                self.binary(op, lhs, rhs, flags, ty)
+            }
+            Cast { op, value, .. } => self.cast(op, value, ty),
+            ICmp { predicate, lhs, rhs, .. } => {
+                if self.is_fused(id, lhs) {
+                    return;
+                }
+                self.integer_compare(predicate, lhs, rhs)
+            }
+            FCmp { predicate, lhs, rhs, .. } => self.float_compare(predicate, lhs, rhs),
+            Select { condition, then, otherwise } => self.select(condition, then, otherwise, ty),
+            Phi { .. } => {
+                if !matches!(self.values[id.index()], Held::Ops(_)) {
+                    self.unsupported("phi after other instructions");
+                }
+                return;
+            }
+            Alloca { allocated, count, align, .. } => {
+                return self.alloca(id, allocated, count, align);
+            }
+            Load { pointer, access } => return self.load(id, pointer, access, ty),
+            Store { pointer, value, access } => return self.store(pointer, value, access),
+            Gep { source, base, indices, .. } => {
+                return self.gep(id, source, base, function.operand_list(indices), ty);
+            }
+            Call { call } => self.call(call, None),
+            Freeze { value } => self.operands(value),
+            ExtractElement { vector, index } => self.extract_element(vector, index, ty),
+            InsertElement { vector, element, index } => {
+                self.insert_element(vector, element, index, ty)
+            }
+            ShuffleVector { lhs, rhs, mask } => {
+                self.shuffle(lhs, rhs, &function.masks[mask.range()])
+            }
+            ExtractValue { aggregate, path } => {
+                self.extract_value(aggregate, &function.paths[path.range()], ty)
+            }
+            InsertValue { aggregate, element, path } => {
+                self.insert_value(aggregate, element, &function.paths[path.range()], ty)
+            }
+            Fence { .. } => return self.emit(Inst::Fence),
+            CmpXchg { pointer, expected, new, .. } => {
+                self.compare_exchange(pointer, expected, new)
+            }
+            AtomicRmw { op, pointer, value, .. } => self.atomic_update(op, pointer, value),
+            LandingPad { .. } => {
+                let dst = self.fresh(2);
+                self.emit(Inst::LandingPad { dst });
+                self.run(dst, 2)
+            }
+            VaArg { .. } => self.no_code("va_arg", instruction),
+            Unsupported { name } => self.no_code(name, instruction),
+            _ => return self.terminator(id, instruction, next),
+        };
+        self.define(id, ops);
+    }
+
+    fn no_code(&mut self, name: &str, instruction: &Instruction) -> Ops {
+        self.unsupported(name);
+        let registers = self.shape(instruction.ty).map_or(0, |shape| shape.registers);
+        self.zeros(registers)
+    }
+
+    fn terminator(&mut self, id: InstId, instruction: &Instruction, next: Option<BlockId>) {
+        use InstructionKind::*;
+        match instruction.kind {
+            Invoke { call, normal, unwind } => {
+                let pad = self.landing_pad(unwind);
+                let ops = self.call(call, Some(pad));
+                self.define(id, ops);
+                self.go_to(normal, next);
+            }
+            CallBr { call, fallthrough, .. } => {
+                self.unsupported("callbr");
+                let _ = call;
+                self.go_to(fallthrough, next);
+            }
+            Return { value } => {
+                let ops = value.map_or(Ops::EMPTY, |value| self.operands(value));
+                let list = self.list(ops).to_vec();
+                let start = self.code.operands.len() as u32;
+                self.code.operands.extend(list);
+                self.emit(Inst::Return { values: (start, ops.len()) });
+            }
+            Branch { target } => self.go_to(target, next),
+            CondBranch { condition, then, otherwise } => {
+                self.conditional_branch(condition, then, otherwise);
+            }
+            Switch { value, default, cases } => self.switch(value, default, cases),
+            IndirectBranch { address, targets } => self.indirect_branch(address, targets),
+            Resume { value } => {
+                let exception = self.single(value);
+                self.emit(Inst::Resume { exception });
+            }
+            Unreachable => self.emit(Inst::Unreachable),
+            _ => self.unsupported("unknown instruction"),
+        }
+    }
+
+    /// Moves for the phis of `target`, then on to it.
+    fn go_to(&mut self, target: BlockId, next: Option<BlockId>) {
+        let moves = self.edge_moves(self.block, target);
+        self.move_all(&moves);
+        if next != Some(target) {
+            self.emit(Inst::Jump { target: target.index() as u32 });
+        }
+    }
+
+    /// Where to go for an edge of a branch with several targets: straight to the block, or to a stub that
+    /// does the moves first.
+    pub fn edge(&mut self, target: BlockId) -> Label {
+        if !self.has_phis(target) {
+            return Label(target.index() as u32);
+        }
+        let known = self.stubs.iter().rev().take_while(|stub| stub.from == self.block);
+        for stub in known {
+            if stub.to == target && stub.kind == StubKind::Edge {
+                return stub.label;
+            }
+        }
+        let label = self.new_label();
+        self.stubs.push(Stub {
+            from: self.block,
+            to: target,
+            label,
+            location: self.location,
+            kind: StubKind::Edge,
+        });
+        label
+    }
+
+    fn has_phis(&self, block: BlockId) -> bool {
+        let first = self.function.block(block).next();
+        first.is_some_and(|(_, first)| matches!(first.kind, InstructionKind::Phi { .. }))
+    }
+
+    /// Phis of `to` with the values that they get when control comes from `from`.
+    fn edge_moves(&mut self, from: BlockId, to: BlockId) -> Vec<(Register, Operand)> {
+        let mut moves = Vec::new();
+        let function = self.function;
+        let mut hint = 0;
+        for (id, instruction) in function.block(to) {
+            let InstructionKind::Phi { edges } = instruction.kind else { break };
+            let edges = &function.phi_edges[edges.range()];
+            // The phis of a block mostly name their predecessors in the same order.
+            let found = match edges.get(hint) {
+                Some(edge) if edge.block == from => Some(hint),
+                _ => edges.iter().position(|edge| edge.block == from),
+            };
+            let Some(position) = found else { continue };
+            hint = position;
+            let Held::Ops(phi) = self.values[id.index()] else { continue };
+            let value = self.operands(edges[position].value);
+            for index in 0..phi.len() {
+                let Some(dst) = self.at(phi, index).as_register() else { continue };
+                let src = self.at(value, index);
+                moves.push((dst, src));
+            }
+        }
+        moves
+    }
+
+    /// Does all moves at once.
+    pub fn move_all(&mut self, moves: &[(Register, Operand)]) {
+        if moves.is_empty() {
+            return;
+        }
+        let mut state = std::mem::take(&mut self.moves);
+        let mut sequence = Vec::with_capacity(moves.len() + 1);
+        state.sequence(moves, || self.register(), |dst, src| sequence.push((dst, src)));
+        self.moves = state;
+        for (dst, src) in sequence {
+            self.emit(Inst::Move { dst, src });
+        }
+    }
+
+    /// Whether a comparison is left to the branch at the end of its block, its only user.
+    fn is_fused(&mut self, id: InstId, lhs: Value) -> bool {
+        if self.analysis.uses[id.index()] != 1 {
+            return false;
+        }
+        let Some(last) = terminator(self.function, self.block) else { return false };
+        let InstructionKind::CondBranch { condition, .. } =
+            self.function.instructions[last.index()].kind
+        else {
+            return false;
+        };
+        condition == Value::Instruction(id) && self.narrow_lane(lhs).is_some()
+    }
+
+    fn narrow_lane(&mut self, value: Value) -> Option<Lane> {
+        let (lane, lanes) = self.lanes_of(value)?;
+        let vector = self.shape_of(value).is_some_and(|shape| shape.is_vector());
+        (lanes == 1 && lane.registers() == 1 && !vector).then_some(lane)
+    }
+
+    fn conditional_branch(&mut self, condition: Value, then: BlockId, otherwise: BlockId) {
+        let fused = match condition {
+            Value::Instruction(id) => match self.function.instructions[id.index()].kind {
+                InstructionKind::ICmp { predicate, lhs, rhs, .. } if self.is_local(id) => self
+                    .is_fused(id, lhs)
+                    .then(|| (predicate, lhs, rhs)),
+                _ => None,
+            },
+            _ => None,
+        };
+        match fused {
+            Some((predicate, lhs, rhs)) => {
+                let width = self.narrow_lane(lhs).map_or(64, |lane| lane.bits()) as u8;
+                let (a, b) = (self.single(lhs), self.single(rhs));
+                let (then, other) = (self.edge(then).0, self.edge(otherwise).0);
+                let target = self.code.branches.len() as u32;
+                self.code.branches.push(BranchTargets { then, other });
+                let pred = int_predicate(predicate);
+                self.emit(Inst::CompareBranch { pred, width, a, b, target });
+            }
+            None => {
+                let cond = self.single(condition);
+                let (then, other) = (self.edge(then).0, self.edge(otherwise).0);
+                self.emit(Inst::Branch { cond, then, other });
+            }
+        }
+    }
+
+    /// Whether an instruction belongs to the block that is being lowered.
+    fn is_local(&self, id: InstId) -> bool {
+        let block = self.function.blocks[self.block.index()];
+        (block.start as usize..block.end as usize).contains(&id.index())
+    }
+
+    fn switch(&mut self, value: Value, default: BlockId, cases: Span) {
+        let function = self.function;
+        let cases = &function.switch_cases[cases.range()];
+        let ops = self.operands(value);
+        let Some((Lane::Int(width), 1)) = self.lanes_of(value) else {
+            self.unsupported("switch on a value that is no integer");
+            return;
+        };
+        let default = self.edge(default);
+        if width > 64 {
+            let value = self.contiguous_exact(ops, Lane::Int(width).registers());
+            for case in cases {
+                let constant = self.operands(Value::Constant(case.value));
+                let b = self.contiguous_exact(constant, Lane::Int(width).registers());
+                let dst = self.register();
+                let pred = IntPredicate::Eq;
+                self.emit(Inst::WideCompare { pred, width, dst, a: value, b });
+                let (then, other) = (self.edge(case.target), self.new_label());
+                let cond = Operand::register(dst);
+                self.emit(Inst::Branch { cond, then: then.0, other: other.0 });
+                self.bind(other);
+            }
+            self.emit(Inst::Jump { target: default.0 });
+            return;
+        }
+        let mut edges = EdgeCache::default();
+        let mut table: Vec<(u64, u32)> = Vec::with_capacity(cases.len());
+        for case in cases {
+            let word = self.cx.folder.word(Value::Constant(case.value)).unwrap_or(0);
+            let label = edges.get(self, case.target);
+            table.push((word, label.0));
+        }
+        let table = switch_table(table, default.0);
+        let value = self.at(ops, 0);
+        let index = self.code.switches.len() as u32;
+        self.code.switches.push(table);
+        self.emit(Inst::Switch { width: width as u8, value, table: index });
+    }
+
+    /// The block that a computed goto leads to is known only when it runs, so the values of its phis are
+    /// left in registers of their own, from which the way into each block takes them.
+    fn indirect_branch(&mut self, address: Value, targets: Span) {
+        let address = self.single(address);
+        let function = self.function;
+        for (at, &target) in function.targets[targets.range()].iter().enumerate() {
+            let earlier = &function.targets[targets.range()][..at];
+            if earlier.contains(&target) {
+                continue;
+            }
+            let moves = self.edge_moves(self.block, target);
+            let shadow = self.indirect_entry(target);
+            let mut register = shadow;
+            for (_, src) in moves {
+                self.emit(Inst::Move { dst: register, src });
+                register += 1;
+            }
+        }
+        self.emit(Inst::IndirectBranch { address });
+    }
+
+    /// First register in which indirect branches leave the phis of `target`; makes the way into it.
+    fn indirect_entry(&mut self, target: BlockId) -> Register {
+        if let Some(known) = self.shadows.get(&target) {
+            return *known;
+        }
+        let mut registers = 0;
+        for (id, instruction) in self.function.block(target) {
+            if !matches!(instruction.kind, InstructionKind::Phi { .. }) {
+                break;
+            }
+            if let Held::Ops(ops) = self.values[id.index()] {
+                registers += ops.len();
+            }
+        }
+        let shadow = self.fresh(registers);
+        self.shadows.insert(target, shadow);
+        let label = if registers == 0 {
+            Label(target.index() as u32)
+        } else {
+            let label = self.new_label();
+            self.stubs.push(Stub {
+                from: self.block,
+                to: target,
+                label,
+                location: self.location,
+                kind: StubKind::Indirect { shadow },
+            });
+            label
+        };
+        let address = address::block_address(self.id.0, target.index() as u32);
+        self.code.block_addresses.insert(address, label.0);
+        shadow
+    }
+
+    /// Emits the moves of edges after the blocks.
+    pub fn emit_stubs(&mut self) {
+        for stub in std::mem::take(&mut self.stubs) {
+            self.location = stub.location;
+            self.bind(stub.label);
+            let mut moves = self.edge_moves(stub.from, stub.to);
+            if let StubKind::Indirect { shadow } = stub.kind {
+                for ((_, src), register) in moves.iter_mut().zip(shadow..) {
+                    *src = Operand::register(register);
+                }
+            }
+            self.move_all(&moves);
+            self.emit(Inst::Jump { target: stub.to.index() as u32 });
+        }
+    }
+}
+
+/// Labels of the edges of one switch: many cases mostly lead to few blocks.
+#[derive(Default)]
+struct EdgeCache {
+    labels: std::collections::HashMap<BlockId, Label>,
+}
+
+impl EdgeCache {
+    fn get(&mut self, body: &mut Body, target: BlockId) -> Label {
+        if let Some(label) = self.labels.get(&target) {
+            return *label;
+        }
+        let label = body.edge(target);
+        self.labels.insert(target, label);
+        label
+    }
+}
+
+/// The table of a switch, dense where at least half of its range are cases.
+fn switch_table(mut cases: Vec<(u64, u32)>, default: u32) -> SwitchTable {
+    cases.sort_unstable_by_key(|case| case.0);
+    cases.dedup_by_key(|case| case.0);
+    let mut table = SwitchTable { default, ..SwitchTable::default() };
+    if let [(first, _), .., (last, _)] = cases[..]
+        && cases.len() > 3
+        && last - first < 2 * cases.len() as u64
+    {
+        table.dense_base = first;
+        table.dense = vec![default; (last - first) as usize + 1];
+        for (value, target) in &cases {
+            table.dense[(value - first) as usize] = *target;
+        }
+    }
+    table.cases = cases;
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dense_and_sparse_switches_agree() {
+        let dense = switch_table(vec![(5, 50), (3, 30), (4, 40), (9, 90)], 7);
+        assert_eq!((dense.dense_base, dense.dense.len()), (3, 7));
+        let sparse = switch_table(vec![(5, 50), (3, 30), (4, 40), (900, 90)], 7);
+        assert!(sparse.dense.is_empty());
+        for (value, target) in [(3, 30), (4, 40), (5, 50), (6, 7), (2, 7), (u64::MAX, 7)] {
+            assert_eq!(dense.target(value), target);
+            assert_eq!(sparse.target(value), target);
+        }
+        assert_eq!(dense.target(9), 90);
+        assert_eq!(sparse.target(900), 90);
+    }
+}

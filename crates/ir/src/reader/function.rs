@@ -1,0 +1,323 @@
+//! Function bodies: blocks, value numbers, forward references and debug locations. What the
+//! single instructions mean is in the files beside this one.
+
+use super::Reader;
+use super::codes::{blocks, function as code, metadata as metadata_code};
+use crate::bitstream::{Entry, ReadError};
+use crate::module::*;
+
+/// The state of reading one function body.
+pub(super) struct Body {
+    pub function: Function,
+    block_count: usize,
+    /// First instruction of the block being read.
+    block_start: usize,
+    /// Value numbers that were used before their definition, with the type expected of them.
+    forward: Vec<(usize, TypeId)>,
+    last_location: Option<LocId>,
+    /// The last call was dropped because it only carries debug information.
+    pub dropped: bool,
+    /// Operand bundles that belong to the next call: first bundle.
+    pub bundle_start: usize,
+}
+
+/// References to values not yet defined carry their value number plus this as instruction id,
+/// until the body has been read.
+const FORWARD: usize = 1 << 31;
+
+impl Reader<'_> {
+    /// Reads a function block, which has been entered.
+    pub(super) fn read_function_body(&mut self) -> Result<(), ReadError> {
+        let Some(id) = self.bodies.pop_front() else {
+            return Err(self
+                .bits
+                .error("more function bodies than functions with a body"));
+        };
+        let (values, metadata) = (self.values.len(), self.metadata.mark());
+        let nothing = Function::declaration(Box::default(), self.common().void);
+        let function = std::mem::replace(&mut self.module.functions[id.index()], nothing);
+        for (index, &ty) in function.params.iter().enumerate() {
+            self.values.push(Value::Argument(index as u32));
+            self.value_types.push(ty);
+        }
+        let mut body = Body {
+            function,
+            block_count: 0,
+            block_start: 0,
+            forward: Vec::new(),
+            last_location: None,
+            dropped: false,
+            bundle_start: 0,
+        };
+        self.read_body(&mut body)?;
+        self.finish_body(&mut body)?;
+        self.module.functions[id.index()] = body.function;
+        self.values.truncate(values);
+        self.value_types.truncate(values);
+        self.metadata.reset(metadata);
+        Ok(())
+    }
+
+    fn read_body(&mut self, body: &mut Body) -> Result<(), ReadError> {
+        loop {
+            match self.bits.next_entry()? {
+                Entry::EndBlock => return Ok(()),
+                Entry::SubBlock(id @ blocks::CONSTANTS) => {
+                    self.bits.enter(id)?;
+                    self.read_constants()?;
+                }
+                Entry::SubBlock(id @ blocks::METADATA) => {
+                    self.bits.enter(id)?;
+                    self.read_metadata()?;
+                }
+                Entry::SubBlock(id @ blocks::METADATA_ATTACHMENT) => {
+                    self.bits.enter(id)?;
+                    self.read_attachments(body)?;
+                }
+                Entry::SubBlock(_) => self.bits.skip()?,
+                Entry::Record(record) => self.read_body_record(body, record)?,
+            }
+        }
+    }
+
+    fn read_body_record(&mut self, body: &mut Body, record: u32) -> Result<(), ReadError> {
+        match record {
+            code::DECLARE_BLOCKS => {
+                let count = self.op(0)?;
+                // A block takes at least one record.
+                if count == 0 || count > self.bits.remaining_bits() || body.block_count != 0 {
+                    return Err(self.bits.error("bad number of basic blocks"));
+                }
+                body.block_count = count as usize;
+                body.function.blocks.reserve(self.bits.capped(count));
+                Ok(())
+            }
+            code::DEBUG_LOC => {
+                let (line, column) = (self.op(0)?, self.op(1)?);
+                let (scope, inlined_at) = (self.op(2)?, self.op_or_zero(3));
+                let location = self.location(line, column, scope, inlined_at);
+                set_location(body, location);
+                Ok(())
+            }
+            code::DEBUG_LOC_AGAIN => {
+                let location = body.last_location;
+                set_location(body, location);
+                Ok(())
+            }
+            code::BLOCK_ADDRESS_USERS | code::DEBUG_RECORD_FIRST..=code::DEBUG_RECORD_LAST => {
+                Ok(())
+            }
+            code::OPERAND_BUNDLE => self.read_bundle(body),
+            _ => {
+                if body.function.blocks.len() >= body.block_count {
+                    return Err(self.bits.error("an instruction after the last block"));
+                }
+                body.dropped = false;
+                let (kind, ty) = self.read_instruction(body, record)?;
+                if body.dropped {
+                    return Ok(());
+                }
+                self.push_instruction(body, kind, ty)
+            }
+        }
+    }
+
+    fn push_instruction(
+        &mut self,
+        body: &mut Body,
+        kind: InstructionKind,
+        ty: TypeId,
+    ) -> Result<(), ReadError> {
+        let index = body.function.instructions.len();
+        if index >= FORWARD / 2 {
+            return Err(self.bits.error("a function with too many instructions"));
+        }
+        body.function.instructions.push(Instruction {
+            ty,
+            loc: None,
+            kind,
+        });
+        if !matches!(self.module.types[ty], Type::Void) {
+            self.push_value(Value::Instruction(InstId::new(index)), ty);
+        }
+        if kind.is_terminator() {
+            let block = Block {
+                start: body.block_start as u32,
+                end: index as u32 + 1,
+            };
+            body.function.blocks.push(block);
+            body.block_start = index + 1;
+        }
+        Ok(())
+    }
+
+    /// Reads which metadata belongs to the function; only its subprogram matters.
+    fn read_attachments(&mut self, body: &mut Body) -> Result<(), ReadError> {
+        while let Some(record) = self.bits.next_record()? {
+            // An odd length means that it belongs to an instruction.
+            if record == metadata_code::ATTACHMENT && self.bits.ops.len().is_multiple_of(2) {
+                self.attach_subprogram(&mut body.function, 0);
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes the `!dbg` attachment in the pairs of kind and node from operand `from` on.
+    pub(super) fn attach_subprogram(&mut self, function: &mut Function, from: usize) {
+        let pairs = self.bits.ops.get(from..).unwrap_or(&[]).chunks_exact(2);
+        // Kind 0 is `dbg` in all versions.
+        let node = pairs
+            .into_iter()
+            .find(|pair| pair[0] == 0)
+            .map(|pair| pair[1]);
+        if let Some(node) = node {
+            function.subprogram = self.subprogram(node);
+        }
+    }
+
+    /// Resolves forward references and checks that the body is whole.
+    fn finish_body(&mut self, body: &mut Body) -> Result<(), ReadError> {
+        let complete = body.function.blocks.len() == body.block_count && body.block_count > 0;
+        if !complete || body.block_start != body.function.instructions.len() {
+            return Err(self
+                .bits
+                .error("the function ends in the middle of a block"));
+        }
+        if body.function.bundles.len() != body.bundle_start {
+            return Err(self.bits.error("operand bundles without a call"));
+        }
+        if body.forward.is_empty() {
+            return Ok(());
+        }
+        for &(number, expected) in &body.forward {
+            match (self.values.get(number), self.value_types.get(number)) {
+                (Some(Value::Instruction(_)), Some(&ty)) if ty == expected => {}
+                _ => {
+                    let message = format!("value {number} is used, but not defined as it should");
+                    return Err(self.bits.error(message));
+                }
+            }
+        }
+        let values = &self.values;
+        body.function.for_each_operand_mut(|operand| {
+            if let Value::Instruction(id) = operand
+                && id.index() >= FORWARD
+            {
+                *operand = values[id.index() - FORWARD];
+            }
+        });
+        Ok(())
+    }
+
+    /// The block with this number.
+    pub(super) fn block_at(&self, body: &Body, number: u64) -> Result<BlockId, ReadError> {
+        match usize::try_from(number) {
+            Ok(index) if index < body.block_count => Ok(BlockId::new(index)),
+            _ => Err(self.bits.error(format!("block {number} does not exist"))),
+        }
+    }
+
+    /// The value with this absolute number, where it is expected to have type `ty`.
+    pub(super) fn value_at(
+        &mut self,
+        body: &mut Body,
+        number: usize,
+        ty: TypeId,
+    ) -> Result<Value, ReadError> {
+        if let Some(&value) = self.values.get(number) {
+            if self.value_types[number] != ty {
+                return Err(self
+                    .bits
+                    .error(format!("operand {number} has an unexpected type")));
+            }
+            return Ok(value);
+        }
+        let ahead = (number - self.values.len()) as u64;
+        if ahead > self.bits.remaining_bits() || number >= FORWARD / 2 {
+            return Err(self.bits.error(format!("value {number} does not exist")));
+        }
+        body.forward.push((number, ty));
+        Ok(Value::Instruction(InstId::new(FORWARD + number)))
+    }
+
+    /// Absolute number of the value that a relative number names. Differences wrap at 32 bits.
+    #[inline]
+    pub(super) fn absolute(&self, relative: u64) -> usize {
+        (self.values.len() as u32).wrapping_sub(relative as u32) as usize
+    }
+
+    /// The operand at `at`, whose type is known from elsewhere.
+    pub(super) fn typed_operand(
+        &mut self,
+        body: &mut Body,
+        at: usize,
+        ty: TypeId,
+    ) -> Result<Value, ReadError> {
+        let relative = self.op(at)?;
+        if matches!(self.module.types[ty], Type::Metadata) {
+            return Ok(self.metadata_operand(self.absolute(relative)));
+        }
+        self.value_at(body, self.absolute(relative), ty)
+    }
+
+    /// The operand at `at`, followed by its type where it is not defined yet; moves `at` on.
+    #[inline]
+    pub(super) fn operand_and_type(
+        &mut self,
+        body: &mut Body,
+        at: &mut usize,
+    ) -> Result<(Value, TypeId), ReadError> {
+        let number = self.absolute(self.op(*at)?);
+        *at += 1;
+        if let Some(&value) = self.values.get(number) {
+            return Ok((value, self.value_types[number]));
+        }
+        let ty = self.type_at(self.op(*at)?)?;
+        *at += 1;
+        Ok((self.value_at(body, number, ty)?, ty))
+    }
+
+    /// `[tag, operands…]`
+    fn read_bundle(&mut self, body: &mut Body) -> Result<(), ReadError> {
+        /// Marks an operand that is metadata.
+        const METADATA_MARKER: u64 = 0x8000_0000;
+        let tag = self.op(0)?;
+        if tag >= self.module.bundle_tags.len() as u64 {
+            return Err(self.bits.error(format!("bundle tag {tag} does not exist")));
+        }
+        let start = body.function.operands.len();
+        let mut at = 1;
+        while at < self.bits.ops.len() {
+            let value = if self.op(at)? == METADATA_MARKER {
+                at += 2;
+                Value::Metadata(NO_METADATA)
+            } else {
+                self.operand_and_type(body, &mut at)?.0
+            };
+            body.function.operands.push(value);
+        }
+        let operands = span(start, body.function.operands.len());
+        body.function.bundles.push(Bundle {
+            tag: tag as u32,
+            operands,
+        });
+        Ok(())
+    }
+}
+
+fn set_location(body: &mut Body, location: Option<LocId>) {
+    body.last_location = location;
+    if !body.dropped
+        && let Some(last) = body.function.instructions.last_mut()
+    {
+        last.loc = location;
+    }
+}
+
+/// The entries of a pool from `start` to `end`.
+pub(super) fn span(start: usize, end: usize) -> Span {
+    Span {
+        start: start as u32,
+        len: (end - start) as u32,
+    }
+}

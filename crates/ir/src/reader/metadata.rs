@@ -1,0 +1,249 @@
+//! Metadata blocks: kept as flat records, and looked into only where something asks.
+
+use super::Reader;
+use super::codes::metadata as code;
+use crate::bitstream::{BitReader, ReadError};
+use crate::debug::{FileId, SubprogramId};
+use crate::module::*;
+
+/// One metadata node or string.
+#[derive(Clone, Copy)]
+pub(super) enum Node<'a> {
+    /// A string.
+    Text(&'a [u8]),
+    /// A constant, by its value number.
+    Constant(u32),
+    /// A record of interest: code and operands in the pool.
+    Record { code: u32, start: u32, len: u32 },
+    /// Something that nothing asks for.
+    Other,
+}
+
+/// All metadata that is in reach: first the module's, then that of the function being read.
+#[derive(Default)]
+pub(super) struct Metadata<'a> {
+    pub nodes: Vec<Node<'a>>,
+    pool: Vec<u64>,
+    /// What nodes were resolved to, by node number; cut back with the nodes.
+    pub scopes: Vec<Option<Scope>>,
+    pub locations: Vec<Option<Option<LocId>>>,
+    pub files: Vec<Option<FileId>>,
+    /// Ids of distinct locations and strings; never iterated.
+    pub interned_locations: std::collections::HashMap<crate::debug::Location, LocId>,
+    pub interned_files: std::collections::HashMap<crate::debug::SourceFile, FileId>,
+    pub interned_strings: std::collections::HashMap<Box<str>, u32>,
+    /// Global variables and the nodes that describe them.
+    pub global_attachments: Vec<(GlobalId, u64)>,
+}
+
+/// What a scope resolves to.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Scope {
+    pub subprogram: Option<SubprogramId>,
+    pub file: Option<FileId>,
+}
+
+/// How much metadata there was before a function.
+#[derive(Clone, Copy)]
+pub(super) struct Mark {
+    nodes: usize,
+    pool: usize,
+}
+
+impl<'a> Metadata<'a> {
+    pub fn mark(&self) -> Mark {
+        Mark {
+            nodes: self.nodes.len(),
+            pool: self.pool.len(),
+        }
+    }
+
+    /// Forgets what came after `mark`.
+    pub fn reset(&mut self, mark: Mark) {
+        self.nodes.truncate(mark.nodes);
+        self.pool.truncate(mark.pool);
+        self.scopes.truncate(mark.nodes);
+        self.locations.truncate(mark.nodes);
+        self.files.truncate(mark.nodes);
+    }
+
+    pub fn node(&self, number: u64) -> Option<Node<'a>> {
+        self.nodes.get(usize::try_from(number).ok()?).copied()
+    }
+
+    /// Code and operands of a record.
+    pub fn record(&self, number: u64) -> Option<(u32, &[u64])> {
+        match self.node(number)? {
+            Node::Record { code, start, len } => {
+                Some((code, self.pool.get(start as usize..(start + len) as usize)?))
+            }
+            _ => None,
+        }
+    }
+
+    /// Operands of a record that must have this code.
+    pub fn record_of(&self, number: u64, code: u32) -> Option<&[u64]> {
+        self.record(number)
+            .filter(|(found, _)| *found == code)
+            .map(|(_, ops)| ops)
+    }
+
+    /// A string that is named by its number plus one; empty where there is none.
+    pub fn text_or_empty(&self, reference: u64) -> Box<str> {
+        match reference
+            .checked_sub(1)
+            .and_then(|number| self.node(number))
+        {
+            Some(Node::Text(bytes)) => String::from_utf8_lossy(bytes).into(),
+            _ => Box::default(),
+        }
+    }
+
+    fn push_record(&mut self, code: u32, ops: &[u64]) {
+        let start = self.pool.len() as u32;
+        self.pool.extend_from_slice(ops);
+        self.nodes.push(Node::Record {
+            code,
+            start,
+            len: ops.len() as u32,
+        });
+    }
+}
+
+impl Reader<'_> {
+    /// Reads a metadata block, which has been entered.
+    pub(super) fn read_metadata(&mut self) -> Result<(), ReadError> {
+        while let Some(record) = self.bits.next_record()? {
+            match record {
+                code::STRINGS => self.read_strings()?,
+                code::STRING_OLD => {
+                    // LLVM 14 to 22 put all strings into one record; nothing needs this one.
+                    self.metadata.nodes.push(Node::Other);
+                }
+                code::VALUE => {
+                    let value = u32::try_from(self.op(1)?).unwrap_or(u32::MAX);
+                    self.metadata.nodes.push(Node::Constant(value));
+                }
+                code::GLOBAL_DECL_ATTACHMENT => self.read_global_attachment()?,
+                code::NAME | code::NAMED_NODE | code::KIND => {}
+                code::INDEX_OFFSET | code::INDEX => {}
+                code::NODE
+                | code::LOCATION
+                | code::SUBRANGE
+                | code::ENUMERATOR
+                | code::BASIC_TYPE
+                | code::FILE
+                | code::DERIVED_TYPE
+                | code::COMPOSITE_TYPE
+                | code::SUBPROGRAM
+                | code::LEXICAL_BLOCK
+                | code::LEXICAL_BLOCK_FILE
+                | code::NAMESPACE
+                | code::GLOBAL_VAR
+                | code::EXPRESSION
+                | code::DISTINCT_NODE
+                | code::GLOBAL_VAR_EXPR => self.metadata.push_record(record, &self.bits.ops),
+                _ => self.metadata.nodes.push(Node::Other),
+            }
+        }
+        if self.metadata.pool.len() > u32::MAX as usize {
+            return Err(self.bits.error("too much metadata"));
+        }
+        Ok(())
+    }
+
+    /// `[count, offset of the characters]`, with lengths and characters in the blob.
+    fn read_strings(&mut self) -> Result<(), ReadError> {
+        let (count, offset) = (self.op(0)?, self.op(1)?);
+        let blob = self.bits.blob;
+        let offset = usize::try_from(offset).unwrap_or(usize::MAX);
+        if offset > blob.len() {
+            return Err(self.bits.error("the strings lie outside of their record"));
+        }
+        let (lengths, mut chars) = blob.split_at(offset);
+        let mut lengths = BitReader::new(lengths, 0);
+        self.metadata.nodes.reserve(self.bits.capped(count));
+        for _ in 0..count {
+            let length = lengths
+                .vbr(6)
+                .map_err(|_| self.bits.error("too few string lengths"))?;
+            let length = usize::try_from(length).unwrap_or(usize::MAX);
+            if length > chars.len() {
+                return Err(self.bits.error("a string goes beyond its record"));
+            }
+            let (string, rest) = chars.split_at(length);
+            self.metadata.nodes.push(Node::Text(string));
+            chars = rest;
+        }
+        Ok(())
+    }
+
+    /// `[value, (kind, node)…]`
+    fn read_global_attachment(&mut self) -> Result<(), ReadError> {
+        let number = usize::try_from(self.op(0)?).unwrap_or(usize::MAX);
+        match self.values.get(number) {
+            Some(&Value::Global(id)) => {
+                for pair in self.bits.ops[1..].chunks_exact(2) {
+                    if pair[0] == 0 {
+                        self.metadata.global_attachments.push((id, pair[1]));
+                    }
+                }
+            }
+            // Declarations have their subprograms here.
+            Some(&Value::Function(id)) => {
+                let pairs = self.bits.ops[1..].chunks_exact(2);
+                let node = pairs
+                    .into_iter()
+                    .find(|pair| pair[0] == 0)
+                    .map(|pair| pair[1]);
+                let subprogram = node.and_then(|node| self.subprogram(node));
+                self.module.functions[id.index()].subprogram = subprogram;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Metadata as an argument of a call: strings are kept, also from a node around one.
+    pub(super) fn metadata_operand(&mut self, number: usize) -> Value {
+        let number = number as u64;
+        let string: Option<Box<str>> = match self.metadata.node(number) {
+            Some(Node::Text(bytes)) => Some(String::from_utf8_lossy(bytes).into()),
+            Some(Node::Record {
+                code: code::NODE, ..
+            }) => match self.metadata.record(number) {
+                Some((_, &[reference])) => Some(self.metadata.text_or_empty(reference)),
+                _ => None,
+            },
+            _ => None,
+        };
+        let Some(string) = string.filter(|string| !string.is_empty()) else {
+            return Value::Metadata(NO_METADATA);
+        };
+        let strings = &mut self.module.metadata_strings;
+        let index = *self
+            .metadata
+            .interned_strings
+            .entry(string)
+            .or_insert_with_key(|string| {
+                strings.push(string.clone());
+                strings.len() as u32 - 1
+            });
+        Value::Metadata(index)
+    }
+
+    /// The integer that a node holds.
+    pub(super) fn metadata_integer(&self, number: u64) -> Option<u64> {
+        let Node::Constant(value) = self.metadata.node(number)? else {
+            return None;
+        };
+        let Value::Constant(id) = *self.values.get(value as usize)? else {
+            return None;
+        };
+        match self.module.constant(id).kind {
+            ConstantKind::Integer(value) => Some(value),
+            ConstantKind::Null => Some(0),
+            _ => None,
+        }
+    }
+}
