@@ -322,6 +322,12 @@ impl Arena {
 
     fn insert(&mut self, position: usize, node: Node, width: u32) -> ExprId {
         let facts = Facts::of(self, &node, width);
+        if let Some(bits) = facts.single()
+            && width <= 64
+            && !node.is_constant()
+        {
+            return self.constant(width, bits);
+        }
         let index = match self.free.pop() {
             Some(index) => {
                 let index = index as usize;

@@ -17,7 +17,9 @@ impl Arena {
             let value = limbs::binary(op, width, x, y);
             return self.constant_limbs(width, &value);
         }
-        self.simplified(|arena| arena.simplify_binary(op, a, b))
+        self.simplified(Node::Binary { op, a, b }, width, |arena| {
+            arena.simplify_binary(op, a, b)
+        })
     }
 
     /// A comparison of two terms of the same width.
@@ -31,7 +33,9 @@ impl Arena {
             let value = limbs::compare(op, width, x, y);
             return self.bool_constant(value);
         }
-        self.simplified(|arena| arena.simplify_compare(op, a, b))
+        self.simplified(Node::Compare { op, a, b }, 1, |arena| {
+            arena.simplify_compare(op, a, b)
+        })
     }
 
     /// Bitwise complement; logical negation at width 1.
@@ -44,7 +48,7 @@ impl Arena {
             let value = limbs::not(width, value);
             return self.constant_limbs(width, &value);
         }
-        self.simplified(|arena| arena.simplify_not(e))
+        self.simplified(Node::Not { e }, width, |arena| arena.simplify_not(e))
     }
 
     /// `a` where the condition (of width 1) is true, else `b`.
@@ -55,7 +59,12 @@ impl Arena {
             Some(0) => b,
             Some(_) => a,
             None if a == b => a,
-            None => self.simplified(|arena| arena.simplify_ite(c, a, b)),
+            None => {
+                let width = self.width(a);
+                self.simplified(Node::Ite { c, a, b }, width, |arena| {
+                    arena.simplify_ite(c, a, b)
+                })
+            }
         }
     }
 
@@ -73,7 +82,9 @@ impl Arena {
             let value = limbs::extract(value, low, width);
             return self.constant_limbs(width, &value);
         }
-        self.simplified(|arena| arena.simplify_extract(e, low, width))
+        self.simplified(Node::Extract { e, low }, width, |arena| {
+            arena.simplify_extract(e, low, width)
+        })
     }
 
     /// `hi` above `lo`.
@@ -83,7 +94,10 @@ impl Arena {
             let value = limbs::concat(hi_width, x, lo_width, y);
             return self.constant_limbs(hi_width + lo_width, &value);
         }
-        self.simplified(|arena| arena.simplify_concat(hi, lo))
+        let width = hi_width + lo_width;
+        self.simplified(Node::Concat { hi, lo }, width, |arena| {
+            arena.simplify_concat(hi, lo)
+        })
     }
 
     /// Zero bits above a term, up to a width that is not less than its own.
@@ -97,7 +111,9 @@ impl Arena {
             let value = limbs::extract(value, 0, width);
             return self.constant_limbs(width, &value);
         }
-        self.simplified(|arena| arena.simplify_zext(e, width))
+        self.simplified(Node::ZeroExtend { e }, width, |arena| {
+            arena.simplify_zext(e, width)
+        })
     }
 
     /// Copies of the sign bit above a term, up to a width that is not less than its own.
@@ -111,7 +127,9 @@ impl Arena {
             let value = limbs::sext(from, value, width);
             return self.constant_limbs(width, &value);
         }
-        self.simplified(|arena| arena.simplify_sext(e, width))
+        self.simplified(Node::SignExtend { e }, width, |arena| {
+            arena.simplify_sext(e, width)
+        })
     }
 
     /// A term cut down or extended with zeros to a width.

@@ -1,0 +1,166 @@
+//! Rewriting rules, one file a family. Every rule takes operands that are simplified already and
+//! calls the constructors for what it makes. The work of one call from outside is bounded by fuel:
+//! where it runs out, terms are stored as they are, which is always correct.
+
+mod bitwise;
+mod compare;
+mod equality;
+mod ite;
+mod linear;
+mod order;
+mod pieces;
+mod polynomial;
+mod product;
+mod shift;
+mod slice;
+
+use crate::arena::Arena;
+use crate::node::{BinaryOp, CompareOp, ExprId, Node};
+
+/// Rule applications that one call of a constructor may cause.
+const FUEL: u32 = 256;
+
+impl Arena {
+    /// Runs a rule while there is fuel, else stores the node as it is.
+    #[inline]
+    pub(crate) fn simplified(
+        &mut self,
+        plain: Node,
+        width: u32,
+        rule: impl FnOnce(&mut Arena) -> ExprId,
+    ) -> ExprId {
+        if self.depth == 0 {
+            self.fuel = FUEL;
+        }
+        if self.fuel == 0 {
+            return self.intern(plain, width);
+        }
+        self.fuel -= 1;
+        self.depth += 1;
+        let result = rule(self);
+        self.depth -= 1;
+        result
+    }
+
+    pub(crate) fn simplify_binary(&mut self, op: BinaryOp, a: ExprId, b: ExprId) -> ExprId {
+        // Constants to the right, else the older term first.
+        let (a, b) = if op.is_commutative() && self.goes_after(a, b) {
+            (b, a)
+        } else {
+            (a, b)
+        };
+        match op {
+            BinaryOp::Add | BinaryOp::Sub if self.width(a) == 1 => self.xor(a, b),
+            BinaryOp::Mul if self.width(a) == 1 => self.and(a, b),
+            BinaryOp::Add => self.simplify_sum(a, b, false),
+            BinaryOp::Sub => self.simplify_sum(a, b, true),
+            BinaryOp::Mul => self.simplify_product(a, b),
+            BinaryOp::UDiv | BinaryOp::URem => self.simplify_unsigned_division(op, a, b),
+            BinaryOp::SDiv | BinaryOp::SRem => self.simplify_signed_division(op, a, b),
+            BinaryOp::And | BinaryOp::Or | BinaryOp::Xor => self.simplify_bitwise(op, a, b),
+            BinaryOp::Shl | BinaryOp::LShr | BinaryOp::AShr => self.simplify_shift(op, a, b),
+        }
+    }
+
+    pub(crate) fn goes_after(&self, a: ExprId, b: ExprId) -> bool {
+        match (self.is_const(a), self.is_const(b)) {
+            (true, false) => true,
+            (false, true) => false,
+            _ => a > b,
+        }
+    }
+
+    /// Stores a binary node whose rules have all been tried.
+    pub(crate) fn plain_binary(&mut self, op: BinaryOp, a: ExprId, b: ExprId) -> ExprId {
+        let width = self.width(a);
+        let (a, b) = if op.is_commutative() && self.goes_after(a, b) {
+            (b, a)
+        } else {
+            (a, b)
+        };
+        self.intern(Node::Binary { op, a, b }, width)
+    }
+
+    pub(crate) fn simplify_not(&mut self, e: ExprId) -> ExprId {
+        let width = self.width(e);
+        match self.node(e) {
+            Node::Not { e } => e,
+            Node::Compare {
+                op: CompareOp::Ult,
+                a,
+                b,
+            } => self.compare(CompareOp::Ule, b, a),
+            Node::Compare {
+                op: CompareOp::Ule,
+                a,
+                b,
+            } => self.compare(CompareOp::Ult, b, a),
+            Node::Compare {
+                op: CompareOp::Slt,
+                a,
+                b,
+            } => self.compare(CompareOp::Sle, b, a),
+            Node::Compare {
+                op: CompareOp::Sle,
+                a,
+                b,
+            } => self.compare(CompareOp::Slt, b, a),
+            Node::Binary {
+                op: BinaryOp::Xor,
+                a,
+                b,
+            } if self.is_const(b) => {
+                let flipped = self.not(b);
+                self.xor(a, flipped)
+            }
+            Node::Ite { c, a, b } if self.is_const(a) && self.is_const(b) => {
+                let (a, b) = (self.not(a), self.not(b));
+                self.ite(c, a, b)
+            }
+            _ => self.intern(Node::Not { e }, width),
+        }
+    }
+
+    /// Whether one term is the complement of the other.
+    pub(crate) fn are_complements(&self, a: ExprId, b: ExprId) -> bool {
+        match (self.node(a), self.node(b)) {
+            (Node::Not { e }, _) if e == b => true,
+            (_, Node::Not { e }) if e == a => true,
+            (
+                Node::Compare {
+                    op: first,
+                    a: x,
+                    b: y,
+                },
+                Node::Compare {
+                    op: second,
+                    a: v,
+                    b: w,
+                },
+            ) => {
+                let opposite = matches!(
+                    (first, second),
+                    (CompareOp::Ult, CompareOp::Ule)
+                        | (CompareOp::Ule, CompareOp::Ult)
+                        | (CompareOp::Slt, CompareOp::Sle)
+                        | (CompareOp::Sle, CompareOp::Slt)
+                );
+                opposite && x == w && y == v
+            }
+            _ => false,
+        }
+    }
+
+    pub(crate) fn is_zero(&self, e: ExprId) -> bool {
+        self.as_const_limbs(e).is_some_and(crate::limbs::is_zero)
+    }
+
+    pub(crate) fn is_all_ones(&self, e: ExprId) -> bool {
+        let width = self.width(e);
+        self.as_const_limbs(e).is_some_and(|value| {
+            let (top, rest) = value.split_last().expect("a constant has a limb");
+            let top_width = (width - 1) % 64 + 1;
+            *top == crate::scalar::mask(top_width) && rest.iter().all(|&limb| limb == u64::MAX)
+        })
+    }
+}

@@ -1,0 +1,160 @@
+//! Words as rows of pieces: concatenations, zero extensions and constants taken apart, so that
+//! operations on words assembled from bytes become operations on the bytes.
+
+use crate::arena::Arena;
+use crate::node::{BinaryOp, ExprId, Node};
+
+/// Words of more pieces are left alone.
+const MAX_PIECES: usize = 16;
+
+/// A run of bits of a word.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+struct Piece {
+    low: u32,
+    /// The whole piece; `None` stands for zeros.
+    e: Option<ExprId>,
+    width: u32,
+}
+
+impl Piece {
+    fn end(&self) -> u32 {
+        self.low + self.width
+    }
+}
+
+impl Arena {
+    fn is_row(&self, e: ExprId) -> bool {
+        matches!(self.node(e), Node::Concat { .. } | Node::ZeroExtend { .. })
+    }
+
+    /// The pieces of a term from its lowest bit upwards; `None` where there are too many.
+    fn pieces(&self, e: ExprId) -> Option<Vec<Piece>> {
+        let mut pieces = Vec::with_capacity(4);
+        let mut low = 0;
+        let mut stack = vec![(Some(e), self.width(e))];
+        while let Some((e, width)) = stack.pop() {
+            if pieces.len() + stack.len() >= MAX_PIECES {
+                return None;
+            }
+            match e.map(|e| self.node(e)) {
+                Some(Node::Concat { hi, lo }) => {
+                    stack.push((Some(hi), self.width(hi)));
+                    stack.push((Some(lo), self.width(lo)));
+                }
+                Some(Node::ZeroExtend { e: inner }) => {
+                    stack.push((None, width - self.width(inner)));
+                    stack.push((Some(inner), self.width(inner)));
+                }
+                _ => {
+                    let e = e.filter(|&e| !self.is_zero(e));
+                    pieces.push(Piece { low, e, width });
+                    low += width;
+                }
+            }
+        }
+        Some(pieces)
+    }
+
+    /// Pairs of pieces that cover the same bits, with the bits that they share.
+    fn paired(&self, a: ExprId, b: ExprId) -> Option<Vec<(Piece, Piece, u32, u32)>> {
+        let (a, b) = (self.pieces(a)?, self.pieces(b)?);
+        let (mut i, mut j, mut low) = (0, 0, 0);
+        let mut pairs = Vec::with_capacity(a.len() + b.len());
+        while let (Some(x), Some(y)) = (a.get(i), b.get(j)) {
+            let end = x.end().min(y.end());
+            pairs.push((*x, *y, low, end - low));
+            low = end;
+            i += usize::from(x.end() == end);
+            j += usize::from(y.end() == end);
+        }
+        Some(pairs)
+    }
+
+    fn is_const_piece(&self, piece: Piece) -> bool {
+        piece.e.is_none_or(|e| self.is_const(e))
+    }
+
+    /// Bits of a piece; positions are those of the word.
+    fn part_of(&mut self, piece: Piece, low: u32, width: u32) -> ExprId {
+        match piece.e {
+            Some(e) => self.extract(e, low - piece.low, width),
+            None => self.zero(width),
+        }
+    }
+
+    /// A bitwise operation done piece by piece, where no two symbolic pieces overlap in part. With
+    /// `disjoint`, only where at most one of two overlapping pieces is not zero.
+    pub(super) fn join_pieces(
+        &mut self,
+        op: BinaryOp,
+        a: ExprId,
+        b: ExprId,
+        disjoint: bool,
+    ) -> Option<ExprId> {
+        let rows = self.is_row(a) && (self.is_row(b) || self.is_const(b))
+            || self.is_row(b) && self.is_const(a);
+        if !rows {
+            return None;
+        }
+        let pairs = self.paired(a, b)?;
+        let fits = |&(x, y, _, width): &(Piece, Piece, u32, u32)| {
+            let one_is_zero = x.e.is_none() || y.e.is_none();
+            let same = x.width == width && y.width == width;
+            let constant = self.is_const_piece(x) || self.is_const_piece(y);
+            one_is_zero || (!disjoint && (same || constant))
+        };
+        // A constant can have zero bits inside: cut it where that helps to keep pieces apart.
+        if !pairs.iter().all(fits) {
+            return if disjoint {
+                self.join_with_constant(a, b)
+            } else {
+                None
+            };
+        }
+        let mut result: Option<ExprId> = None;
+        for (x, y, low, width) in pairs {
+            let (x, y) = (self.part_of(x, low, width), self.part_of(y, low, width));
+            let part = self.binary(op, x, y);
+            result = Some(match result {
+                Some(below) => self.concat(part, below),
+                None => part,
+            });
+        }
+        result
+    }
+
+    /// Adding a constant that only touches bits that are known to be zero.
+    fn join_with_constant(&mut self, a: ExprId, b: ExprId) -> Option<ExprId> {
+        let (row, constant) = if self.is_const(b) { (a, b) } else { (b, a) };
+        let bits = self.as_const(constant)?;
+        let (zeros, _) = self.known_bits(row);
+        if bits & !zeros != 0 {
+            return None;
+        }
+        self.join_pieces(BinaryOp::Or, row, constant, false)
+    }
+
+    /// The equality of two words piece by piece, where their pieces have the same bounds.
+    pub(super) fn equal_pieces(&mut self, a: ExprId, b: ExprId) -> Option<ExprId> {
+        if !self.is_row(a) || !self.is_row(b) {
+            return None;
+        }
+        let pairs = self.paired(a, b)?;
+        let aligned = pairs.iter().all(|&(x, y, _, width)| {
+            x.width == width && y.width == width || self.is_const_piece(x) || self.is_const_piece(y)
+        });
+        if !aligned || pairs.len() < 2 {
+            return None;
+        }
+        let mut all = self.bool_constant(true);
+        for (x, y, low, width) in pairs {
+            let (x, y) = (self.part_of(x, low, width), self.part_of(y, low, width));
+            let equal = self.eq(x, y);
+            all = self.and(equal, all);
+            if self.is_false(all) {
+                break;
+            }
+        }
+        Some(all)
+    }
+}
