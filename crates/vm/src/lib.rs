@@ -1,1 +1,31 @@
-//! Placeholder until the room is furnished.
+//! Executes lowered programs: memory, frames, stepping, the operations that programs find in the vm.
+//!
+//! Everything of a process that changes is a value: cloning a [`Memory`] or a [`Thread`] forks it. The vm
+//! never asks a solver and never draws a random number; it asks an [`Oracle`].
+
+mod access;
+mod atomic;
+mod bug;
+mod call;
+pub mod external;
+mod floating;
+mod image;
+mod integer;
+mod interpreter;
+mod memory;
+mod oracle;
+mod stacks;
+mod thread;
+mod unwind;
+mod value;
+mod vm;
+
+pub use access::Place;
+pub use bug::{Bug, BugKind};
+pub use image::{Image, ImageError};
+pub use memory::{Buffer, Fault, Memory, Object, ObjectKind, PAGE};
+pub use oracle::{ChoiceSite, ConcreteOracle, Oracle, Suspend};
+pub use stacks::{CallSite, StackId, StackTable};
+pub use thread::{Frame, OnReturn, Thread, Variadic, VariadicArgument};
+pub use value::{Value, mask, resize, signed};
+pub use vm::{Arguments, Coverage, Done, Exit, Interrupt, Surroundings, SystemCall, Vm, VmOptions};

@@ -1,0 +1,454 @@
+//! Reading and writing memory through concrete and symbolic pointers.
+//!
+//! A symbolic pointer is first brought down to one object: the one that its constant part lies in, or one
+//! of those that a choice inside it names. Whether the access stays inside is asked; where it may not, that
+//! path is a finding. Inside a small object the access becomes one expression over all positions; in a
+//! large one, and where no object can be told, the pointer is made concrete, one path for each value.
+
+use everett_expr::{BinaryOp, ExprId, Node};
+
+use crate::memory::{Fault, Object, ObjectKind, join_bytes};
+use crate::value::Value;
+use crate::vm::{Interrupt, Vm};
+
+/// Where an access goes.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Place {
+    /// To this address; it was checked.
+    At(u64),
+    /// Into the object that starts at `object`, at an offset that stays inside.
+    Within {
+        /// First address of the object.
+        object: u64,
+        /// The offset, 64 bits.
+        offset: ExprId,
+    },
+}
+
+/// Objects that the leaves of one pointer may name before it is made concrete.
+const MAX_LEAVES: usize = 32;
+
+impl Vm<'_> {
+    /// Reads `len` (1 to 8) bytes.
+    #[cold]
+    #[inline(never)]
+    pub fn load(&mut self, pointer: Value, len: usize) -> Result<Value, Interrupt> {
+        match self.place(pointer, len as u64, false)? {
+            Place::At(address) => {
+                let object = self.checked(address, len as u64, false)?;
+                let (start, address) = (object.start, address);
+                let object = self.memory.near(start).ok_or(Interrupt::EndPath)?;
+                Ok(object.load(self.arena, address - start, len))
+            }
+            Place::Within { object, offset } => self.load_within(object, offset, len),
+        }
+    }
+
+    /// Writes `len` (1 to 8) bytes.
+    #[cold]
+    #[inline(never)]
+    pub fn store(&mut self, pointer: Value, len: usize, value: Value) -> Result<(), Interrupt> {
+        let place = self.place(pointer, len as u64, true)?;
+        let value = self.fit(value, len);
+        match place {
+            Place::At(address) => {
+                self.checked(address, len as u64, true)?;
+                if let Some(object) = self.memory.object_at_mut(address, len as u64) {
+                    let offset = address - object.start;
+                    object.store(self.arena, offset, len, value);
+                }
+                Ok(())
+            }
+            Place::Within { object, offset } => self.store_within(object, offset, len, value),
+        }
+    }
+
+    /// Terms in memory are exactly as wide as the bytes that they fill.
+    #[inline(always)]
+    pub(crate) fn fit(&mut self, value: Value, len: usize) -> Value {
+        match value.term {
+            None => value,
+            Some(_) => {
+                let term = value.to_term(self.arena, 8 * len as u32);
+                Value::of_term(self.arena, term)
+            }
+        }
+    }
+
+    /// Finds where an access of `len` bytes goes, asking what must be asked. After this the access is inside
+    /// its object.
+    pub fn place(&mut self, pointer: Value, len: u64, write: bool) -> Result<Place, Interrupt> {
+        let Some(term) = pointer.term else {
+            self.checked(pointer.bits, len, write)?;
+            return Ok(Place::At(pointer.bits));
+        };
+        let term = self.choose_leaf(term)?;
+        if let Some(address) = self.arena.as_const(term) {
+            self.checked(address, len, write)?;
+            return Ok(Place::At(address));
+        }
+        match self.base_object(term) {
+            Some((start, size)) => self.place_within(term, start, size, len, write),
+            None => {
+                let address = self.concretize(pointer)?;
+                self.checked(address, len, write)?;
+                Ok(Place::At(address))
+            }
+        }
+    }
+
+    fn place_within(
+        &mut self,
+        term: ExprId,
+        start: u64,
+        size: u64,
+        len: u64,
+        write: bool,
+    ) -> Result<Place, Interrupt> {
+        let base = self.arena.constant(64, start);
+        let offset = self.arena.sub(term, base);
+        let inside = if len <= size {
+            let last = self.arena.constant(64, size - len);
+            self.arena.ule(offset, last)
+        } else {
+            self.arena.bool_constant(false)
+        };
+        if !self.decide_term(inside)? {
+            return Err(self.outside(term, start, len, write));
+        }
+        self.check_live(start, len, write)?;
+        self.check_symbolic_size(start, offset, len, write)?;
+        if let Some(offset) = self.arena.as_const(offset) {
+            return Ok(Place::At(start + offset));
+        }
+        if self.positions(offset, size, len).is_none() {
+            let offset = self.concretize(Value {
+                bits: 0,
+                term: Some(offset),
+            })?;
+            return Ok(Place::At(start + offset));
+        }
+        Ok(Place::Within {
+            object: start,
+            offset,
+        })
+    }
+
+    /// The finding for an access that leaves the object which its pointer was made from.
+    fn outside(&mut self, _term: ExprId, start: u64, len: u64, write: bool) -> Interrupt {
+        let end = self
+            .memory
+            .near(start)
+            .map_or(start, |object| object.start + object.size);
+        let mut bug = self.memory.explain(Fault {
+            address: end,
+            len,
+            write,
+        });
+        if let Some(object) = self.memory.near(start).filter(|object| object.is_live()) {
+            let verb = if write { "write" } else { "read" };
+            bug.message = format!(
+                "{verb} of {len} bytes at a symbolic offset outside a {} of {} bytes",
+                object.kind.noun(),
+                object.size
+            );
+        }
+        bug.into()
+    }
+
+    fn check_live(&mut self, start: u64, len: u64, write: bool) -> Result<(), Interrupt> {
+        let object = self.memory.near(start);
+        let usable = object.is_some_and(|object| {
+            object.is_live() && !(write && object.kind == ObjectKind::Constant)
+        });
+        if usable {
+            return Ok(());
+        }
+        Err(self
+            .memory
+            .explain(Fault {
+                address: start,
+                len,
+                write,
+            })
+            .into())
+    }
+
+    /// Where the size of the object is symbolic, the access must be inside it.
+    fn check_symbolic_size(
+        &mut self,
+        start: u64,
+        offset: ExprId,
+        len: u64,
+        write: bool,
+    ) -> Result<(), Interrupt> {
+        let Some(size) = self.memory.near(start).and_then(|object| object.size_term) else {
+            return Ok(());
+        };
+        // The size is bounded by the object's extent, so this sum does not wrap.
+        let len_term = self.arena.constant(64, len);
+        let end = self.arena.add(offset, len_term);
+        let inside = self.arena.ule(end, size);
+        if self.decide_term(inside)? {
+            return Ok(());
+        }
+        let mut bug = self.memory.explain(Fault {
+            address: start,
+            len,
+            write,
+        });
+        let verb = if write { "write" } else { "read" };
+        bug.kind = crate::bug::BugKind::OutOfBounds;
+        bug.message = format!("{verb} of {len} bytes past the end of a block of symbolic size");
+        Err(bug.into())
+    }
+
+    /// The live object that holds these bytes, or the finding.
+    fn checked(&mut self, address: u64, len: u64, write: bool) -> Result<&Object, Interrupt> {
+        let (start, size_term) = match self.memory.object_at(address, len) {
+            Some(object) if !(write && object.kind == ObjectKind::Constant) => {
+                (object.start, object.size_term)
+            }
+            _ => {
+                return Err(self
+                    .memory
+                    .explain(Fault {
+                        address,
+                        len,
+                        write,
+                    })
+                    .into());
+            }
+        };
+        if size_term.is_some() {
+            let offset = self.arena.constant(64, address - start);
+            self.check_symbolic_size(start, offset, len, write)?;
+        }
+        self.memory
+            .object_at(address, len)
+            .ok_or(Interrupt::EndPath)
+    }
+
+    /// Checks that `len` bytes at a concrete address can be used, for operations on whole ranges.
+    pub fn check_range(&mut self, address: u64, len: u64, write: bool) -> Result<(), Interrupt> {
+        if len > 0 {
+            self.checked(address, len, write)?;
+        }
+        Ok(())
+    }
+
+    /// Where a pointer is a choice between others (`c ? p : q`), asks which one, so that each object is
+    /// looked at by itself.
+    fn choose_leaf(&mut self, mut term: ExprId) -> Result<ExprId, Interrupt> {
+        for _ in 0..MAX_LEAVES {
+            match self.arena.node(term) {
+                Node::Ite { c, a, b } => {
+                    term = if self.decide_term(c)? { a } else { b };
+                }
+                Node::Binary {
+                    op: BinaryOp::Add,
+                    a,
+                    b,
+                } => {
+                    let Some((rest, choice)) = self.ite_operand(a, b) else {
+                        break;
+                    };
+                    let Node::Ite { c, a, b } = self.arena.node(choice) else {
+                        break;
+                    };
+                    let leaf = if self.decide_term(c)? { a } else { b };
+                    term = self.arena.add(rest, leaf);
+                }
+                _ => break,
+            }
+        }
+        Ok(term)
+    }
+
+    /// Of the operands of a sum, the one that chooses between addresses, and the other.
+    fn ite_operand(&self, a: ExprId, b: ExprId) -> Option<(ExprId, ExprId)> {
+        let names_object = |e: ExprId| match self.arena.node(e) {
+            Node::Ite { a, b, .. } => [a, b]
+                .into_iter()
+                .any(|leaf| self.constant_part(leaf, 8).is_some()),
+            _ => false,
+        };
+        if names_object(a) {
+            Some((b, a))
+        } else if names_object(b) {
+            Some((a, b))
+        } else {
+            None
+        }
+    }
+
+    /// The constant summand of a term, if it is an address.
+    fn constant_part(&self, term: ExprId, depth: u32) -> Option<u64> {
+        if let Some(address) = self.arena.as_const(term) {
+            return everett_ir::address::Slot::of(address).map(|_| address);
+        }
+        if depth == 0 {
+            return None;
+        }
+        match self.arena.node(term) {
+            Node::Binary {
+                op: BinaryOp::Add,
+                a,
+                b,
+            } => self
+                .constant_part(b, depth - 1)
+                .or_else(|| self.constant_part(a, depth - 1)),
+            _ => None,
+        }
+    }
+
+    /// Start and size of the object that the constant part of a pointer lies in. The constant may point a
+    /// little before or behind it (`table - 'a'`); the gaps around objects keep it in the object's slot.
+    fn base_object(&self, term: ExprId) -> Option<(u64, u64)> {
+        let address = self.constant_part(term, 8)?;
+        self.memory
+            .near(address)
+            .map(|object| (object.start, object.size))
+    }
+
+    /// Positions that an access can have: first, step, count. `None` if they are too many.
+    fn positions(&self, offset: ExprId, size: u64, len: u64) -> Option<(u64, u64, u64)> {
+        let (zeros, ones) = self.arena.known_bits(offset);
+        let step = 1u64 << (!zeros).trailing_zeros().min(ones.trailing_zeros()).min(12);
+        let (min, max) = self.arena.unsigned_range(offset);
+        let first = min.next_multiple_of(step).min(size);
+        let last = max.min(size - len);
+        let count = last.saturating_sub(first) / step + 1;
+        (count <= self.options.max_positions).then_some((first, step, count))
+    }
+
+    fn load_within(&mut self, start: u64, offset: ExprId, len: usize) -> Result<Value, Interrupt> {
+        let Some(object) = self.memory.near(start) else {
+            return Err(Interrupt::EndPath);
+        };
+        let size = object.size;
+        let Some((first, step, count)) = self.positions(offset, size, len as u64) else {
+            return Err(Interrupt::EndPath);
+        };
+        let mut leaves = Vec::with_capacity(count as usize);
+        for index in 0..count {
+            let at = first + index * step;
+            let value = match self.memory.near(start) {
+                Some(object) => object.load(self.arena, at, len),
+                None => Value::ZERO,
+            };
+            leaves.push(value.to_term(self.arena, 8 * len as u32));
+        }
+        let first = self.arena.constant(64, first);
+        let index = self.arena.sub(offset, first);
+        let shift = self.arena.constant(64, u64::from(step.trailing_zeros()));
+        let index = self.arena.binary(BinaryOp::LShr, index, shift);
+        let term = self.select(index, &leaves);
+        Ok(Value::of_term(self.arena, term))
+    }
+
+    /// `leaves[index]` as a tree over the bits of the index. Beyond the end the last leaf stands for all.
+    fn select(&mut self, index: ExprId, leaves: &[ExprId]) -> ExprId {
+        if let [leaf] = leaves {
+            return *leaf;
+        }
+        let bits = usize::BITS - (leaves.len() - 1).leading_zeros();
+        let half = 1usize << (bits - 1);
+        let low = self.select(index, &leaves[..half]);
+        let high = self.select(index, &leaves[half..]);
+        if low == high {
+            return low;
+        }
+        let bit = self.arena.extract(index, bits - 1, 1);
+        self.arena.ite(bit, high, low)
+    }
+
+    fn store_within(
+        &mut self,
+        start: u64,
+        offset: ExprId,
+        len: usize,
+        value: Value,
+    ) -> Result<(), Interrupt> {
+        let size = self.memory.near(start).map_or(0, |object| object.size);
+        let Some((first, step, count)) = self.positions(offset, size, len as u64) else {
+            return Err(Interrupt::EndPath);
+        };
+        let width = 8 * len as u32;
+        let new = value.to_term(self.arena, width);
+        // Positions overlap where the step is smaller than the access: then each byte is decided by itself.
+        let (piece, pieces) = if step >= len as u64 {
+            (len, 1)
+        } else {
+            (1, len)
+        };
+        for index in 0..count {
+            let at = first + index * step;
+            let here = self.arena.constant(64, at);
+            let hit = self.arena.eq(offset, here);
+            for part in 0..pieces {
+                let place = at + part as u64;
+                let Some(object) = self.memory.object_at_mut(start + place, piece as u64) else {
+                    continue;
+                };
+                let old = object.load(self.arena, place, piece);
+                let old = old.to_term(self.arena, 8 * piece as u32);
+                let new = self.arena.extract(new, 8 * part as u32, 8 * piece as u32);
+                let merged = self.arena.ite(hit, new, old);
+                object.store(self.arena, place, piece, Value::of_term(self.arena, merged));
+            }
+        }
+        Ok(())
+    }
+
+    /// One byte at a concrete address that was checked.
+    pub fn byte_at(&mut self, address: u64) -> Value {
+        match self.memory.object_at(address, 1) {
+            Some(object) => object.byte(self.arena, address - object.start),
+            None => Value::ZERO,
+        }
+    }
+
+    /// Reads a range of any size as registers of 64 bits (the last one may be shorter).
+    pub fn load_wide(&mut self, pointer: Value, len: usize) -> Result<Vec<Value>, Interrupt> {
+        let mut values = Vec::new();
+        for at in (0..len).step_by(8) {
+            let at_pointer = self.offset_pointer(pointer, at as u64);
+            values.push(self.load(at_pointer, (len - at).min(8))?);
+        }
+        Ok(values)
+    }
+
+    /// `pointer + offset`.
+    pub fn offset_pointer(&mut self, pointer: Value, offset: u64) -> Value {
+        match pointer.term {
+            None => Value::concrete(pointer.bits.wrapping_add(offset)),
+            Some(term) => {
+                let offset = self.arena.constant(64, offset);
+                let sum = self.arena.add(term, offset);
+                Value::of_term(self.arena, sum)
+            }
+        }
+    }
+
+    /// A C string at a concrete address, as far as it is concrete. For names and messages.
+    pub fn read_string(&mut self, address: u64, limit: usize) -> String {
+        let mut bytes = Vec::new();
+        for at in 0..limit as u64 {
+            if self.memory.object_at(address + at, 1).is_none() {
+                break;
+            }
+            match self.byte_at(address + at).as_concrete() {
+                Some(0) => break,
+                Some(byte) => bytes.push(byte as u8),
+                None => bytes.push(b'?'),
+            }
+        }
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    /// Bytes of a checked range as one value of at most 8 bytes.
+    pub fn join(&mut self, bytes: &[Value]) -> Value {
+        join_bytes(self.arena, bytes)
+    }
+}

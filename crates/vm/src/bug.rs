@@ -1,0 +1,106 @@
+//! What can be wrong with a program.
+
+use crate::stacks::StackId;
+
+/// Kinds of findings. The names are what users see in reports.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum BugKind {
+    OutOfBounds,
+    UseAfterFree,
+    UseAfterReturn,
+    DoubleFree,
+    InvalidFree,
+    NullPointer,
+    WildPointer,
+    ReadOnlyWrite,
+    OverlappingCopy,
+    StackOverflow,
+    HugeAllocation,
+    DivisionByZero,
+    Overflow,
+    UndefinedShift,
+    Unreachable,
+    Trap,
+    Assertion,
+    Abort,
+    Signal,
+    UncaughtException,
+    InvalidCall,
+    BadJump,
+    Leak,
+    Uninitialised,
+    UserReport,
+    InvalidAssumption,
+    Hang,
+    Deadlock,
+    Unsupported,
+    SolverGaveUp,
+}
+
+impl BugKind {
+    /// Its name in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            BugKind::OutOfBounds => "out-of-bounds",
+            BugKind::UseAfterFree => "use-after-free",
+            BugKind::UseAfterReturn => "use-after-return",
+            BugKind::DoubleFree => "double-free",
+            BugKind::InvalidFree => "invalid-free",
+            BugKind::NullPointer => "null-pointer",
+            BugKind::WildPointer => "wild-pointer",
+            BugKind::ReadOnlyWrite => "read-only-write",
+            BugKind::OverlappingCopy => "overlapping-copy",
+            BugKind::StackOverflow => "stack-overflow",
+            BugKind::HugeAllocation => "huge-allocation",
+            BugKind::DivisionByZero => "division-by-zero",
+            BugKind::Overflow => "overflow",
+            BugKind::UndefinedShift => "undefined-shift",
+            BugKind::Unreachable => "unreachable",
+            BugKind::Trap => "trap",
+            BugKind::Assertion => "assertion",
+            BugKind::Abort => "abort",
+            BugKind::Signal => "signal",
+            BugKind::UncaughtException => "uncaught-exception",
+            BugKind::InvalidCall => "invalid-call",
+            BugKind::BadJump => "bad-jump",
+            BugKind::Leak => "leak",
+            BugKind::Uninitialised => "uninitialised",
+            BugKind::UserReport => "user-report",
+            BugKind::InvalidAssumption => "invalid-assumption",
+            BugKind::Hang => "hang",
+            BugKind::Deadlock => "deadlock",
+            BugKind::Unsupported => "unsupported",
+            BugKind::SolverGaveUp => "solver-gave-up",
+        }
+    }
+
+    /// It says that this tool reached a limit, not that the program is wrong.
+    pub fn is_own_limit(self) -> bool {
+        matches!(self, BugKind::Unsupported | BugKind::SolverGaveUp)
+    }
+}
+
+/// Something wrong at the instruction that is executed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Bug {
+    /// What kind.
+    pub kind: BugKind,
+    /// One line for people.
+    pub message: String,
+    /// Where the memory concerned was allocated.
+    pub allocated: Option<StackId>,
+    /// Where it was freed.
+    pub freed: Option<StackId>,
+}
+
+impl Bug {
+    /// A finding without memory concerned.
+    pub fn new(kind: BugKind, message: impl Into<String>) -> Bug {
+        Bug {
+            kind,
+            message: message.into(),
+            allocated: None,
+            freed: None,
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! Calls: to functions of the program, through pointers, and to operations of the vm.
+
+use everett_ir::address;
+use everett_ir::code::{Body, Call, Callee, ExternalId, FunctionId};
+use smallvec::SmallVec;
+use triomphe::Arc;
+
+use crate::bug::{Bug, BugKind};
+use crate::external::Handler;
+use crate::thread::OnReturn;
+use crate::value::Value;
+use crate::vm::{Arguments, Done, Interrupt, Vm};
+
+impl<'a> Vm<'a> {
+    /// Executes a call that is not the plain one. Afterwards the running frame is where to go on.
+    pub(crate) fn call(
+        &mut self,
+        call: &'a Call,
+        args: SmallVec<[Value; 8]>,
+        pointer: Option<Value>,
+    ) -> Result<(), Interrupt> {
+        match call.callee {
+            Callee::Function(function) => self.call_function(function, call, args),
+            Callee::External(id) => self.call_external(id, call, args),
+            Callee::Assembly(index) => {
+                let name = self.callee_name(call.callee);
+                self.operate(self.image.assembly(index), name, call, args)
+            }
+            Callee::Pointer(_) => {
+                let pointer = self.concretize(pointer.unwrap_or(Value::ZERO))?;
+                let Some(function) = self.function_at(pointer) else {
+                    return Err(self.bad_pointer(pointer));
+                };
+                match &self.image.program().functions[function.0 as usize].body {
+                    Body::Code(_) => self.call_function(function, call, args),
+                    Body::External(id) => self.call_external(*id, call, args),
+                }
+            }
+        }
+    }
+
+    /// The function at an address.
+    pub fn function_at(&self, address: u64) -> Option<FunctionId> {
+        let id = address::function_at(address)?;
+        ((id as usize) < self.image.program().functions.len()).then_some(FunctionId(id))
+    }
+
+    fn bad_pointer(&mut self, pointer: u64) -> Interrupt {
+        let kind = if pointer < 0x10000 {
+            BugKind::NullPointer
+        } else {
+            BugKind::InvalidCall
+        };
+        Bug::new(kind, format!("call of {pointer:#x}, which is no function")).into()
+    }
+
+    fn call_function(
+        &mut self,
+        function: FunctionId,
+        call: &'a Call,
+        mut args: SmallVec<[Value; 8]>,
+    ) -> Result<(), Interrupt> {
+        let Some(code) = self.image.code(function) else {
+            let name = &self.image.program().functions[function.0 as usize].name;
+            return Err(Bug::new(BugKind::Unsupported, format!("call of {name}")).into());
+        };
+        for copy in &call.by_value {
+            let at = register_of(call, copy.argument);
+            let pointer = self.concretize(args[at])?;
+            self.check_range(pointer, copy.size, false)?;
+        }
+        let variadic = code
+            .variadic
+            .then(|| Arc::new(self.gather_variadic(call, &args)));
+        self.push_frame(function, &args, variadic, OnReturn::Caller)?;
+        for copy in &call.by_value {
+            let at = register_of(call, copy.argument);
+            if at >= code.parameter_registers as usize {
+                continue;
+            }
+            let from = args[at].bits;
+            let slot = self.push_slot(copy.size, u64::from(copy.align))?;
+            self.copy_range(slot, from, copy.size);
+            args[at] = Value::concrete(slot);
+            let base = self.thread.top().map_or(0, |frame| frame.base as usize);
+            self.thread.registers[base + at] = args[at];
+        }
+        Ok(())
+    }
+
+    fn call_external(
+        &mut self,
+        id: ExternalId,
+        call: &'a Call,
+        args: SmallVec<[Value; 8]>,
+    ) -> Result<(), Interrupt> {
+        let name = &self.image.program().externals[id.0 as usize];
+        self.operate(self.image.external(id), name, call, args)
+    }
+
+    fn operate(
+        &mut self,
+        handler: Option<Handler>,
+        name: &'a str,
+        call: &'a Call,
+        values: SmallVec<[Value; 8]>,
+    ) -> Result<(), Interrupt> {
+        let Some(handler) = handler else {
+            let message = match call.callee {
+                Callee::Assembly(_) => format!("inline assembly that is not supported: {name:?}"),
+                _ => format!("call of {name}, which is defined nowhere"),
+            };
+            return Err(Bug::new(BugKind::Unsupported, message).into());
+        };
+        match handler(self, &Arguments { values, call, name })? {
+            Done::Void => self.finish_call(&[]),
+            Done::Value(value) => self.finish_call(&[value]),
+            Done::Values(values) => self.finish_call(&values),
+            Done::Moved => {}
+        }
+        Ok(())
+    }
+
+    /// Copies between ranges that were checked; they may overlap.
+    pub fn copy_range(&mut self, to: u64, from: u64, len: u64) {
+        if len == 0 {
+            return;
+        }
+        let Some(source) = self.memory.object_at(from, len) else {
+            return;
+        };
+        let copy = source.snapshot(from - source.start, len);
+        if let Some(target) = self.memory.object_at_mut(to, len) {
+            let offset = to - target.start;
+            target.write_buffer(offset, &copy);
+        }
+    }
+}
+
+/// First register of an argument.
+fn register_of(call: &Call, argument: u32) -> usize {
+    let before = call.arg_types.iter().take(argument as usize);
+    before.map(|ty| ty.registers() as usize).sum()
+}

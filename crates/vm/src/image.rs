@@ -1,0 +1,82 @@
+//! A program made ready for execution: verified, its operations resolved, its memory laid out.
+
+use everett_ir::code::{Body, Code, FunctionId, Program};
+use everett_ir::lower::verify;
+
+use crate::external::{self, Handler};
+use crate::memory::Memory;
+
+/// A program made ready for execution. Shared by all states.
+pub struct Image {
+    program: Program,
+    externals: Vec<Option<Handler>>,
+    assembly: Vec<Option<Handler>>,
+    memory: Memory,
+}
+
+/// The bytecode is not well-formed.
+#[derive(Debug, thiserror::Error)]
+#[error("the lowered program {program} is not well-formed: {reason}")]
+pub struct ImageError {
+    program: String,
+    reason: String,
+}
+
+impl Image {
+    /// Verifies a program and resolves what it needs of the vm. Operations that the vm does not
+    /// have are findings when they are executed, not errors here.
+    pub fn new(program: Program) -> Result<Image, ImageError> {
+        if let Err(reason) = verify(&program) {
+            return Err(ImageError {
+                program: program.name,
+                reason,
+            });
+        }
+        let externals = program
+            .externals
+            .iter()
+            .map(|name| external::resolve(name))
+            .collect();
+        let assembly = program
+            .assembly
+            .iter()
+            .map(external::resolve_assembly)
+            .collect();
+        let memory = Memory::new(&program);
+        Ok(Image {
+            program,
+            externals,
+            assembly,
+            memory,
+        })
+    }
+
+    /// The program.
+    pub fn program(&self) -> &Program {
+        &self.program
+    }
+
+    /// The memory of a process that was just started.
+    pub fn initial_memory(&self) -> Memory {
+        self.memory.clone()
+    }
+
+    /// The operation behind an entry of [`Program::externals`].
+    pub fn external(&self, id: everett_ir::code::ExternalId) -> Option<Handler> {
+        self.externals[id.0 as usize]
+    }
+
+    /// The operation behind an entry of [`Program::assembly`].
+    pub fn assembly(&self, index: u32) -> Option<Handler> {
+        self.assembly[index as usize]
+    }
+
+    /// The code of a function, if it has any.
+    #[inline(always)]
+    pub fn code(&self, function: FunctionId) -> Option<&Code> {
+        match &self.program.functions[function.0 as usize].body {
+            Body::Code(code) => Some(code),
+            Body::External(_) => None,
+        }
+    }
+}

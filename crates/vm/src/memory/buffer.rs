@@ -1,0 +1,253 @@
+//! Up to a page of bytes: concrete ones, and a sparse overlay of symbolic ones.
+
+use everett_expr::{Arena, ExprId};
+use smallvec::SmallVec;
+
+use crate::value::Value;
+
+/// Size of the pieces that large objects are made of; what is copied at the first write after a fork.
+pub const PAGE: usize = 4096;
+
+const LINE: usize = 16;
+
+/// A byte that is part of a term: byte `index` of the `of` bytes that were stored together.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
+struct SymbolicByte {
+    term: Option<ExprId>,
+    index: u8,
+    of: u8,
+}
+
+type Line = [SymbolicByte; LINE];
+
+/// Bytes of an object or of one page of it.
+#[derive(Clone, Debug)]
+pub struct Buffer {
+    bytes: SmallVec<[u8; 32]>,
+    /// One entry for each begun 16 bytes; empty when nothing is symbolic.
+    overlay: Vec<Option<Box<Line>>>,
+}
+
+impl Buffer {
+    /// Zeros.
+    pub fn zeroed(size: usize) -> Buffer {
+        Buffer {
+            bytes: SmallVec::from_elem(0, size),
+            overlay: Vec::new(),
+        }
+    }
+
+    /// A copy of these bytes, followed by zeros up to `size`.
+    pub fn with_bytes(bytes: &[u8], size: usize) -> Buffer {
+        let mut buffer = SmallVec::from_slice(bytes);
+        buffer.resize(size, 0);
+        Buffer {
+            bytes: buffer,
+            overlay: Vec::new(),
+        }
+    }
+
+    /// How many bytes it holds.
+    pub fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Bytes of memory that it takes, for the accounts.
+    pub fn footprint(&self) -> usize {
+        let lines = self.overlay.iter().flatten().count();
+        size_of::<Buffer>()
+            + if self.bytes.spilled() {
+                self.bytes.len()
+            } else {
+                0
+            }
+            + self.overlay.len() * 8
+            + lines * size_of::<Line>()
+    }
+
+    /// Nothing in it is symbolic.
+    #[inline(always)]
+    pub fn is_concrete(&self) -> bool {
+        self.overlay.is_empty()
+    }
+
+    /// The concrete bytes; those below symbolic ones are meaningless.
+    #[inline(always)]
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    fn symbolic(&self, at: usize) -> Option<SymbolicByte> {
+        let line = self.overlay.get(at / LINE)?.as_ref()?;
+        let byte = line[at % LINE];
+        byte.term.is_some().then_some(byte)
+    }
+
+    /// Whether a range has a symbolic byte.
+    pub fn has_symbolic(&self, at: usize, len: usize) -> bool {
+        !self.overlay.is_empty() && (at..at + len).any(|i| self.symbolic(i).is_some())
+    }
+
+    /// Reads `len` (1 to 8) bytes, little-endian.
+    #[inline(always)]
+    pub fn load(&self, arena: &mut Arena, at: usize, len: usize) -> Value {
+        if self.overlay.is_empty() {
+            return Value::concrete(read_le(&self.bytes, at, len));
+        }
+        self.load_overlaid(arena, at, len)
+    }
+
+    fn load_overlaid(&self, arena: &mut Arena, at: usize, len: usize) -> Value {
+        if !self.has_symbolic(at, len) {
+            return Value::concrete(read_le(&self.bytes, at, len));
+        }
+        if let Some(first) = self.symbolic(at)
+            && first.index == 0
+            && usize::from(first.of) == len
+            && (1..len).all(|i| {
+                self.symbolic(at + i).is_some_and(|b| {
+                    b.term == first.term && usize::from(b.index) == i && b.of == first.of
+                })
+            })
+            && let Some(term) = first.term
+        {
+            return Value::of_term(arena, term);
+        }
+        let mut term = self.byte_term(arena, at);
+        for i in 1..len {
+            let high = self.byte_term(arena, at + i);
+            term = arena.concat(high, term);
+        }
+        Value::of_term(arena, term)
+    }
+
+    /// One byte as a term of 8 bits.
+    pub fn byte_term(&self, arena: &mut Arena, at: usize) -> ExprId {
+        match self.symbolic(at) {
+            Some(SymbolicByte {
+                term: Some(term),
+                index,
+                ..
+            }) => arena.extract(term, u32::from(index) * 8, 8),
+            _ => arena.constant(8, u64::from(self.bytes[at])),
+        }
+    }
+
+    /// One byte as a value.
+    pub fn byte(&self, arena: &mut Arena, at: usize) -> Value {
+        match self.symbolic(at) {
+            Some(_) => {
+                let term = self.byte_term(arena, at);
+                Value::of_term(arena, term)
+            }
+            None => Value::concrete(u64::from(self.bytes[at])),
+        }
+    }
+
+    /// Writes `len` (1 to 8) bytes, little-endian. A term must be `8 * len` bits wide.
+    #[inline(always)]
+    pub fn store(&mut self, at: usize, len: usize, value: Value) {
+        match value.term {
+            None => {
+                write_le(&mut self.bytes, at, len, value.bits);
+                if !self.overlay.is_empty() {
+                    self.clear_symbolic(at, len);
+                }
+            }
+            Some(term) => self.store_term(at, len, term),
+        }
+    }
+
+    fn store_term(&mut self, at: usize, len: usize, term: ExprId) {
+        if self.overlay.is_empty() {
+            self.overlay.resize(self.bytes.len().div_ceil(LINE), None);
+        }
+        for i in 0..len {
+            let line = self.overlay[(at + i) / LINE].get_or_insert_with(Default::default);
+            line[(at + i) % LINE] = SymbolicByte {
+                term: Some(term),
+                index: i as u8,
+                of: len as u8,
+            };
+        }
+    }
+
+    /// Makes a range concrete again (its bytes are as they were under the overlay).
+    pub fn clear_symbolic(&mut self, at: usize, len: usize) {
+        if self.overlay.is_empty() {
+            return;
+        }
+        for i in at..at + len {
+            if let Some(line) = &mut self.overlay[i / LINE] {
+                line[i % LINE] = SymbolicByte::default();
+            }
+        }
+    }
+
+    /// Copies a range of another buffer, terms and all.
+    pub fn copy_from(&mut self, at: usize, from: &Buffer, from_at: usize, len: usize) {
+        self.bytes[at..at + len].copy_from_slice(&from.bytes[from_at..from_at + len]);
+        self.clear_symbolic(at, len);
+        if !from.has_symbolic(from_at, len) {
+            return;
+        }
+        if self.overlay.is_empty() {
+            self.overlay.resize(self.bytes.len().div_ceil(LINE), None);
+        }
+        for i in 0..len {
+            if let Some(byte) = from.symbolic(from_at + i) {
+                let line = self.overlay[(at + i) / LINE].get_or_insert_with(Default::default);
+                line[(at + i) % LINE] = byte;
+            }
+        }
+    }
+
+    /// Writes concrete bytes over what was there.
+    pub fn write(&mut self, at: usize, bytes: &[u8]) {
+        self.bytes[at..at + bytes.len()].copy_from_slice(bytes);
+        self.clear_symbolic(at, bytes.len());
+    }
+
+    /// Fills a range with one concrete byte.
+    pub fn fill(&mut self, at: usize, len: usize, byte: u8) {
+        self.bytes[at..at + len].fill(byte);
+        self.clear_symbolic(at, len);
+    }
+
+    /// All terms, for marking what is alive.
+    pub fn terms(&self) -> impl Iterator<Item = ExprId> + '_ {
+        self.overlay
+            .iter()
+            .flatten()
+            .flat_map(|line| line.iter().filter_map(|byte| byte.term))
+    }
+}
+
+#[inline(always)]
+fn read_le(bytes: &[u8], at: usize, len: usize) -> u64 {
+    let bytes = &bytes[at..at + len];
+    match len {
+        1 => u64::from(bytes[0]),
+        2 => u64::from(u16::from_le_bytes([bytes[0], bytes[1]])),
+        4 => u64::from(u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])),
+        8 => u64::from_le_bytes([
+            bytes[0], bytes[1], bytes[2], bytes[3], bytes[4], bytes[5], bytes[6], bytes[7],
+        ]),
+        _ => bytes
+            .iter()
+            .rev()
+            .fold(0, |value, byte| value << 8 | u64::from(*byte)),
+    }
+}
+
+#[inline(always)]
+fn write_le(bytes: &mut [u8], at: usize, len: usize, value: u64) {
+    let bytes = &mut bytes[at..at + len];
+    match len {
+        1 => bytes[0] = value as u8,
+        2 => bytes.copy_from_slice(&(value as u16).to_le_bytes()),
+        4 => bytes.copy_from_slice(&(value as u32).to_le_bytes()),
+        8 => bytes.copy_from_slice(&value.to_le_bytes()),
+        _ => bytes.copy_from_slice(&value.to_le_bytes()[..len]),
+    }
+}

@@ -1,0 +1,324 @@
+//! One allocation: where it lies, what it is, what it holds.
+
+use everett_expr::{Arena, ExprId};
+use triomphe::Arc;
+
+use super::buffer::{Buffer, PAGE};
+use crate::stacks::StackId;
+use crate::value::Value;
+
+/// What an object was made for; decides how misuse is named.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum ObjectKind {
+    /// A global variable.
+    Global,
+    /// A global that cannot be written.
+    Constant,
+    /// A stack slot.
+    Stack,
+    /// From malloc and its family.
+    Heap,
+    /// From mmap.
+    Mapping,
+    /// Arguments, environment and the like, made by the kernel.
+    Kernel,
+}
+
+impl ObjectKind {
+    /// For messages.
+    pub fn noun(self) -> &'static str {
+        match self {
+            ObjectKind::Global => "global",
+            ObjectKind::Constant => "constant global",
+            ObjectKind::Stack => "stack slot",
+            ObjectKind::Heap => "heap block",
+            ObjectKind::Mapping => "mapping",
+            ObjectKind::Kernel => "kernel-made block",
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Content {
+    /// At most a page.
+    One(Arc<Buffer>),
+    /// Pages in order; those that were never written are absent and read as zeros.
+    Pages(Arc<Vec<Option<Arc<Buffer>>>>),
+    /// The object is dead.
+    Gone,
+}
+
+/// An allocation.
+#[derive(Clone, Debug)]
+pub struct Object {
+    /// First address.
+    pub start: u64,
+    /// Size; where the size is symbolic, the largest that it can be.
+    pub size: u64,
+    /// The size, where it is symbolic.
+    pub size_term: Option<ExprId>,
+    /// Where it was allocated.
+    pub allocated: Option<StackId>,
+    /// Where it was freed.
+    pub freed: Option<StackId>,
+    /// What it is.
+    pub kind: ObjectKind,
+    content: Content,
+}
+
+impl Object {
+    /// A new object full of zeros.
+    pub fn zeroed(start: u64, size: u64, kind: ObjectKind) -> Object {
+        Object::with_bytes(start, size, kind, &[])
+    }
+
+    /// A new object that begins with these bytes, zeros after them.
+    pub fn with_bytes(start: u64, size: u64, kind: ObjectKind, bytes: &[u8]) -> Object {
+        let content = if size as usize <= PAGE {
+            Content::One(Arc::new(Buffer::with_bytes(bytes, size as usize)))
+        } else {
+            let pages = (size as usize).div_ceil(PAGE);
+            let page = |index: usize| {
+                let from = (index * PAGE).min(bytes.len());
+                let part = &bytes[from..((index + 1) * PAGE).min(bytes.len())];
+                let any = part.iter().any(|byte| *byte != 0);
+                any.then(|| Arc::new(Buffer::with_bytes(part, PAGE)))
+            };
+            Content::Pages(Arc::new((0..pages).map(page).collect()))
+        };
+        Object {
+            start,
+            size,
+            size_term: None,
+            allocated: None,
+            freed: None,
+            kind,
+            content,
+        }
+    }
+
+    /// It can be used.
+    #[inline(always)]
+    pub fn is_live(&self) -> bool {
+        !matches!(self.content, Content::Gone)
+    }
+
+    /// Ends its life; its content is let go.
+    pub fn kill(&mut self, freed: Option<StackId>) {
+        self.content = Content::Gone;
+        self.freed = freed;
+    }
+
+    /// The one buffer of a small object.
+    #[inline(always)]
+    pub fn small(&self) -> Option<&Buffer> {
+        match &self.content {
+            Content::One(buffer) => Some(buffer),
+            _ => None,
+        }
+    }
+
+    /// The same for writing.
+    #[inline(always)]
+    pub fn small_mut(&mut self) -> Option<&mut Buffer> {
+        match &mut self.content {
+            Content::One(buffer) => Some(Arc::make_mut(buffer)),
+            _ => None,
+        }
+    }
+
+    fn page(&self, offset: u64) -> Option<(&Buffer, usize)> {
+        match &self.content {
+            Content::One(buffer) => Some((buffer, offset as usize)),
+            Content::Pages(pages) => {
+                let page = pages[offset as usize / PAGE].as_ref()?;
+                Some((page, offset as usize % PAGE))
+            }
+            Content::Gone => None,
+        }
+    }
+
+    fn page_mut(&mut self, offset: u64) -> (&mut Buffer, usize) {
+        match &mut self.content {
+            Content::One(buffer) => (Arc::make_mut(buffer), offset as usize),
+            Content::Pages(pages) => {
+                let pages = Arc::make_mut(pages);
+                let page = pages[offset as usize / PAGE]
+                    .get_or_insert_with(|| Arc::new(Buffer::zeroed(PAGE)));
+                (Arc::make_mut(page), offset as usize % PAGE)
+            }
+            Content::Gone => unreachable!("liveness is checked before any access"),
+        }
+    }
+
+    /// Reads `len` (1 to 8) bytes at an offset that was checked.
+    pub fn load(&self, arena: &mut Arena, offset: u64, len: usize) -> Value {
+        if let Some(buffer) = self.small() {
+            return buffer.load(arena, offset as usize, len);
+        }
+        if offset as usize % PAGE + len <= PAGE {
+            return match self.page(offset) {
+                Some((page, at)) => page.load(arena, at, len),
+                None => Value::ZERO,
+            };
+        }
+        // Across two pages: byte by byte.
+        let bytes: Vec<Value> = (0..len)
+            .map(|i| self.byte(arena, offset + i as u64))
+            .collect();
+        join_bytes(arena, &bytes)
+    }
+
+    /// One byte.
+    pub fn byte(&self, arena: &mut Arena, offset: u64) -> Value {
+        match self.page(offset) {
+            Some((page, at)) => page.byte(arena, at),
+            None => Value::ZERO,
+        }
+    }
+
+    /// Writes `len` (1 to 8) bytes at an offset that was checked. A term must be `8 * len` bits wide.
+    pub fn store(&mut self, arena: &mut Arena, offset: u64, len: usize, value: Value) {
+        if let Some(buffer) = self.small_mut() {
+            return buffer.store(offset as usize, len, value);
+        }
+        if offset as usize % PAGE + len <= PAGE {
+            let (page, at) = self.page_mut(offset);
+            return page.store(at, len, value);
+        }
+        for i in 0..len {
+            let byte = match value.term {
+                None => Value::concrete(value.bits >> (8 * i) & 0xff),
+                Some(term) => {
+                    let byte = arena.extract(term, 8 * i as u32, 8);
+                    Value::of_term(arena, byte)
+                }
+            };
+            let (page, at) = self.page_mut(offset + i as u64);
+            page.store(at, 1, byte);
+        }
+    }
+
+    /// Calls `visit` with each stretch of a range that lies in one buffer (`None`: zeros).
+    pub fn for_each_piece(
+        &self,
+        offset: u64,
+        len: u64,
+        mut visit: impl FnMut(Option<(&Buffer, usize)>, usize),
+    ) {
+        let mut done = 0;
+        while done < len {
+            let at = offset + done;
+            let room = match &self.content {
+                Content::One(_) => len - done,
+                _ => (PAGE as u64 - at % PAGE as u64).min(len - done),
+            };
+            visit(self.page(at), room as usize);
+            done += room;
+        }
+    }
+
+    /// Whether a range has a symbolic byte.
+    pub fn has_symbolic(&self, offset: u64, len: u64) -> bool {
+        let mut any = false;
+        self.for_each_piece(offset, len, |piece, room| {
+            any |= piece.is_some_and(|(buffer, at)| buffer.has_symbolic(at, room));
+        });
+        any
+    }
+
+    /// Appends the concrete bytes of a range; `false` (and nothing meaningful) if one is symbolic.
+    pub fn read_concrete(&self, offset: u64, len: u64, out: &mut Vec<u8>) -> bool {
+        let mut concrete = true;
+        self.for_each_piece(offset, len, |piece, room| match piece {
+            Some((buffer, at)) => {
+                concrete &= !buffer.has_symbolic(at, room);
+                out.extend_from_slice(&buffer.bytes()[at..at + room]);
+            }
+            None => out.resize(out.len() + room, 0),
+        });
+        concrete
+    }
+
+    /// Writes concrete bytes.
+    pub fn write_concrete(&mut self, offset: u64, bytes: &[u8]) {
+        let mut done = 0;
+        while done < bytes.len() {
+            let (buffer, at) = self.page_mut(offset + done as u64);
+            let room = (buffer.len() - at).min(bytes.len() - done);
+            buffer.write(at, &bytes[done..done + room]);
+            done += room;
+        }
+    }
+
+    /// Fills a range with one byte.
+    pub fn fill(&mut self, offset: u64, len: u64, byte: u8) {
+        let mut done = 0;
+        while done < len {
+            if byte == 0 && self.page(offset + done).is_none() {
+                done += (PAGE as u64 - (offset + done) % PAGE as u64).min(len - done);
+                continue;
+            }
+            let (buffer, at) = self.page_mut(offset + done);
+            let room = (buffer.len() - at).min((len - done) as usize);
+            buffer.fill(at, room, byte);
+            done += room as u64;
+        }
+    }
+
+    /// A copy of a range, terms and all.
+    pub fn snapshot(&self, offset: u64, len: u64) -> Buffer {
+        let mut copy = Buffer::zeroed(len as usize);
+        let mut done = 0;
+        self.for_each_piece(offset, len, |piece, room| {
+            if let Some((buffer, at)) = piece {
+                copy.copy_from(done, buffer, at, room);
+            }
+            done += room;
+        });
+        copy
+    }
+
+    /// Writes a copy of a buffer.
+    pub fn write_buffer(&mut self, offset: u64, from: &Buffer) {
+        let mut done = 0;
+        while done < from.len() {
+            let (buffer, at) = self.page_mut(offset + done as u64);
+            let room = (buffer.len() - at).min(from.len() - done);
+            buffer.copy_from(at, from, done, room);
+            done += room;
+        }
+    }
+
+    /// All terms in it, for marking what is alive.
+    pub fn for_each_term(&self, visit: &mut dyn FnMut(ExprId)) {
+        self.size_term.into_iter().for_each(&mut *visit);
+        match &self.content {
+            Content::One(buffer) => buffer.terms().for_each(visit),
+            Content::Pages(pages) => {
+                pages
+                    .iter()
+                    .flatten()
+                    .for_each(|page| page.terms().for_each(&mut *visit));
+            }
+            Content::Gone => {}
+        }
+    }
+}
+
+/// Joins bytes, lowest first, into one value.
+pub fn join_bytes(arena: &mut Arena, bytes: &[Value]) -> Value {
+    if bytes.iter().all(|byte| byte.term.is_none()) {
+        let bits = bytes
+            .iter()
+            .rev()
+            .fold(0, |bits, byte| bits << 8 | byte.bits);
+        return Value::concrete(bits);
+    }
+    let mut term = bytes[0].to_term(arena, 8);
+    for byte in &bytes[1..] {
+        let high = byte.to_term(arena, 8);
+        term = arena.concat(high, term);
+    }
+    Value::of_term(arena, term)
+}

@@ -1,0 +1,78 @@
+//! A persistent array of objects: clones share all that neither side has written since.
+
+use triomphe::Arc;
+
+use super::object::Object;
+
+const CHUNK: usize = 16;
+const BLOCK: usize = 32;
+
+#[derive(Clone, Debug, Default)]
+struct Chunk {
+    objects: [Option<Object>; CHUNK],
+}
+
+#[derive(Clone, Debug, Default)]
+struct Block {
+    chunks: [Option<Arc<Chunk>>; BLOCK],
+}
+
+/// Objects by number.
+#[derive(Clone, Debug, Default)]
+pub struct Table {
+    blocks: Option<Arc<Vec<Option<Arc<Block>>>>>,
+    /// The first number that was not handed out.
+    pub next: u32,
+}
+
+impl Table {
+    /// The object with this number.
+    #[inline(always)]
+    pub fn get(&self, index: u32) -> Option<&Object> {
+        let index = index as usize;
+        let block = self
+            .blocks
+            .as_ref()?
+            .get(index / (CHUNK * BLOCK))?
+            .as_ref()?;
+        let chunk = block.chunks[index / CHUNK % BLOCK].as_ref()?;
+        chunk.objects[index % CHUNK].as_ref()
+    }
+
+    /// The same for writing; makes it this table's own.
+    #[inline(always)]
+    pub fn get_mut(&mut self, index: u32) -> Option<&mut Object> {
+        let index = index as usize;
+        let blocks = Arc::make_mut(self.blocks.as_mut()?);
+        let block = Arc::make_mut(blocks.get_mut(index / (CHUNK * BLOCK))?.as_mut()?);
+        let chunk = Arc::make_mut(block.chunks[index / CHUNK % BLOCK].as_mut()?);
+        chunk.objects[index % CHUNK].as_mut()
+    }
+
+    /// Puts an object at a number.
+    pub fn set(&mut self, index: u32, object: Object) {
+        let index = index as usize;
+        let blocks = Arc::make_mut(self.blocks.get_or_insert_with(|| Arc::new(Vec::new())));
+        let block = index / (CHUNK * BLOCK);
+        if blocks.len() <= block {
+            blocks.resize_with(block + 1, || None);
+        }
+        let block = Arc::make_mut(blocks[block].get_or_insert_with(Default::default));
+        let chunk =
+            Arc::make_mut(block.chunks[index / CHUNK % BLOCK].get_or_insert_with(Default::default));
+        chunk.objects[index % CHUNK] = Some(object);
+    }
+
+    /// All objects, by number.
+    pub fn iter(&self) -> impl Iterator<Item = &Object> {
+        let blocks = self
+            .blocks
+            .as_ref()
+            .map_or(&[][..], |blocks| blocks.as_slice());
+        blocks
+            .iter()
+            .flatten()
+            .flat_map(|block| block.chunks.iter().flatten())
+            .flat_map(|chunk| chunk.objects.iter().flatten())
+    }
+}

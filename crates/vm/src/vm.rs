@@ -1,0 +1,478 @@
+//! One thread at work: what instructions and operations may touch while they execute.
+
+use everett_expr::{Arena, ExprId};
+use everett_ir::code::{Call, Callee, FunctionId, GlobalId, Inst, Pc, ValueType};
+use smallvec::SmallVec;
+use triomphe::Arc;
+
+use crate::bug::{Bug, BugKind};
+use crate::image::Image;
+use crate::memory::{Memory, ObjectKind};
+use crate::oracle::{ChoiceSite, Oracle, Suspend};
+use crate::stacks::{CallSite, StackId, StackTable};
+use crate::thread::{Frame, OnReturn, Thread, Variadic, VariadicArgument};
+use crate::value::Value;
+
+/// What the user can set.
+#[derive(Clone, Debug)]
+pub struct VmOptions {
+    /// Deepest stack of calls; one more is a stack overflow.
+    pub max_frames: usize,
+    /// Bytes of stack slots in use; more is a stack overflow.
+    pub max_stack_bytes: u64,
+    /// Allocations of a symbolic size are at most this large.
+    pub max_symbolic_size: u64,
+    /// A single allocation over this is reported.
+    pub max_allocation: u64,
+    /// Positions that a read or write through a symbolic pointer may cover in one expression.
+    pub max_positions: u64,
+    /// Report results that `nsw` and `nuw` exclude, in code that was not optimised.
+    pub check_overflow: bool,
+    /// Calls of malloc and its family return null where they exceed this many live bytes.
+    pub max_heap: u64,
+}
+
+impl Default for VmOptions {
+    fn default() -> VmOptions {
+        VmOptions {
+            max_frames: 20_000,
+            max_stack_bytes: 8 << 20,
+            max_symbolic_size: 4096,
+            max_allocation: 1 << 32,
+            max_positions: 1024,
+            check_overflow: false,
+            max_heap: 8 << 30,
+        }
+    }
+}
+
+/// A system call that the thread wants.
+#[derive(Copy, Clone, PartialEq, Debug)]
+pub struct SystemCall {
+    /// Its number.
+    pub number: Value,
+    /// Its arguments.
+    pub args: [Value; 6],
+}
+
+/// Why an instruction did not finish. Nothing was changed.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Interrupt {
+    /// A question has several answers.
+    Suspend,
+    /// Something is wrong.
+    Bug(Box<Bug>),
+    /// The kernel is wanted; [`Vm::finish_call`] gives the result.
+    SystemCall(Box<SystemCall>),
+    /// The program asked that this path ends here, without a finding.
+    EndPath,
+}
+
+impl From<Suspend> for Interrupt {
+    fn from(_: Suspend) -> Interrupt {
+        Interrupt::Suspend
+    }
+}
+
+impl From<Bug> for Interrupt {
+    fn from(bug: Bug) -> Interrupt {
+        Interrupt::Bug(Box::new(bug))
+    }
+}
+
+/// Why [`Vm::run`] came back.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Exit {
+    /// As many instructions as were allowed have been executed.
+    Budget,
+    /// A frame with [`OnReturn::Stop`] returned these values.
+    Returned(SmallVec<[Value; 4]>),
+    /// An instruction did not finish.
+    Interrupted(Interrupt),
+}
+
+/// How an operation of the vm ended.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Done {
+    /// Without a result.
+    Void,
+    /// With one register.
+    Value(Value),
+    /// With several.
+    Values(SmallVec<[Value; 4]>),
+    /// It moved control itself (pushed or popped frames, or set the program counter).
+    Moved,
+}
+
+/// Arguments of an operation.
+pub struct Arguments<'a> {
+    /// Registers of all arguments.
+    pub values: SmallVec<[Value; 8]>,
+    /// The call site: types, result, destination.
+    pub call: &'a Call,
+    /// The name under which it was called.
+    pub name: &'a str,
+}
+
+impl Arguments<'_> {
+    /// A register, zero if the caller passed fewer.
+    pub fn get(&self, index: usize) -> Value {
+        self.values.get(index).copied().unwrap_or(Value::ZERO)
+    }
+
+    /// Width in bits of an argument that takes one register.
+    pub fn width(&self, index: usize) -> u32 {
+        width_of(self.call.arg_types.get(index).copied())
+    }
+
+    /// Width in bits of the result.
+    pub fn result_width(&self) -> u32 {
+        width_of(Some(self.call.result))
+    }
+}
+
+fn width_of(ty: Option<ValueType>) -> u32 {
+    match ty {
+        Some(ValueType::Int(width)) => u32::from(width),
+        Some(ValueType::Float(kind)) => kind.bits(),
+        Some(ValueType::Vector { lane, .. }) => lane.bits(),
+        _ => 64,
+    }
+}
+
+/// Which segments were executed, by number.
+#[derive(Clone, Debug, Default)]
+pub struct Coverage {
+    /// One byte a segment, so that marking is one store.
+    pub segments: Vec<u8>,
+    /// Set when a segment is executed for the first time; whoever reads it clears it.
+    pub grew: bool,
+}
+
+impl Coverage {
+    /// Nothing covered yet.
+    pub fn new(segments: usize) -> Coverage {
+        Coverage {
+            segments: vec![0; segments],
+            grew: false,
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn mark(&mut self, segment: u32) {
+        let mark = &mut self.segments[segment as usize];
+        if *mark == 0 {
+            *mark = 1;
+            self.grew = true;
+        }
+    }
+}
+
+/// One thread at work.
+pub struct Vm<'a> {
+    /// The program.
+    pub image: &'a Image,
+    /// Terms.
+    pub arena: &'a mut Arena,
+    /// Answers to what is not determined.
+    pub oracle: &'a mut dyn Oracle,
+    /// Call stacks.
+    pub stacks: &'a mut StackTable,
+    /// What was executed.
+    pub coverage: &'a mut Coverage,
+    /// Settings.
+    pub options: &'a VmOptions,
+    /// Memory of the process.
+    pub memory: &'a mut Memory,
+    /// The thread.
+    pub thread: &'a mut Thread,
+    /// Instructions executed so far.
+    pub instructions: u64,
+    /// The instruction has asked the oracle something.
+    pub(crate) asked: bool,
+}
+
+/// Everything but the state that a [`Vm`] needs.
+pub struct Surroundings<'a> {
+    /// The program.
+    pub image: &'a Image,
+    /// Terms.
+    pub arena: &'a mut Arena,
+    /// Answers to what is not determined.
+    pub oracle: &'a mut dyn Oracle,
+    /// Call stacks.
+    pub stacks: &'a mut StackTable,
+    /// What was executed.
+    pub coverage: &'a mut Coverage,
+    /// Settings.
+    pub options: &'a VmOptions,
+}
+
+impl<'a> Vm<'a> {
+    /// A thread, ready to run.
+    pub fn new(around: Surroundings<'a>, memory: &'a mut Memory, thread: &'a mut Thread) -> Vm<'a> {
+        let Surroundings {
+            image,
+            arena,
+            oracle,
+            stacks,
+            coverage,
+            options,
+        } = around;
+        Vm {
+            image,
+            arena,
+            oracle,
+            stacks,
+            coverage,
+            options,
+            memory,
+            thread,
+            instructions: 0,
+            asked: false,
+        }
+    }
+
+    /// Is this value (of one bit) set?
+    pub fn decide(&mut self, bit: Value) -> Result<bool, Interrupt> {
+        match bit.term {
+            None => Ok(bit.bits & 1 != 0),
+            Some(term) => self.decide_term(term),
+        }
+    }
+
+    /// Does this condition hold?
+    pub fn decide_term(&mut self, condition: ExprId) -> Result<bool, Interrupt> {
+        if let Some(bit) = self.arena.as_const(condition) {
+            return Ok(bit != 0);
+        }
+        self.asked = true;
+        Ok(self.oracle.branch(self.arena, condition)?)
+    }
+
+    /// The concrete value, one path for each.
+    pub fn concretize(&mut self, value: Value) -> Result<u64, Interrupt> {
+        match value.term {
+            None => Ok(value.bits),
+            Some(term) => {
+                self.asked = true;
+                Ok(self.oracle.concretize(self.arena, term)?)
+            }
+        }
+    }
+
+    /// A choice that is not data.
+    pub fn choose(&mut self, name: &str, alternatives: u32) -> Result<u32, Interrupt> {
+        self.asked = true;
+        Ok(self.oracle.choose(
+            &ChoiceSite {
+                name: name.to_owned(),
+            },
+            alternatives,
+        )?)
+    }
+
+    /// Ends the path with a finding if the condition can hold; goes on where it does not.
+    pub fn forbid(
+        &mut self,
+        condition: ExprId,
+        bug: impl FnOnce() -> Bug,
+    ) -> Result<(), Interrupt> {
+        if self.decide_term(condition)? {
+            Err(bug().into())
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Tells the oracle that the instruction is done.
+    pub fn commit(&mut self) {
+        if self.asked {
+            self.asked = false;
+            self.oracle.commit();
+        }
+    }
+
+    /// The call stack as it is now.
+    pub fn stack(&mut self) -> Option<StackId> {
+        let mut below = None;
+        // Frames below the top do not move while they wait, so what was found once stays true.
+        let frames = &mut self.thread.frames;
+        let known = frames
+            .iter()
+            .rposition(|frame| frame.callers.is_some())
+            .unwrap_or(0);
+        if let Some(frame) = frames.get(known) {
+            below = frame.callers;
+        }
+        for index in known..frames.len() {
+            frames[index].callers = below;
+            let site = CallSite {
+                function: frames[index].function,
+                pc: frames[index].pc,
+            };
+            below = Some(self.stacks.push(below, site));
+        }
+        below
+    }
+
+    /// Calls a function of the program that has code. The caller's frame keeps its program counter at the call.
+    pub fn push_frame(
+        &mut self,
+        function: FunctionId,
+        args: &[Value],
+        variadic: Option<Arc<Variadic>>,
+        on_return: OnReturn,
+    ) -> Result<(), Interrupt> {
+        let Some(code) = self.image.code(function) else {
+            let name = &self.image.program().functions[function.0 as usize].name;
+            let message = format!("{name} cannot be called this way");
+            return Err(Bug::new(BugKind::Unsupported, message).into());
+        };
+        if self.thread.frames.len() >= self.options.max_frames {
+            let message = format!("{} calls are nested", self.thread.frames.len());
+            return Err(Bug::new(BugKind::StackOverflow, message).into());
+        }
+        let thread = &mut *self.thread;
+        let base = thread.registers.len();
+        let parameters = (code.parameter_registers as usize).min(args.len());
+        thread.registers.extend_from_slice(&args[..parameters]);
+        thread
+            .registers
+            .resize(base + code.registers as usize, Value::ZERO);
+        thread.next_serial += 1;
+        thread.frames.push(Frame {
+            function,
+            pc: 0,
+            base: base as u32,
+            first_slot: thread.slots.len() as u32,
+            serial: thread.next_serial,
+            on_return,
+            callers: None,
+            variadic,
+            landing: (Value::ZERO, 0),
+        });
+        Ok(())
+    }
+
+    /// Takes the top frame away with its stack slots.
+    pub fn pop_frame(&mut self) -> Option<Frame> {
+        let frame = self.thread.frames.pop()?;
+        while self.thread.slots.len() > frame.first_slot as usize {
+            if let Some(slot) = self.thread.slots.pop() {
+                self.memory.pop_stack(slot);
+            }
+        }
+        self.thread.registers.truncate(frame.base as usize);
+        Some(frame)
+    }
+
+    /// A stack slot of the running frame.
+    pub fn push_slot(&mut self, size: u64, align: u64) -> Result<u64, Interrupt> {
+        let stack_overflow =
+            || Bug::new(BugKind::StackOverflow, format!("no room for {size} bytes"));
+        if size > self.options.max_stack_bytes {
+            return Err(stack_overflow().into());
+        }
+        let start = self
+            .memory
+            .push_stack(self.thread.number, size, align.max(1))
+            .ok_or_else(stack_overflow)?;
+        self.thread.slots.push(start);
+        Ok(start)
+    }
+
+    /// The call that the running frame is executing.
+    pub fn current_call(&self) -> Option<&'a Call> {
+        let frame = self.thread.top()?;
+        let code = self.image.code(frame.function)?;
+        match code.instructions.get(frame.pc as usize)? {
+            Inst::Call { call } => code.calls.get(*call as usize),
+            _ => None,
+        }
+    }
+
+    /// Gives the call under way its result and goes on behind it.
+    pub fn finish_call(&mut self, results: &[Value]) {
+        let Some(call) = self.current_call() else {
+            return;
+        };
+        let wanted = call.result.registers() as usize;
+        let Some(frame) = self.thread.frames.last_mut() else {
+            return;
+        };
+        let dst = frame.base as usize + call.dst as usize;
+        for (at, value) in results.iter().take(wanted).enumerate() {
+            self.thread.registers[dst + at] = *value;
+        }
+        frame.pc += 1;
+    }
+
+    /// Sets where the running frame goes on.
+    pub fn jump(&mut self, pc: Pc) {
+        if let Some(frame) = self.thread.frames.last_mut() {
+            frame.pc = pc;
+        }
+    }
+
+    /// Arguments beyond the named ones, as the callee will find them.
+    pub(crate) fn gather_variadic(&self, call: &Call, values: &[Value]) -> Variadic {
+        let mut variadic = Variadic::default();
+        let mut at = 0;
+        for (index, ty) in call.arg_types.iter().enumerate() {
+            let registers = ty.registers() as usize;
+            let copy = call
+                .by_value
+                .iter()
+                .find(|copy| copy.argument as usize == index);
+            let by_value = copy.map(|copy| (copy.size, copy.align));
+            let values = values[at..at + registers].to_vec();
+            at += registers;
+            if index >= call.fixed as usize {
+                variadic.arguments.push(VariadicArgument {
+                    ty: *ty,
+                    values,
+                    by_value,
+                });
+            } else if let Some((size, _)) = by_value {
+                variadic.named_stack += size.next_multiple_of(8);
+            } else {
+                match ty {
+                    ValueType::Float(kind) if kind.registers() == 1 => variadic.named_vector += 1,
+                    ValueType::Float(_) => variadic.named_stack += 16,
+                    ValueType::Vector { .. } => variadic.named_vector += 1,
+                    _ => variadic.named_general += registers as u32,
+                }
+            }
+        }
+        variadic
+    }
+
+    /// Address of a thread-local global; made at first use.
+    pub(crate) fn thread_local(&mut self, global: GlobalId) -> Result<u64, Interrupt> {
+        if let Some((_, address)) = self.thread.locals.iter().find(|local| local.0 == global) {
+            return Ok(*address);
+        }
+        let image = self.image;
+        let definition = &image.program().globals[global.0 as usize];
+        let object = self
+            .memory
+            .allocate(definition.size, definition.align, ObjectKind::Global)
+            .ok_or_else(|| Bug::new(BugKind::HugeAllocation, "no room for thread-local data"))?;
+        object.write_concrete(0, &definition.bytes);
+        let address = object.start;
+        self.thread.locals.push((global, address));
+        Ok(address)
+    }
+
+    /// Name of a callee, for messages.
+    pub(crate) fn callee_name(&self, callee: Callee) -> &'a str {
+        let program = self.image.program();
+        match callee {
+            Callee::Function(id) => &program.functions[id.0 as usize].name,
+            Callee::External(id) => &program.externals[id.0 as usize],
+            Callee::Assembly(index) => &program.assembly[index as usize].template,
+            Callee::Pointer(_) => "a function pointer",
+        }
+    }
+}
