@@ -56,7 +56,7 @@ fn base_flags(sysroot: &Sysroot, language: Language) -> Result<Vec<OsString>, To
     for (name, path) in [
         ("--sysroot=", &sysroot.folder),
         ("-resource-dir=", &sysroot.resources()),
-        ("--ld-path=", &sysroot.linker()),
+        ("--ld-path=", &sysroot.shim("ld")),
     ] {
         let mut flag = OsString::from(name);
         flag.push(path);

@@ -12,7 +12,7 @@ mod link;
 mod process;
 mod response;
 mod roots;
-
+mod rust;
 mod sysroot;
 mod wheel;
 
@@ -83,21 +83,7 @@ pub fn run(tool: Tool, args: &[OsString]) -> Result<i32, ToolchainError> {
         Tool::Ar => driver::pass_through("ar", args),
         Tool::Ranlib => driver::pass_through("ranlib", args),
         Tool::Ld => link::link(args),
-        Tool::Cargo | Tool::Rustc => Err(ToolchainError::Rust(
-            "Rust programs are not built yet".into(),
-        )),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_name_names_its_tool() {
-        for name in Tool::NAMES {
-            assert_eq!(Tool::from_name(name).map(Tool::name), Some(name));
-        }
-        assert_eq!(Tool::from_name("run"), None);
+        Tool::Cargo => rust::cargo(args),
+        Tool::Rustc => rust::rustc(args),
     }
 }

@@ -21,6 +21,9 @@ use crate::sysroot::Sysroot;
 /// The size of a thread's stack where the program does not say, as on other systems.
 const STACK_SIZE: &str = "stack-size=8388608";
 
+/// The environment variable that names a file to which the paths of linked programs are added.
+pub const LINKED_VARIABLE: &str = "EVERETT_LINKED";
+
 /// A linker's command line, as far as everett must understand it.
 #[derive(Debug, PartialEq)]
 struct Link {
@@ -90,7 +93,22 @@ fn link_bitcode(
         }
     }
     fs::rename(&unfinished, &bitcode).context("move the bitcode to", &bitcode)?;
+    announce(&link.output)?;
     Ok(0)
+}
+
+/// Tells a waiting cargo or rustc what was linked; several links may run at once.
+fn announce(program: &Path) -> Result<(), ToolchainError> {
+    use std::io::Write;
+    let Some(list) = std::env::var_os(LINKED_VARIABLE) else {
+        return Ok(());
+    };
+    let path = std::path::absolute(program).context("find", program)?;
+    let mut line = path.into_os_string().into_encoded_bytes();
+    line.push(b'\n');
+    let file = fs::File::options().append(true).open(&list);
+    file.and_then(|mut file| file.write_all(&line))
+        .context("write", PathBuf::from(list))
 }
 
 /// Merges objects into one object of bitcode, or of machine code where there is no bitcode.

@@ -18,7 +18,7 @@ use crate::wheel;
 pub const TARGET: &str = "x86_64-linux-musl";
 
 /// Raised whenever the recipe in this file changes what a sysroot contains.
-const RECIPE: &[u8] = b"3";
+const RECIPE: &[u8] = b"6";
 
 const START_ASM: &str = include_str!("../runtime/start.S");
 const START_C: &str = include_str!("../runtime/start.c");
@@ -28,8 +28,13 @@ const NATIVE_C: &str = include_str!("../runtime/everett_native.c");
 const EVERETT_H: &str = include_str!("../../../include/everett.h");
 const KLEE_H: &str = include_str!("../../../include/klee/klee.h");
 
-/// The linker that the compiler driver calls: the running executable, as `ld`.
-const LINKER_SHIM: &str = "#!/bin/sh\nexec \"${EVERETT_EXECUTABLE:?is not set}\" ld \"$@\"\n";
+/// The tools as programs of their own, for compilers and builds that take a path.
+const SHIMS: [&str; 5] = ["ld", "cc", "c++", "ar", "ranlib"];
+
+/// A shim calls the executable that started the build.
+fn shim_text(tool: &str) -> String {
+    format!("#!/bin/sh\nexec \"${{EVERETT_EXECUTABLE:?is not set}}\" {tool} \"$@\"\n")
+}
 
 /// The C library: its parts in bitcode, those of everett first.
 const LIBC_SCRIPT: &str =
@@ -49,6 +54,9 @@ const PLAIN: [&str; 6] = [
 const EMPTY_LIBRARIES: [&str; 10] = [
     "m", "pthread", "rt", "dl", "util", "crypt", "resolv", "xnet", "gcc", "gcc_s",
 ];
+
+/// Where the compiler driver looks for its runtime.
+const BUILTINS: &str = "resource/lib/linux/libclang_rt.builtins-x86_64.a";
 
 /// Headers and libraries, and the compiler that they were built with.
 pub struct Sysroot {
@@ -73,7 +81,8 @@ impl Sysroot {
         ];
         let mut parts: Vec<&[u8]> = sources.iter().map(|text| text.as_bytes()).collect();
         let identity = identity_of(&zig)?;
-        parts.extend([RECIPE, identity.as_bytes(), LINKER_SHIM.as_bytes()]);
+        let shim = shim_text("");
+        parts.extend([RECIPE, identity.as_bytes(), shim.as_bytes()]);
         let name = format!("sysroot-{}", cache::fingerprint(&parts));
         let sysroot = Sysroot {
             zig,
@@ -106,9 +115,14 @@ impl Sysroot {
         self.folder.join("resource")
     }
 
-    /// The linker to name to compiler drivers.
-    pub fn linker(&self) -> PathBuf {
-        self.folder.join("bin/ld")
+    /// A program that is the named tool of everett.
+    pub fn shim(&self, tool: &str) -> PathBuf {
+        self.folder.join("bin").join(tool)
+    }
+
+    /// The compiler's runtime as machine code.
+    pub fn builtins(&self) -> PathBuf {
+        self.folder.join(BUILTINS)
     }
 
     /// A command of the compiler package.
@@ -159,19 +173,18 @@ fn build(zig: &Path, folder: &Path) -> Result<(), ToolchainError> {
     let built = link_probe(zig, "cc", "int main(void) { return 0; }\n", "the C library")?;
     copy(&built.find("libc.a")?, &libraries.join("libmusl.a"))?;
     copy(&built.find("libzigc.a")?, &libraries.join("libzigc.a"))?;
-    let builtins = folder.join("resource/lib/linux/libclang_rt.builtins-x86_64.a");
-    copy(&built.find("libcompiler_rt.a")?, &builtins)?;
+    copy(&built.find("libunwind.a")?, &libraries.join("libunwind.a"))?;
+    copy(&built.find("libcompiler_rt.a")?, &folder.join(BUILTINS))?;
     write(&libraries.join("libc.a"), LIBC_SCRIPT)?;
     for name in EMPTY_LIBRARIES {
         write(&libraries.join(format!("lib{name}.a")), "!<arch>\n")?;
     }
-    write(
-        &libraries.join("libstdc++.a"),
-        "INPUT ( -lc++ -lc++abi -lunwind )\n",
-    )?;
-    let shim = folder.join("bin/ld");
-    write(&shim, LINKER_SHIM)?;
-    cache::set_mode(&shim, 0o755)?;
+    write(&libraries.join("libstdc++.a"), "INPUT ( -lc++ -lunwind )\n")?;
+    for tool in SHIMS {
+        let shim = folder.join("bin").join(tool);
+        write(&shim, &shim_text(tool))?;
+        cache::set_mode(&shim, 0o755)?;
+    }
     build_runtime(zig, folder)?;
     build_arithmetic(zig, folder)
 }
@@ -315,9 +328,15 @@ fn build_cxx(zig: &Path, folder: &Path, marker: &Path) -> Result<(), ToolchainEr
     for part in ["libcxxabi/include", "libunwind/include", "libcxx/include"] {
         copy_tree(&zig_library.join(part), &headers)?;
     }
-    for name in ["libc++.a", "libc++abi.a", "libunwind.a"] {
-        copy(&built.find(name)?, &folder.join("usr/lib").join(name))?;
+    let libraries = folder.join("usr/lib");
+    for (name, to) in [("libc++.a", "libcxx.a"), ("libc++abi.a", "libc++abi.a")] {
+        copy(&built.find(name)?, &libraries.join(to))?;
     }
+    // The compiler driver names this library alone.
+    write(
+        &libraries.join("libc++.a"),
+        "GROUP ( libcxx.a libc++abi.a )\n",
+    )?;
     let unfinished = marker.with_extension("unfinished");
     write(&unfinished, &(built.definitions.join("\n") + "\n"))?;
     fs::rename(&unfinished, marker).context("move into place", marker)
@@ -371,7 +390,7 @@ fn link_probe(
             "-fno-sanitize=undefined",
             "--verbose",
         ])
-        .args(["-fno-stack-protector", source, "-o", "probe"])
+        .args(["-fno-stack-protector", source, "-lunwind", "-o", "probe"])
         .current_dir(work.path())
         .env("ZIG_GLOBAL_CACHE_DIR", &link)
         .env("ZIG_LOCAL_CACHE_DIR", work.path().join("local"));
@@ -411,7 +430,9 @@ fn parse_verbose(text: &str, folder: &Path) -> Probe {
             probe.inputs = inputs.map(|word| folder.join(word)).collect();
         } else if words.contains(&"-cc1") {
             let pairs = words.windows(2).filter(|pair| pair[0] == "-D");
-            probe.definitions = pairs.map(|pair| format!("-D{}", pair[1])).collect();
+            probe
+                .definitions
+                .extend(pairs.map(|pair| format!("-D{}", pair[1])));
         }
     }
     probe
