@@ -89,9 +89,13 @@ impl Analysis {
     }
 
     fn find_candidates(&mut self, cx: &mut Context, function: &Function) {
-        let Some(Block { start, end }) = function.blocks.first() else { return };
+        let Some(Block { start, end }) = function.blocks.first() else {
+            return;
+        };
         for index in *start as usize..*end as usize {
-            let InstructionKind::Alloca { allocated, count, .. } = function.instructions[index].kind
+            let InstructionKind::Alloca {
+                allocated, count, ..
+            } = function.instructions[index].kind
             else {
                 continue;
             };
@@ -117,7 +121,9 @@ impl Analysis {
                     returns_twice |= calls_returning_twice(cx, function, call);
                 }
                 for_each_use(cx, function, index, |cx, value, role| {
-                    let Value::Instruction(id) = value else { return };
+                    let Value::Instruction(id) = value else {
+                        return;
+                    };
                     let id = id.index();
                     self.uses[id] += 1;
                     self.address_uses[id] += u32::from(matches!(role, Role::Address { .. }));
@@ -147,7 +153,9 @@ impl Analysis {
                 let until = self.needed_until(kind, index);
                 let inside = start as usize..end as usize;
                 for_each_use(cx, function, index, |_, value, _| {
-                    let Value::Instruction(id) = value else { return };
+                    let Value::Instruction(id) = value else {
+                        return;
+                    };
                     let local = inside.contains(&id.index()) && id.index() < index;
                     let until = if local { until } else { ELSEWHERE };
                     self.last[id.index()] = self.last[id.index()].max(until);
@@ -179,16 +187,22 @@ impl Analysis {
 
     fn note_promoted_access(&mut self, kind: &InstructionKind, index: usize, block: u32) {
         match kind {
-            InstructionKind::Store { pointer: Value::Instruction(slot), .. }
-                if self.promoted[slot.index()] =>
-            {
+            InstructionKind::Store {
+                pointer: Value::Instruction(slot),
+                ..
+            } if self.promoted[slot.index()] => {
                 self.next_store[slot.index()] = (index as u32, block);
             }
-            InstructionKind::Load { pointer: Value::Instruction(slot), .. }
-                if self.promoted[slot.index()] =>
-            {
+            InstructionKind::Load {
+                pointer: Value::Instruction(slot),
+                ..
+            } if self.promoted[slot.index()] => {
                 let (store, store_block) = self.next_store[slot.index()];
-                let limit = if store_block == block { store } else { ELSEWHERE - 1 };
+                let limit = if store_block == block {
+                    store
+                } else {
+                    ELSEWHERE - 1
+                };
                 self.aliased[index] = self.last[index] <= limit;
             }
             _ => {}
@@ -224,7 +238,11 @@ fn same_bits(cx: &mut Context, function: &Function, slot: usize, ty: TypeId) -> 
 
 fn calls_returning_twice(cx: &Context, function: &Function, call: CallId) -> bool {
     let call = &function.calls[call.index()];
-    let twice = |id| cx.module.attributes(id).is_some_and(|list| list.function.returns_twice);
+    let twice = |id| {
+        cx.module
+            .attributes(id)
+            .is_some_and(|list| list.function.returns_twice)
+    };
     let callee_twice = match call.callee {
         Value::Function(id) => twice(cx.module.functions[id.index()].attributes),
         _ => false,
@@ -240,11 +258,16 @@ pub(super) fn successors(function: &Function, block: BlockId) -> Vec<BlockId> {
     };
     match last.kind {
         InstructionKind::Branch { target } => vec![target],
-        InstructionKind::CondBranch { then, otherwise, .. } => vec![then, otherwise],
+        InstructionKind::CondBranch {
+            then, otherwise, ..
+        } => vec![then, otherwise],
         InstructionKind::Invoke { normal, unwind, .. } => vec![normal, unwind],
         InstructionKind::Switch { default, cases, .. } => {
             let cases = &function.switch_cases[cases.range()];
-            [default].into_iter().chain(cases.iter().map(|case| case.target)).collect()
+            [default]
+                .into_iter()
+                .chain(cases.iter().map(|case| case.target))
+                .collect()
         }
         InstructionKind::IndirectBranch { targets, .. } => {
             function.targets[targets.range()].to_vec()
@@ -274,11 +297,19 @@ fn for_each_use(
             plain(cx, lhs);
             plain(cx, rhs);
         }
-        Select { condition, then, otherwise } => {
-            [condition, then, otherwise].into_iter().for_each(|value| plain(cx, value));
+        Select {
+            condition,
+            then,
+            otherwise,
+        } => {
+            [condition, then, otherwise]
+                .into_iter()
+                .for_each(|value| plain(cx, value));
         }
         Phi { edges } => {
-            function.phi_edges[edges.range()].iter().for_each(|edge| plain(cx, edge.value));
+            function.phi_edges[edges.range()]
+                .iter()
+                .for_each(|edge| plain(cx, edge.value));
         }
         Alloca { count, .. } => plain(cx, count),
         Load { pointer, access } => {
@@ -286,7 +317,11 @@ fn for_each_use(
             let ty = function.instructions[index].ty;
             visit(cx, pointer, Role::Address { ty, atomic });
         }
-        Store { pointer, value, access } => {
+        Store {
+            pointer,
+            value,
+            access,
+        } => {
             plain(cx, value);
             let atomic = access.ordering != Ordering::NotAtomic;
             match cx.module.value_type(function, value) {
@@ -296,13 +331,23 @@ fn for_each_use(
         }
         Gep { base, indices, .. } => {
             plain(cx, base);
-            function.operand_list(indices).iter().for_each(|value| plain(cx, *value));
+            function
+                .operand_list(indices)
+                .iter()
+                .for_each(|value| plain(cx, *value));
         }
         Call { call } | Invoke { call, .. } | CallBr { call, .. } => {
             let callee = function.calls[call.index()].callee;
-            let role = if cx.is_marker(callee) { Role::Marker } else { Role::Plain };
+            let role = if cx.is_marker(callee) {
+                Role::Marker
+            } else {
+                Role::Plain
+            };
             visit(cx, callee, Role::Plain);
-            function.call_args(call).iter().for_each(|value| visit(cx, *value, role));
+            function
+                .call_args(call)
+                .iter()
+                .for_each(|value| visit(cx, *value, role));
         }
         Return { value } => value.into_iter().for_each(|value| plain(cx, value)),
         CondBranch { condition, .. } => plain(cx, condition),
@@ -312,16 +357,31 @@ fn for_each_use(
             plain(cx, vector);
             plain(cx, index);
         }
-        InsertElement { vector, element, index } => {
-            [vector, element, index].into_iter().for_each(|value| plain(cx, value));
+        InsertElement {
+            vector,
+            element,
+            index,
+        } => {
+            [vector, element, index]
+                .into_iter()
+                .for_each(|value| plain(cx, value));
         }
         ExtractValue { aggregate, .. } => plain(cx, aggregate),
-        InsertValue { aggregate, element, .. } => {
+        InsertValue {
+            aggregate, element, ..
+        } => {
             plain(cx, aggregate);
             plain(cx, element);
         }
-        CmpXchg { pointer, expected, new, .. } => {
-            [pointer, expected, new].into_iter().for_each(|value| plain(cx, value));
+        CmpXchg {
+            pointer,
+            expected,
+            new,
+            ..
+        } => {
+            [pointer, expected, new]
+                .into_iter()
+                .for_each(|value| plain(cx, value));
         }
         AtomicRmw { pointer, value, .. } => {
             plain(cx, pointer);

@@ -3,8 +3,7 @@
 use super::body::{Body, Ops};
 use super::shape::{limb_widths, mask};
 use crate::code::{
-    FloatCast, FloatOp, FloatPredicate, Inst, IntFlags, IntOp, IntPredicate, Lane,
-    Operand,
+    FloatCast, FloatOp, FloatPredicate, Inst, IntFlags, IntOp, IntPredicate, Lane, Operand,
 };
 use crate::module::{self, BinaryOp, CastOp, TypeId, Value};
 
@@ -34,26 +33,32 @@ impl Body<'_, '_> {
         self.concat(&results)
     }
 
-    fn binary_lane(
-        &mut self,
-        op: BinaryOp,
-        a: Ops,
-        b: Ops,
-        flags: IntFlags,
-        lane: Lane,
-    ) -> Ops {
+    fn binary_lane(&mut self, op: BinaryOp, a: Ops, b: Ops, flags: IntFlags, lane: Lane) -> Ops {
         match (lane, float_op(op), int_op(op)) {
             (Lane::Float(kind), Some(op), _) => {
                 let a = self.contiguous_exact(a, kind.registers());
                 let b = self.contiguous_exact(b, kind.registers());
                 let dst = self.fresh(kind.registers());
-                self.emit(Inst::Float { op, kind, dst, a, b });
+                self.emit(Inst::Float {
+                    op,
+                    kind,
+                    dst,
+                    a,
+                    b,
+                });
                 self.run(dst, kind.registers())
             }
             (Lane::Int(width), _, Some(op)) if width <= 64 => {
                 let (a, b) = (self.at(a, 0), self.at(b, 0));
                 let dst = self.register();
-                self.emit(Inst::Int { op, width: width as u8, flags, dst, a, b });
+                self.emit(Inst::Int {
+                    op,
+                    width: width as u8,
+                    flags,
+                    dst,
+                    a,
+                    b,
+                });
                 self.run(dst, 1)
             }
             (Lane::Int(width), _, Some(op)) => self.wide_binary(op, a, b, width),
@@ -83,7 +88,13 @@ impl Body<'_, '_> {
         let a = self.contiguous_exact(a, limbs);
         let b = self.contiguous_exact(b, limbs);
         let dst = self.fresh(limbs);
-        self.emit(Inst::WideInt { op, width, dst, a, b });
+        self.emit(Inst::WideInt {
+            op,
+            width,
+            dst,
+            a,
+            b,
+        });
         self.run(dst, limbs)
     }
 
@@ -101,7 +112,9 @@ impl Body<'_, '_> {
     fn small_constant(&self, ops: Ops) -> Option<u64> {
         let list = self.list(ops);
         let low = self.constant_value(*list.first()?)?;
-        let high = list[1..].iter().all(|operand| self.constant_value(*operand) == Some(0));
+        let high = list[1..]
+            .iter()
+            .all(|operand| self.constant_value(*operand) == Some(0));
         high.then_some(low)
     }
 
@@ -109,7 +122,11 @@ impl Body<'_, '_> {
     /// from.
     fn wide_shift(&mut self, op: IntOp, a: Ops, amount: u32, width: u16) -> Ops {
         let zero = self.constant(0);
-        let limbs = self.list(a).iter().copied().zip(limb_widths(Lane::Int(width)));
+        let limbs = self
+            .list(a)
+            .iter()
+            .copied()
+            .zip(limb_widths(Lane::Int(width)));
         let limbs: Vec<_> = limbs.collect();
         let mut source = Vec::new();
         let mut low = 0;
@@ -139,7 +156,11 @@ impl Body<'_, '_> {
         for index in 0..lanes {
             let limbs = kind.registers();
             let a = self.contiguous_exact(a.slice(index * limbs, limbs), limbs);
-            self.emit(Inst::FloatNegate { kind, dst: dst + index * limbs, a });
+            self.emit(Inst::FloatNegate {
+                kind,
+                dst: dst + index * limbs,
+                a,
+            });
         }
         self.run(dst, lanes * kind.registers())
     }
@@ -162,11 +183,23 @@ impl Body<'_, '_> {
             let dst = dst + index;
             if limbs == 1 {
                 let (a, b) = (self.at(a, index), self.at(b, index));
-                self.emit(Inst::Compare { pred, width: lane.bits() as u8, dst, a, b });
+                self.emit(Inst::Compare {
+                    pred,
+                    width: lane.bits() as u8,
+                    dst,
+                    a,
+                    b,
+                });
             } else {
                 let a = self.contiguous_exact(a.slice(index * limbs, limbs), limbs);
                 let b = self.contiguous_exact(b.slice(index * limbs, limbs), limbs);
-                self.emit(Inst::WideCompare { pred, width: lane.bits() as u16, dst, a, b });
+                self.emit(Inst::WideCompare {
+                    pred,
+                    width: lane.bits() as u16,
+                    dst,
+                    a,
+                    b,
+                });
             }
         }
         self.run(dst, lanes)
@@ -189,7 +222,13 @@ impl Body<'_, '_> {
         for index in 0..lanes {
             let a = self.contiguous_exact(a.slice(index * limbs, limbs), limbs);
             let b = self.contiguous_exact(b.slice(index * limbs, limbs), limbs);
-            self.emit(Inst::FloatCompare { pred, kind, dst: dst + index, a, b });
+            self.emit(Inst::FloatCompare {
+                pred,
+                kind,
+                dst: dst + index,
+                a,
+                b,
+            });
         }
         self.run(dst, lanes)
     }
@@ -198,7 +237,9 @@ impl Body<'_, '_> {
     pub fn select(&mut self, condition: Value, then: Value, otherwise: Value, ty: TypeId) -> Ops {
         let condition = self.operands(condition);
         let (a, b) = (self.operands(then), self.operands(otherwise));
-        let Some(shape) = self.shape(ty) else { return self.no_lanes("select", ty) };
+        let Some(shape) = self.shape(ty) else {
+            return self.no_lanes("select", ty);
+        };
         let widths: Vec<u32> = shape
             .parts
             .iter()
@@ -211,12 +252,22 @@ impl Body<'_, '_> {
             })
             .collect();
         let by_lane = condition.len() > 1 && shape.lanes == condition.len();
-        let limbs = if by_lane { shape.registers / shape.lanes } else { shape.registers.max(1) };
+        let limbs = if by_lane {
+            shape.registers / shape.lanes
+        } else {
+            shape.registers.max(1)
+        };
         let dst = self.fresh(shape.registers);
         for (index, width) in (0..shape.registers).zip(widths) {
             let cond = self.at(condition, index / limbs);
             let (a, b) = (self.at(a, index), self.at(b, index));
-            self.emit(Inst::Select { width: width as u8, dst: dst + index, cond, a, b });
+            self.emit(Inst::Select {
+                width: width as u8,
+                dst: dst + index,
+                cond,
+                a,
+                b,
+            });
         }
         self.run(dst, shape.registers)
     }
@@ -252,17 +303,21 @@ impl Body<'_, '_> {
             | CastOp::PtrToAddr => self.resize(source, from, to),
             CastOp::SExt => self.sign_extend(source, from, to),
             CastOp::BitCast => self.bitcast(source, (from, 1), (to, 1)),
-            CastOp::FpToUi | CastOp::FpToSi | CastOp::UiToFp | CastOp::SiToFp
-            | CastOp::FpTrunc | CastOp::FpExt => {
+            CastOp::FpToUi
+            | CastOp::FpToSi
+            | CastOp::UiToFp
+            | CastOp::SiToFp
+            | CastOp::FpTrunc
+            | CastOp::FpExt => {
                 let signed = matches!(op, CastOp::FpToSi | CastOp::SiToFp);
                 let cast = match (from, to) {
                     (Lane::Float(from), Lane::Float(to)) => FloatCast::Format { from, to },
-                    (Lane::Float(from), Lane::Int(width)) => {
-                        FloatCast::ToInt { from, width, signed }
-                    }
-                    (Lane::Int(width), Lane::Float(to)) => {
-                        FloatCast::FromInt { width, signed, to }
-                    }
+                    (Lane::Float(from), Lane::Int(width)) => FloatCast::ToInt {
+                        from,
+                        width,
+                        signed,
+                    },
+                    (Lane::Int(width), Lane::Float(to)) => FloatCast::FromInt { width, signed, to },
                     _ => {
                         self.unsupported("conversion between the wrong types");
                         return self.zeros(to.registers());
@@ -282,7 +337,11 @@ impl Body<'_, '_> {
         let mut left = from.bits();
         for (index, width) in limb_widths(to).enumerate() {
             let limb = self.at(source, index as u32);
-            results.push(if left.min(64) > width { self.truncate(limb, width) } else { limb });
+            results.push(if left.min(64) > width {
+                self.truncate(limb, width)
+            } else {
+                limb
+            });
             left = left.saturating_sub(64);
         }
         self.ops(results)
@@ -294,7 +353,11 @@ impl Body<'_, '_> {
             return self.constant(word & mask(width));
         }
         let dst = self.register();
-        self.emit(Inst::Truncate { width: width as u8, dst, a });
+        self.emit(Inst::Truncate {
+            width: width as u8,
+            dst,
+            a,
+        });
         Operand::register(dst)
     }
 
@@ -306,7 +369,12 @@ impl Body<'_, '_> {
             let a = self.contiguous_exact(source, from.registers());
             let dst = self.fresh(to.registers());
             let (from, width) = (from.bits() as u16, to.bits() as u16);
-            self.emit(Inst::WideSignExtend { from, to: width, dst, a });
+            self.emit(Inst::WideSignExtend {
+                from,
+                to: width,
+                dst,
+                a,
+            });
             return self.run(dst, to.registers());
         }
         let a = self.at(source, 0);
@@ -315,7 +383,12 @@ impl Body<'_, '_> {
         } else {
             let dst = self.register();
             let width = to.bits().min(64) as u8;
-            self.emit(Inst::SignExtend { from: from.bits() as u8, to: width, dst, a });
+            self.emit(Inst::SignExtend {
+                from: from.bits() as u8,
+                to: width,
+                dst,
+                a,
+            });
             Operand::register(dst)
         };
         if to.bits() <= 64 {
@@ -325,7 +398,11 @@ impl Body<'_, '_> {
         let high = self.int(IntOp::AShr, 64, low, sixty_three);
         let mut results = vec![low];
         for width in limb_widths(to).skip(1) {
-            results.push(if width < 64 { self.truncate(high, width) } else { high });
+            results.push(if width < 64 {
+                self.truncate(high, width)
+            } else {
+                high
+            });
         }
         self.ops(results)
     }
@@ -336,8 +413,12 @@ impl Body<'_, '_> {
             return source;
         }
         let widths: Vec<u32> = limb_widths(from.0).collect();
-        let list: Vec<_> =
-            self.list(source).iter().copied().zip(widths.into_iter().cycle()).collect();
+        let list: Vec<_> = self
+            .list(source)
+            .iter()
+            .copied()
+            .zip(widths.into_iter().cycle())
+            .collect();
         let mut results = Vec::with_capacity((to.1 * to.0.registers()) as usize);
         for lane in 0..to.1 {
             let mut low = lane * to.0.bits();
@@ -422,7 +503,9 @@ impl Body<'_, '_> {
 
     /// The operands have no lanes: says so in the code.
     pub fn no_lanes(&mut self, what: &str, ty: TypeId) -> Ops {
-        self.unsupported(&format!("{what} on a type that cannot be held in registers"));
+        self.unsupported(&format!(
+            "{what} on a type that cannot be held in registers"
+        ));
         let registers = self.shape(ty).map_or(0, |shape| shape.registers);
         self.zeros(registers)
     }
@@ -494,4 +577,3 @@ fn float_predicate(predicate: module::FloatPredicate) -> FloatPredicate {
         module::FloatPredicate::True => FloatPredicate::True,
     }
 }
-

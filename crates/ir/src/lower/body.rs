@@ -41,7 +41,10 @@ impl Ops {
     /// Part of the operands; empty where there are none.
     pub fn slice(self, from: u32, len: u32) -> Ops {
         let from = from.min(self.len);
-        Ops { start: self.start + from, len: len.min(self.len - from) }
+        Ops {
+            start: self.start + from,
+            len: len.min(self.len - from),
+        }
     }
 }
 
@@ -122,8 +125,13 @@ pub(super) fn lower_function<'a>(
     id: code::FunctionId,
 ) -> Code {
     let segments_before = cx.segments.len();
-    let Scratch { mut analysis, mut values, mut pool, mut constant_ids, moves } =
-        std::mem::take(scratch);
+    let Scratch {
+        mut analysis,
+        mut values,
+        mut pool,
+        mut constant_ids,
+        moves,
+    } = std::mem::take(scratch);
     let promote = cx.promote;
     analysis.run(cx, function, promote);
     values.clear();
@@ -159,8 +167,22 @@ pub(super) fn lower_function<'a>(
         body.cx.segments.truncate(segments_before);
         body.replace_by_unsupported("function with too many values");
     }
-    let Body { mut code, analysis, values, pool, constant_ids, moves, .. } = body;
-    *scratch = Scratch { analysis, values, pool, constant_ids, moves };
+    let Body {
+        mut code,
+        analysis,
+        values,
+        pool,
+        constant_ids,
+        moves,
+        ..
+    } = body;
+    *scratch = Scratch {
+        analysis,
+        values,
+        pool,
+        constant_ids,
+        moves,
+    };
     code.instructions.shrink_to_fit();
     code.locations.shrink_to_fit();
     code.constants.shrink_to_fit();
@@ -178,7 +200,10 @@ impl<'a> Body<'a, '_> {
             self.arguments.push(ops);
         }
         self.code.parameter_registers = self.code.registers;
-        if let Type::Function { result, varargs, .. } = self.cx.module.types[function.ty] {
+        if let Type::Function {
+            result, varargs, ..
+        } = self.cx.module.types[function.ty]
+        {
             self.code.variadic = varargs;
             self.code.result = self.shape(result).map(|shape| shape.value);
         }
@@ -193,7 +218,9 @@ impl<'a> Body<'a, '_> {
                 if !matches!(instruction.kind, InstructionKind::Phi { .. }) {
                     break;
                 }
-                let registers = self.shape(instruction.ty).map_or(0, |shape| shape.registers);
+                let registers = self
+                    .shape(instruction.ty)
+                    .map_or(0, |shape| shape.registers);
                 let first = self.fresh(registers);
                 self.values[id.index()] = Held::Ops(self.run(first, registers));
             }
@@ -221,7 +248,10 @@ impl<'a> Body<'a, '_> {
             self.block = block;
             self.bind(Label(block.index() as u32));
             let function = self.function;
-            self.location = function.block(block).next().and_then(|(_, i)| self.locate(i));
+            self.location = function
+                .block(block)
+                .next()
+                .and_then(|(_, i)| self.locate(i));
             self.start_segment();
             for (id, instruction) in function.block(block) {
                 if self.too_large {
@@ -233,7 +263,10 @@ impl<'a> Body<'a, '_> {
                 }
                 self.instruction(id, instruction, order.get(at + 1).copied());
             }
-            let ends = function.block(block).last().is_some_and(|(_, i)| i.kind.is_terminator());
+            let ends = function
+                .block(block)
+                .last()
+                .is_some_and(|(_, i)| i.kind.is_terminator());
             if !ends {
                 self.unsupported("block without an end");
             }
@@ -334,7 +367,9 @@ impl<'a> Body<'a, '_> {
                 self.code.unsupported.len() - 1
             }
         };
-        self.emit(Inst::Unsupported { what: what_index as u32 });
+        self.emit(Inst::Unsupported {
+            what: what_index as u32,
+        });
     }
 
     /// New consecutive registers.
@@ -361,7 +396,8 @@ impl<'a> Body<'a, '_> {
     /// Operands that read consecutive registers.
     pub fn run(&mut self, first: Register, count: u32) -> Ops {
         let start = self.pool.len() as u32;
-        self.pool.extend((first..first + count).map(Operand::register));
+        self.pool
+            .extend((first..first + count).map(Operand::register));
         self.pooled(start)
     }
 
@@ -387,12 +423,19 @@ impl<'a> Body<'a, '_> {
         if self.pool.len() > MAX_POOL {
             self.too_large = true;
         }
-        Ops { start, len: self.pool.len() as u32 - start }
+        Ops {
+            start,
+            len: self.pool.len() as u32 - start,
+        }
     }
 
     /// Operand `index` of a value; zero where a malformed program makes a value too short.
     pub fn at(&mut self, ops: Ops, index: u32) -> Operand {
-        if index < ops.len { self.pool[(ops.start + index) as usize] } else { self.constant(0) }
+        if index < ops.len {
+            self.pool[(ops.start + index) as usize]
+        } else {
+            self.constant(0)
+        }
     }
 
     /// All operands of a value.
@@ -402,7 +445,9 @@ impl<'a> Body<'a, '_> {
 
     /// The value of a constant operand.
     pub fn constant_value(&self, operand: Operand) -> Option<u64> {
-        operand.as_constant().map(|index| self.code.constants[index as usize])
+        operand
+            .as_constant()
+            .map(|index| self.code.constants[index as usize])
     }
 
     /// How values of a type lie in registers.
@@ -429,9 +474,11 @@ impl<'a> Body<'a, '_> {
                 }
                 Held::Nothing | Held::Slot(_) => Ops::EMPTY,
             },
-            Value::Argument(index) => {
-                self.arguments.get(index as usize).copied().unwrap_or(Ops::EMPTY)
-            }
+            Value::Argument(index) => self
+                .arguments
+                .get(index as usize)
+                .copied()
+                .unwrap_or(Ops::EMPTY),
             Value::Block(_) | Value::Metadata(_) | Value::InlineAsm(_) => Ops::EMPTY,
             Value::Constant(_) | Value::Alias(_) => {
                 let start = self.pool.len() as u32;
@@ -504,28 +551,39 @@ impl<'a> Body<'a, '_> {
                 self.concat(&members)
             }
             ConstantKind::Cast { op, value } => self.cast(*op, *value, ty),
-            ConstantKind::Gep { source, base, indices, .. } => {
-                self.gep_value(*source, *base, indices, ty)
-            }
+            ConstantKind::Gep {
+                source,
+                base,
+                indices,
+                ..
+            } => self.gep_value(*source, *base, indices, ty),
             ConstantKind::Binary { op, lhs, rhs } => {
                 self.binary(*op, *lhs, *rhs, IntFlags::default(), ty)
             }
             ConstantKind::FNeg { value } => self.float_negate(*value),
-            ConstantKind::ICmp { predicate, lhs, rhs } => {
-                self.integer_compare(*predicate, *lhs, *rhs)
-            }
-            ConstantKind::FCmp { predicate, lhs, rhs } => {
-                self.float_compare(*predicate, *lhs, *rhs)
-            }
-            ConstantKind::Select { condition, then, otherwise } => {
-                self.select(*condition, *then, *otherwise, ty)
-            }
+            ConstantKind::ICmp {
+                predicate,
+                lhs,
+                rhs,
+            } => self.integer_compare(*predicate, *lhs, *rhs),
+            ConstantKind::FCmp {
+                predicate,
+                lhs,
+                rhs,
+            } => self.float_compare(*predicate, *lhs, *rhs),
+            ConstantKind::Select {
+                condition,
+                then,
+                otherwise,
+            } => self.select(*condition, *then, *otherwise, ty),
             ConstantKind::ExtractElement { vector, index } => {
                 self.extract_element(*vector, *index, ty)
             }
-            ConstantKind::InsertElement { vector, element, index } => {
-                self.insert_element(*vector, *element, *index, ty)
-            }
+            ConstantKind::InsertElement {
+                vector,
+                element,
+                index,
+            } => self.insert_element(*vector, *element, *index, ty),
             ConstantKind::DsoLocalEquivalent(value) | ConstantKind::NoCfi(value) => {
                 self.operands(*value)
             }
@@ -566,15 +624,20 @@ impl<'a> Body<'a, '_> {
             return first;
         }
         if !list.is_empty() && list.iter().all(|operand| operand.as_constant().is_some()) {
-            let words: Vec<u64> =
-                list.iter().filter_map(|operand| self.constant_value(*operand)).collect();
+            let words: Vec<u64> = list
+                .iter()
+                .filter_map(|operand| self.constant_value(*operand))
+                .collect();
             let start = self.code.constants.len() as u32;
             self.code.constants.extend(words);
             return Operand::constant(start);
         }
         let dst = self.fresh(list.len() as u32);
         for (at, src) in list.into_iter().enumerate() {
-            self.emit(Inst::Move { dst: dst + at as u32, src });
+            self.emit(Inst::Move {
+                dst: dst + at as u32,
+                src,
+            });
         }
         Operand::register(dst)
     }
@@ -610,7 +673,14 @@ impl<'a> Body<'a, '_> {
     pub fn int(&mut self, op: IntOp, width: u32, a: Operand, b: Operand) -> Operand {
         let dst = self.register();
         let flags = IntFlags::default();
-        self.emit(Inst::Int { op, width: width as u8, flags, dst, a, b });
+        self.emit(Inst::Int {
+            op,
+            width: width as u8,
+            flags,
+            dst,
+            a,
+            b,
+        });
         Operand::register(dst)
     }
 }

@@ -17,53 +17,98 @@ impl<'a> Body<'a, '_> {
         let ty = instruction.ty;
         let ops = match instruction.kind {
             FNeg { value, .. } => self.float_negate(value),
-            Binary { op, lhs, rhs, flags } => {
-                let flags = IntFlags { nsw: flags.nsw, nuw: flags.nuw };
+            Binary {
+                op,
+                lhs,
+                rhs,
+                flags,
+            } => {
+                let flags = IntFlags {
+                    nsw: flags.nsw,
+                    nuw: flags.nuw,
+                };
                 self.binary(op, lhs, rhs, flags, ty)
             }
             Cast { op, value, .. } => self.cast(op, value, ty),
-            ICmp { predicate, lhs, rhs, .. } => {
+            ICmp {
+                predicate,
+                lhs,
+                rhs,
+                ..
+            } => {
                 if self.is_fused(id, lhs) {
                     return;
                 }
                 self.integer_compare(predicate, lhs, rhs)
             }
-            FCmp { predicate, lhs, rhs, .. } => self.float_compare(predicate, lhs, rhs),
-            Select { condition, then, otherwise } => self.select(condition, then, otherwise, ty),
+            FCmp {
+                predicate,
+                lhs,
+                rhs,
+                ..
+            } => self.float_compare(predicate, lhs, rhs),
+            Select {
+                condition,
+                then,
+                otherwise,
+            } => self.select(condition, then, otherwise, ty),
             Phi { .. } => {
                 if !matches!(self.values[id.index()], Held::Ops(_)) {
                     self.unsupported("phi after other instructions");
                 }
                 return;
             }
-            Alloca { allocated, count, align, .. } => {
+            Alloca {
+                allocated,
+                count,
+                align,
+                ..
+            } => {
                 return self.alloca(id, allocated, count, align);
             }
             Load { pointer, access } => return self.load(id, pointer, access, ty),
-            Store { pointer, value, access } => return self.store(pointer, value, access),
-            Gep { source, base, indices, .. } => {
+            Store {
+                pointer,
+                value,
+                access,
+            } => return self.store(pointer, value, access),
+            Gep {
+                source,
+                base,
+                indices,
+                ..
+            } => {
                 return self.gep(id, source, base, function.operand_list(indices), ty);
             }
             Call { call } => self.call(call, None),
             Freeze { value } => self.operands(value),
             ExtractElement { vector, index } => self.extract_element(vector, index, ty),
-            InsertElement { vector, element, index } => {
-                self.insert_element(vector, element, index, ty)
-            }
+            InsertElement {
+                vector,
+                element,
+                index,
+            } => self.insert_element(vector, element, index, ty),
             ShuffleVector { lhs, rhs, mask } => {
                 self.shuffle(lhs, rhs, &function.masks[mask.range()])
             }
             ExtractValue { aggregate, path } => {
                 self.extract_value(aggregate, &function.paths[path.range()], ty)
             }
-            InsertValue { aggregate, element, path } => {
-                self.insert_value(aggregate, element, &function.paths[path.range()], ty)
-            }
+            InsertValue {
+                aggregate,
+                element,
+                path,
+            } => self.insert_value(aggregate, element, &function.paths[path.range()], ty),
             Fence { .. } => return self.emit(Inst::Fence),
-            CmpXchg { pointer, expected, new, .. } => {
-                self.compare_exchange(pointer, expected, new)
-            }
-            AtomicRmw { op, pointer, value, .. } => self.atomic_update(op, pointer, value),
+            CmpXchg {
+                pointer,
+                expected,
+                new,
+                ..
+            } => self.compare_exchange(pointer, expected, new),
+            AtomicRmw {
+                op, pointer, value, ..
+            } => self.atomic_update(op, pointer, value),
             LandingPad { .. } => {
                 let dst = self.fresh(2);
                 self.emit(Inst::LandingPad { dst });
@@ -78,20 +123,28 @@ impl<'a> Body<'a, '_> {
 
     fn no_code(&mut self, name: &str, instruction: &Instruction) -> Ops {
         self.unsupported(name);
-        let registers = self.shape(instruction.ty).map_or(0, |shape| shape.registers);
+        let registers = self
+            .shape(instruction.ty)
+            .map_or(0, |shape| shape.registers);
         self.zeros(registers)
     }
 
     fn terminator(&mut self, id: InstId, instruction: &Instruction, next: Option<BlockId>) {
         use InstructionKind::*;
         match instruction.kind {
-            Invoke { call, normal, unwind } => {
+            Invoke {
+                call,
+                normal,
+                unwind,
+            } => {
                 let pad = self.landing_pad(unwind);
                 let ops = self.call(call, Some(pad));
                 self.define(id, ops);
                 self.go_to(normal, next);
             }
-            CallBr { call, fallthrough, .. } => {
+            CallBr {
+                call, fallthrough, ..
+            } => {
                 self.unsupported("callbr");
                 let _ = call;
                 self.go_to(fallthrough, next);
@@ -101,13 +154,23 @@ impl<'a> Body<'a, '_> {
                 let list = self.list(ops).to_vec();
                 let start = self.code.operands.len() as u32;
                 self.code.operands.extend(list);
-                self.emit(Inst::Return { values: (start, ops.len()) });
+                self.emit(Inst::Return {
+                    values: (start, ops.len()),
+                });
             }
             Branch { target } => self.go_to(target, next),
-            CondBranch { condition, then, otherwise } => {
+            CondBranch {
+                condition,
+                then,
+                otherwise,
+            } => {
                 self.conditional_branch(condition, then, otherwise);
             }
-            Switch { value, default, cases } => self.switch(value, default, cases),
+            Switch {
+                value,
+                default,
+                cases,
+            } => self.switch(value, default, cases),
             IndirectBranch { address, targets } => self.indirect_branch(address, targets),
             Resume { value } => {
                 let exception = self.single(value);
@@ -123,7 +186,9 @@ impl<'a> Body<'a, '_> {
         let moves = self.edge_moves(self.block, target);
         self.move_all(&moves);
         if next != Some(target) {
-            self.emit(Inst::Jump { target: target.index() as u32 });
+            self.emit(Inst::Jump {
+                target: target.index() as u32,
+            });
         }
     }
 
@@ -133,7 +198,11 @@ impl<'a> Body<'a, '_> {
         if !self.has_phis(target) {
             return Label(target.index() as u32);
         }
-        let known = self.stubs.iter().rev().take_while(|stub| stub.from == self.block);
+        let known = self
+            .stubs
+            .iter()
+            .rev()
+            .take_while(|stub| stub.from == self.block);
         for stub in known {
             if stub.to == target && stub.kind == StubKind::Edge {
                 return stub.label;
@@ -161,7 +230,9 @@ impl<'a> Body<'a, '_> {
         let function = self.function;
         let mut hint = 0;
         for (id, instruction) in function.block(to) {
-            let InstructionKind::Phi { edges } = instruction.kind else { break };
+            let InstructionKind::Phi { edges } = instruction.kind else {
+                break;
+            };
             let edges = &function.phi_edges[edges.range()];
             // The phis of a block mostly name their predecessors in the same order.
             let found = match edges.get(hint) {
@@ -170,10 +241,14 @@ impl<'a> Body<'a, '_> {
             };
             let Some(position) = found else { continue };
             hint = position;
-            let Held::Ops(phi) = self.values[id.index()] else { continue };
+            let Held::Ops(phi) = self.values[id.index()] else {
+                continue;
+            };
             let value = self.operands(edges[position].value);
             for index in 0..phi.len() {
-                let Some(dst) = self.at(phi, index).as_register() else { continue };
+                let Some(dst) = self.at(phi, index).as_register() else {
+                    continue;
+                };
                 let src = self.at(value, index);
                 moves.push((dst, src));
             }
@@ -188,7 +263,11 @@ impl<'a> Body<'a, '_> {
         }
         let mut state = std::mem::take(&mut self.moves);
         let mut sequence = Vec::with_capacity(moves.len() + 1);
-        state.sequence(moves, || self.register(), |dst, src| sequence.push((dst, src)));
+        state.sequence(
+            moves,
+            || self.register(),
+            |dst, src| sequence.push((dst, src)),
+        );
         self.moves = state;
         for (dst, src) in sequence {
             self.emit(Inst::Move { dst, src });
@@ -200,7 +279,9 @@ impl<'a> Body<'a, '_> {
         if self.analysis.uses[id.index()] != 1 {
             return false;
         }
-        let Some(last) = terminator(self.function, self.block) else { return false };
+        let Some(last) = terminator(self.function, self.block) else {
+            return false;
+        };
         let InstructionKind::CondBranch { condition, .. } =
             self.function.instructions[last.index()].kind
         else {
@@ -218,9 +299,12 @@ impl<'a> Body<'a, '_> {
     fn conditional_branch(&mut self, condition: Value, then: BlockId, otherwise: BlockId) {
         let fused = match condition {
             Value::Instruction(id) => match self.function.instructions[id.index()].kind {
-                InstructionKind::ICmp { predicate, lhs, rhs, .. } if self.is_local(id) => self
-                    .is_fused(id, lhs)
-                    .then(|| (predicate, lhs, rhs)),
+                InstructionKind::ICmp {
+                    predicate,
+                    lhs,
+                    rhs,
+                    ..
+                } if self.is_local(id) => self.is_fused(id, lhs).then(|| (predicate, lhs, rhs)),
                 _ => None,
             },
             _ => None,
@@ -233,7 +317,13 @@ impl<'a> Body<'a, '_> {
                 let target = self.code.branches.len() as u32;
                 self.code.branches.push(BranchTargets { then, other });
                 let pred = int_predicate(predicate);
-                self.emit(Inst::CompareBranch { pred, width, a, b, target });
+                self.emit(Inst::CompareBranch {
+                    pred,
+                    width,
+                    a,
+                    b,
+                    target,
+                });
             }
             None => {
                 let cond = self.single(condition);
@@ -265,10 +355,20 @@ impl<'a> Body<'a, '_> {
                 let b = self.contiguous_exact(constant, Lane::Int(width).registers());
                 let dst = self.register();
                 let pred = IntPredicate::Eq;
-                self.emit(Inst::WideCompare { pred, width, dst, a: value, b });
+                self.emit(Inst::WideCompare {
+                    pred,
+                    width,
+                    dst,
+                    a: value,
+                    b,
+                });
                 let (then, other) = (self.edge(case.target), self.new_label());
                 let cond = Operand::register(dst);
-                self.emit(Inst::Branch { cond, then: then.0, other: other.0 });
+                self.emit(Inst::Branch {
+                    cond,
+                    then: then.0,
+                    other: other.0,
+                });
                 self.bind(other);
             }
             self.emit(Inst::Jump { target: default.0 });
@@ -277,7 +377,11 @@ impl<'a> Body<'a, '_> {
         let mut edges = EdgeCache::default();
         let mut table: Vec<(u64, u32)> = Vec::with_capacity(cases.len());
         for case in cases {
-            let word = self.cx.folder.word(Value::Constant(case.value)).unwrap_or(0);
+            let word = self
+                .cx
+                .folder
+                .word(Value::Constant(case.value))
+                .unwrap_or(0);
             let label = edges.get(self, case.target);
             table.push((word, label.0));
         }
@@ -285,7 +389,11 @@ impl<'a> Body<'a, '_> {
         let value = self.at(ops, 0);
         let index = self.code.switches.len() as u32;
         self.code.switches.push(table);
-        self.emit(Inst::Switch { width: width as u8, value, table: index });
+        self.emit(Inst::Switch {
+            width: width as u8,
+            value,
+            table: index,
+        });
     }
 
     /// The block that a computed goto leads to is known only when it runs, so the values of its phis are
@@ -355,7 +463,9 @@ impl<'a> Body<'a, '_> {
                 }
             }
             self.move_all(&moves);
-            self.emit(Inst::Jump { target: stub.to.index() as u32 });
+            self.emit(Inst::Jump {
+                target: stub.to.index() as u32,
+            });
         }
     }
 }
@@ -381,7 +491,10 @@ impl EdgeCache {
 fn switch_table(mut cases: Vec<(u64, u32)>, default: u32) -> SwitchTable {
     cases.sort_unstable_by_key(|case| case.0);
     cases.dedup_by_key(|case| case.0);
-    let mut table = SwitchTable { default, ..SwitchTable::default() };
+    let mut table = SwitchTable {
+        default,
+        ..SwitchTable::default()
+    };
     if let [(first, _), .., (last, _)] = cases[..]
         && cases.len() > 3
         && last - first < 2 * cases.len() as u64

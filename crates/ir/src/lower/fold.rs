@@ -102,9 +102,7 @@ impl<'a> Folder<'a> {
     /// Operands that are no constants with operands of their own.
     fn leaf(&self, value: Value) -> Result<u64, NotPlain> {
         match value {
-            Value::Global(id) => {
-                self.addresses.globals[id.index()].ok_or(NotPlain::AtRunTime)
-            }
+            Value::Global(id) => self.addresses.globals[id.index()].ok_or(NotPlain::AtRunTime),
             Value::Function(id) => Ok(self.addresses.functions[id.index()]),
             Value::Ifunc(id) => Ok(self.addresses.ifuncs[id.index()]),
             _ => Err(NotPlain::Unsupported("operand that is no constant")),
@@ -142,7 +140,10 @@ impl<'a> Folder<'a> {
                         Ok(()) => {
                             let start = self.words.len() as u32;
                             self.words.extend_from_slice(&out);
-                            Memo::Plain { start, len: out.len() as u32 }
+                            Memo::Plain {
+                                start,
+                                len: out.len() as u32,
+                            }
                         }
                         Err(reason) => Memo::NotPlain(reason),
                     };
@@ -243,19 +244,32 @@ impl<'a> Folder<'a> {
             }
             ConstantKind::Data(bytes) => self.data(ty, bytes, out)?,
             ConstantKind::Cast { op, value } => self.cast(*op, *value, ty, out)?,
-            ConstantKind::Gep { source, base, indices, .. } => {
+            ConstantKind::Gep {
+                source,
+                base,
+                indices,
+                ..
+            } => {
                 let address = self.gep(*source, *base, indices, ty)?;
                 out.push(address);
             }
             ConstantKind::Binary { op, lhs, rhs } => self.binary(*op, *lhs, *rhs, ty, out)?,
-            ConstantKind::ICmp { predicate, lhs, rhs } => {
+            ConstantKind::ICmp {
+                predicate,
+                lhs,
+                rhs,
+            } => {
                 let lane = self.value_lane(*lhs)?;
                 narrow(lane)?;
                 let (a, b) = (self.known_words(*lhs)?, self.known_words(*rhs)?);
                 let compare = |(a, b): (&u64, &u64)| compare(*predicate, *a, *b, lane.bits());
                 out.extend(a.iter().zip(&b).map(|pair| u64::from(compare(pair))));
             }
-            ConstantKind::Select { condition, then, otherwise } => {
+            ConstantKind::Select {
+                condition,
+                then,
+                otherwise,
+            } => {
                 let condition = self.known_words(*condition)?;
                 let (a, b) = (self.known_words(*then)?, self.known_words(*otherwise)?);
                 let per_lane = (a.len() / condition.len().max(1)).max(1);
@@ -268,11 +282,15 @@ impl<'a> Folder<'a> {
                 let limbs = self.lane(ty)?.registers() as usize;
                 let (words, index) = (self.known_words(*vector)?, self.known_word(*index)?);
                 let start = (index as usize).saturating_mul(limbs);
-                out.extend((0..limbs).map(|at| {
-                    words.get(start.saturating_add(at)).copied().unwrap_or(0)
-                }));
+                out.extend(
+                    (0..limbs).map(|at| words.get(start.saturating_add(at)).copied().unwrap_or(0)),
+                );
             }
-            ConstantKind::InsertElement { vector, element, index } => {
+            ConstantKind::InsertElement {
+                vector,
+                element,
+                index,
+            } => {
                 let limbs = self.lane(ty)?.registers() as usize;
                 self.known(*vector, out)?;
                 let (element, index) = (self.known_words(*element)?, self.known_word(*index)?);
@@ -289,13 +307,17 @@ impl<'a> Folder<'a> {
                 self.known(*rhs, &mut words)?;
                 for pick in self.known_words(*mask)? {
                     let start = (pick as usize).saturating_mul(limbs);
-                    out.extend((0..limbs).map(|at| {
-                        words.get(start.saturating_add(at)).copied().unwrap_or(0)
-                    }));
+                    out.extend(
+                        (0..limbs)
+                            .map(|at| words.get(start.saturating_add(at)).copied().unwrap_or(0)),
+                    );
                 }
             }
             ConstantKind::BlockAddress { function, block } => {
-                out.push(address::block_address(function.index() as u32, block.index() as u32));
+                out.push(address::block_address(
+                    function.index() as u32,
+                    block.index() as u32,
+                ));
             }
             ConstantKind::DsoLocalEquivalent(value) | ConstantKind::NoCfi(value) => {
                 self.known(*value, out)?;
@@ -321,7 +343,11 @@ impl<'a> Folder<'a> {
     }
 
     fn data(&mut self, ty: TypeId, bytes: &[u8], out: &mut Vec<u64>) -> Result<(), NotPlain> {
-        let element = self.module.types.element(ty, 0).ok_or(NotPlain::Unsupported("data"))?;
+        let element = self
+            .module
+            .types
+            .element(ty, 0)
+            .ok_or(NotPlain::Unsupported("data"))?;
         let size = (self.lane(element)?.bits() / 8).max(1) as usize;
         for chunk in bytes.chunks(size) {
             let mut words = chunk.chunks(8).map(|bytes| {
@@ -346,8 +372,11 @@ impl<'a> Folder<'a> {
         match op {
             CastOp::BitCast => {
                 let total = words.len() as u32 / from.registers().max(1) * from.bits();
-                let source: Vec<_> =
-                    words.iter().copied().zip(limb_widths(from).cycle()).collect();
+                let source: Vec<_> = words
+                    .iter()
+                    .copied()
+                    .zip(limb_widths(from).cycle())
+                    .collect();
                 let lanes = total / to.bits();
                 for lane in 0..lanes {
                     let mut at = lane * to.bits();
@@ -358,8 +387,13 @@ impl<'a> Folder<'a> {
                 }
                 Ok(())
             }
-            CastOp::Trunc | CastOp::ZExt | CastOp::PtrToInt | CastOp::IntToPtr
-            | CastOp::AddrSpaceCast | CastOp::PtrToAddr | CastOp::SExt => {
+            CastOp::Trunc
+            | CastOp::ZExt
+            | CastOp::PtrToInt
+            | CastOp::IntToPtr
+            | CastOp::AddrSpaceCast
+            | CastOp::PtrToAddr
+            | CastOp::SExt => {
                 let limbs = from.registers().max(1) as usize;
                 for lane in words.chunks(limbs) {
                     extend(lane, from.bits(), to, op == CastOp::SExt, out);
@@ -402,7 +436,9 @@ impl<'a> Folder<'a> {
         for &index in indices {
             let width = self.value_lane(index)?.bits();
             let index = sign_extend(self.known_word(index)?, width);
-            let step = walk.step(self.module, Some(index)).ok_or(NotPlain::Unsupported("gep"))?;
+            let step = walk
+                .step(self.module, Some(index))
+                .ok_or(NotPlain::Unsupported("gep"))?;
             address = address.wrapping_add(match step {
                 GepStep::Offset(offset) => offset,
                 GepStep::Scale(scale) => scale.wrapping_mul(index),
@@ -428,7 +464,10 @@ pub(super) struct GepWalk {
 
 impl GepWalk {
     pub fn new(source: TypeId) -> Self {
-        Self { ty: source, first: true }
+        Self {
+            ty: source,
+            first: true,
+        }
     }
 
     /// Takes the next index (`None` if not constant); `None` if the types do not allow it.
@@ -451,7 +490,11 @@ impl GepWalk {
 
 fn narrow(lane: Lane) -> Result<(), NotPlain> {
     let plain = lane.bits() <= 64 && !matches!(lane, Lane::Float(_));
-    if plain { Ok(()) } else { Err(NotPlain::AtRunTime) }
+    if plain {
+        Ok(())
+    } else {
+        Err(NotPlain::AtRunTime)
+    }
 }
 
 /// Changes the width of an integer in limbs.

@@ -18,14 +18,22 @@ impl Body<'_, '_> {
         let align = align.max(types.abi_align(allocated)).min(1 << 31) as u32;
         let (count_lane, count) = (self.lanes_of(count), self.single(count));
         let dst = self.register();
-        let fixed = self.constant_value(count).and_then(|count| count.checked_mul(size));
+        let fixed = self
+            .constant_value(count)
+            .and_then(|count| count.checked_mul(size));
         match fixed {
             Some(size) => self.emit(Inst::Alloca { dst, size, align }),
             None => {
                 let count_width = count_lane.map_or(64, |lane| lane.0.bits().min(64)) as u8;
                 match u32::try_from(size) {
                     Ok(size) => {
-                        self.emit(Inst::AllocaDynamic { count_width, dst, count, size, align });
+                        self.emit(Inst::AllocaDynamic {
+                            count_width,
+                            dst,
+                            count,
+                            size,
+                            align,
+                        });
                     }
                     Err(_) => self.unsupported("variable number of huge stack slots"),
                 }
@@ -45,7 +53,10 @@ impl Body<'_, '_> {
                 let dst = self.fresh(count);
                 for index in 0..count {
                     let src = Operand::register(slot + index);
-                    self.emit(Inst::Move { dst: dst + index, src });
+                    self.emit(Inst::Move {
+                        dst: dst + index,
+                        src,
+                    });
                 }
                 self.run(dst, count)
             };
@@ -64,7 +75,11 @@ impl Body<'_, '_> {
             parts.push(self.load_part(part, base, offset, atomic));
             atomic = false;
         }
-        let ops = if let [only] = parts[..] { only } else { self.concat(&parts) };
+        let ops = if let [only] = parts[..] {
+            only
+        } else {
+            self.concat(&parts)
+        };
         self.define(id, ops);
     }
 
@@ -81,8 +96,9 @@ impl Body<'_, '_> {
                 let words = bits.div_ceil(64);
                 let dst = self.fresh(words);
                 self.load_words(dst, bits, base, offset, atomic);
-                let packed: Vec<_> =
-                    (0..words).map(|word| (Operand::register(dst + word), 64)).collect();
+                let packed: Vec<_> = (0..words)
+                    .map(|word| (Operand::register(dst + word), 64))
+                    .collect();
                 let mut results = Vec::new();
                 for lane in 0..lanes {
                     let mut low = lane * u32::from(width);
@@ -117,8 +133,11 @@ impl Body<'_, '_> {
         let ops = self.operands(value);
         if let Some(slot) = self.promoted_slot(pointer) {
             let list = self.list(ops).to_vec();
-            let moves: Vec<_> =
-                list.into_iter().zip(slot..).map(|(src, dst)| (dst, src)).collect();
+            let moves: Vec<_> = list
+                .into_iter()
+                .zip(slot..)
+                .map(|(src, dst)| (dst, src))
+                .collect();
             self.move_all(&moves);
             return;
         }
@@ -144,8 +163,9 @@ impl Body<'_, '_> {
         let offset = offset.wrapping_add(part.offset as i64);
         match part.kind {
             PartKind::Scalar(lane) => {
-                let words: Vec<Operand> =
-                    (0..lane.registers()).map(|at| self.at(ops, part.register + at)).collect();
+                let words: Vec<Operand> = (0..lane.registers())
+                    .map(|at| self.at(ops, part.register + at))
+                    .collect();
                 self.store_words(&words, lane.bits(), base, offset, atomic);
             }
             PartKind::Packed { lanes, width } => {
@@ -277,7 +297,9 @@ impl Body<'_, '_> {
             let limbs = index_lane.registers();
             let index = self.at(ops, if lanes > 1 { lane * limbs } else { 0 });
             let width = index_lane.bits().min(64);
-            let constant = self.constant_value(index).map(|word| sign_extend(word, width));
+            let constant = self
+                .constant_value(index)
+                .map(|word| sign_extend(word, width));
             match (walk.step(self.cx.module, constant)?, constant) {
                 (GepStep::Offset(step), _) => offset = offset.wrapping_add(step as i64),
                 (GepStep::Scale(scale), Some(index)) => {
@@ -293,13 +315,24 @@ impl Body<'_, '_> {
     fn index(&mut self, base: Operand, index: Operand, width: u32, scale: u64) -> Operand {
         if let Ok(scale) = i32::try_from(scale) {
             let dst = self.register();
-            self.emit(Inst::Index { index_width: width as u8, dst, base, index, scale });
+            self.emit(Inst::Index {
+                index_width: width as u8,
+                dst,
+                base,
+                index,
+                scale,
+            });
             return Operand::register(dst);
         }
         let mut wide = index;
         if width < 64 {
             let dst = self.register();
-            self.emit(Inst::SignExtend { from: width as u8, to: 64, dst, a: index });
+            self.emit(Inst::SignExtend {
+                from: width as u8,
+                to: 64,
+                dst,
+                a: index,
+            });
             wide = Operand::register(dst);
         }
         let scale = self.constant(scale);
@@ -311,14 +344,22 @@ impl Body<'_, '_> {
     pub fn atomic_update(&mut self, op: module::AtomicOp, pointer: Value, value: Value) -> Ops {
         let ptr = self.single(pointer);
         let ops = self.operands(value);
-        let lane = self.lanes_of(value).filter(|(lane, lanes)| *lanes == 1 && lane.registers() == 1);
+        let lane = self
+            .lanes_of(value)
+            .filter(|(lane, lanes)| *lanes == 1 && lane.registers() == 1);
         let (Some((lane, _)), Some(op)) = (lane, atomic_op(op)) else {
             self.unsupported(&format!("atomicrmw {op:?} of {} registers", ops.len()));
             return self.zeros(ops.len());
         };
         let (bytes, value) = (lane.bits().div_ceil(8) as u8, self.at(ops, 0));
         let dst = self.register();
-        self.emit(Inst::AtomicUpdate { op, bytes, dst, ptr, value });
+        self.emit(Inst::AtomicUpdate {
+            op,
+            bytes,
+            dst,
+            ptr,
+            value,
+        });
         self.run(dst, 1)
     }
 
@@ -326,7 +367,9 @@ impl Body<'_, '_> {
     pub fn compare_exchange(&mut self, pointer: Value, expected: Value, new: Value) -> Ops {
         let ptr = self.single(pointer);
         let (expected_ops, new_ops) = (self.operands(expected), self.operands(new));
-        let lane = self.lanes_of(expected).filter(|(lane, _)| lane.bits() <= 128);
+        let lane = self
+            .lanes_of(expected)
+            .filter(|(lane, _)| lane.bits() <= 128);
         let Some((lane, 1)) = lane else {
             self.unsupported("cmpxchg of a wide value");
             return self.zeros(expected_ops.len() + 1);
@@ -336,7 +379,13 @@ impl Body<'_, '_> {
         let new = self.contiguous_exact(new_ops, registers);
         let dst = self.fresh(registers + 1);
         let bytes = lane.bits().div_ceil(8) as u8;
-        self.emit(Inst::CompareExchange { bytes, dst, ptr, expected, new });
+        self.emit(Inst::CompareExchange {
+            bytes,
+            dst,
+            ptr,
+            expected,
+            new,
+        });
         self.run(dst, registers + 1)
     }
 }

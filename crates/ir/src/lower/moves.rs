@@ -62,16 +62,14 @@ impl Moves {
     }
 
     /// Emits moves whose destination nobody reads any more, and what becomes free by that.
-    fn drain(
-        &mut self,
-        moves: &[(Register, Operand)],
-        emit: &mut impl FnMut(Register, Operand),
-    ) {
+    fn drain(&mut self, moves: &[(Register, Operand)], emit: &mut impl FnMut(Register, Operand)) {
         while let Some(index) = self.ready.pop() {
             let (dst, src) = moves[index as usize];
             emit(dst, src);
             self.writer[dst as usize] = 0;
-            let Some(read) = src.as_register() else { continue };
+            let Some(read) = src.as_register() else {
+                continue;
+            };
             self.readers[read as usize] -= 1;
             if self.readers[read as usize] == 0 && self.writer[read as usize] != 0 {
                 self.ready.push(self.writer[read as usize] - 1);
@@ -110,7 +108,10 @@ mod tests {
 
     /// Runs the sequence on registers that hold their own numbers; returns what they hold after it.
     fn run(moves: &[(u32, u32)]) -> Vec<u32> {
-        let moves: Vec<_> = moves.iter().map(|(d, s)| (*d, Operand::register(*s))).collect();
+        let moves: Vec<_> = moves
+            .iter()
+            .map(|(d, s)| (*d, Operand::register(*s)))
+            .collect();
         let mut registers: Vec<u32> = (0..12).collect();
         let mut next = 8;
         let mut state = Moves::default();
@@ -122,7 +123,13 @@ mod tests {
             },
             |dst, src| registers[dst as usize] = registers[src.as_register().unwrap() as usize],
         );
-        assert!(state.readers.iter().chain(&state.writer).all(|left| *left == 0));
+        assert!(
+            state
+                .readers
+                .iter()
+                .chain(&state.writer)
+                .all(|left| *left == 0)
+        );
         registers.truncate(8);
         registers
     }
@@ -143,15 +150,19 @@ mod tests {
 
     #[test]
     fn two_cycles_and_a_constant() {
-        assert_eq!(run(&[(0, 1), (1, 0), (2, 3), (3, 4), (4, 2), (5, 0)]), [
-            1, 0, 3, 4, 2, 0, 6, 7
-        ]);
+        assert_eq!(
+            run(&[(0, 1), (1, 0), (2, 3), (3, 4), (4, 2), (5, 0)]),
+            [1, 0, 3, 4, 2, 0, 6, 7]
+        );
         let mut emitted = Vec::new();
         Moves::default().sequence(
             &[(1, Operand::register(0)), (0, Operand::constant(3))],
             || unreachable!(),
             |dst, src| emitted.push((dst, src)),
         );
-        assert_eq!(emitted, [(1, Operand::register(0)), (0, Operand::constant(3))]);
+        assert_eq!(
+            emitted,
+            [(1, Operand::register(0)), (0, Operand::constant(3))]
+        );
     }
 }

@@ -60,7 +60,10 @@ pub(super) struct Shapes<'a> {
 
 impl<'a> Shapes<'a> {
     pub fn new(types: &'a TypeTable) -> Self {
-        Self { types, known: vec![None; types.len()] }
+        Self {
+            types,
+            known: vec![None; types.len()],
+        }
     }
 
     /// The shape of a type; `None` where values of it cannot be held in registers.
@@ -72,7 +75,11 @@ impl<'a> Shapes<'a> {
         if let Some(known) = self.known.get(ty.index())? {
             return known.clone();
         }
-        let shape = if depth > MAX_DEPTH { None } else { self.compute(ty, depth).map(Rc::new) };
+        let shape = if depth > MAX_DEPTH {
+            None
+        } else {
+            self.compute(ty, depth).map(Rc::new)
+        };
         self.known[ty.index()] = Some(shape.clone());
         shape
     }
@@ -90,7 +97,11 @@ impl<'a> Shapes<'a> {
                 }
                 let mut parts = Vec::new();
                 // An array of empty elements has no parts, however long it is.
-                let count = if element_shape.registers == 0 { 0 } else { *count };
+                let count = if element_shape.registers == 0 {
+                    0
+                } else {
+                    *count
+                };
                 let stride = types.size_of(*element);
                 for index in 0..count {
                     let register = index as u32 * element_shape.registers;
@@ -119,26 +130,50 @@ impl<'a> Shapes<'a> {
             Type::Vector { element, count, .. } => vector(scalar(&types[*element])?, *count),
             other => {
                 let lane = scalar(other)?;
-                let parts = vec![Part { offset: 0, register: 0, kind: PartKind::Scalar(lane) }];
+                let parts = vec![Part {
+                    offset: 0,
+                    register: 0,
+                    kind: PartKind::Scalar(lane),
+                }];
                 let value = match lane {
                     Lane::Int(width) => ValueType::Int(width),
                     Lane::Pointer => ValueType::Pointer,
                     Lane::Float(kind) => ValueType::Float(kind),
                 };
                 let registers = lane.registers();
-                Some(Shape { parts, registers, value, lane: Some(lane), lanes: 1 })
+                Some(Shape {
+                    parts,
+                    registers,
+                    value,
+                    lane: Some(lane),
+                    lanes: 1,
+                })
             }
         }
     }
 }
 
 fn empty(value: ValueType) -> Shape {
-    Shape { parts: Vec::new(), registers: 0, value, lane: None, lanes: 0 }
+    Shape {
+        parts: Vec::new(),
+        registers: 0,
+        value,
+        lane: None,
+        lanes: 0,
+    }
 }
 
 fn aggregate(parts: Vec<Part>, registers: u32) -> Shape {
-    let value = ValueType::Aggregate { registers: registers as u16 };
-    Shape { parts, registers, value, lane: None, lanes: 0 }
+    let value = ValueType::Aggregate {
+        registers: registers as u16,
+    };
+    Shape {
+        parts,
+        registers,
+        value,
+        lane: None,
+        lanes: 0,
+    }
 }
 
 fn append(parts: &mut Vec<Part>, member: &Shape, offset: u64, register: u32) {
@@ -154,10 +189,20 @@ fn vector(lane: Lane, count: u32) -> Option<Shape> {
     if registers > MAX_REGISTERS {
         return None;
     }
-    let value = ValueType::Vector { lanes: count as u16, lane };
+    let value = ValueType::Vector {
+        lanes: count as u16,
+        lane,
+    };
     let parts = match lane {
         Lane::Int(width) if width % 8 != 0 => {
-            vec![Part { offset: 0, register: 0, kind: PartKind::Packed { lanes: count, width } }]
+            vec![Part {
+                offset: 0,
+                register: 0,
+                kind: PartKind::Packed {
+                    lanes: count,
+                    width,
+                },
+            }]
         }
         _ => (0..count)
             .map(|index| Part {
@@ -167,7 +212,13 @@ fn vector(lane: Lane, count: u32) -> Option<Shape> {
             })
             .collect(),
     };
-    Some(Shape { parts, registers: registers as u32, value, lane: Some(lane), lanes: count })
+    Some(Shape {
+        parts,
+        registers: registers as u32,
+        value,
+        lane: Some(lane),
+        lanes: count,
+    })
 }
 
 fn scalar(ty: &Type) -> Option<Lane> {
@@ -179,21 +230,27 @@ fn scalar(ty: &Type) -> Option<Lane> {
         Type::Double => Lane::Float(FloatKind::Double),
         Type::X86Fp80 => Lane::Float(FloatKind::X87),
         Type::Fp128 => Lane::Float(FloatKind::Quad),
-        Type::Pointer { address_space: 270 | 271 } => return None,
+        Type::Pointer {
+            address_space: 270 | 271,
+        } => return None,
         Type::Pointer { .. } => Lane::Pointer,
         _ => return None,
     })
 }
 
 /// The limbs of a lane: width in bits of each of its registers.
-pub(super) fn limb_widths(lane: Lane) -> impl Iterator<Item = u32> {
+pub(super) fn limb_widths(lane: Lane) -> impl Iterator<Item = u32> + Clone {
     let bits = lane.bits();
     (0..lane.registers()).map(move |index| (bits - index * 64).min(64))
 }
 
 /// The low `width` bits set.
 pub(super) fn mask(width: u32) -> u64 {
-    if width >= 64 { u64::MAX } else { (1 << width) - 1 }
+    if width >= 64 {
+        u64::MAX
+    } else {
+        (1 << width) - 1
+    }
 }
 
 /// Sign-extends from `width` bits to 64.
@@ -214,8 +271,15 @@ mod tests {
         let wide = types.intern(Type::Integer(128));
         let long_double = types.intern(Type::X86Fp80);
         let bit = types.intern(Type::Integer(1));
-        let bits = types.intern(Type::Vector { element: bit, count: 12, scalable: false });
-        let pair = types.intern(Type::Array { element: byte, count: 2 });
+        let bits = types.intern(Type::Vector {
+            element: bit,
+            count: 12,
+            scalable: false,
+        });
+        let pair = types.intern(Type::Array {
+            element: byte,
+            count: 2,
+        });
         let body = StructType {
             name: None,
             fields: [byte, wide, pair, long_double, bits].into(),
@@ -225,7 +289,11 @@ mod tests {
         let all = types.intern(Type::Struct(body));
         types.compute_layouts().unwrap();
         let shape = Shapes::new(&types).get(all).unwrap();
-        let places: Vec<_> = shape.parts.iter().map(|part| (part.offset, part.register)).collect();
+        let places: Vec<_> = shape
+            .parts
+            .iter()
+            .map(|part| (part.offset, part.register))
+            .collect();
         assert_eq!(places, [(0, 0), (8, 1), (24, 3), (25, 4), (32, 5), (48, 7)]);
         assert_eq!(shape.registers, 19);
     }
@@ -234,8 +302,14 @@ mod tests {
     fn what_does_not_fit_into_registers_has_no_shape() {
         let mut types = TypeTable::default();
         let byte = types.intern(Type::Integer(8));
-        let huge = types.intern(Type::Array { element: byte, count: 1 << 40 });
-        let void_array = types.intern(Type::Array { element: huge, count: 0 });
+        let huge = types.intern(Type::Array {
+            element: byte,
+            count: 1 << 40,
+        });
+        let void_array = types.intern(Type::Array {
+            element: huge,
+            count: 0,
+        });
         types.compute_layouts().unwrap();
         let mut shapes = Shapes::new(&types);
         assert!(shapes.get(huge).is_none());

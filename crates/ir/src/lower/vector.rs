@@ -12,7 +12,9 @@ impl Body<'_, '_> {
             return self.no_lanes("extractelement", ty);
         };
         let limbs = lane.registers();
-        let index_width = self.lanes_of(index).map_or(64, |lane| lane.0.bits().min(64));
+        let index_width = self
+            .lanes_of(index)
+            .map_or(64, |lane| lane.0.bits().min(64));
         let index = self.single(index);
         if let Some(index) = self.constant_value(index) {
             if index >= u64::from(lanes) {
@@ -47,10 +49,13 @@ impl Body<'_, '_> {
             return self.no_lanes("insertelement", ty);
         };
         let (limbs, lane_bits) = (lane.registers(), lane.bits());
-        let index_width = self.lanes_of(index).map_or(64, |lane| lane.0.bits().min(64));
+        let index_width = self
+            .lanes_of(index)
+            .map_or(64, |lane| lane.0.bits().min(64));
         let index = self.single(index);
-        let mut result: Vec<Operand> =
-            (0..lanes * limbs).map(|register| self.at(ops, register)).collect();
+        let mut result: Vec<Operand> = (0..lanes * limbs)
+            .map(|register| self.at(ops, register))
+            .collect();
         for lane in 0..lanes {
             let cond = match self.constant_value(index) {
                 Some(index) if index == u64::from(lane) => None,
@@ -76,14 +81,26 @@ impl Body<'_, '_> {
         let b = self.constant(u64::from(lane));
         let dst = self.register();
         let pred = IntPredicate::Eq;
-        self.emit(Inst::Compare { pred, width: width as u8, dst, a: index, b });
+        self.emit(Inst::Compare {
+            pred,
+            width: width as u8,
+            dst,
+            a: index,
+            b,
+        });
         Operand::register(dst)
     }
 
     /// `if cond { a } else { b }`.
     pub fn choose(&mut self, cond: Operand, width: u32, a: Operand, b: Operand) -> Operand {
         let dst = self.register();
-        self.emit(Inst::Select { width: width as u8, dst, cond, a, b });
+        self.emit(Inst::Select {
+            width: width as u8,
+            dst,
+            cond,
+            a,
+            b,
+        });
         Operand::register(dst)
     }
 

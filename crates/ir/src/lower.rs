@@ -1,0 +1,305 @@
+//! Lowers modules to the bytecode that the vm executes.
+//!
+//! Every value is flattened into registers of 64 bits; vectors are taken apart, phis become moves, address
+//! arithmetic becomes base and scaled index, constants are folded with the final addresses. What cannot be
+//! lowered becomes an instruction that says so when it is reached.
+
+mod analysis;
+mod arithmetic;
+mod body;
+mod call;
+mod control;
+mod fold;
+mod globals;
+mod intrinsic;
+mod locations;
+mod memory;
+mod moves;
+mod print;
+mod shape;
+mod vector;
+mod verify;
+
+use std::collections::{BTreeMap, HashMap};
+use std::rc::Rc;
+
+pub use print::print;
+pub use verify::verify;
+
+use crate::address;
+use crate::code::{
+    self, Assembly, Body, Code, ExternalId, FunctionId, GlobalId, Program, SegmentId,
+};
+use crate::module::{Function, Instruction, InstructionKind, Linkage, Module, Value};
+use fold::{Addresses, Folder};
+use globals::Layout;
+use intrinsic::Intrinsic;
+use shape::{Part, PartKind, Shape};
+
+/// How to lower.
+#[derive(Copy, Clone)]
+pub struct LowerOptions<'a> {
+    /// Names of functions that the vm takes over even where the program defines them.
+    pub is_vm_operation: &'a dyn Fn(&str) -> bool,
+    /// Keep scalar stack slots whose address is not taken in registers.
+    pub promote: bool,
+}
+
+/// Why a module cannot be lowered.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum LowerError {
+    /// A global does not fit into the address space.
+    #[error("global `{name}` is too large")]
+    GlobalTooLarge {
+        /// Its name.
+        name: String,
+    },
+    /// The initial contents of a global cannot be computed.
+    #[error("initial contents of `{name}` cannot be computed: {what}")]
+    Initializer {
+        /// Name of the global.
+        name: String,
+        /// What is wrong.
+        what: &'static str,
+    },
+}
+
+/// What stands behind a function.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) enum FunctionRole {
+    /// Code of the module.
+    Defined,
+    /// An operation of the vm.
+    External(ExternalId),
+    /// Nothing: an undefined weak symbol.
+    Missing,
+}
+
+/// What the lowering of functions shares.
+pub(crate) struct Context<'a> {
+    module: &'a Module,
+    folder: Folder<'a>,
+    promote: bool,
+    externals: Vec<String>,
+    external_ids: HashMap<String, ExternalId>,
+    /// How each external is lowered, where it is an intrinsic.
+    intrinsics: Vec<Intrinsic>,
+    assembly: Vec<Assembly>,
+    assembly_ids: BTreeMap<Assembly, u32>,
+    segments: Vec<(FunctionId, code::Pc)>,
+    /// By function of the program.
+    roles: Vec<FunctionRole>,
+    /// By global of the module.
+    global_ids: Vec<Option<GlobalId>>,
+    pointer_shape: Rc<Shape>,
+}
+
+impl Context<'_> {
+    fn external(&mut self, name: &str) -> ExternalId {
+        if let Some(known) = self.external_ids.get(name) {
+            return *known;
+        }
+        let id = ExternalId(self.externals.len() as u32);
+        self.externals.push(name.to_owned());
+        self.intrinsics.push(Intrinsic::of(name));
+        self.external_ids.insert(name.to_owned(), id);
+        id
+    }
+
+    fn assembly(&mut self, assembly: Assembly) -> u32 {
+        if let Some(known) = self.assembly_ids.get(&assembly) {
+            return *known;
+        }
+        let index = self.assembly.len() as u32;
+        self.assembly.push(assembly.clone());
+        self.assembly_ids.insert(assembly, index);
+        index
+    }
+
+    /// Whether a callee is an intrinsic that only says something about the program.
+    fn is_marker(&self, callee: Value) -> bool {
+        let Value::Function(id) = callee else {
+            return false;
+        };
+        match self.roles[id.index()] {
+            FunctionRole::External(external) => {
+                let is_intrinsic = self.externals[external.0 as usize].starts_with("llvm.");
+                is_intrinsic && self.intrinsics[external.0 as usize] == Intrinsic::Marker
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether an instruction counts as executed.
+    fn is_counted(&self, function: &Function, instruction: &Instruction) -> bool {
+        match instruction.kind {
+            InstructionKind::Call { call } => !self.is_marker(function.calls[call.index()].callee),
+            _ => true,
+        }
+    }
+}
+
+/// Lowers a whole program.
+pub fn lower(module: &Module, options: &LowerOptions) -> Result<Program, LowerError> {
+    let mut layout = Layout::new(module)?;
+    let mut cx = Context {
+        module,
+        folder: Folder::new(
+            module,
+            Addresses {
+                globals: layout.addresses.clone(),
+                functions: Vec::new(),
+                aliases: vec![None; module.aliases.len()],
+                ifuncs: Vec::new(),
+            },
+        ),
+        promote: options.promote,
+        externals: Vec::new(),
+        external_ids: HashMap::new(),
+        intrinsics: Vec::new(),
+        assembly: Vec::new(),
+        assembly_ids: BTreeMap::new(),
+        segments: Vec::new(),
+        roles: Vec::new(),
+        global_ids: layout.ids.clone(),
+        pointer_shape: Rc::new(pointer_shape()),
+    };
+    let names = assign_functions(&mut cx, options);
+    layout.fill(&mut cx.folder)?;
+    let locations = locations::convert(module);
+    let mut program = Program {
+        name: module.name.clone(),
+        slots_used: layout.slots_used,
+        symbols: layout.symbols,
+        globals: layout.globals,
+        strings: locations.strings,
+        locations: locations.locations,
+        ..Program::default()
+    };
+    program.functions = lower_functions(&mut cx, names, &locations.functions);
+    add_symbols(&mut cx, &mut program);
+    program.externals = cx.externals;
+    program.assembly = cx.assembly;
+    program.segments = cx.segments;
+    Ok(program)
+}
+
+/// Gives every function its role and address; returns the names of all, first those of the module.
+fn assign_functions(cx: &mut Context, options: &LowerOptions) -> Vec<String> {
+    let module = cx.module;
+    let mut names = Vec::with_capacity(module.functions.len());
+    for (index, function) in module.functions.iter().enumerate() {
+        let taken_over = (options.is_vm_operation)(&function.name);
+        let missing = function.is_declaration() && function.linkage == Linkage::ExternalWeak;
+        let role = if taken_over || (function.is_declaration() && !missing) {
+            FunctionRole::External(cx.external(&function.name))
+        } else if missing {
+            FunctionRole::Missing
+        } else {
+            FunctionRole::Defined
+        };
+        cx.roles.push(role);
+        cx.folder.addresses.functions.push(match role {
+            FunctionRole::Missing => 0,
+            _ => address::function_address(index as u32),
+        });
+        names.push(function.name.to_string());
+    }
+    // Aliases with a name that the vm takes over, and indirect functions, are functions of their own.
+    for (index, alias) in module.aliases.iter().enumerate() {
+        if (options.is_vm_operation)(&alias.name) {
+            let address = add_function(cx, &mut names, &alias.name);
+            cx.folder.addresses.aliases[index] = Some(address);
+        }
+    }
+    for ifunc in &module.ifuncs {
+        let address = add_function(cx, &mut names, &ifunc.name);
+        cx.folder.addresses.ifuncs.push(address);
+    }
+    names
+}
+
+fn add_function(cx: &mut Context, names: &mut Vec<String>, name: &str) -> u64 {
+    let external = cx.external(name);
+    cx.roles.push(FunctionRole::External(external));
+    names.push(name.to_owned());
+    address::function_address(names.len() as u32 - 1)
+}
+
+fn lower_functions(
+    cx: &mut Context,
+    names: Vec<String>,
+    locations: &[Option<code::LocationId>],
+) -> Vec<code::Function> {
+    let mut scratch = body::Scratch::default();
+    let mut functions = Vec::with_capacity(names.len());
+    for (index, name) in names.into_iter().enumerate() {
+        let id = FunctionId(index as u32);
+        let body =
+            match (cx.roles[index], cx.module.functions.get(index)) {
+                (FunctionRole::Defined, Some(function)) => Body::Code(Box::new(
+                    body::lower_function(cx, &mut scratch, function, id),
+                )),
+                (FunctionRole::External(external), _) => Body::External(external),
+                _ => Body::Code(Box::new(missing_body(cx, id))),
+            };
+        let location = locations.get(index).copied().flatten();
+        functions.push(code::Function {
+            name,
+            body,
+            location,
+        });
+    }
+    functions
+}
+
+/// The code of an undefined weak function, which nobody can call because its address is zero.
+fn missing_body(cx: &mut Context, id: FunctionId) -> Code {
+    let segment = SegmentId(cx.segments.len() as u32);
+    cx.segments.push((id, 0));
+    Code {
+        instructions: vec![
+            code::Inst::Segment {
+                count: 0,
+                id: segment,
+            },
+            code::Inst::Unsupported { what: 0 },
+        ],
+        locations: vec![None; 2],
+        unsupported: vec!["undefined weak function".to_owned()],
+        ..Code::default()
+    }
+}
+
+fn add_symbols(cx: &mut Context, program: &mut Program) {
+    for (index, function) in program.functions.iter().enumerate() {
+        let address = match cx.roles[index] {
+            FunctionRole::Missing => 0,
+            _ => address::function_address(index as u32),
+        };
+        if !function.name.is_empty() {
+            program.symbols.insert(function.name.clone(), address);
+        }
+    }
+    for (index, alias) in cx.module.aliases.iter().enumerate() {
+        let id = crate::module::AliasId::new(index);
+        if let Ok(address) = cx.folder.word(Value::Alias(id)) {
+            program.symbols.insert(alias.name.to_string(), address);
+        }
+    }
+}
+
+fn pointer_shape() -> Shape {
+    let lane = code::Lane::Pointer;
+    Shape {
+        parts: vec![Part {
+            offset: 0,
+            register: 0,
+            kind: PartKind::Scalar(lane),
+        }],
+        registers: 1,
+        value: code::ValueType::Pointer,
+        lane: Some(lane),
+        lanes: 1,
+    }
+}

@@ -1,0 +1,474 @@
+//! LLVM intrinsics: those that need no code, those that are plain instructions, those that work lane by
+//! lane; all others are operations of the vm.
+
+use super::body::{Body, Ops};
+use super::shape::{Shape, mask};
+use crate::code::{Callee, ExternalId, Inst, IntFlags, IntPredicate, Lane, Operand, ValueType};
+use crate::module::{self, BinaryOp, CastOp, FloatPredicate, Type, TypeId, Value};
+
+/// How an intrinsic is lowered; found once for each name.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(super) enum Intrinsic {
+    /// It says something about the program and does nothing; it is not even counted.
+    Marker,
+    /// It does nothing.
+    Nothing,
+    /// Its result is its first argument.
+    First,
+    /// Its result is zero.
+    Zero,
+    /// `llvm.objectsize`: nothing is known.
+    ObjectSize,
+    /// The lesser or greater of two integers: the first if the comparison holds.
+    Choose(IntPredicate),
+    /// A constrained floating-point operation that is an ordinary one.
+    Binary(BinaryOp),
+    /// A constrained conversion.
+    Cast(CastOp),
+    /// A constrained comparison.
+    FloatCompare,
+    /// Works on each lane by itself.
+    Elementwise,
+    /// An operation of the vm on the whole.
+    Whole,
+}
+
+/// Intrinsics that work lane by lane: names without `llvm.` and without types.
+const ELEMENTWISE: &[&str] = &[
+    "abs",
+    "acos",
+    "asin",
+    "atan",
+    "atan2",
+    "bitreverse",
+    "bswap",
+    "canonicalize",
+    "ceil",
+    "copysign",
+    "cos",
+    "cosh",
+    "ctlz",
+    "ctpop",
+    "cttz",
+    "exp",
+    "exp10",
+    "exp2",
+    "fabs",
+    "floor",
+    "fma",
+    "fmuladd",
+    "fptosi.sat",
+    "fptoui.sat",
+    "fptrunc.round",
+    "frexp",
+    "fshl",
+    "fshr",
+    "is.fpclass",
+    "ldexp",
+    "llrint",
+    "llround",
+    "log",
+    "log10",
+    "log2",
+    "lrint",
+    "lround",
+    "maximum",
+    "maximumnum",
+    "maxnum",
+    "minimum",
+    "minimumnum",
+    "minnum",
+    "modf",
+    "nearbyint",
+    "pow",
+    "powi",
+    "rint",
+    "round",
+    "roundeven",
+    "sadd.sat",
+    "sadd.with.overflow",
+    "scmp",
+    "sin",
+    "sincos",
+    "sinh",
+    "smul.fix",
+    "smul.fix.sat",
+    "smul.with.overflow",
+    "sqrt",
+    "sshl.sat",
+    "ssub.sat",
+    "ssub.with.overflow",
+    "tan",
+    "tanh",
+    "trunc",
+    "uadd.sat",
+    "uadd.with.overflow",
+    "ucmp",
+    "umul.fix",
+    "umul.fix.sat",
+    "umul.with.overflow",
+    "ushl.sat",
+    "usub.sat",
+    "usub.with.overflow",
+];
+
+impl Intrinsic {
+    /// How the intrinsic of this full name is lowered.
+    pub fn of(name: &str) -> Intrinsic {
+        let rest = name.strip_prefix("llvm.").unwrap_or(name);
+        if rest.starts_with("dbg.") || rest.starts_with("lifetime.") {
+            return Intrinsic::Marker;
+        }
+        let base = base_name(rest);
+        if let Some(constrained) = base.strip_prefix("experimental.constrained.") {
+            return constrained_operation(constrained);
+        }
+        match base {
+            "assume" | "pseudoprobe" | "experimental.noalias.scope.decl" => Intrinsic::Marker,
+            "donothing"
+            | "var.annotation"
+            | "invariant.end"
+            | "sideeffect"
+            | "prefetch"
+            | "codeview.annotation"
+            | "fake.use" => Intrinsic::Nothing,
+            "annotation"
+            | "ptr.annotation"
+            | "expect"
+            | "expect.with.probability"
+            | "launder.invariant.group"
+            | "strip.invariant.group"
+            | "ssa.copy"
+            | "arithmetic.fence"
+            | "threadlocal.address" => Intrinsic::First,
+            "is.constant" | "invariant.start" => Intrinsic::Zero,
+            "objectsize" => Intrinsic::ObjectSize,
+            "smax" => Intrinsic::Choose(IntPredicate::Sgt),
+            "smin" => Intrinsic::Choose(IntPredicate::Slt),
+            "umax" => Intrinsic::Choose(IntPredicate::Ugt),
+            "umin" => Intrinsic::Choose(IntPredicate::Ult),
+            _ if ELEMENTWISE.binary_search(&base).is_ok() => Intrinsic::Elementwise,
+            _ => Intrinsic::Whole,
+        }
+    }
+}
+
+fn constrained_operation(name: &str) -> Intrinsic {
+    match name {
+        "fadd" => Intrinsic::Binary(BinaryOp::FAdd),
+        "fsub" => Intrinsic::Binary(BinaryOp::FSub),
+        "fmul" => Intrinsic::Binary(BinaryOp::FMul),
+        "fdiv" => Intrinsic::Binary(BinaryOp::FDiv),
+        "frem" => Intrinsic::Binary(BinaryOp::FRem),
+        "fptosi" => Intrinsic::Cast(CastOp::FpToSi),
+        "fptoui" => Intrinsic::Cast(CastOp::FpToUi),
+        "sitofp" => Intrinsic::Cast(CastOp::SiToFp),
+        "uitofp" => Intrinsic::Cast(CastOp::UiToFp),
+        "fptrunc" => Intrinsic::Cast(CastOp::FpTrunc),
+        "fpext" => Intrinsic::Cast(CastOp::FpExt),
+        "fcmp" | "fcmps" => Intrinsic::FloatCompare,
+        _ => Intrinsic::Elementwise,
+    }
+}
+
+/// A name without the types that LLVM appends to it.
+fn base_name(name: &str) -> &str {
+    let mut base = name;
+    while let Some((front, last)) = base.rsplit_once('.') {
+        if !is_type(last) {
+            break;
+        }
+        base = front;
+    }
+    base
+}
+
+/// Whether a component of a name stands for a type: `i32`, `p0`, `f64`, `v4i32`, `nxv4i32`, `sl_...`.
+fn is_type(component: &str) -> bool {
+    let scalar = lane_name(component).unwrap_or(component);
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let numbered = ["i", "f", "bf", "p", "ppcf"]
+        .iter()
+        .any(|prefix| scalar.strip_prefix(prefix).is_some_and(digits));
+    numbered || scalar.starts_with("sl_") || scalar.starts_with("s_") || scalar.starts_with("nxv")
+}
+
+/// The lane's name in a vector's name: `i32` of `v4i32`.
+fn lane_name(component: &str) -> Option<&str> {
+    let rest = component.strip_prefix('v')?;
+    let lane = rest.trim_start_matches(|digit: char| digit.is_ascii_digit());
+    (lane.len() < rest.len() && !lane.is_empty()).then_some(lane)
+}
+
+/// The name of the same operation on one lane.
+fn scalar_name(name: &str) -> String {
+    let plain = name.replace("llvm.experimental.constrained.", "llvm.");
+    let components: Vec<&str> = plain
+        .split('.')
+        .map(|component| lane_name(component).unwrap_or(component))
+        .collect();
+    components.join(".")
+}
+
+impl Body<'_, '_> {
+    /// A call of an LLVM intrinsic.
+    pub fn intrinsic(&mut self, id: ExternalId, call: &module::Call, args: &[Value]) -> Ops {
+        let kind = self.cx.intrinsics[id.0 as usize];
+        let result = match self.cx.module.types[call.signature] {
+            Type::Function { result, .. } => result,
+            _ => return Ops::EMPTY,
+        };
+        let arg = |index: usize| args.get(index).copied();
+        match (kind, arg(0), arg(1)) {
+            (Intrinsic::Marker | Intrinsic::Nothing, ..) => Ops::EMPTY,
+            (Intrinsic::First, Some(first), _) => self.operands(first),
+            (Intrinsic::Zero, ..) => {
+                let registers = self.shape(result).map_or(0, |shape| shape.registers);
+                self.zeros(registers)
+            }
+            (Intrinsic::ObjectSize, _, Some(minimum)) => {
+                let minimum = self.single(minimum);
+                let width = self.lanes_of_type(result).map_or(64, |lane| lane.0.bits());
+                let unknown = match self.constant_value(minimum) {
+                    Some(1) => 0,
+                    _ => mask(width),
+                };
+                let unknown = self.constant(unknown);
+                self.one(unknown)
+            }
+            (Intrinsic::Choose(predicate), Some(a), Some(b)) => {
+                self.lesser_or_greater(id, predicate, a, b, call, result)
+            }
+            (Intrinsic::Binary(op), Some(a), Some(b)) => {
+                self.binary(op, a, b, IntFlags::default(), result)
+            }
+            (Intrinsic::Cast(op), Some(value), _) => self.cast(op, value, result),
+            (Intrinsic::FloatCompare, Some(a), Some(b)) => match self.predicate(arg(2)) {
+                Some(predicate) => self.float_compare(predicate, a, b),
+                None => self.whole(id, call, args),
+            },
+            (Intrinsic::Elementwise, ..) => self.elementwise(id, args, call, result),
+            _ => self.whole(id, call, args),
+        }
+    }
+
+    fn whole(&mut self, id: ExternalId, call: &module::Call, args: &[Value]) -> Ops {
+        self.emit_call(Callee::External(id), call, args, None)
+    }
+
+    /// The predicate of a constrained comparison, which is a string.
+    fn predicate(&self, value: Option<Value>) -> Option<FloatPredicate> {
+        let Some(Value::Metadata(index)) = value else {
+            return None;
+        };
+        Some(
+            match &**self.cx.module.metadata_strings.get(index as usize)? {
+                "oeq" => FloatPredicate::Oeq,
+                "ogt" => FloatPredicate::Ogt,
+                "oge" => FloatPredicate::Oge,
+                "olt" => FloatPredicate::Olt,
+                "ole" => FloatPredicate::Ole,
+                "one" => FloatPredicate::One,
+                "ord" => FloatPredicate::Ord,
+                "uno" => FloatPredicate::Uno,
+                "ueq" => FloatPredicate::Ueq,
+                "ugt" => FloatPredicate::Ugt,
+                "uge" => FloatPredicate::Uge,
+                "ult" => FloatPredicate::Ult,
+                "ule" => FloatPredicate::Ule,
+                "une" => FloatPredicate::Une,
+                _ => return None,
+            },
+        )
+    }
+
+    /// `llvm.smax` and the like: a comparison and a choice for each lane.
+    fn lesser_or_greater(
+        &mut self,
+        id: ExternalId,
+        pred: IntPredicate,
+        a: Value,
+        b: Value,
+        call: &module::Call,
+        result: TypeId,
+    ) -> Ops {
+        let Some((lane, lanes)) = self
+            .lanes_of_type(result)
+            .filter(|(lane, _)| lane.bits() <= 64)
+        else {
+            return self.elementwise(id, &[a, b], call, result);
+        };
+        let (a, b) = (self.operands(a), self.operands(b));
+        let mut results = Vec::with_capacity(lanes as usize);
+        for index in 0..lanes {
+            let (a, b) = (self.at(a, index), self.at(b, index));
+            let dst = self.register();
+            self.emit(Inst::Compare {
+                pred,
+                width: lane.bits() as u8,
+                dst,
+                a,
+                b,
+            });
+            results.push(self.choose(Operand::register(dst), lane.bits(), a, b));
+        }
+        self.ops(results)
+    }
+
+    /// One call of the scalar operation for each lane.
+    fn elementwise(
+        &mut self,
+        id: ExternalId,
+        args: &[Value],
+        call: &module::Call,
+        result: TypeId,
+    ) -> Ops {
+        let full_name = self.cx.externals[id.0 as usize].clone();
+        let name = scalar_name(&full_name);
+        let Some(shape) = self.shape(result) else {
+            return self.whole(id, call, args);
+        };
+        let arguments: Vec<Argument> = args.iter().filter_map(|&arg| self.argument(arg)).collect();
+        let lanes = arguments
+            .iter()
+            .map(|argument| argument.lanes)
+            .max()
+            .unwrap_or(1);
+        if lanes <= 1 {
+            if name == full_name {
+                return self.whole(id, call, args);
+            }
+            return self.lane_call(&name, &arguments, 0, shape.value);
+        }
+        let members = self.result_lanes(result, &shape, lanes);
+        let Some(members) = members else {
+            return self.whole(id, call, args);
+        };
+        let result_type = match members[..] {
+            [lane] => lane_type(lane),
+            _ => ValueType::Aggregate {
+                registers: members.iter().map(|lane| lane.registers()).sum::<u32>() as u16,
+            },
+        };
+        let calls: Vec<Ops> = (0..lanes)
+            .map(|lane| self.lane_call(&name, &arguments, lane, result_type))
+            .collect();
+        // A result of several vectors has all lanes of the first before those of the second.
+        let mut results = Vec::new();
+        let mut first = 0;
+        for member in members {
+            results.extend(
+                calls
+                    .iter()
+                    .map(|call| call.slice(first, member.registers())),
+            );
+            first += member.registers();
+        }
+        self.concat(&results)
+    }
+
+    /// The lanes of the vectors that a result consists of.
+    fn result_lanes(&mut self, result: TypeId, shape: &Shape, lanes: u32) -> Option<Vec<Lane>> {
+        if let Some(lane) = shape.lane {
+            return (shape.lanes == lanes).then(|| vec![lane]);
+        }
+        let Type::Struct(body) = &self.cx.module.types[result] else {
+            return None;
+        };
+        body.fields
+            .iter()
+            .map(|&field| match self.lanes_of_type(field) {
+                Some((lane, count)) if count == lanes => Some(lane),
+                _ => None,
+            })
+            .collect()
+    }
+
+    fn argument(&mut self, arg: Value) -> Option<Argument> {
+        let (lane, lanes) = self.lanes_of(arg)?;
+        Some(Argument {
+            ops: self.operands(arg),
+            lane,
+            lanes,
+        })
+    }
+
+    fn lane_call(
+        &mut self,
+        name: &str,
+        arguments: &[Argument],
+        lane: u32,
+        result: ValueType,
+    ) -> Ops {
+        let mut args = Vec::new();
+        for argument in arguments {
+            let limbs = argument.lane.registers();
+            let first = if argument.lanes > 1 { lane * limbs } else { 0 };
+            for limb in 0..limbs {
+                args.push(self.at(argument.ops, first + limb));
+            }
+        }
+        let types = arguments
+            .iter()
+            .map(|argument| lane_type(argument.lane))
+            .collect();
+        self.emit_scalar_call(name, args, types, result)
+    }
+}
+
+/// An argument of an operation that works lane by lane.
+struct Argument {
+    ops: Ops,
+    lane: Lane,
+    lanes: u32,
+}
+
+fn lane_type(lane: Lane) -> ValueType {
+    match lane {
+        Lane::Int(width) => ValueType::Int(width),
+        Lane::Pointer => ValueType::Pointer,
+        Lane::Float(kind) => ValueType::Float(kind),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_taken_apart() {
+        assert!(ELEMENTWISE.is_sorted());
+        assert_eq!(
+            Intrinsic::of("llvm.umin.v16i8"),
+            Intrinsic::Choose(IntPredicate::Ult)
+        );
+        assert_eq!(Intrinsic::of("llvm.memcpy.p0.p0.i64"), Intrinsic::Whole);
+        assert_eq!(
+            Intrinsic::of("llvm.uadd.with.overflow.i64"),
+            Intrinsic::Elementwise
+        );
+        assert_eq!(Intrinsic::of("llvm.dbg.value"), Intrinsic::Marker);
+        assert_eq!(Intrinsic::of("llvm.lifetime.start.p0"), Intrinsic::Marker);
+        assert_eq!(Intrinsic::of("llvm.expect.i1"), Intrinsic::First);
+        assert_eq!(
+            Intrinsic::of("llvm.experimental.constrained.fadd.f64"),
+            Intrinsic::Binary(BinaryOp::FAdd)
+        );
+        assert_eq!(
+            Intrinsic::of("llvm.vector.reduce.add.v4i32"),
+            Intrinsic::Whole
+        );
+        assert_eq!(Intrinsic::of("llvm.is.fpclass.f64"), Intrinsic::Elementwise);
+        assert_eq!(Intrinsic::of("llvm.assume"), Intrinsic::Marker);
+        assert_eq!(scalar_name("llvm.powi.v4f32.i32"), "llvm.powi.f32.i32");
+        assert_eq!(
+            scalar_name("llvm.fptosi.sat.v4i32.v4f32"),
+            "llvm.fptosi.sat.i32.f32"
+        );
+        assert_eq!(
+            scalar_name("llvm.experimental.constrained.sqrt.v2f64"),
+            "llvm.sqrt.f64"
+        );
+        assert_eq!(lane_name("vector"), None);
+    }
+}
