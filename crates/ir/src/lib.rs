@@ -2,8 +2,11 @@
 //!
 //! This room knows nothing of execution, memory or solvers.
 
+pub mod address;
 pub mod bitstream;
+pub mod code;
 pub mod debug;
+pub mod lower;
 pub mod module;
 mod reader;
 
