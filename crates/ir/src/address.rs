@@ -44,7 +44,10 @@ impl Slot {
             return None;
         }
         let index = (address & ((1 << CLASS_SHIFT) - 1)) >> class;
-        Some(Slot { class, index: index as u32 })
+        Some(Slot {
+            class,
+            index: index as u32,
+        })
     }
 
     /// First address of the slot.
@@ -74,8 +77,13 @@ pub fn class_for(size: u64, align: u64) -> Option<u32> {
     let worst_offset = (GAP + 16 * (JITTER_STEPS - 1)).checked_next_multiple_of(align.max(16))?;
     // The gap after a large object grows with it: an index that is wrong by a factor of two still falls
     // into the gap.
-    let needed = worst_offset.checked_add(size)?.checked_add((size / 2).max(GAP))?;
-    let class = needed.checked_next_power_of_two()?.trailing_zeros().max(MIN_CLASS);
+    let needed = worst_offset
+        .checked_add(size)?
+        .checked_add((size / 2).max(GAP))?;
+    let class = needed
+        .checked_next_power_of_two()?
+        .trailing_zeros()
+        .max(MIN_CLASS);
     (class <= MAX_CLASS).then_some(class)
 }
 
@@ -101,7 +109,13 @@ mod tests {
 
     #[test]
     fn an_address_inside_an_object_names_its_slot() {
-        for (size, align) in [(1, 1), (16, 16), (4096, 4096), (100_000, 64), (1 << 30, 1 << 21)] {
+        for (size, align) in [
+            (1, 1),
+            (16, 16),
+            (4096, 4096),
+            (100_000, 64),
+            (1 << 30, 1 << 21),
+        ] {
             let class = class_for(size, align).unwrap();
             for index in [0, 1, 7, 1000] {
                 let slot = Slot { class, index };

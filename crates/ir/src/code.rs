@@ -165,9 +165,17 @@ pub enum FloatCast {
     /// Between formats.
     Format { from: FloatKind, to: FloatKind },
     /// `fptosi`, `fptoui`.
-    ToInt { from: FloatKind, width: u16, signed: bool },
+    ToInt {
+        from: FloatKind,
+        width: u16,
+        signed: bool,
+    },
     /// `sitofp`, `uitofp`.
-    FromInt { width: u16, signed: bool, to: FloatKind },
+    FromInt {
+        width: u16,
+        signed: bool,
+        to: FloatKind,
+    },
 }
 
 impl FloatCast {
@@ -221,47 +229,160 @@ pub enum Inst {
     /// `dst = src`.
     Move { dst: Register, src: Operand },
     /// `dst = a op b`.
-    Int { op: IntOp, width: u8, flags: IntFlags, dst: Register, a: Operand, b: Operand },
+    Int {
+        op: IntOp,
+        width: u8,
+        flags: IntFlags,
+        dst: Register,
+        a: Operand,
+        b: Operand,
+    },
     /// The same on `width.div_ceil(64)` registers each; operands are consecutive registers or constants.
-    WideInt { op: IntOp, width: u16, dst: Register, a: Operand, b: Operand },
+    WideInt {
+        op: IntOp,
+        width: u16,
+        dst: Register,
+        a: Operand,
+        b: Operand,
+    },
     /// `dst = a pred b`, one bit.
-    Compare { pred: IntPredicate, width: u8, dst: Register, a: Operand, b: Operand },
+    Compare {
+        pred: IntPredicate,
+        width: u8,
+        dst: Register,
+        a: Operand,
+        b: Operand,
+    },
     /// The same on wide operands.
-    WideCompare { pred: IntPredicate, width: u16, dst: Register, a: Operand, b: Operand },
+    WideCompare {
+        pred: IntPredicate,
+        width: u16,
+        dst: Register,
+        a: Operand,
+        b: Operand,
+    },
     /// Keeps the low `width` bits.
-    Truncate { width: u8, dst: Register, a: Operand },
+    Truncate {
+        width: u8,
+        dst: Register,
+        a: Operand,
+    },
     /// Sign-extends from `from` to `to` bits.
-    SignExtend { from: u8, to: u8, dst: Register, a: Operand },
+    SignExtend {
+        from: u8,
+        to: u8,
+        dst: Register,
+        a: Operand,
+    },
     /// Sign-extends from `from` bits (any) to `to` bits (over 64).
-    WideSignExtend { from: u16, to: u16, dst: Register, a: Operand },
+    WideSignExtend {
+        from: u16,
+        to: u16,
+        dst: Register,
+        a: Operand,
+    },
     /// Keeps `width` bits of a wide value of `from` bits, counted from bit `low`.
-    WideExtract { from: u16, low: u16, width: u16, dst: Register, a: Operand },
+    WideExtract {
+        from: u16,
+        low: u16,
+        width: u16,
+        dst: Register,
+        a: Operand,
+    },
     /// `dst = if cond { a } else { b }`, one register.
-    Select { width: u8, dst: Register, cond: Operand, a: Operand, b: Operand },
+    Select {
+        width: u8,
+        dst: Register,
+        cond: Operand,
+        a: Operand,
+        b: Operand,
+    },
     /// `dst = base + sext(index) * scale`, 64 bits.
-    Index { index_width: u8, dst: Register, base: Operand, index: Operand, scale: i32 },
+    Index {
+        index_width: u8,
+        dst: Register,
+        base: Operand,
+        index: Operand,
+        scale: i32,
+    },
     /// Reads `bytes` (1 to 8) at `ptr + offset` and keeps `width` bits.
-    Load { bytes: u8, width: u8, atomic: bool, dst: Register, ptr: Operand, offset: i32 },
+    Load {
+        bytes: u8,
+        width: u8,
+        atomic: bool,
+        dst: Register,
+        ptr: Operand,
+        offset: i32,
+    },
     /// Writes `bytes` (1 to 8) at `ptr + offset`. The value is `width` bits wide, zero-extended.
-    Store { bytes: u8, width: u8, atomic: bool, src: Operand, ptr: Operand, offset: i32 },
+    Store {
+        bytes: u8,
+        width: u8,
+        atomic: bool,
+        src: Operand,
+        ptr: Operand,
+        offset: i32,
+    },
     /// A stack slot of constant size; dies with the frame.
-    Alloca { dst: Register, size: u64, align: u32 },
+    Alloca {
+        dst: Register,
+        size: u64,
+        align: u32,
+    },
     /// A stack slot of `count * size` bytes; dies with the frame or at `llvm.stackrestore`.
-    AllocaDynamic { count_width: u8, dst: Register, count: Operand, size: u32, align: u32 },
+    AllocaDynamic {
+        count_width: u8,
+        dst: Register,
+        count: Operand,
+        size: u32,
+        align: u32,
+    },
     /// Address of a thread-local global of the running thread.
     ThreadLocal { dst: Register, global: GlobalId },
     /// `dst = a op b`; consecutive registers where the format takes two.
-    Float { op: FloatOp, kind: FloatKind, dst: Register, a: Operand, b: Operand },
+    Float {
+        op: FloatOp,
+        kind: FloatKind,
+        dst: Register,
+        a: Operand,
+        b: Operand,
+    },
     /// `dst = -a`.
-    FloatNegate { kind: FloatKind, dst: Register, a: Operand },
+    FloatNegate {
+        kind: FloatKind,
+        dst: Register,
+        a: Operand,
+    },
     /// `dst = a pred b`, one bit.
-    FloatCompare { pred: FloatPredicate, kind: FloatKind, dst: Register, a: Operand, b: Operand },
+    FloatCompare {
+        pred: FloatPredicate,
+        kind: FloatKind,
+        dst: Register,
+        a: Operand,
+        b: Operand,
+    },
     /// Conversion from or to floating point.
-    FloatCast { cast: FloatCast, dst: Register, a: Operand },
+    FloatCast {
+        cast: FloatCast,
+        dst: Register,
+        a: Operand,
+    },
     /// Atomically reads, combines and writes `bytes`; `dst` gets the old value.
-    AtomicUpdate { op: AtomicOp, bytes: u8, dst: Register, ptr: Operand, value: Operand },
+    AtomicUpdate {
+        op: AtomicOp,
+        bytes: u8,
+        dst: Register,
+        ptr: Operand,
+        value: Operand,
+    },
     /// `dst` gets the old value (`registers` of them), the register after it whether it was exchanged. `bytes` may be 16.
-    CompareExchange { bytes: u8, dst: Register, ptr: Operand, expected: Operand, new: Operand },
+    CompareExchange {
+        bytes: u8,
+        dst: Register,
+        ptr: Operand,
+        expected: Operand,
+        new: Operand,
+    },
     /// A barrier; a place where threads may switch.
     Fence,
     /// Goes on at `target`.
@@ -269,9 +390,19 @@ pub enum Inst {
     /// Goes on at `then` if the bit is set, else at `other`.
     Branch { cond: Operand, then: Pc, other: Pc },
     /// Compare and branch in one.
-    CompareBranch { pred: IntPredicate, width: u8, a: Operand, b: Operand, target: u32 },
+    CompareBranch {
+        pred: IntPredicate,
+        width: u8,
+        a: Operand,
+        b: Operand,
+        target: u32,
+    },
     /// Goes on where [`Code::switches`]`[table]` says.
-    Switch { width: u8, value: Operand, table: u32 },
+    Switch {
+        width: u8,
+        value: Operand,
+        table: u32,
+    },
     /// Goes on at the block whose address it is; [`Code::block_addresses`] maps addresses to code.
     IndirectBranch { address: Operand },
     /// Calls as [`Code::calls`]`[call]` says, then goes on with the next instruction.

@@ -284,14 +284,9 @@ impl Reader<'_> {
             return Err(self.bits.error("an integer constant of the wrong length"));
         }
         let mut words: Vec<u64> = ops.iter().map(|&word| decode_signed(word) as u64).collect();
-        // A single-word record stands for its sign extension.
-        let fill = if (*words.last().unwrap_or(&0) as i64) < 0 {
-            u64::MAX
-        } else {
-            0
-        };
+        // Words that are zero at the top are left out.
         self.charge(used)?;
-        words.resize(used, fill);
+        words.resize(used, 0);
         if width % 64 != 0
             && let Some(last) = words.last_mut()
         {

@@ -1,0 +1,284 @@
+//! Holds the reader against LLVM's own disassembler, where the toolchain has one: every
+//! instruction, operand, constant, type and source location must come out the same.
+
+mod instructions;
+mod printer;
+mod text;
+
+use everett_ir::Module;
+use everett_ir::module::*;
+use printer::Printer;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use text::{TextFunction, TextModule, tokens};
+
+/// How old a file may be without `llvm-dis` changing its intrinsics on the way in.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Intrinsics {
+    Same,
+    Upgraded,
+}
+
+fn tool(name: &str) -> Option<PathBuf> {
+    let output = Command::new("rustc")
+        .args(["--print", "sysroot"])
+        .output()
+        .ok()?;
+    let sysroot = String::from_utf8(output.stdout).ok()?;
+    let path = Path::new(sysroot.trim())
+        .join("lib/rustlib/x86_64-unknown-linux-gnu/bin")
+        .join(name);
+    path.exists().then_some(path)
+}
+
+fn disassemble(path: &Path) -> Option<String> {
+    let Some(llvm_dis) = tool("llvm-dis") else {
+        println!("skipped: llvm-dis is not there (rustup component add llvm-tools)");
+        return None;
+    };
+    let output = Command::new(llvm_dis)
+        .arg(path)
+        .args(["-o", "-"])
+        .output()
+        .expect("llvm-dis");
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    Some(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// Compares one file; returns how many instructions were the same.
+fn compare(path: &Path, intrinsics: Intrinsics) -> Option<usize> {
+    let text = TextModule::parse(&disassemble(path)?);
+    let module = everett_ir::read_file(path).expect("readable");
+    let printer = Printer::new(&module);
+    compare_globals(&printer, &text);
+    assert_eq!(module.aliases.len() + module.ifuncs.len(), text.aliases);
+    let bodies: Vec<_> = module
+        .functions()
+        .filter(|(_, f)| !f.is_declaration())
+        .collect();
+    assert_eq!(bodies.len(), text.functions.len(), "functions with a body");
+    let mut count = 0;
+    // llvm-dis prints functions in the order of the module.
+    for ((id, function), expected) in bodies.into_iter().zip(&text.functions) {
+        assert_eq!(printer.value(None, Value::Function(id)), expected.name);
+        compare_head(&printer, function, expected);
+        count += compare_body(&printer, function, expected, &text, intrinsics);
+    }
+    Some(count)
+}
+
+fn compare_globals(printer: &Printer, text: &TextModule) {
+    assert_eq!(printer.module.globals.len(), text.globals.len());
+    for ((id, global), (name, expected)) in printer.module.globals().zip(&text.globals) {
+        assert_eq!(&printer.value(None, Value::Global(id)), name);
+        let at = expected
+            .iter()
+            .position(|token| token == "global" || token == "constant");
+        let at = at.expect("global or constant");
+        let words = &expected[2..at];
+        assert_eq!(global.constant, expected[at] == "constant", "{name}");
+        assert_eq!(
+            global.thread_local,
+            words.iter().any(|w| w == "thread_local"),
+            "{name}"
+        );
+        assert_eq!(linkage_of(words), global.linkage, "{name}");
+        let mut ours = printer.ty(global.ty);
+        if let Some(initializer) = global.initializer {
+            ours = printer.typed(None, initializer);
+        }
+        let ours = tokens(&ours);
+        let theirs = without_inrange(&expected[at + 1..]);
+        let rest = theirs.get(ours.len()..).unwrap_or(&[]);
+        assert_same(name, &ours, &theirs[..theirs.len() - rest.len()]);
+        assert!(rest.is_empty() || rest[0] == ",", "{name}: {rest:?}");
+        let align = rest.iter().position(|token| token == "align");
+        let align = align.map_or(0, |at| rest[at + 1].parse().expect("alignment"));
+        assert_eq!(global.align, align, "{name}");
+        let section = rest.iter().position(|token| token == "section");
+        let section = section.map(|at| rest[at + 1].trim_matches('"'));
+        assert_eq!(global.section.as_deref(), section, "{name}");
+        assert_eq!(
+            global.comdat.is_some(),
+            rest.iter().any(|t| t == "comdat"),
+            "{name}"
+        );
+    }
+}
+
+/// Shows the place where two lists of tokens part.
+fn assert_same(name: &str, ours: &[String], theirs: &[String]) {
+    if ours != theirs {
+        let same = ours.iter().zip(theirs).take_while(|(a, b)| a == b).count();
+        let from = same.saturating_sub(12);
+        let part = |tokens: &[String]| {
+            tokens[from.min(tokens.len())..(same + 8).min(tokens.len())].join(" ")
+        };
+        panic!("{name}:\n  {}\nis not\n  {}", part(ours), part(theirs));
+    }
+}
+
+/// The reader does not keep the range in which an address is used.
+fn without_inrange(tokens: &[String]) -> Vec<String> {
+    let mut kept = Vec::new();
+    let mut tokens = tokens.iter();
+    while let Some(token) = tokens.next() {
+        if token == "inrange" {
+            tokens
+                .by_ref()
+                .take_while(|token| *token != ")")
+                .for_each(drop);
+        } else {
+            kept.push(token.clone());
+        }
+    }
+    kept
+}
+
+fn linkage_of(words: &[String]) -> Linkage {
+    for word in words {
+        return match word.as_str() {
+            "internal" => Linkage::Internal,
+            "private" => Linkage::Private,
+            "weak" => Linkage::WeakAny,
+            "weak_odr" => Linkage::WeakOdr,
+            "linkonce" => Linkage::LinkOnceAny,
+            "linkonce_odr" => Linkage::LinkOnceOdr,
+            "common" => Linkage::Common,
+            "appending" => Linkage::Appending,
+            "extern_weak" => Linkage::ExternalWeak,
+            "available_externally" => Linkage::AvailableExternally,
+            _ => continue,
+        };
+    }
+    Linkage::External
+}
+
+fn compare_head(printer: &Printer, function: &Function, expected: &TextFunction) {
+    let name = &expected.name;
+    assert_eq!(linkage_of(&expected.head[1..3]), function.linkage, "{name}");
+    let at = expected
+        .head
+        .iter()
+        .position(|token| token == "personality");
+    let theirs = at.map(|at| expected.head[at + 2].clone());
+    let ours = function.personality.map(|value| printer.value(None, value));
+    assert_eq!(ours, theirs, "{name}");
+    let byval = expected
+        .head
+        .iter()
+        .filter(|t| *t == "byval" || *t == "sret")
+        .count();
+    let attributes = printer.module.attributes(function.attributes);
+    let ours = attributes.map_or(0, |list| {
+        list.params
+            .iter()
+            .filter(|p| p.byval.is_some() || p.sret.is_some())
+            .count()
+    });
+    assert_eq!(ours, byval, "{name}");
+}
+
+fn compare_body(
+    printer: &Printer,
+    function: &Function,
+    expected: &TextFunction,
+    text: &TextModule,
+    intrinsics: Intrinsics,
+) -> usize {
+    let name = &expected.name;
+    assert_eq!(function.blocks.len(), expected.blocks, "blocks of {name}");
+    let ours = instructions::function_lines(printer, function);
+    for ((line, location), (theirs, node)) in ours.iter().zip(&expected.lines) {
+        let line = tokens(line);
+        let intrinsic = |line: &[String]| line.iter().any(|token| token.starts_with("@llvm."));
+        let upgraded = intrinsics == Intrinsics::Upgraded && intrinsic(&line) && intrinsic(theirs);
+        if !upgraded {
+            assert_same(name, &line, theirs);
+        }
+        let theirs = node.map_or(vec![], |node| text.location(node));
+        assert_eq!(
+            chain(printer.module, *location),
+            theirs,
+            "{name}: {}",
+            line.join(" ")
+        );
+    }
+    assert_eq!(ours.len(), expected.lines.len(), "instructions of {name}");
+    ours.len()
+}
+
+fn chain(module: &Module, location: Option<LocId>) -> Vec<(u32, u32, String, String)> {
+    let debug = &module.debug;
+    let mut chain = Vec::new();
+    let mut next = location;
+    while let Some(id) = next {
+        let location = debug.locations[id.index()];
+        let function = location
+            .subprogram
+            .map(|id| debug.subprograms[id.index()].name.to_string());
+        let file = location
+            .file
+            .map(|id| debug.files[id.index()].name.to_string());
+        let (line, column) = (location.line, location.column);
+        chain.push((
+            line,
+            column,
+            function.unwrap_or_default(),
+            file.unwrap_or_default(),
+        ));
+        next = location.inlined_at;
+    }
+    chain
+}
+
+#[test]
+fn fixtures_are_what_llvm_says() {
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
+    let mut paths: Vec<_> = std::fs::read_dir(data)
+        .unwrap()
+        .map(|e| e.unwrap().path())
+        .collect();
+    paths.sort();
+    let mut files = 0;
+    for path in paths
+        .iter()
+        .filter(|path| path.extension().is_some_and(|e| e == "bc"))
+    {
+        let name = path.file_name().unwrap().to_string_lossy();
+        let new = name.contains("22") || name.contains("rust");
+        let intrinsics = if new {
+            Intrinsics::Same
+        } else {
+            Intrinsics::Upgraded
+        };
+        files += 1;
+        if let Some(count) = compare(path, intrinsics) {
+            println!("{name}: {count} instructions");
+            assert!(count > 0);
+        }
+    }
+    assert!(files >= 4, "the fixtures are missing");
+}
+
+/// Compares files that the environment names, such as whole programs.
+#[test]
+fn named_files_are_what_llvm_says() {
+    let Ok(paths) = std::env::var("EVERETT_IR_COMPARE") else {
+        println!("skipped: EVERETT_IR_COMPARE names no files");
+        return;
+    };
+    for path in paths.split(':') {
+        let old = ["c14", "c16", "c19"].iter().any(|mark| path.contains(mark));
+        let intrinsics = if old {
+            Intrinsics::Upgraded
+        } else {
+            Intrinsics::Same
+        };
+        println!("{path}: {:?}", compare(Path::new(path), intrinsics));
+    }
+}
