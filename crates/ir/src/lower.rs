@@ -30,7 +30,7 @@ use crate::address;
 use crate::code::{
     self, Assembly, Body, Code, ExternalId, FunctionId, GlobalId, Program, SegmentId,
 };
-use crate::module::{Function, Instruction, InstructionKind, Linkage, Module, Value};
+use crate::module::{Alias, Function, Instruction, InstructionKind, Linkage, Module, Value};
 use fold::{Addresses, Folder};
 use globals::Layout;
 use intrinsic::Intrinsic;
@@ -210,6 +210,7 @@ fn assign_functions(cx: &mut Context, options: &LowerOptions) -> Vec<String> {
         if (options.is_vm_operation)(&alias.name) {
             let address = add_function(cx, &mut names, &alias.name);
             cx.folder.addresses.aliases[index] = Some(address);
+            take_over_target(cx, alias);
         }
     }
     for ifunc in &module.ifuncs {
@@ -217,6 +218,18 @@ fn assign_functions(cx: &mut Context, options: &LowerOptions) -> Vec<String> {
         cx.folder.addresses.ifuncs.push(address);
     }
     names
+}
+
+/// Where the vm takes over `memcpy` and that is another name of `compiler_rt.memcpy`, calls by that name are
+/// taken over too. Functions of an unlike name may stand behind several unlike aliases and are left alone.
+fn take_over_target(cx: &mut Context, alias: &Alias) {
+    let Value::Function(target) = alias.target else {
+        return;
+    };
+    let name = &cx.module.functions[target.index()].name;
+    if cx.roles[target.index()] == FunctionRole::Defined && name.contains(&*alias.name) {
+        cx.roles[target.index()] = FunctionRole::External(cx.external(&alias.name));
+    }
 }
 
 fn add_function(cx: &mut Context, names: &mut Vec<String>, name: &str) -> u64 {

@@ -20,6 +20,8 @@ pub(super) struct Analysis {
     pub uses: Vec<u32>,
     /// Number of uses as the address of a load or store.
     pub address_uses: Vec<u32>,
+    /// Number of uses as an index of address arithmetic.
+    pub index_uses: Vec<u32>,
     /// Stack slots that become registers.
     pub promoted: Vec<bool>,
     /// Loads of promoted slots that need no copy, because nothing is stored before their last use.
@@ -35,6 +37,8 @@ pub(super) struct Analysis {
 enum Role {
     /// As the address of a load or store of this type.
     Address { ty: TypeId, atomic: bool },
+    /// As an index of address arithmetic.
+    Index,
     /// By an intrinsic that says nothing about its value.
     Marker,
     /// In any other way.
@@ -47,6 +51,7 @@ impl Analysis {
         let count = function.instructions.len();
         reset(&mut self.uses, count, 0);
         reset(&mut self.address_uses, count, 0);
+        reset(&mut self.index_uses, count, 0);
         reset(&mut self.promoted, count, false);
         reset(&mut self.aliased, count, false);
         reset(&mut self.last, count, 0);
@@ -127,10 +132,11 @@ impl Analysis {
                     let id = id.index();
                     self.uses[id] += 1;
                     self.address_uses[id] += u32::from(matches!(role, Role::Address { .. }));
+                    self.index_uses[id] += u32::from(role == Role::Index);
                     if self.promoted[id] {
                         self.promoted[id] = match role {
                             Role::Marker => true,
-                            Role::Plain => false,
+                            Role::Plain | Role::Index => false,
                             Role::Address { atomic: true, .. } => false,
                             Role::Address { ty, .. } => same_bits(cx, function, id, ty),
                         };
@@ -331,10 +337,10 @@ fn for_each_use(
         }
         Gep { base, indices, .. } => {
             plain(cx, base);
-            function
-                .operand_list(indices)
+            let indices = function.operand_list(indices);
+            indices
                 .iter()
-                .for_each(|value| plain(cx, *value));
+                .for_each(|value| visit(cx, *value, Role::Index));
         }
         Call { call } | Invoke { call, .. } | CallBr { call, .. } => {
             let callee = function.calls[call.index()].callee;

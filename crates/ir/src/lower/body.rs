@@ -57,6 +57,8 @@ pub(super) enum Held {
     Ops(Ops),
     /// An address that only loads and stores use: they add the offset themselves.
     Address { base: Operand, offset: i64 },
+    /// A sign-extended integer that only address arithmetic uses, which extends it itself.
+    Extended { source: Operand, width: u8 },
     /// A stack slot that is kept in registers from this one on.
     Slot(Register),
 }
@@ -112,6 +114,8 @@ pub(super) struct Body<'a, 'c> {
     pub shadows: HashMap<BlockId, Register>,
     pub location: Option<LocationId>,
     pub block: BlockId,
+    /// Stack slots that calls need, made when the function is entered.
+    entry_slots: Vec<Inst>,
     segment: Pc,
     depth: u32,
     too_large: bool,
@@ -154,6 +158,7 @@ pub(super) fn lower_function<'a>(
         shadows: HashMap::new(),
         location: None,
         block: BlockId::new(0),
+        entry_slots: Vec::new(),
         segment: 0,
         depth: 0,
         too_large: false,
@@ -162,6 +167,7 @@ pub(super) fn lower_function<'a>(
     body.reserve();
     body.blocks();
     body.emit_stubs();
+    body.insert_entry_slots(segments_before);
     body.resolve_labels();
     if body.too_large {
         body.cx.segments.truncate(segments_before);
@@ -276,6 +282,36 @@ impl<'a> Body<'a, '_> {
 
     fn locate(&self, instruction: &Instruction) -> Option<LocationId> {
         instruction.loc.map(|loc| LocationId(loc.index() as u32))
+    }
+
+    /// A stack slot that is made once for each call of the function, however often it is used.
+    pub fn entry_slot(&mut self, size: u64, align: u32) -> Register {
+        let dst = self.register();
+        self.entry_slots.push(Inst::Alloca { dst, size, align });
+        dst
+    }
+
+    /// Puts the slots after the first instruction, the start of the first segment.
+    fn insert_entry_slots(&mut self, first_segment: usize) {
+        let slots = std::mem::take(&mut self.entry_slots);
+        let count = slots.len();
+        if count == 0 || self.code.instructions.is_empty() {
+            return;
+        }
+        self.code.instructions.splice(1..1, slots);
+        self.code
+            .locations
+            .splice(1..1, std::iter::repeat_n(None, count));
+        // The entry block is never a target.
+        for label in self.labels.iter_mut().filter(|label| **label > 0) {
+            *label += count as Pc;
+        }
+        for (_, pc) in self.cx.segments[first_segment..]
+            .iter_mut()
+            .filter(|entry| entry.1 > 0)
+        {
+            *pc += count as Pc;
+        }
     }
 
     fn resolve_labels(&mut self) {
@@ -471,6 +507,19 @@ impl<'a> Body<'a, '_> {
                 Held::Address { base, offset } => {
                     let sum = self.add_offset(base, offset);
                     self.one(sum)
+                }
+                Held::Extended {
+                    source: a,
+                    width: from,
+                } => {
+                    let dst = self.register();
+                    self.emit(Inst::SignExtend {
+                        from,
+                        to: 64,
+                        dst,
+                        a,
+                    });
+                    self.run(dst, 1)
                 }
                 Held::Nothing | Held::Slot(_) => Ops::EMPTY,
             },

@@ -24,7 +24,8 @@ impl Body<'_, '_> {
             Resolved::Assembly(id) => Callee::Assembly(self.assembly(id)),
             Resolved::Intrinsic(_) | Resolved::Unknown => Callee::Pointer(self.single(call.callee)),
         };
-        let ops = self.emit_call(target, call, args, unwind);
+        let copies = self.copies(target, args);
+        let ops = self.emit_call(target, call, args, &copies, unwind);
         if unwind.is_none() {
             self.start_segment();
         }
@@ -37,11 +38,17 @@ impl Body<'_, '_> {
         callee: Callee,
         call: &module::Call,
         args: &[Value],
+        copies: &[(usize, Operand)],
         unwind: Option<u32>,
     ) -> Ops {
         let mut flat = Vec::new();
         let mut arg_types = Vec::with_capacity(args.len());
-        for &arg in args {
+        for (position, &arg) in args.iter().enumerate() {
+            if let Some((_, address)) = copies.iter().find(|(index, _)| *index == position) {
+                flat.push(*address);
+                arg_types.push(ValueType::Pointer);
+                continue;
+            }
             let ops = self.operands(arg);
             let ty = self.argument_type(arg, ops);
             for index in 0..ty.registers() {
@@ -99,6 +106,41 @@ impl Body<'_, '_> {
         });
         self.emit(Inst::Call { call: index });
         self.run(dst, result.registers())
+    }
+
+    /// Compilers differ in whether a long double is passed by itself or as a pointer to a copy (`byval`),
+    /// which is the same in machine code. Where the callee wants a copy and the caller passes a value, the
+    /// value is put into a stack slot; returns those arguments with the addresses of their slots.
+    fn copies(&mut self, callee: Callee, args: &[Value]) -> Vec<(usize, Operand)> {
+        let Callee::Function(id) = callee else {
+            return Vec::new();
+        };
+        let module = self.cx.module;
+        let attributes = module.functions[id.0 as usize].attributes;
+        let params = module
+            .attributes(attributes)
+            .map_or(&[][..], |list| &list.params);
+        let mut copies = Vec::new();
+        for (index, (&arg, param)) in args.iter().zip(params).enumerate() {
+            let Some(ty) = param.byval else { continue };
+            let Some(shape) = self.shape_of(arg) else {
+                continue;
+            };
+            let size = module.types.size_of(ty);
+            let fits = shape
+                .parts
+                .iter()
+                .all(|part| part.offset + part.bytes() <= size);
+            if shape.value == ValueType::Pointer || shape.registers == 0 || !fits {
+                continue;
+            }
+            let align = param.align.max(module.types.abi_align(ty)).min(1 << 31) as u32;
+            let slot = Operand::register(self.entry_slot(size, align));
+            let ops = self.operands(arg);
+            self.store_parts(&shape, ops, slot);
+            copies.push((index, slot));
+        }
+        copies
     }
 
     fn argument_type(&mut self, arg: Value, ops: Ops) -> ValueType {

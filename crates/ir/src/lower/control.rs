@@ -7,7 +7,7 @@ use crate::address;
 use crate::code::{
     BranchTargets, Inst, IntFlags, IntPredicate, Lane, Operand, Register, SwitchTable,
 };
-use crate::module::{BlockId, InstId, Instruction, InstructionKind, Span, Value};
+use crate::module::{BlockId, CastOp, InstId, Instruction, InstructionKind, Span, Value};
 
 impl<'a> Body<'a, '_> {
     /// Lowers one instruction; `next` is the block whose code follows this block's.
@@ -29,7 +29,12 @@ impl<'a> Body<'a, '_> {
                 };
                 self.binary(op, lhs, rhs, flags, ty)
             }
-            Cast { op, value, .. } => self.cast(op, value, ty),
+            Cast { op, value, .. } => {
+                if op == CastOp::SExt && self.extend_at_use(id, value, ty) {
+                    return;
+                }
+                self.cast(op, value, ty)
+            }
             ICmp {
                 predicate,
                 lhs,
@@ -304,7 +309,7 @@ impl<'a> Body<'a, '_> {
                     lhs,
                     rhs,
                     ..
-                } if self.is_local(id) => self.is_fused(id, lhs).then(|| (predicate, lhs, rhs)),
+                } if self.is_local(id) => self.is_fused(id, lhs).then_some((predicate, lhs, rhs)),
                 _ => None,
             },
             _ => None,
@@ -408,10 +413,8 @@ impl<'a> Body<'a, '_> {
             }
             let moves = self.edge_moves(self.block, target);
             let shadow = self.indirect_entry(target);
-            let mut register = shadow;
-            for (_, src) in moves {
-                self.emit(Inst::Move { dst: register, src });
-                register += 1;
+            for (dst, (_, src)) in (shadow..).zip(moves) {
+                self.emit(Inst::Move { dst, src });
             }
         }
         self.emit(Inst::IndirectBranch { address });

@@ -253,7 +253,7 @@ impl Body<'_, '_> {
     }
 
     fn whole(&mut self, id: ExternalId, call: &module::Call, args: &[Value]) -> Ops {
-        self.emit_call(Callee::External(id), call, args, None)
+        self.emit_call(Callee::External(id), call, args, &[], None)
     }
 
     /// The predicate of a constrained comparison, which is a string.

@@ -3,7 +3,7 @@
 use super::analysis::register_lane;
 use super::body::{Body, Held, Ops};
 use super::fold::{GepStep, GepWalk};
-use super::shape::{Part, PartKind, limb_widths, sign_extend};
+use super::shape::{Part, PartKind, Shape, limb_widths, sign_extend};
 use crate::code::{AtomicOp, Inst, IntOp, Lane, Operand};
 use crate::module::{self, Access, InstId, Ordering, TypeId, Value};
 
@@ -159,6 +159,13 @@ impl Body<'_, '_> {
         }
     }
 
+    /// Stores all parts of a value at an address.
+    pub fn store_parts(&mut self, shape: &Shape, ops: Ops, base: Operand) {
+        for part in &shape.parts {
+            self.store_part(part, ops, base, 0, false);
+        }
+    }
+
     fn store_part(&mut self, part: &Part, ops: Ops, base: Operand, offset: i64, atomic: bool) {
         let offset = offset.wrapping_add(part.offset as i64);
         match part.kind {
@@ -292,11 +299,7 @@ impl Body<'_, '_> {
         let mut base = base;
         let mut walk = GepWalk::new(source);
         for &value in indices {
-            let ops = self.operands(value);
-            let (index_lane, lanes) = self.lanes_of(value)?;
-            let limbs = index_lane.registers();
-            let index = self.at(ops, if lanes > 1 { lane * limbs } else { 0 });
-            let width = index_lane.bits().min(64);
+            let (index, width) = self.gep_index(value, lane)?;
             let constant = self
                 .constant_value(index)
                 .map(|word| sign_extend(word, width));
@@ -310,6 +313,43 @@ impl Body<'_, '_> {
             }
         }
         Some((base, offset))
+    }
+
+    /// An index of address arithmetic and its width.
+    fn gep_index(&mut self, value: Value, lane: u32) -> Option<(Operand, u32)> {
+        if let Value::Instruction(id) = value
+            && let Held::Extended { source, width } = self.values[id.index()]
+        {
+            return Some((source, u32::from(width)));
+        }
+        let ops = self.operands(value);
+        let (index_lane, lanes) = self.lanes_of(value)?;
+        let first = if lanes > 1 {
+            lane * index_lane.registers()
+        } else {
+            0
+        };
+        Some((self.at(ops, first), index_lane.bits().min(64)))
+    }
+
+    /// Leaves the sign extension of an index to the address arithmetic that is its only user.
+    pub fn extend_at_use(&mut self, id: InstId, value: Value, ty: TypeId) -> bool {
+        let index = id.index();
+        let scalar = |lanes: Option<(Lane, u32)>| match lanes {
+            Some((Lane::Int(width), 1)) if width <= 64 => Some(width as u8),
+            _ => None,
+        };
+        let (from, to) = (scalar(self.lanes_of(value)), scalar(self.lanes_of_type(ty)));
+        let (Some(width), Some(64)) = (from, to) else {
+            return false;
+        };
+        let uses = self.analysis.uses[index];
+        if uses == 0 || uses != self.analysis.index_uses[index] {
+            return false;
+        }
+        let source = self.single(value);
+        self.values[index] = Held::Extended { source, width };
+        true
     }
 
     fn index(&mut self, base: Operand, index: Operand, width: u32, scale: u64) -> Operand {

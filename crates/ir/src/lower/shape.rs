@@ -36,6 +36,17 @@ pub(super) struct Part {
     pub kind: PartKind,
 }
 
+impl Part {
+    /// Bytes that it takes in memory.
+    pub fn bytes(&self) -> u64 {
+        let bits = match self.kind {
+            PartKind::Scalar(lane) => u64::from(lane.bits()),
+            PartKind::Packed { lanes, width } => u64::from(lanes) * u64::from(width),
+        };
+        bits.div_ceil(8)
+    }
+}
+
 /// What lies at one place of a value.
 #[derive(Copy, Clone, Debug)]
 pub(super) enum PartKind {
