@@ -43,6 +43,8 @@ pub fn link(args: &[OsString]) -> Result<i32, ToolchainError> {
     }
     let program_only = link.output == Path::new("/dev/null");
     let mut native = common(&sysroot, &link);
+    let machine_code = [sysroot.libraries().join("libmath.a"), sysroot.builtins()];
+    insert_before_libc(&mut native, machine_code.map(OsString::from));
     native.push("-o".into());
     native.push(link.output.clone().into());
     native.push("--lto-newpm-passes=globaldce".into());
@@ -73,10 +75,8 @@ fn link_bitcode(
     // A kept function may use further intrinsics; each round adds functions of a fixed list.
     loop {
         let mut args = common(sysroot, link);
-        insert_arithmetic(
-            &mut args,
-            sysroot.libraries().join("libcompiler_rt.a").into(),
-        );
+        let runtime = sysroot.libraries().join("libcompiler_rt.a");
+        insert_before_libc(&mut args, [runtime.into()]);
         args.push("-o".into());
         args.push(unfinished.clone().into());
         args.push("--lto-emit-llvm".into());
@@ -137,16 +137,17 @@ fn common(sysroot: &Sysroot, link: &Link) -> Vec<OsString> {
     args
 }
 
-/// Puts the bitcode of the compiler's runtime before the libraries, where the native program has
-/// machine code. Code of the user that defines the same functions comes first in both.
-fn insert_arithmetic(args: &mut Vec<OsString>, library: OsString) {
+/// Puts libraries before libc, where they come before its functions but after all code of the
+/// user, which may define the same ones.
+fn insert_before_libc<const N: usize>(args: &mut Vec<OsString>, libraries: [OsString; N]) {
     let is_library =
         |arg: &OsString| arg == "-lc" || arg.to_string_lossy().contains("libclang_rt.builtins");
     let at = args.iter().position(is_library).unwrap_or(args.len());
-    args.insert(at, library);
+    args.splice(at..at, libraries);
 }
 
-fn passes(kept: &BTreeSet<String>) -> OsString {
+/// The flag that keeps what is reachable from the named functions and changes nothing else.
+pub fn passes(kept: &BTreeSet<String>) -> OsString {
     let names: Vec<String> = kept
         .iter()
         .map(|name| format!("preserve-gv={name}"))

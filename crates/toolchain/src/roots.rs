@@ -3,41 +3,84 @@
 
 use std::collections::BTreeSet;
 
-/// Functions of the C mathematics library that an intrinsic of the same name stands for.
-const MATH: [&str; 32] = [
+/// Functions of the C mathematics library, each with its forms for float and long double.
+const MATH: [&str; 60] = [
     "acos",
+    "acosh",
     "asin",
+    "asinh",
     "atan",
     "atan2",
+    "atanh",
+    "cbrt",
     "ceil",
+    "copysign",
     "cos",
     "cosh",
+    "erf",
+    "erfc",
     "exp",
     "exp10",
     "exp2",
+    "expm1",
+    "fabs",
+    "fdim",
     "floor",
     "fma",
+    "fmax",
+    "fmin",
     "fmod",
     "frexp",
+    "hypot",
+    "ilogb",
     "ldexp",
-    "log",
-    "log10",
-    "log2",
-    "lrint",
-    "lround",
+    "lgamma",
     "llrint",
     "llround",
+    "log",
+    "log10",
+    "log1p",
+    "log2",
+    "logb",
+    "lrint",
+    "lround",
     "modf",
+    "nan",
     "nearbyint",
+    "nextafter",
+    "nexttoward",
     "pow",
+    "remainder",
+    "remquo",
     "rint",
     "round",
     "roundeven",
+    "scalbln",
+    "scalbn",
     "sin",
+    "sincos",
     "sinh",
+    "sqrt",
     "tan",
     "tanh",
+    "tgamma",
+    "trunc",
 ];
+
+/// Functions whose results are not exact: an intrinsic of that name means what the program's own
+/// library computes. What is exact (`ceil`, `fma`) needs no library.
+const INEXACT: [&str; 17] = [
+    "acos", "asin", "atan", "atan2", "cos", "cosh", "exp", "exp10", "exp2", "log", "log10", "log2",
+    "pow", "sin", "sinh", "tan", "tanh",
+];
+
+/// The names of all mathematics functions.
+pub fn mathematics() -> BTreeSet<String> {
+    let forms = MATH
+        .iter()
+        .flat_map(|name| ["", "f", "l"].map(|form| format!("{name}{form}")));
+    forms.collect()
+}
 
 /// The defined symbols that machine code refers to, from the linker's file of resolutions.
 ///
@@ -91,7 +134,7 @@ pub fn from_intrinsics(bitcode: &[u8]) -> BTreeSet<String> {
 fn library_function(name: &[u8]) -> Option<String> {
     let name = std::str::from_utf8(name).ok()?;
     let (function, types) = name.split_once('.')?;
-    if !MATH.contains(&function) {
+    if !INEXACT.contains(&function) {
         return None;
     }
     // Names in the table follow each other without a gap, so only the start of a type is sure.
@@ -134,9 +177,9 @@ mod tests {
     #[test]
     fn intrinsics_name_their_functions() {
         let text = b"\x00mainllvm.exp.f64llvm.sin.f32llvm.memcpy.p0.p0.i64printf\x00\
-                     llvm.experimental.constrained.rint.f80\x01llvm.sincos.f64\x00\
-                     llvm.pow.v4f32\x00llvm.lrint.i64.f32\x00";
-        let expected = ["exp", "sinf", "rintl", "sin", "cos", "powf", "lrintf"];
+                     llvm.experimental.constrained.log.f80\x01llvm.sincos.f64\x00\
+                     llvm.pow.v4f32\x00llvm.tanh.f64llvm.ceil.f64\x00";
+        let expected = ["exp", "sinf", "logl", "sin", "cos", "powf", "tanh"];
         assert_eq!(from_intrinsics(text), set(&expected));
         assert_eq!(from_intrinsics(b"llvm."), set(&[]));
     }

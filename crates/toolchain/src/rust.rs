@@ -291,7 +291,7 @@ mod tests {
         fs::write(&linked, "program").unwrap();
         fs::write(deps.join("my_prog-1f.bc"), "bitcode").unwrap();
         fs::write(folder.path().join("other"), "program").unwrap();
-        assert_eq!(publish(&linked).unwrap(), [linked.clone()]);
+        assert_eq!(publish(&linked).unwrap(), std::slice::from_ref(&linked));
         fs::hard_link(&linked, folder.path().join("my-prog")).unwrap();
         assert_eq!(publish(&linked).unwrap(), [folder.path().join("my-prog")]);
         assert_eq!(

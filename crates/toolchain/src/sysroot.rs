@@ -11,14 +11,16 @@ use std::process::Command;
 
 use crate::cache;
 use crate::error::{IoContext, ToolchainError};
+use crate::link;
 use crate::process;
+use crate::roots;
 use crate::wheel;
 
 /// The target of all programs.
 pub const TARGET: &str = "x86_64-linux-musl";
 
 /// Raised whenever the recipe in this file changes what a sysroot contains.
-const RECIPE: &[u8] = b"6";
+const RECIPE: &[u8] = b"7";
 
 const START_ASM: &str = include_str!("../runtime/start.S");
 const START_C: &str = include_str!("../runtime/start.c");
@@ -186,7 +188,42 @@ fn build(zig: &Path, folder: &Path) -> Result<(), ToolchainError> {
         cache::set_mode(&shim, 0o755)?;
     }
     build_runtime(zig, folder)?;
-    build_arithmetic(zig, folder)
+    build_arithmetic(zig, folder)?;
+    build_native_math(zig, folder)
+}
+
+/// Compiles the mathematics library to machine code, for native programs.
+///
+/// The linker takes all functions that a compiler may call by itself out of bitcode libraries
+/// into every program, and compiles them. With machine code at hand it does not.
+fn build_native_math(zig: &Path, folder: &Path) -> Result<(), ToolchainError> {
+    let work = tempfile::tempdir().context("create", "a temporary folder")?;
+    let object = work.path().join("math.o");
+    let libraries = folder.join("usr/lib");
+    let names = roots::mathematics();
+    let mut emit = OsString::from("--lto-obj-path=");
+    emit.push(&object);
+    let mut compile = Command::new(zig);
+    compile.args([
+        "ld.lld",
+        "-static",
+        "--unresolved-symbols=ignore-all",
+        "--noinhibit-exec",
+    ]);
+    compile.args(names.iter().flat_map(|name| ["-u", name.as_str()]));
+    compile.args(["musl", "zigc"].map(|name| libraries.join(format!("lib{name}.a"))));
+    compile
+        .arg(link::passes(&names))
+        .arg(&emit)
+        .arg("-o")
+        .arg(work.path().join("unused"));
+    let mut archive = Command::new(zig);
+    archive
+        .args(["ar", "crs"])
+        .arg(libraries.join("libmath.a"))
+        .arg(&object);
+    check(&mut compile, "the mathematics library")?;
+    check(&mut archive, "the mathematics library")
 }
 
 /// Builds the compiler's runtime (`memcpy`, `sin`, 128-bit division) as bitcode too.
