@@ -205,6 +205,18 @@ fn binary(op: BinaryOp, width: u32, a: Facts, b: Facts) -> Facts {
             a.zeros & b.zeros | a.ones & b.ones,
             a.zeros & b.ones | a.ones & b.zeros,
         ),
+        BinaryOp::Shl if b.single().is_some_and(|amount| amount < u64::from(width)) => {
+            let bits = Facts::bits(
+                width,
+                a.zeros << b.min | low_mask(b.min as u32),
+                a.ones << b.min,
+            );
+            let max = u128::from(a.max) << b.min;
+            if max > u128::from(scalar::mask(width)) {
+                return bits;
+            }
+            bits.meet(Facts::range(width, a.min << b.min, max as u64))
+        }
         BinaryOp::Shl => {
             let low = u64::from(a.trailing_zeros())
                 .saturating_add(b.min)

@@ -9,7 +9,10 @@ use proptest::prelude::*;
 /// More than usual, since a rule needs luck to be met; `PROPTEST_CASES` asks for more still.
 fn cases() -> ProptestConfig {
     let usual = ProptestConfig::default();
-    ProptestConfig { cases: usual.cases.max(2000), ..usual }
+    ProptestConfig {
+        cases: usual.cases.max(2000),
+        ..usual
+    }
 }
 
 proptest! {

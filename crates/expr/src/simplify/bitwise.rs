@@ -164,12 +164,8 @@ impl Arena {
             return None;
         }
         let kept = self.extract(a, low, length);
-        let shifted = if low == 0 {
-            kept
-        } else {
-            let zeros = self.zero(low);
-            self.concat(kept, zeros)
-        };
-        Some(self.zext(shifted, width))
+        let kept = self.zext(kept, width);
+        let amount = self.constant(width, u64::from(low));
+        Some(self.shl(kept, amount))
     }
 }

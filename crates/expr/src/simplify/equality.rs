@@ -103,6 +103,16 @@ impl Arena {
             BinaryOp::Xor if self.is_zero(c) => Some(self.eq(x, y)),
             BinaryOp::Or if self.is_zero(c) => Some(self.both((x, c), (y, c))),
             BinaryOp::And if self.is_all_ones(c) => Some(self.both((x, c), (y, c))),
+            BinaryOp::Shl if self.is_const(y) => {
+                let shift = crate::limbs::to_u64(self.as_const_limbs(y)?)? as u32;
+                let low = self.extract(c, 0, shift);
+                if !self.is_zero(low) {
+                    return Some(self.bool_constant(false));
+                }
+                let high = self.extract(c, shift, width - shift);
+                let kept = self.extract(x, 0, width - shift);
+                Some(self.eq(kept, high))
+            }
             BinaryOp::Mul if width <= 128 => {
                 let factor = self.as_const_u128(y)?;
                 if factor & 1 == 0 {

@@ -5,8 +5,17 @@ use crate::node::{BinaryOp, CompareOp, ExprId, Node};
 
 impl Arena {
     pub(crate) fn simplify_ite(&mut self, c: ExprId, a: ExprId, b: ExprId) -> ExprId {
-        if let Node::Not { e } = self.node(c) {
-            return self.ite(e, b, a);
+        // Of a condition and its negation, one is used.
+        match self.node(c) {
+            Node::Not { e } => return self.ite(e, b, a),
+            Node::Compare {
+                op: CompareOp::Ule | CompareOp::Sle,
+                ..
+            } => {
+                let opposite = self.not(c);
+                return self.ite(opposite, b, a);
+            }
+            _ => {}
         }
         let width = self.width(a);
         if width == 1

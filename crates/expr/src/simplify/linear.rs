@@ -47,26 +47,16 @@ impl Linear {
 }
 
 impl Arena {
-    /// `x`, `k` and `c` where the term is `(x << k) + c` with `c < 2^k`, which is stored as a
-    /// concatenation of the low bits of `x` with the constant.
-    fn as_shifted_plus(&self, e: ExprId) -> Option<(ExprId, u32, ExprId)> {
-        let Node::Concat { hi, lo } = self.node(e) else {
-            return None;
-        };
-        match self.node(hi) {
-            Node::Extract { e: x, low: 0 }
-                if self.is_const(lo) && self.width(x) == self.width(e) =>
-            {
-                Some((x, self.width(lo), lo))
-            }
-            _ => None,
-        }
-    }
-
     /// `x` and `k` where the term is `x << k`.
     pub(super) fn as_shifted(&self, e: ExprId) -> Option<(ExprId, u32)> {
-        let (x, shift, constant) = self.as_shifted_plus(e)?;
-        self.is_zero(constant).then_some((x, shift))
+        match self.node(e) {
+            Node::Binary {
+                op: BinaryOp::Shl,
+                a,
+                b,
+            } => Some((a, self.as_const_u128(b)? as u32)),
+            _ => None,
+        }
     }
 
     /// Whether the term has parts as a sum.
@@ -83,7 +73,7 @@ impl Arena {
             } => self.is_const(b),
             Node::Not { .. } => true,
             Node::Constant { .. } | Node::WideConstant { .. } => true,
-            _ => self.as_shifted_plus(e).is_some(),
+            _ => self.as_shifted(e).is_some(),
         }
     }
 
@@ -136,11 +126,8 @@ impl Arena {
                     let factor = self.as_const_u128(b).unwrap_or(0);
                     push(a, coefficient.wrapping_mul(factor));
                 }
-                _ => match self.as_shifted_plus(e) {
-                    Some((x, shift, constant)) => {
-                        push(x, coefficient.wrapping_shl(shift));
-                        push(constant, coefficient);
-                    }
+                _ => match self.as_shifted(e) {
+                    Some((x, shift)) => push(x, coefficient.wrapping_shl(shift)),
                     None => sum.push(e, coefficient),
                 },
             }
@@ -246,7 +233,8 @@ impl Arena {
             return e;
         }
         if coefficient.is_power_of_two() {
-            return self.shift_left_by(e, coefficient.trailing_zeros());
+            let amount = self.constant(width, u64::from(coefficient.trailing_zeros()));
+            return self.plain_binary(BinaryOp::Shl, e, amount);
         }
         let factor = self.constant_u128(width, coefficient);
         self.plain_binary(BinaryOp::Mul, e, factor)
@@ -286,10 +274,10 @@ impl Arena {
         self.joined_sum(result, constant)
     }
 
-    /// The concatenation that a sum is where no bit of both can be set. Constants join only the
-    /// low bits of a shifted term, where `add_parts` finds them again.
+    /// The concatenation that a sum is where no bit of both can be set. Constants are left alone,
+    /// since they are more useful as a part of the sum.
     fn disjoint_sum(&mut self, a: ExprId, b: ExprId) -> Option<ExprId> {
-        if self.is_const(b) && self.as_shifted(a).is_none() {
+        if self.is_const(a) || self.is_const(b) {
             return None;
         }
         self.join_pieces(BinaryOp::Or, a, b, true)

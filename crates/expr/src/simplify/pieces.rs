@@ -11,9 +11,9 @@ const MAX_PIECES: usize = 16;
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 struct Piece {
     low: u32,
-    /// The whole piece; `None` stands for zeros.
-    e: Option<ExprId>,
     width: u32,
+    /// The term of which this is the low part; `None` stands for zeros.
+    e: Option<ExprId>,
 }
 
 impl Piece {
@@ -24,30 +24,46 @@ impl Piece {
 
 impl Arena {
     fn is_row(&self, e: ExprId) -> bool {
-        matches!(self.node(e), Node::Concat { .. } | Node::ZeroExtend { .. })
+        match self.node(e) {
+            Node::Concat { .. } | Node::ZeroExtend { .. } => true,
+            _ => self.as_shifted(e).is_some(),
+        }
     }
 
     /// The pieces of a term from its lowest bit upwards; `None` where there are too many.
     fn pieces(&self, e: ExprId) -> Option<Vec<Piece>> {
-        let mut pieces = Vec::with_capacity(4);
+        let mut pieces: Vec<Piece> = Vec::with_capacity(4);
         let mut low = 0;
+        // Terms with how many of their low bits are in the word, the next piece on top.
         let mut stack = vec![(Some(e), self.width(e))];
         while let Some((e, width)) = stack.pop() {
             if pieces.len() + stack.len() >= MAX_PIECES {
                 return None;
             }
+            let mut push = |e, width| {
+                if width > 0 {
+                    stack.push((e, width));
+                }
+            };
             match e.map(|e| self.node(e)) {
                 Some(Node::Concat { hi, lo }) => {
-                    stack.push((Some(hi), self.width(hi)));
-                    stack.push((Some(lo), self.width(lo)));
+                    let cut = self.width(lo).min(width);
+                    push(Some(hi), width - cut);
+                    push(Some(lo), cut);
                 }
                 Some(Node::ZeroExtend { e: inner }) => {
-                    stack.push((None, width - self.width(inner)));
-                    stack.push((Some(inner), self.width(inner)));
+                    let cut = self.width(inner).min(width);
+                    push(None, width - cut);
+                    push(Some(inner), cut);
+                }
+                Some(_) if let Some((x, shift)) = e.and_then(|e| self.as_shifted(e)) => {
+                    let cut = shift.min(width);
+                    push(Some(x), width - cut);
+                    push(None, cut);
                 }
                 _ => {
                     let e = e.filter(|&e| !self.is_zero(e));
-                    pieces.push(Piece { low, e, width });
+                    pieces.push(Piece { low, width, e });
                     low += width;
                 }
             }
@@ -103,13 +119,8 @@ impl Arena {
             let constant = self.is_const_piece(x) || self.is_const_piece(y);
             one_is_zero || (!disjoint && (same || constant))
         };
-        // A constant can have zero bits inside: cut it where that helps to keep pieces apart.
         if !pairs.iter().all(fits) {
-            return if disjoint {
-                self.join_with_constant(a, b)
-            } else {
-                None
-            };
+            return None;
         }
         let mut result: Option<ExprId> = None;
         for (x, y, low, width) in pairs {
@@ -121,17 +132,6 @@ impl Arena {
             });
         }
         result
-    }
-
-    /// Adding a constant that only touches bits that are known to be zero.
-    fn join_with_constant(&mut self, a: ExprId, b: ExprId) -> Option<ExprId> {
-        let (row, constant) = if self.is_const(b) { (a, b) } else { (b, a) };
-        let bits = self.as_const(constant)?;
-        let (zeros, _) = self.known_bits(row);
-        if bits & !zeros != 0 {
-            return None;
-        }
-        self.join_pieces(BinaryOp::Or, row, constant, false)
     }
 
     /// The equality of two words piece by piece, where their pieces have the same bounds.

@@ -1,19 +1,23 @@
-//! Shifts. By a constant they are only a choice of bits.
+//! Shifts. To the right by a constant they are only a choice of bits; to the left they stay what
+//! they are, since they are multiples as well.
 
 use crate::arena::Arena;
 use crate::node::{BinaryOp, ExprId, Node};
 
 impl Arena {
-    /// `e << amount`.
-    pub(super) fn shift_left_by(&mut self, e: ExprId, amount: u32) -> ExprId {
+    /// `e << amount`: a multiple, so that it takes part in sums and products.
+    fn shift_left_by(&mut self, e: ExprId, amount: u32) -> ExprId {
         let width = self.width(e);
         match amount {
             0 => e,
             amount if amount >= width => self.zero(width),
+            amount if width <= 128 => {
+                let factor = self.constant_u128(width, 1 << amount);
+                self.mul(e, factor)
+            }
             amount => {
-                let kept = self.extract(e, 0, width - amount);
-                let zeros = self.zero(amount);
-                self.concat(kept, zeros)
+                let amount = self.constant(width, u64::from(amount));
+                self.plain_binary(BinaryOp::Shl, e, amount)
             }
         }
     }

@@ -15,6 +15,11 @@ impl Arena {
                 self.width(lo) <= width || depth > 0 && self.narrows(lo, width, depth - 1)
             }
             Node::Extract { .. } => true,
+            Node::Binary {
+                op: BinaryOp::Shl,
+                a,
+                b,
+            } if self.is_const(b) => depth > 0 && self.narrows(a, width, depth - 1),
             Node::Not { e } => depth > 0 && self.narrows(e, width, depth - 1),
             Node::Ite { a, b, .. } => {
                 depth > 0 && self.narrows(a, width, depth - 1) && self.narrows(b, width, depth - 1)
@@ -59,6 +64,11 @@ impl Arena {
                 let (a, b) = (self.extract(a, low, width), self.extract(b, low, width));
                 self.ite(c, a, b)
             }
+            Node::Binary {
+                op: BinaryOp::Shl,
+                a,
+                b,
+            } if self.is_const(b) => self.extract_shifted(e, a, low, width),
             Node::Binary { op, a, b } if self.splits(op, low, end, a, b) => {
                 let (a, b) = (self.extract(a, low, width), self.extract(b, low, width));
                 self.binary(op, a, b)
@@ -72,13 +82,32 @@ impl Arena {
     fn splits(&self, op: BinaryOp, low: u32, end: u32, a: ExprId, b: ExprId) -> bool {
         match op {
             BinaryOp::And | BinaryOp::Or | BinaryOp::Xor => {
-                self.narrows(a, end, 3) || self.narrows(b, end, 3)
+                self.is_const(b) || self.narrows(a, end, 3) && self.narrows(b, end, 3)
             }
             BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul => {
                 low == 0 && self.narrows(a, end, 3) && self.narrows(b, end, 3)
             }
             _ => false,
         }
+    }
+
+    /// Bits of `e`, which is `x` shifted to the left.
+    fn extract_shifted(&mut self, e: ExprId, x: ExprId, low: u32, width: u32) -> ExprId {
+        let Some((_, shift)) = self.as_shifted(e) else {
+            return self.intern(Node::Extract { e, low }, width);
+        };
+        if low >= shift {
+            return self.extract(x, low - shift, width);
+        }
+        if low + width <= shift {
+            return self.zero(width);
+        }
+        if low == 0 && !self.narrows(x, width, 3) {
+            return self.intern(Node::Extract { e, low }, width);
+        }
+        let kept = self.extract(x, 0, low + width - shift);
+        let zeros = self.zero(shift - low);
+        self.concat(kept, zeros)
     }
 
     fn extract_extended(&mut self, inner: ExprId, low: u32, width: u32, signed: bool) -> ExprId {
@@ -171,6 +200,34 @@ impl Arena {
             ) if c == same => {
                 let (a, b) = (self.concat(a, x), self.concat(b, y));
                 Some(self.ite(c, a, b))
+            }
+            // The neighbour may be a part of the same term in another shape.
+            (Node::Extract { e, low }, _)
+                if low >= lo_width && self.extract(e, low - lo_width, lo_width) == lo =>
+            {
+                Some(self.extract(e, low - lo_width, hi_width + lo_width))
+            }
+            (_, Node::Extract { e, low })
+                if low + lo_width + hi_width <= self.width(e)
+                    && self.extract(e, low + lo_width, hi_width) == hi =>
+            {
+                Some(self.extract(e, low, hi_width + lo_width))
+            }
+            (
+                Node::Binary { op, a: x, b: c },
+                Node::Binary {
+                    op: same,
+                    a: y,
+                    b: d,
+                },
+            ) if op == same
+                && matches!(op, BinaryOp::And | BinaryOp::Or | BinaryOp::Xor)
+                && self.is_const(c)
+                && self.is_const(d) =>
+            {
+                let both = self.joined(x, y)?;
+                let constant = self.concat(c, d);
+                Some(self.binary(op, both, constant))
             }
             _ => match self.node(sign) {
                 Node::Extract { e, low }
