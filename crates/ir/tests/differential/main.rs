@@ -10,7 +10,7 @@ use everett_ir::module::*;
 use printer::Printer;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use text::{TextFunction, TextModule, tokens};
+use text::{TextFunction, TextModule, tokens, without_inrange};
 
 /// How old a file may be without `llvm-dis` changing its intrinsics on the way in.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -120,23 +120,6 @@ fn assert_same(name: &str, ours: &[String], theirs: &[String]) {
         };
         panic!("{name}:\n  {}\nis not\n  {}", part(ours), part(theirs));
     }
-}
-
-/// The reader does not keep the range in which an address is used.
-fn without_inrange(tokens: &[String]) -> Vec<String> {
-    let mut kept = Vec::new();
-    let mut tokens = tokens.iter();
-    while let Some(token) = tokens.next() {
-        if token == "inrange" {
-            tokens
-                .by_ref()
-                .take_while(|token| *token != ")")
-                .for_each(drop);
-        } else {
-            kept.push(token.clone());
-        }
-    }
-    kept
 }
 
 fn linkage_of(words: &[String]) -> Linkage {

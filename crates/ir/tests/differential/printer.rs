@@ -203,13 +203,10 @@ impl<'a> Printer<'a> {
             ConstantKind::Undef => "undef".into(),
             ConstantKind::Poison => "poison".into(),
             ConstantKind::Integer(value) => integer_text(&types[constant.ty], *value),
-            ConstantKind::WideInteger(words) => match (&types[constant.ty], &words[..]) {
-                (Type::Integer(width @ 65..=128), &[low, high]) => {
-                    let value = u128::from(low) | u128::from(high) << 64;
-                    format!("{}", (value << (128 - width)) as i128 >> (128 - width))
-                }
-                _ => format!("{words:x?}"),
-            },
+            ConstantKind::WideInteger(words) => {
+                let Type::Integer(width) = types[constant.ty] else { panic!("not an integer") };
+                wide_integer_text(width, words)
+            }
             ConstantKind::Float(bits) => float_text(types, constant.ty, [*bits, 0]),
             ConstantKind::WideFloat(words) => float_text(types, constant.ty, *words),
             ConstantKind::Aggregate(members) => self.aggregate(constant.ty, members),
@@ -345,6 +342,38 @@ fn integer_text(ty: &Type, value: u64) -> String {
     }
 }
 
+/// Signed decimal of an integer of any width.
+fn wide_integer_text(width: u32, words: &[u64]) -> String {
+    let top = (width - 1) % 64;
+    let mut words = words.to_vec();
+    let last = words.len() - 1;
+    let negative = words[last] >> top & 1 == 1;
+    if negative {
+        let mut carry = true;
+        for word in &mut words {
+            let (sum, over) = (!*word).overflowing_add(u64::from(carry));
+            *word = sum;
+            carry = over;
+        }
+        words[last] &= u64::MAX >> (63 - top);
+    }
+    let mut digits = Vec::new();
+    while words.iter().any(|&word| word != 0) {
+        let mut rest = 0u128;
+        for word in words.iter_mut().rev() {
+            let value = rest << 64 | u128::from(*word);
+            *word = (value / 10) as u64;
+            rest = value % 10;
+        }
+        digits.push(b'0' + rest as u8);
+    }
+    if negative {
+        digits.push(b'-');
+    }
+    digits.reverse();
+    String::from_utf8(digits).expect("digits")
+}
+
 fn float_text(types: &TypeTable, ty: TypeId, words: [u64; 2]) -> String {
     let double = match types[ty] {
         Type::Float => f64::from(f32::from_bits(words[0] as u32)),
@@ -366,7 +395,7 @@ fn float_text(types: &TypeTable, ty: TypeId, words: [u64; 2]) -> String {
 }
 
 fn quoted(name: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-$._".contains(c);
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
     let starts_plain = name
         .chars()
         .next()

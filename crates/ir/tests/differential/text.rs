@@ -94,7 +94,7 @@ impl TextModule {
                 let text = node
                     .and_then(|node| self.field(node, name))
                     .unwrap_or("\"\"");
-                text.trim_matches('"').to_owned()
+                text.trim_matches('"').replace("\\22", "\"").replace("\\\\", "\\")
             };
             chain.push((line, column, text(scope, "name"), text(file, "filename")));
             next = self.reference(node, "inlinedAt");
@@ -258,6 +258,32 @@ pub fn tokens(line: &str) -> Vec<String> {
     tokens
 }
 
+/// Drops the range in which an address is used, which the reader does not keep. With it, LLVM
+/// keeps an address plus 0 apart from the address itself.
+pub fn without_inrange(tokens: &[String]) -> Vec<String> {
+    let mut kept: Vec<String> = Vec::new();
+    let mut at = 0;
+    while at < tokens.len() {
+        if tokens[at] != "inrange" {
+            kept.push(tokens[at].clone());
+            at += 1;
+            continue;
+        }
+        at = skip_parentheses(tokens, at + 1);
+        let end = skip_parentheses(tokens, at);
+        if let [.., base, comma, _, zero, _] = &tokens[at..end]
+            && comma == ","
+            && zero == "0"
+        {
+            let start = kept.iter().rposition(|token| token == "getelementptr");
+            kept.truncate(start.unwrap_or(kept.len()));
+            kept.push(base.clone());
+            at = end;
+        }
+    }
+    kept
+}
+
 const ATTRIBUTES: &[&str] = &[
     "noundef",
     "nonnull",
@@ -288,7 +314,6 @@ const ATTRIBUTES: &[&str] = &[
     "writable",
     "noext",
     "alignstack",
-    "inrange",
 ];
 
 const FAST_MATH: &[&str] = &[
@@ -297,7 +322,7 @@ const FAST_MATH: &[&str] = &[
 
 /// Tokens of an instruction without what the printer leaves out, and its `!dbg` node.
 fn instruction(line: &str, names: &Names) -> (Vec<String>, Option<u64>) {
-    let all = tokens(line);
+    let all = without_inrange(&tokens(line));
     let opcode_at = if all.get(1).is_some_and(|token| token == "=") {
         2
     } else {
@@ -329,7 +354,6 @@ fn instruction(line: &str, names: &Names) -> (Vec<String>, Option<u64>) {
             continue;
         }
         let dropped = token.starts_with('#')
-            || token == "inrange"
             || (call && ATTRIBUTES.contains(&token))
             || (merges && FAST_MATH.contains(&token));
         if dropped {
