@@ -1,0 +1,324 @@
+//! Starting a program: its memory, arguments, environment and the block that the kernel leaves on its stack.
+
+use everett_vm::{
+    Buffer, Bug, BugKind, ChoiceSite, Interrupt, Memory, ObjectKind, OnReturn, Surroundings,
+    Thread, Value, Vm,
+};
+use triomphe::Arc;
+
+use crate::bytes::{Bytes, input_bytes};
+use crate::config::{Argument, Contents, FileSpec, HostConfig, Stdin};
+use crate::errno::Errno;
+use crate::files::{
+    Description, Descriptor, Descriptors, Files, Inode, InodeId, Input, Node, OpenFlags, ROOT,
+    Target,
+};
+use crate::host::{Host, HostState, Stream};
+use crate::process::{Process, ProcessState, SIGNALS, SignalAction, Task};
+
+/// Number of the first process.
+const FIRST_PID: u32 = 1000;
+
+const AT_NULL: u64 = 0;
+const AT_PAGESZ: u64 = 6;
+const AT_UID: u64 = 11;
+const AT_EUID: u64 = 12;
+const AT_GID: u64 = 13;
+const AT_EGID: u64 = 14;
+const AT_HWCAP: u64 = 16;
+const AT_CLKTCK: u64 = 17;
+const AT_SECURE: u64 = 23;
+const AT_RANDOM: u64 = 25;
+const AT_EXECFN: u64 = 31;
+
+impl Host {
+    /// Loads the program and sets up arguments, environment and files. Where a question has several answers it
+    /// is [`Interrupt::Suspend`]: call it again from scratch.
+    pub fn boot(config: &HostConfig, around: &mut Surroundings<'_>) -> Result<Host, Interrupt> {
+        let mut memory = around.image.initial_memory();
+        let mut names = Names::default();
+        let args = strings(&config.args, &mut names, &mut memory, around)?;
+        let env = strings(&config.env, &mut names, &mut memory, around)?;
+        let mut files = Files::new(Input::default());
+        let cwd = files
+            .tree
+            .make_directories(ROOT, &config.cwd)
+            .map_err(|errno| refused(&config.cwd, errno))?;
+        for spec in &config.files {
+            install(spec, cwd, config.start_time_ns, &mut files, around)?;
+        }
+        files.stdin = stdin(&config.stdin, around)?;
+        let descriptors = standard_streams(&mut files);
+        let mut state = HostState {
+            clock_ns: 0,
+            start_time_ns: config.start_time_ns,
+            instructions: 0,
+            files,
+            outputs: Default::default(),
+            random: config.random_seed,
+            warnings: Vec::new(),
+        };
+        let block = start_block(&args, &env, &mut memory, &mut state)?;
+        let mut thread = Thread::new(0);
+        enter(around, &mut memory, &mut thread, &block)?;
+        around.oracle.commit();
+        let state_of_process = ProcessState {
+            pid: FIRST_PID,
+            parent: 1,
+            uid: 0,
+            gid: 0,
+            umask: 0o022,
+            cwd,
+            descriptors,
+            actions: Arc::new([SignalAction::default(); SIGNALS]),
+            program_break: None,
+            name: *b"program\0\0\0\0\0\0\0\0\0",
+        };
+        let tasks = vec![Task::new(thread, FIRST_PID)];
+        let process = Process {
+            memory,
+            tasks,
+            state: state_of_process,
+        };
+        Ok(Host {
+            processes: vec![process],
+            running: (0, 0),
+            state,
+        })
+    }
+}
+
+/// Numbers for the names of symbolic strings.
+#[derive(Default)]
+struct Names {
+    arguments: u32,
+}
+
+impl Names {
+    fn next(&mut self) -> String {
+        self.arguments += 1;
+        format!("arg{:02}", self.arguments - 1)
+    }
+}
+
+/// Addresses of the strings, each an object of its own so that running over its end is found.
+fn strings(
+    arguments: &[Argument],
+    names: &mut Names,
+    memory: &mut Memory,
+    around: &mut Surroundings<'_>,
+) -> Result<Vec<u64>, Interrupt> {
+    let mut addresses = Vec::new();
+    for argument in arguments {
+        match argument {
+            Argument::Concrete(bytes) => {
+                addresses.push(place(memory, &Buffer::with_bytes(bytes, bytes.len() + 1))?);
+            }
+            Argument::Symbolic { max_len } => {
+                let name = names.next();
+                addresses.push(symbolic_string(&[], &name, *max_len, memory, around)?);
+            }
+            Argument::SymbolicMany { min, max, max_len } => {
+                let alternatives = max.saturating_sub(*min).saturating_add(1);
+                let site = ChoiceSite {
+                    name: "n_args".to_owned(),
+                };
+                let more = if alternatives > 1 {
+                    around.oracle.choose(&site, alternatives)?
+                } else {
+                    0
+                };
+                for _ in 0..min.saturating_add(more) {
+                    let name = names.next();
+                    addresses.push(symbolic_string(&[], &name, *max_len, memory, around)?);
+                }
+            }
+            Argument::Prefixed {
+                prefix,
+                name,
+                max_len,
+            } => {
+                addresses.push(symbolic_string(prefix, name, *max_len, memory, around)?);
+            }
+        }
+    }
+    Ok(addresses)
+}
+
+/// A string of symbolic bytes. Its input has a byte more than is used, which stands for the NUL.
+fn symbolic_string(
+    prefix: &[u8],
+    name: &str,
+    len: u32,
+    memory: &mut Memory,
+    around: &mut Surroundings<'_>,
+) -> Result<u64, Interrupt> {
+    let input = around
+        .oracle
+        .input(around.arena, name, len.saturating_add(1))?;
+    let bytes = input_bytes(around.arena, input, 0, len);
+    let mut whole = Buffer::with_bytes(prefix, prefix.len() + len as usize + 1);
+    whole.copy_from(prefix.len(), &bytes, 0, len as usize);
+    place(memory, &whole)
+}
+
+/// An object of the kernel that holds these bytes.
+fn place(memory: &mut Memory, bytes: &Buffer) -> Result<u64, Interrupt> {
+    let object = memory
+        .allocate(bytes.len() as u64, 16, ObjectKind::Kernel)
+        .ok_or_else(|| Bug::new(BugKind::HugeAllocation, "no room for arguments"))?;
+    object.write_buffer(0, bytes);
+    Ok(object.start)
+}
+
+fn install(
+    spec: &FileSpec,
+    cwd: InodeId,
+    modified_ns: u64,
+    files: &mut Files,
+    around: &mut Surroundings<'_>,
+) -> Result<(), Interrupt> {
+    let bytes = match &spec.contents {
+        Contents::Concrete(bytes) => Bytes::from_concrete(bytes),
+        Contents::Symbolic { size } => {
+            let name = spec
+                .path
+                .rsplit(|byte| *byte == b'/')
+                .next()
+                .unwrap_or_default();
+            let name = format!("{}-data", String::from_utf8_lossy(name));
+            let input = around.oracle.input(around.arena, &name, *size)?;
+            Bytes::from_input(around.arena, input, *size)
+        }
+    };
+    let inode = Inode {
+        node: Node::Regular(bytes),
+        mode: spec.mode,
+        links: 1,
+        modified_ns,
+    };
+    let installed = files.tree.install(cwd, &spec.path, inode);
+    installed.map_err(|errno| refused(&spec.path, errno).into())
+}
+
+fn refused(path: &[u8], errno: Errno) -> Bug {
+    let path = String::from_utf8_lossy(path);
+    let message = format!("{path:?} cannot be made at the start: {}", errno.name());
+    Bug::new(BugKind::Unsupported, message)
+}
+
+fn stdin(stdin: &Stdin, around: &mut Surroundings<'_>) -> Result<Input, Interrupt> {
+    Ok(match stdin {
+        Stdin::Empty => Input::default(),
+        Stdin::Concrete(bytes) => Input::fixed(Bytes::from_concrete(bytes)),
+        Stdin::Symbolic { size } => {
+            let input = around.oracle.input(around.arena, "stdin", *size)?;
+            Input::fixed(Bytes::from_input(around.arena, input, *size))
+        }
+        Stdin::Live => Input::live(),
+    })
+}
+
+fn standard_streams(files: &mut Files) -> Descriptors {
+    let mut descriptors = Descriptors::default();
+    let streams = [
+        (Target::Stdin, 0),
+        (Target::Output(Stream::Stdout), OpenFlags::WRITE_ONLY),
+        (Target::Output(Stream::Stderr), OpenFlags::WRITE_ONLY),
+    ];
+    for (fd, (target, flags)) in streams.into_iter().enumerate() {
+        let description = files.open(Description::new(target, flags));
+        descriptors.set(
+            fd as i32,
+            Some(Descriptor {
+                description,
+                close_on_exec: false,
+            }),
+        );
+    }
+    descriptors
+}
+
+/// What a program finds when it starts.
+struct StartBlock {
+    /// `argc`, `argv`, NULL, `envp`, NULL, `auxv`.
+    address: u64,
+    argc: u64,
+    argv: u64,
+    envp: u64,
+}
+
+fn start_block(
+    args: &[u64],
+    env: &[u64],
+    memory: &mut Memory,
+    state: &mut HostState,
+) -> Result<StartBlock, Interrupt> {
+    let random = place(memory, &Buffer::with_bytes(&state.random_bytes(16), 16))?;
+    let auxiliary = [
+        (AT_PAGESZ, 4096),
+        (AT_UID, 0),
+        (AT_EUID, 0),
+        (AT_GID, 0),
+        (AT_EGID, 0),
+        (AT_SECURE, 0),
+        (AT_HWCAP, 0x0178_bfff),
+        (AT_CLKTCK, 100),
+        (AT_RANDOM, random),
+        (AT_EXECFN, args.first().copied().unwrap_or(0)),
+        (AT_NULL, 0),
+    ];
+    let mut words = vec![args.len() as u64];
+    words.extend_from_slice(args);
+    words.push(0);
+    let env_at = words.len() as u64;
+    words.extend_from_slice(env);
+    words.push(0);
+    words.extend(auxiliary.into_iter().flat_map(|(key, value)| [key, value]));
+    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    let address = place(memory, &Buffer::with_bytes(&bytes, bytes.len()))?;
+    Ok(StartBlock {
+        address,
+        argc: args.len() as u64,
+        argv: address + 8,
+        envp: address + 8 * env_at,
+    })
+}
+
+/// Pushes the first frame: that of the libc's entry, or `main` itself where there is no libc.
+fn enter(
+    around: &mut Surroundings<'_>,
+    memory: &mut Memory,
+    thread: &mut Thread,
+    block: &StartBlock,
+) -> Result<(), Interrupt> {
+    let program = around.image.program();
+    let has_code = |name: &str| {
+        program
+            .function(name)
+            .filter(|id| around.image.code(*id).is_some())
+    };
+    let (function, args) = if let Some(start) = has_code("_start_c") {
+        (start, vec![block.address])
+    } else if let Some(main) = has_code("main") {
+        (main, vec![block.argc, block.argv, block.envp])
+    } else {
+        let message = "the program has neither _start_c nor main";
+        return Err(Bug::new(BugKind::Unsupported, message).into());
+    };
+    let args: Vec<Value> = args.into_iter().map(Value::concrete).collect();
+    let mut vm = Vm::new(reborrow(around), memory, thread);
+    vm.push_frame(function, &args, None, OnReturn::Stop)
+}
+
+/// The same surroundings for a shorter time.
+pub fn reborrow<'s>(around: &'s mut Surroundings<'_>) -> Surroundings<'s> {
+    Surroundings {
+        image: around.image,
+        arena: around.arena,
+        oracle: around.oracle,
+        stacks: around.stacks,
+        coverage: around.coverage,
+        options: around.options,
+    }
+}

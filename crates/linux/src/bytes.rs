@@ -1,0 +1,236 @@
+//! Sequences of bytes, some of them symbolic: contents of files and what a program wrote.
+//!
+//! Cloning is O(1); clones share the pages that neither has written since.
+
+use everett_expr::{Arena, ArrayId, Assignment, EvalScratch, ExprId};
+use everett_vm::{Buffer, PAGE, Value};
+use triomphe::Arc;
+
+/// What a program wrote to a stream; it only ever grows at its end.
+pub type Output = Bytes;
+
+/// The first page starts this small and doubles, so that a line of output does not cost a page a state.
+const FIRST: usize = 64;
+
+/// A sequence of bytes.
+#[derive(Clone, Debug, Default)]
+pub struct Bytes {
+    /// Absent pages are zeros. Bytes at and beyond `len` are zeros too.
+    pages: Option<Arc<Vec<Option<Arc<Buffer>>>>>,
+    len: u64,
+}
+
+impl Bytes {
+    /// A copy of these bytes.
+    pub fn from_concrete(bytes: &[u8]) -> Bytes {
+        let page = |part: &[u8]| Some(Arc::new(Buffer::with_bytes(part, part.len())));
+        let pages: Vec<_> = bytes.chunks(PAGE).map(page).collect();
+        Bytes {
+            pages: Some(Arc::new(pages)),
+            len: bytes.len() as u64,
+        }
+    }
+
+    /// All bytes of a symbolic input.
+    pub fn from_input(arena: &mut Arena, input: ArrayId, size: u32) -> Bytes {
+        let mut bytes = Bytes::default();
+        let mut at = 0;
+        while at < size {
+            let room = (size - at).min(PAGE as u32);
+            bytes.append(&input_bytes(arena, input, at, room));
+            at += room;
+        }
+        bytes
+    }
+
+    /// How many bytes.
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// There are none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    fn page(&self, index: usize) -> Option<&Buffer> {
+        self.pages.as_ref()?.get(index)?.as_deref()
+    }
+
+    /// The page, holding at least `needed` bytes.
+    fn page_mut(&mut self, index: usize, needed: usize) -> &mut Buffer {
+        let pages = Arc::make_mut(self.pages.get_or_insert_with(|| Arc::new(Vec::new())));
+        if pages.len() <= index {
+            pages.resize(index + 1, None);
+        }
+        let whole = index > 0 || pages.len() > 1;
+        let size = if whole {
+            PAGE
+        } else {
+            needed.next_power_of_two().clamp(FIRST, PAGE)
+        };
+        let page = pages[index].get_or_insert_with(|| Arc::new(Buffer::zeroed(size)));
+        if page.len() < needed {
+            let mut larger = Buffer::zeroed(size);
+            larger.copy_from(0, page, 0, page.len());
+            *page = Arc::new(larger);
+        }
+        Arc::make_mut(page)
+    }
+
+    /// A copy of a range, which is cut at the end.
+    pub fn read(&self, offset: u64, len: u64) -> Buffer {
+        let len = len.min(self.len.saturating_sub(offset)) as usize;
+        let mut copy = Buffer::zeroed(len);
+        let mut done = 0;
+        while done < len {
+            let at = offset + done as u64;
+            let (index, within) = ((at / PAGE as u64) as usize, (at % PAGE as u64) as usize);
+            let room = (PAGE - within).min(len - done);
+            if let Some(page) = self.page(index) {
+                // A short page is followed by zeros.
+                let held = page.len().saturating_sub(within).min(room);
+                copy.copy_from(done, page, within, held);
+            }
+            done += room;
+        }
+        copy
+    }
+
+    /// Writes a range; a gap before it is filled with zeros.
+    pub fn write(&mut self, offset: u64, from: &Buffer) {
+        let mut done = 0;
+        while done < from.len() {
+            let at = offset + done as u64;
+            let (index, within) = ((at / PAGE as u64) as usize, (at % PAGE as u64) as usize);
+            let room = (PAGE - within).min(from.len() - done);
+            self.page_mut(index, within + room)
+                .copy_from(within, from, done, room);
+            done += room;
+        }
+        if from.len() > 0 {
+            self.len = self.len.max(offset + from.len() as u64);
+        }
+    }
+
+    /// Writes at the end.
+    pub fn append(&mut self, from: &Buffer) {
+        self.write(self.len, from);
+    }
+
+    /// Cuts, or appends zeros.
+    pub fn set_len(&mut self, len: u64) {
+        if len < self.len
+            && let Some(pages) = &mut self.pages
+        {
+            let pages = Arc::make_mut(pages);
+            let (index, within) = ((len / PAGE as u64) as usize, (len % PAGE as u64) as usize);
+            pages.truncate(if within == 0 { index } else { index + 1 });
+            if within > 0
+                && let Some(Some(page)) = pages.get_mut(index)
+                && page.len() > within
+            {
+                let page = Arc::make_mut(page);
+                page.fill(within, page.len() - within, 0);
+            }
+        }
+        self.len = len;
+    }
+
+    /// The bytes under an assignment to the symbolic inputs.
+    pub fn evaluate(&self, arena: &mut Arena, assignment: &dyn Assignment) -> Vec<u8> {
+        self.evaluate_from(0, arena, assignment)
+    }
+
+    /// The same, from an offset on.
+    pub fn evaluate_from(
+        &self,
+        offset: u64,
+        arena: &mut Arena,
+        assignment: &dyn Assignment,
+    ) -> Vec<u8> {
+        let copy = self.read(offset, self.len);
+        let mut bytes = copy.bytes().to_vec();
+        let mut scratch = EvalScratch::new();
+        for (at, byte) in bytes.iter_mut().enumerate() {
+            if copy.has_symbolic(at, 1) {
+                let term = copy.byte_term(arena, at);
+                *byte = arena.eval(term, assignment, &mut scratch) as u8;
+            }
+        }
+        bytes
+    }
+
+    /// All terms, for marking what is alive.
+    pub fn for_each_term(&self, visit: &mut dyn FnMut(ExprId)) {
+        let pages = self.pages.iter().flat_map(|pages| pages.iter()).flatten();
+        pages.for_each(|page| page.terms().for_each(&mut *visit));
+    }
+}
+
+/// Bytes of a symbolic input as a buffer.
+pub fn input_bytes(arena: &mut Arena, input: ArrayId, from: u32, len: u32) -> Buffer {
+    let mut buffer = Buffer::zeroed(len as usize);
+    for at in 0..len {
+        let term = arena.read(input, from + at);
+        buffer.store(
+            at as usize,
+            1,
+            Value {
+                bits: 0,
+                term: Some(term),
+            },
+        );
+    }
+    buffer
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn concrete(bytes: &Bytes) -> Vec<u8> {
+        bytes.evaluate(&mut Arena::new(), &|_: ArrayId, _: u32| 0)
+    }
+
+    #[test]
+    fn what_was_written_is_read() {
+        let mut bytes = Bytes::default();
+        let mut expected = Vec::new();
+        for round in 0..200u32 {
+            let part: Vec<u8> = (0..round).map(|i| (i * 7 + round) as u8).collect();
+            bytes.append(&Buffer::with_bytes(&part, part.len()));
+            expected.extend_from_slice(&part);
+        }
+        assert_eq!(concrete(&bytes), expected);
+        assert_eq!(bytes.read(4090, 20).bytes(), &expected[4090..4110]);
+        assert_eq!(bytes.read(expected.len() as u64, 5).len(), 0);
+    }
+
+    #[test]
+    fn gaps_and_cuts_are_zeros() {
+        let mut bytes = Bytes::from_concrete(b"hello");
+        let clone = bytes.clone();
+        bytes.set_len(2);
+        bytes.set_len(6);
+        assert_eq!(concrete(&bytes), b"he\0\0\0\0");
+        bytes.write(5000, &Buffer::with_bytes(b"x", 1));
+        assert_eq!(bytes.len(), 5001);
+        assert_eq!(bytes.read(1, 3).bytes(), b"e\0\0");
+        assert_eq!(bytes.read(4999, 9).bytes(), b"\0x");
+        assert_eq!(concrete(&clone), b"hello");
+    }
+
+    #[test]
+    fn symbolic_bytes_keep_their_terms() {
+        let mut arena = Arena::new();
+        let input = arena.array(0, "stdin", 5000);
+        let bytes = Bytes::from_input(&mut arena, input, 5000);
+        let value = |_: ArrayId, index: u32| index as u8;
+        let expected: Vec<u8> = (0..5000u32).map(|i| i as u8).collect();
+        assert_eq!(bytes.evaluate(&mut arena, &value), expected);
+        let mut terms = 0;
+        bytes.for_each_term(&mut |_| terms += 1);
+        assert_eq!(terms, 5000);
+    }
+}

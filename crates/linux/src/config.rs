@@ -1,0 +1,127 @@
+//! What a host is started with.
+
+use std::sync::Arc;
+
+/// What a host is started with.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct HostConfig {
+    /// Arguments, the name of the program first.
+    pub args: Vec<Argument>,
+    /// Environment, each `NAME=value`.
+    pub env: Vec<Argument>,
+    /// What is read from descriptor 0.
+    pub stdin: Stdin,
+    /// Files that exist at the start, with the directories that lead to them.
+    pub files: Vec<FileSpec>,
+    /// The directory that the program is started in; made if it is not there.
+    pub cwd: Vec<u8>,
+    /// Where the bytes of `getrandom`, `/dev/urandom` and `AT_RANDOM` begin.
+    pub random_seed: u64,
+    /// Time of the wall clock at the start, in nanoseconds since 1970.
+    pub start_time_ns: u64,
+}
+
+impl Default for HostConfig {
+    fn default() -> HostConfig {
+        HostConfig {
+            args: vec![Argument::Concrete(b"program".to_vec())],
+            env: Vec::new(),
+            stdin: Stdin::Empty,
+            files: Vec::new(),
+            cwd: b"/".to_vec(),
+            random_seed: 0,
+            // 2020-01-01 00:00:00 UTC: any fixed day will do.
+            start_time_ns: 1_577_836_800_000_000_000,
+        }
+    }
+}
+
+/// One or several strings of the command line or of the environment.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Argument {
+    /// These bytes (without the NUL at their end).
+    Concrete(Vec<u8>),
+    /// `--sym-arg N`: that many symbolic bytes, then NUL.
+    Symbolic {
+        /// How many.
+        max_len: u32,
+    },
+    /// `--sym-args MIN MAX N`: between MIN and MAX of them.
+    SymbolicMany {
+        /// At least so many.
+        min: u32,
+        /// At most so many.
+        max: u32,
+        /// Symbolic bytes of each.
+        max_len: u32,
+    },
+    /// Concrete bytes, then symbolic ones, then NUL: an environment variable with a symbolic value.
+    Prefixed {
+        /// The concrete bytes.
+        prefix: Vec<u8>,
+        /// Name of the symbolic input.
+        name: String,
+        /// How many symbolic bytes.
+        max_len: u32,
+    },
+}
+
+/// What is read from descriptor 0.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Stdin {
+    /// Nothing.
+    Empty,
+    /// These bytes, then the end.
+    Concrete(Arc<[u8]>),
+    /// That many symbolic bytes, then the end.
+    Symbolic {
+        /// How many.
+        size: u32,
+    },
+    /// What the caller supplies when asked with [`crate::HostExit::NeedsInput`].
+    Live,
+}
+
+/// What a file holds at the start.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Contents {
+    /// These bytes.
+    Concrete(Arc<[u8]>),
+    /// That many symbolic bytes.
+    Symbolic {
+        /// How many.
+        size: u32,
+    },
+}
+
+/// A file that exists at the start.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FileSpec {
+    /// Its path; relative ones start at [`HostConfig::cwd`].
+    pub path: Vec<u8>,
+    /// What it holds. The input of a symbolic file is named after it: `A-data`.
+    pub contents: Contents,
+    /// Permission bits, usually 0o644.
+    pub mode: u32,
+}
+
+impl FileSpec {
+    /// A file with these bytes.
+    pub fn concrete(path: impl Into<Vec<u8>>, bytes: impl Into<Arc<[u8]>>) -> FileSpec {
+        let contents = Contents::Concrete(bytes.into());
+        FileSpec {
+            path: path.into(),
+            contents,
+            mode: 0o644,
+        }
+    }
+
+    /// A file of symbolic bytes.
+    pub fn symbolic(path: impl Into<Vec<u8>>, size: u32) -> FileSpec {
+        FileSpec {
+            path: path.into(),
+            contents: Contents::Symbolic { size },
+            mode: 0o644,
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! The page that lists every system call of Linux as modelled, partial or not.
+
+use std::fmt::Write;
+
+use crate::numbers::NAMES;
+use crate::table::{self, ArgKind, Row};
+
+/// `docs/syscalls.md`.
+pub fn documentation() -> String {
+    let (mut modelled, mut partial) = (0, 0);
+    let mut lines = String::new();
+    for (number, name) in NAMES {
+        let row = table::row(u64::from(*number));
+        let (state, note) = match row {
+            None => ("no", String::new()),
+            Some(row) if row.missing.is_empty() => {
+                modelled += 1;
+                ("yes", String::new())
+            }
+            Some(row) => {
+                partial += 1;
+                ("partial", format!("missing: {}", row.missing))
+            }
+        };
+        let args = row.map_or_else(String::new, arguments);
+        let errnos = row.map_or_else(String::new, injected);
+        let _ = writeln!(
+            lines,
+            "| {number} | `{name}` | {state} | {args} | {errnos} | {note} |"
+        );
+    }
+    format!(
+        "# System calls\n\n\
+         What the kernel model knows of Linux on x86-64. This page is made from the table of system calls; a test \
+         holds it against the table.\n\n\
+         {modelled} are modelled, {partial} in part, {} not: those answer `ENOSYS`, and the run says so once.\n\n\
+         Arguments: `int`, `flags`, `fd`, `pointer` and `path` are made concrete (one path of the search for each \
+         value); `symbolic` is passed on as it is; the bytes behind a `buffer` keep their expressions. Errors are \
+         those that fault injection may return.\n\n\
+         | number | name | modelled | arguments | errors | notes |\n\
+         |---:|---|---|---|---|---|\n\
+         {lines}",
+        NAMES.len() - modelled - partial
+    )
+}
+
+fn arguments(row: &Row) -> String {
+    let kind = |kind: &ArgKind| match kind {
+        ArgKind::Int => "int",
+        ArgKind::Symbolic => "symbolic",
+        ArgKind::Flags => "flags",
+        ArgKind::Fd => "fd",
+        ArgKind::Pointer => "pointer",
+        ArgKind::Buffer => "buffer",
+        ArgKind::Path => "path",
+    };
+    row.args.iter().map(kind).collect::<Vec<_>>().join(", ")
+}
+
+fn injected(row: &Row) -> String {
+    row.errnos
+        .iter()
+        .map(|errno| errno.name())
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_committed_page_is_up_to_date() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/syscalls.md");
+        if std::env::var_os("EVERETT_WRITE_DOCS").is_some() {
+            std::fs::write(path, documentation()).unwrap();
+        }
+        let committed = std::fs::read_to_string(path).unwrap();
+        let advice = "EVERETT_WRITE_DOCS=1 cargo test -p everett-linux writes it";
+        assert!(
+            committed == documentation(),
+            "docs/syscalls.md is out of date; {advice}"
+        );
+    }
+
+    #[test]
+    fn rows_have_the_names_of_their_numbers() {
+        let mut seen = std::collections::BTreeSet::new();
+        for row in table::rows() {
+            assert_eq!(crate::numbers::name(u64::from(row.number)), Some(row.name));
+            assert!(seen.insert(row.number), "{} is listed twice", row.name);
+            assert!(row.args.len() <= 6);
+        }
+    }
+}

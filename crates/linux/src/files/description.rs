@@ -1,0 +1,206 @@
+//! What processes have open.
+
+use everett_expr::ExprId;
+use everett_vm::Buffer;
+use triomphe::Arc;
+
+use super::tree::InodeId;
+use crate::bytes::Bytes;
+use crate::errno::Errno;
+use crate::host::Stream;
+
+/// Number of an open file on its host.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct DescriptionId(pub u32);
+
+/// Descriptors of a process end here.
+pub const MAX_DESCRIPTORS: usize = 1024;
+
+/// What is open.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Target {
+    /// The host's standard input.
+    Stdin,
+    /// One of its outputs.
+    Output(Stream),
+    /// A file of the tree.
+    Inode(InodeId),
+}
+
+/// Flags of `open`.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct OpenFlags(pub u32);
+
+impl OpenFlags {
+    pub const WRITE_ONLY: u32 = 1;
+    pub const READ_WRITE: u32 = 2;
+    pub const CREATE: u32 = 0o100;
+    pub const EXCLUSIVE: u32 = 0o200;
+    pub const TRUNCATE: u32 = 0o1000;
+    pub const APPEND: u32 = 0o2000;
+    pub const NONBLOCK: u32 = 0o4000;
+    pub const DIRECTORY: u32 = 0o200_000;
+    pub const NO_FOLLOW: u32 = 0o400_000;
+    pub const CLOSE_ON_EXEC: u32 = 0o2_000_000;
+    pub const PATH: u32 = 0o10_000_000;
+
+    /// It has one of these.
+    pub fn has(self, flags: u32) -> bool {
+        self.0 & flags != 0
+    }
+
+    /// It can be read.
+    pub fn readable(self) -> bool {
+        self.0 & 3 != OpenFlags::WRITE_ONLY && !self.has(OpenFlags::PATH)
+    }
+
+    /// It can be written.
+    pub fn writable(self) -> bool {
+        self.0 & 3 != 0 && !self.has(OpenFlags::PATH)
+    }
+}
+
+/// An open file.
+#[derive(Clone, Debug)]
+pub struct Description {
+    /// What is open.
+    pub target: Target,
+    /// Where the next read or write is.
+    pub offset: u64,
+    /// How it was opened.
+    pub flags: OpenFlags,
+    /// Descriptors that refer to it.
+    pub references: u32,
+}
+
+impl Description {
+    /// Just opened.
+    pub fn new(target: Target, flags: u32) -> Description {
+        Description {
+            target,
+            offset: 0,
+            flags: OpenFlags(flags),
+            references: 1,
+        }
+    }
+}
+
+/// A descriptor of a process.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Descriptor {
+    /// The open file.
+    pub description: DescriptionId,
+    /// It is closed by `execve`.
+    pub close_on_exec: bool,
+}
+
+/// The descriptors of a process.
+#[derive(Clone, Debug, Default)]
+pub struct Descriptors {
+    entries: Arc<Vec<Option<Descriptor>>>,
+}
+
+impl Descriptors {
+    /// A descriptor.
+    pub fn get(&self, fd: i32) -> Result<Descriptor, Errno> {
+        let index = usize::try_from(fd).map_err(|_| Errno::EBADF)?;
+        self.entries
+            .get(index)
+            .copied()
+            .flatten()
+            .ok_or(Errno::EBADF)
+    }
+
+    /// The lowest number from `from` on that is free.
+    pub fn free_from(&self, from: i32) -> Result<i32, Errno> {
+        let mut fd = usize::try_from(from).map_err(|_| Errno::EINVAL)?;
+        while self.entries.get(fd).copied().flatten().is_some() {
+            fd += 1;
+        }
+        if fd >= MAX_DESCRIPTORS {
+            Err(Errno::EMFILE)
+        } else {
+            Ok(fd as i32)
+        }
+    }
+
+    /// Sets a descriptor and says what it was before.
+    pub fn set(&mut self, fd: i32, to: Option<Descriptor>) -> Option<Descriptor> {
+        let index = usize::try_from(fd)
+            .ok()
+            .filter(|index| *index < MAX_DESCRIPTORS)?;
+        let entries = Arc::make_mut(&mut self.entries);
+        if entries.len() <= index {
+            entries.resize(index + 1, None);
+        }
+        std::mem::replace(&mut entries[index], to)
+    }
+}
+
+/// What descriptor 0 is fed from.
+#[derive(Clone, Debug, Default)]
+pub struct Input {
+    bytes: Bytes,
+    offset: u64,
+    /// More may come.
+    open: bool,
+}
+
+impl Input {
+    /// These bytes, then the end.
+    pub fn fixed(bytes: Bytes) -> Input {
+        Input {
+            bytes,
+            offset: 0,
+            open: false,
+        }
+    }
+
+    /// What will be supplied.
+    pub fn live() -> Input {
+        Input {
+            bytes: Bytes::default(),
+            offset: 0,
+            open: true,
+        }
+    }
+
+    /// More bytes; none mean the end.
+    pub fn supply(&mut self, bytes: &[u8]) {
+        if bytes.is_empty() {
+            self.open = false;
+        } else if self.open {
+            self.bytes.append(&Buffer::with_bytes(bytes, bytes.len()));
+        }
+    }
+
+    /// Bytes that can be read now.
+    pub fn available(&self) -> u64 {
+        self.bytes.len() - self.offset
+    }
+
+    /// Nothing is there now, but something may come.
+    pub fn must_wait(&self) -> bool {
+        self.open && self.available() == 0
+    }
+
+    /// The next bytes, at most `len`.
+    pub fn peek(&self, len: u64) -> Buffer {
+        self.bytes.read(self.offset, len)
+    }
+
+    /// They were read.
+    pub fn advance(&mut self, len: u64) {
+        self.offset += len.min(self.available());
+        if self.open && self.available() == 0 {
+            // What a live input has delivered is needed no more.
+            self.bytes = Bytes::default();
+            self.offset = 0;
+        }
+    }
+
+    /// All terms, for marking what is alive.
+    pub fn for_each_term(&self, visit: &mut dyn FnMut(ExprId)) {
+        self.bytes.for_each_term(visit);
+    }
+}

@@ -1,0 +1,96 @@
+//! Files of a host: the tree of names, what the files hold, and what processes have open.
+
+mod description;
+mod status;
+mod tree;
+
+pub use description::{
+    Description, DescriptionId, Descriptor, Descriptors, Input, MAX_DESCRIPTORS, OpenFlags, Target,
+};
+pub use status::Status;
+pub use tree::{Device, Inode, InodeId, Node, ROOT, Tree};
+
+use everett_expr::ExprId;
+use triomphe::Arc;
+
+/// Files and open files.
+#[derive(Clone, Debug)]
+pub struct Files {
+    /// Names and contents.
+    pub tree: Tree,
+    /// What descriptor 0 is fed from.
+    pub stdin: Input,
+    /// Open files; several descriptors can share one.
+    descriptions: Arc<Vec<Option<Description>>>,
+}
+
+impl Files {
+    /// An empty tree, nothing open.
+    pub fn new(stdin: Input) -> Files {
+        Files {
+            tree: Tree::new(),
+            stdin,
+            descriptions: Arc::new(Vec::new()),
+        }
+    }
+
+    /// Adds an open file, which one descriptor refers to.
+    pub fn open(&mut self, description: Description) -> DescriptionId {
+        let descriptions = Arc::make_mut(&mut self.descriptions);
+        let free = descriptions.iter().position(Option::is_none);
+        let index = free.unwrap_or(descriptions.len());
+        if free.is_none() {
+            descriptions.push(None);
+        }
+        descriptions[index] = Some(description);
+        DescriptionId(index as u32)
+    }
+
+    /// An open file.
+    pub fn description(&self, id: DescriptionId) -> Option<&Description> {
+        self.descriptions.get(id.0 as usize)?.as_ref()
+    }
+
+    /// The same for changing it.
+    pub fn description_mut(&mut self, id: DescriptionId) -> Option<&mut Description> {
+        Arc::make_mut(&mut self.descriptions)
+            .get_mut(id.0 as usize)?
+            .as_mut()
+    }
+
+    /// One more descriptor refers to it.
+    pub fn retain(&mut self, id: DescriptionId) {
+        if let Some(description) = self.description_mut(id) {
+            description.references += 1;
+        }
+    }
+
+    /// One descriptor less refers to it; the last one closes it.
+    pub fn release(&mut self, id: DescriptionId) {
+        let Some(description) = self.description_mut(id) else {
+            return;
+        };
+        description.references = description.references.saturating_sub(1);
+        if description.references == 0 {
+            Arc::make_mut(&mut self.descriptions)[id.0 as usize] = None;
+        }
+    }
+
+    /// Paths that a symbolic path is compared with: those of all files, absolute and as seen from a directory.
+    pub fn known_paths(&self, cwd: InodeId) -> Vec<Vec<u8>> {
+        let mut paths = Vec::new();
+        self.tree
+            .for_each_path(cwd, &mut |path| paths.push(path.to_vec()));
+        self.tree
+            .for_each_path(ROOT, &mut |path| paths.push([b"/", path].concat()));
+        paths.push(b"/".to_vec());
+        paths.push(b".".to_vec());
+        paths
+    }
+
+    /// All terms, for marking what is alive.
+    pub fn for_each_term(&self, visit: &mut dyn FnMut(ExprId)) {
+        self.tree.for_each_term(visit);
+        self.stdin.for_each_term(visit);
+    }
+}

@@ -1,0 +1,154 @@
+//! What `stat` and its kin say of a file.
+
+use super::description::Target;
+use super::tree::{InodeId, Node, Tree};
+
+const REGULAR: u32 = 0o100_000;
+const DIRECTORY: u32 = 0o040_000;
+const LINK: u32 = 0o120_000;
+const CHARACTER_DEVICE: u32 = 0o020_000;
+const PIPE: u32 = 0o010_000;
+const BLOCK: u64 = 4096;
+
+/// What `stat` says of a file.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Status {
+    /// Device that it lies on.
+    pub device: u64,
+    /// Its number.
+    pub inode: u64,
+    /// Names that it has.
+    pub links: u64,
+    /// Type and permission bits.
+    pub mode: u32,
+    /// Owner.
+    pub uid: u32,
+    /// Group.
+    pub gid: u32,
+    /// For devices: which.
+    pub represents: u64,
+    /// Size in bytes.
+    pub size: u64,
+    /// When it was last written, in nanoseconds since 1970.
+    pub modified_ns: u64,
+}
+
+impl Status {
+    /// Of what is open.
+    pub fn of_target(tree: &Tree, target: Target) -> Status {
+        match target {
+            Target::Inode(id) => Status::of_inode(tree, id),
+            // Standard streams are pipes: neither files nor terminals.
+            Target::Stdin => Status::of_pipe(1),
+            Target::Output(stream) => Status::of_pipe(2 + stream as u64),
+        }
+    }
+
+    fn of_pipe(inode: u64) -> Status {
+        Status {
+            device: 2,
+            inode,
+            links: 1,
+            mode: PIPE | 0o600,
+            uid: 0,
+            gid: 0,
+            represents: 0,
+            size: 0,
+            modified_ns: 0,
+        }
+    }
+
+    /// Of a file.
+    pub fn of_inode(tree: &Tree, id: InodeId) -> Status {
+        let inode = tree.get(id);
+        let (kind, size, represents) = match &inode.node {
+            Node::Regular(bytes) => (REGULAR, bytes.len(), 0),
+            Node::Directory(..) => (DIRECTORY, BLOCK, 0),
+            Node::Link(target) => (LINK, target.len() as u64, 0),
+            Node::Device(device) => (CHARACTER_DEVICE, 0, 1 << 8 | device.minor()),
+        };
+        Status {
+            device: 1,
+            inode: u64::from(id.0),
+            links: u64::from(inode.links),
+            mode: kind | inode.mode,
+            uid: 0,
+            gid: 0,
+            represents,
+            size,
+            modified_ns: inode.modified_ns,
+        }
+    }
+
+    fn blocks(&self) -> u64 {
+        self.size.div_ceil(BLOCK) * (BLOCK / 512)
+    }
+
+    /// As `struct stat`.
+    pub fn to_stat(self) -> Vec<u8> {
+        let (seconds, nanoseconds) = (
+            self.modified_ns / 1_000_000_000,
+            self.modified_ns % 1_000_000_000,
+        );
+        let mut bytes = Vec::with_capacity(144);
+        for field in [self.device, self.inode, self.links] {
+            bytes.extend_from_slice(&field.to_le_bytes());
+        }
+        for field in [self.mode, self.uid, self.gid, 0] {
+            bytes.extend_from_slice(&field.to_le_bytes());
+        }
+        for field in [self.represents, self.size, BLOCK, self.blocks()] {
+            bytes.extend_from_slice(&field.to_le_bytes());
+        }
+        for _ in 0..3 {
+            bytes.extend_from_slice(&seconds.to_le_bytes());
+            bytes.extend_from_slice(&nanoseconds.to_le_bytes());
+        }
+        bytes.resize(144, 0);
+        bytes
+    }
+
+    /// As `struct statx`.
+    pub fn to_statx(self) -> Vec<u8> {
+        const BASIC_STATS: u32 = 0x7ff;
+        let mut bytes = vec![0; 256];
+        let mut put = |at: usize, field: &[u8]| bytes[at..at + field.len()].copy_from_slice(field);
+        put(0, &BASIC_STATS.to_le_bytes());
+        put(4, &(BLOCK as u32).to_le_bytes());
+        put(16, &(self.links as u32).to_le_bytes());
+        put(20, &self.uid.to_le_bytes());
+        put(24, &self.gid.to_le_bytes());
+        put(28, &(self.mode as u16).to_le_bytes());
+        put(32, &self.inode.to_le_bytes());
+        put(40, &self.size.to_le_bytes());
+        put(48, &self.blocks().to_le_bytes());
+        for at in [64, 96, 112] {
+            put(at, &(self.modified_ns / 1_000_000_000).to_le_bytes());
+            put(
+                at + 8,
+                &((self.modified_ns % 1_000_000_000) as u32).to_le_bytes(),
+            );
+        }
+        put(128, &((self.represents >> 8) as u32).to_le_bytes());
+        put(132, &((self.represents & 0xff) as u32).to_le_bytes());
+        put(140, &(self.device as u32).to_le_bytes());
+        bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::files::ROOT;
+
+    #[test]
+    fn both_layouts_have_their_size_and_say_the_same() {
+        let tree = Tree::new();
+        let status = Status::of_inode(&tree, ROOT);
+        let (stat, statx) = (status.to_stat(), status.to_statx());
+        assert_eq!((stat.len(), statx.len()), (144, 256));
+        assert_eq!(stat[24..28], (0o040_755u32).to_le_bytes());
+        assert_eq!(statx[28..30], (0o040_755u16).to_le_bytes());
+        assert_eq!(stat[48..56], statx[40..48]);
+    }
+}

@@ -1,0 +1,221 @@
+//! A system call at work: what its handler may touch, and how it reaches the guest's memory.
+
+use everett_vm::{Buffer, Bug, BugKind, Interrupt, ObjectKind, Value, Vm};
+
+use crate::errno::Errno;
+use crate::files::Files;
+use crate::host::{Ending, HostState};
+use crate::process::{ProcessState, TaskState};
+use crate::table::{ArgKind, Call, Row};
+
+/// Longest path.
+const PATH_MAX: u64 = 4096;
+
+/// Why a system call did not end with a result. Nothing was changed.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Stop {
+    /// It failed.
+    Errno(Errno),
+    /// A question has several answers, or something is wrong.
+    Interrupt(Interrupt),
+    /// It waits until this time, or for ever, unless something wakes it. The text says for what.
+    Block(Option<u64>, &'static str),
+    /// It waits for bytes of a live stdin.
+    NeedsInput,
+    /// The host ends.
+    End(Ending),
+}
+
+impl From<Errno> for Stop {
+    fn from(errno: Errno) -> Stop {
+        Stop::Errno(errno)
+    }
+}
+
+impl From<Interrupt> for Stop {
+    fn from(interrupt: Interrupt) -> Stop {
+        Stop::Interrupt(interrupt)
+    }
+}
+
+impl From<Bug> for Stop {
+    fn from(bug: Bug) -> Stop {
+        Stop::Interrupt(bug.into())
+    }
+}
+
+/// A system call at work.
+pub struct Kernel<'k, 'v> {
+    /// Memory of the process and the thread that calls.
+    pub vm: &'k mut Vm<'v>,
+    /// The thread.
+    pub task: &'k mut TaskState,
+    /// The process.
+    pub process: &'k mut ProcessState,
+    /// All else on the host.
+    pub host: &'k mut HostState,
+}
+
+impl Kernel<'_, '_> {
+    /// Makes the arguments concrete that the row wants so, and calls the handler.
+    pub fn dispatch(&mut self, row: &Row, raw: [Value; 6]) -> Result<Value, Stop> {
+        let mut args = [0; 6];
+        for (index, kind) in row.args.iter().enumerate().take(args.len()) {
+            if *kind != ArgKind::Symbolic {
+                args[index] = self.vm.concretize(raw[index])?;
+            }
+        }
+        (row.handler)(self, &Call { raw, args })
+    }
+
+    /// The files of the host.
+    pub fn files(&mut self) -> &mut Files {
+        &mut self.host.files
+    }
+
+    /// Checks that the kernel can use guest memory. Where native code would get `EFAULT` it is `EFAULT`; where
+    /// the kernel would silently run over the end of a live block, or into one that was freed, it is a finding.
+    pub fn check(&mut self, address: u64, len: u64, write: bool) -> Result<(), Stop> {
+        if len == 0 {
+            return Ok(());
+        }
+        let unmapped = match self.vm.memory.near(address) {
+            None => true,
+            Some(object) => {
+                let gone = object.kind == ObjectKind::Mapping && !object.is_live();
+                gone || (write && object.kind == ObjectKind::Constant)
+            }
+        };
+        if unmapped {
+            return Err(Errno::EFAULT.into());
+        }
+        Ok(self.vm.check_range(address, len, write)?)
+    }
+
+    /// A copy of guest memory, terms and all.
+    pub fn read_buffer(&mut self, address: u64, len: u64) -> Result<Buffer, Stop> {
+        self.check(address, len, false)?;
+        match self.vm.memory.object_at(address, len) {
+            Some(object) if len > 0 => Ok(object.snapshot(address - object.start, len)),
+            _ => Ok(Buffer::zeroed(0)),
+        }
+    }
+
+    /// Writes to guest memory.
+    pub fn write_buffer(&mut self, address: u64, bytes: &Buffer) -> Result<(), Stop> {
+        self.check(address, bytes.len() as u64, true)?;
+        if let Some(object) = self.vm.memory.object_at_mut(address, bytes.len() as u64)
+            && bytes.len() > 0
+        {
+            let offset = address - object.start;
+            object.write_buffer(offset, bytes);
+        }
+        Ok(())
+    }
+
+    /// Writes concrete bytes to guest memory.
+    pub fn write_bytes(&mut self, address: u64, bytes: &[u8]) -> Result<(), Stop> {
+        self.write_buffer(address, &Buffer::with_bytes(bytes, bytes.len()))
+    }
+
+    /// Concrete bytes of guest memory; symbolic ones are asked for, one path for each value.
+    pub fn read_bytes(&mut self, address: u64, len: u64) -> Result<Vec<u8>, Stop> {
+        let buffer = self.read_buffer(address, len)?;
+        let mut bytes = buffer.bytes().to_vec();
+        for (at, byte) in bytes.iter_mut().enumerate() {
+            if buffer.has_symbolic(at, 1) {
+                let value = buffer.byte(self.vm.arena, at);
+                *byte = self.vm.concretize(value)? as u8;
+            }
+        }
+        Ok(bytes)
+    }
+
+    /// A concrete number of 8 bytes in guest memory.
+    pub fn read_u64(&mut self, address: u64) -> Result<u64, Stop> {
+        let value = self.read_value(address, 8)?;
+        Ok(self.vm.concretize(value)?)
+    }
+
+    /// A number in guest memory, as it is.
+    pub fn read_value(&mut self, address: u64, len: usize) -> Result<Value, Stop> {
+        let buffer = self.read_buffer(address, len as u64)?;
+        Ok(buffer.load(self.vm.arena, 0, len))
+    }
+
+    /// A path in guest memory. Symbolic bytes are asked to be those of a file that exists, one after the other;
+    /// what matches none exists nowhere.
+    pub fn read_path(&mut self, address: u64) -> Result<Vec<u8>, Stop> {
+        let (values, ended) = self.path_values(address)?;
+        if let Some(bytes) = concrete_bytes(&values) {
+            return match ended {
+                true => Ok(bytes),
+                false => Err(Errno::ENAMETOOLONG.into()),
+            };
+        }
+        for known in self.host.files.known_paths(self.process.cwd) {
+            if self.matches(&values, &known)? {
+                return Ok(known);
+            }
+        }
+        Err(Errno::ENOENT.into())
+    }
+
+    /// Bytes up to the first that is a concrete NUL, or up to the end of their object.
+    fn path_values(&mut self, address: u64) -> Result<(Vec<Value>, bool), Stop> {
+        self.check(address, 1, false)?;
+        let mut values = Vec::new();
+        for at in 0..PATH_MAX {
+            let place = address.wrapping_add(at);
+            let any_symbolic = values.iter().any(|value: &Value| value.term.is_some());
+            if any_symbolic && self.vm.memory.object_at(place, 1).is_none() {
+                return Ok((values, false));
+            }
+            self.check(place, 1, false)?;
+            let value = self.vm.byte_at(place);
+            if value.as_concrete() == Some(0) {
+                return Ok((values, true));
+            }
+            values.push(value);
+        }
+        Ok((values, false))
+    }
+
+    /// Do these bytes, up to their first NUL, spell this path?
+    fn matches(&mut self, values: &[Value], path: &[u8]) -> Result<bool, Stop> {
+        if path.len() > values.len() {
+            return Ok(false);
+        }
+        let arena = &mut *self.vm.arena;
+        let mut conditions = Vec::with_capacity(path.len() + 1);
+        let wanted = path.iter().copied().chain(std::iter::once(0));
+        for (value, byte) in values.iter().zip(wanted) {
+            let value = value.to_term(arena, 8);
+            let byte = arena.constant(8, u64::from(byte));
+            conditions.push(arena.eq(value, byte));
+        }
+        let same = arena.all(&conditions);
+        Ok(self.vm.decide_term(same)?)
+    }
+
+    /// Waits until a time of the virtual clock: blocks at first, goes on when the time has come.
+    pub fn wait_until(&mut self, deadline_ns: u64, what: &'static str) -> Result<(), Stop> {
+        let deadline = self.task.deadline_ns.unwrap_or(deadline_ns);
+        if self.host.clock_ns >= deadline {
+            return Ok(());
+        }
+        Err(Stop::Block(Some(deadline), what))
+    }
+
+    /// A finding that says what the model cannot do.
+    pub fn unsupported(&self, what: impl Into<String>) -> Stop {
+        Bug::new(BugKind::Unsupported, what).into()
+    }
+}
+
+fn concrete_bytes(values: &[Value]) -> Option<Vec<u8>> {
+    values
+        .iter()
+        .map(|value| value.as_concrete().map(|byte| byte as u8))
+        .collect()
+}

@@ -1,0 +1,2 @@
+use crate::table::Row;
+pub const ROWS: &[Row] = &[];

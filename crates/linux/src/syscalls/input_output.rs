@@ -1,0 +1,306 @@
+//! Reading and writing.
+
+use everett_vm::{Buffer, Value};
+
+use crate::errno::Errno;
+use crate::files::{Description, Descriptor, Device, Node, OpenFlags, Target};
+use crate::kernel::{Kernel, Stop};
+use crate::table::ArgKind::{Buffer as Bytes, Fd, Int, Pointer};
+use crate::table::{Answer, Call, Row};
+
+/// The family.
+pub const ROWS: &[Row] = &[
+    Row::new("read", 0, &[Fd, Bytes, Int], READ_ERRORS, read),
+    Row::new("write", 1, &[Fd, Bytes, Int], WRITE_ERRORS, write),
+    Row::new("pread64", 17, &[Fd, Bytes, Int, Int], READ_ERRORS, pread64),
+    Row::new(
+        "pwrite64",
+        18,
+        &[Fd, Bytes, Int, Int],
+        WRITE_ERRORS,
+        pwrite64,
+    ),
+    Row::new("readv", 19, &[Fd, Pointer, Int], READ_ERRORS, readv),
+    Row::new("writev", 20, &[Fd, Pointer, Int], WRITE_ERRORS, writev),
+    Row::new(
+        "preadv",
+        295,
+        &[Fd, Pointer, Int, Int, Int],
+        READ_ERRORS,
+        preadv,
+    ),
+    Row::new(
+        "pwritev",
+        296,
+        &[Fd, Pointer, Int, Int, Int],
+        WRITE_ERRORS,
+        pwritev,
+    ),
+];
+
+const READ_ERRORS: &[Errno] = &[Errno::EINTR, Errno::EIO];
+const WRITE_ERRORS: &[Errno] = &[Errno::EINTR, Errno::EIO, Errno::ENOSPC];
+
+/// Most buffers of one call.
+const IOV_MAX: u64 = 1024;
+/// Most bytes of one call.
+const MAX_TRANSFER: u64 = 0x7fff_f000;
+/// Largest offset in a file; larger files are refused rather than held in memory.
+const MAX_FILE: u64 = 1 << 32;
+
+/// A stretch of guest memory.
+#[derive(Copy, Clone)]
+struct Range {
+    address: u64,
+    len: u64,
+}
+
+/// Where in the file.
+#[derive(Copy, Clone)]
+enum At {
+    /// Where the last one ended.
+    Current,
+    /// There.
+    Offset(u64),
+}
+
+fn read(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
+    let range = Range {
+        address: call.args[1],
+        len: call.args[2],
+    };
+    kernel.read_file(call.int(0), &[range], At::Current)
+}
+
+fn write(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
+    let range = Range {
+        address: call.args[1],
+        len: call.args[2],
+    };
+    kernel.write_file(call.int(0), &[range], At::Current)
+}
+
+fn pread64(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
+    let range = Range {
+        address: call.args[1],
+        len: call.args[2],
+    };
+    kernel.read_file(call.int(0), &[range], offset(call.args[3])?)
+}
+
+fn pwrite64(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
+    let range = Range {
+        address: call.args[1],
+        len: call.args[2],
+    };
+    kernel.write_file(call.int(0), &[range], offset(call.args[3])?)
+}
+
+fn readv(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
+    kernel.description(call.int(0))?;
+    let ranges = kernel.ranges(call.args[1], call.args[2])?;
+    kernel.read_file(call.int(0), &ranges, At::Current)
+}
+
+fn writev(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
+    kernel.description(call.int(0))?;
+    let ranges = kernel.ranges(call.args[1], call.args[2])?;
+    kernel.write_file(call.int(0), &ranges, At::Current)
+}
+
+fn preadv(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
+    kernel.description(call.int(0))?;
+    let ranges = kernel.ranges(call.args[1], call.args[2])?;
+    kernel.read_file(call.int(0), &ranges, offset(call.args[3])?)
+}
+
+fn pwritev(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
+    kernel.description(call.int(0))?;
+    let ranges = kernel.ranges(call.args[1], call.args[2])?;
+    kernel.write_file(call.int(0), &ranges, offset(call.args[3])?)
+}
+
+fn offset(offset: u64) -> Result<At, Errno> {
+    if offset as i64 >= 0 {
+        Ok(At::Offset(offset))
+    } else {
+        Err(Errno::EINVAL)
+    }
+}
+
+impl Kernel<'_, '_> {
+    /// The open file behind a descriptor.
+    pub fn description(&self, fd: i32) -> Result<(Descriptor, Description), Errno> {
+        let descriptor = self.process.descriptors.get(fd)?;
+        let description = self.host.files.description(descriptor.description);
+        Ok((descriptor, description.cloned().ok_or(Errno::EBADF)?))
+    }
+
+    /// An array of `struct iovec`.
+    fn ranges(&mut self, address: u64, count: u64) -> Result<Vec<Range>, Stop> {
+        if count > IOV_MAX {
+            return Err(Errno::EINVAL.into());
+        }
+        let mut ranges = Vec::with_capacity(count as usize);
+        let mut total = 0u64;
+        for index in 0..count {
+            let at = address.wrapping_add(16 * index);
+            let range = Range {
+                address: self.read_u64(at)?,
+                len: self.read_u64(at.wrapping_add(8))?,
+            };
+            total = total
+                .checked_add(range.len)
+                .filter(|total| *total as i64 >= 0)
+                .ok_or(Errno::EINVAL)?;
+            ranges.push(range);
+        }
+        Ok(ranges)
+    }
+
+    fn read_file(&mut self, fd: i32, ranges: &[Range], at: At) -> Answer {
+        let (descriptor, description) = self.description(fd)?;
+        if !description.flags.readable() {
+            return Err(Errno::EBADF.into());
+        }
+        let wanted = ranges
+            .iter()
+            .fold(0u64, |sum, range| sum.saturating_add(range.len));
+        let wanted = wanted.min(MAX_TRANSFER);
+        let offset = match at {
+            At::Current => description.offset,
+            At::Offset(offset) => offset,
+        };
+        let bytes = match description.target {
+            Target::Output(_) => return Err(Errno::EBADF.into()),
+            Target::Stdin if matches!(at, At::Offset(_)) => return Err(Errno::ESPIPE.into()),
+            Target::Stdin if wanted > 0 && self.host.files.stdin.must_wait() => {
+                return Err(self.no_input_yet(description.flags));
+            }
+            Target::Stdin => self.host.files.stdin.peek(wanted),
+            Target::Inode(id) => match &self.host.files.tree.get(id).node {
+                Node::Regular(bytes) => bytes.read(offset, wanted),
+                Node::Directory(..) => return Err(Errno::EISDIR.into()),
+                Node::Link(_) => return Err(Errno::EBADF.into()),
+                Node::Device(device) => self.read_device(*device, wanted),
+            },
+        };
+        let random = self.host.random;
+        self.scatter(ranges, &bytes)
+            .inspect_err(|_| self.host.random = random)?;
+        let read = bytes.len() as u64;
+        match description.target {
+            Target::Stdin => self.host.files.stdin.advance(read),
+            _ => self.advance(descriptor, at, offset + read),
+        }
+        Ok(Value::concrete(read))
+    }
+
+    fn no_input_yet(&self, flags: OpenFlags) -> Stop {
+        if flags.has(OpenFlags::NONBLOCK) {
+            Errno::EAGAIN.into()
+        } else {
+            Stop::NeedsInput
+        }
+    }
+
+    fn read_device(&mut self, device: Device, wanted: u64) -> Buffer {
+        match device {
+            Device::Null => Buffer::zeroed(0),
+            Device::Zero | Device::Full => Buffer::zeroed(wanted as usize),
+            Device::Random => {
+                let bytes = self.host.random_bytes(wanted as usize);
+                Buffer::with_bytes(&bytes, bytes.len())
+            }
+        }
+    }
+
+    /// Writes bytes into ranges of guest memory: all are checked before the first is written.
+    fn scatter(&mut self, ranges: &[Range], bytes: &Buffer) -> Result<(), Stop> {
+        for write in [false, true] {
+            let mut done = 0;
+            for range in ranges {
+                let len = (range.len as usize).min(bytes.len() - done);
+                if !write {
+                    self.check(range.address, len as u64, true)?;
+                } else if len == bytes.len() {
+                    self.write_buffer(range.address, bytes)?;
+                } else {
+                    let mut part = Buffer::zeroed(len);
+                    part.copy_from(0, bytes, done, len);
+                    self.write_buffer(range.address, &part)?;
+                }
+                done += len;
+            }
+        }
+        Ok(())
+    }
+
+    fn write_file(&mut self, fd: i32, ranges: &[Range], at: At) -> Answer {
+        let (descriptor, description) = self.description(fd)?;
+        if !description.flags.writable() {
+            return Err(Errno::EBADF.into());
+        }
+        if matches!((description.target, at), (Target::Output(_), At::Offset(_))) {
+            return Err(Errno::ESPIPE.into());
+        }
+        let parts = self.gather(ranges)?;
+        let written = parts.iter().map(|part| part.len() as u64).sum();
+        match description.target {
+            Target::Stdin => return Err(Errno::EBADF.into()),
+            Target::Output(stream) => {
+                let output = &mut self.host.outputs[stream as usize];
+                parts.iter().for_each(|part| output.append(part));
+            }
+            Target::Inode(id) => match &self.host.files.tree.get(id).node {
+                Node::Regular(bytes) => {
+                    let start = match at {
+                        _ if description.flags.has(OpenFlags::APPEND) => bytes.len(),
+                        At::Current => description.offset,
+                        At::Offset(offset) => offset,
+                    };
+                    let end = start.checked_add(written).filter(|end| *end <= MAX_FILE);
+                    let end = end.ok_or(Errno::EFBIG)?;
+                    self.write_regular(id, start, &parts);
+                    self.advance(descriptor, at, end);
+                }
+                Node::Device(Device::Full) if written > 0 => return Err(Errno::ENOSPC.into()),
+                Node::Device(_) => {}
+                Node::Directory(..) | Node::Link(_) => return Err(Errno::EBADF.into()),
+            },
+        }
+        Ok(Value::concrete(written))
+    }
+
+    fn gather(&mut self, ranges: &[Range]) -> Result<Vec<Buffer>, Stop> {
+        let mut left = MAX_TRANSFER;
+        let mut parts = Vec::with_capacity(ranges.len());
+        for range in ranges {
+            let len = range.len.min(left);
+            left -= len;
+            parts.push(self.read_buffer(range.address, len)?);
+        }
+        Ok(parts)
+    }
+
+    fn write_regular(&mut self, id: crate::files::InodeId, start: u64, parts: &[Buffer]) {
+        let now = self.wall_clock_ns();
+        let inode = self.host.files.tree.get_mut(id);
+        inode.modified_ns = now;
+        if let Node::Regular(bytes) = &mut inode.node {
+            let mut at = start;
+            for part in parts {
+                bytes.write(at, part);
+                at += part.len() as u64;
+            }
+        }
+    }
+
+    fn advance(&mut self, descriptor: Descriptor, at: At, end: u64) {
+        if let At::Current = at
+            && let Some(description) = self.host.files.description_mut(descriptor.description)
+        {
+            description.offset = end;
+        }
+    }
+}
