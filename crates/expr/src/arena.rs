@@ -2,20 +2,20 @@
 //! it in flat arrays beside it. Owns no rewriting rules; those are in `simplify`.
 
 use crate::facts::Facts;
+use crate::hash::{FastHasher, FastMap};
 use crate::limbs;
 use crate::node::{ArrayId, ArrayInfo, ExprId, Node, Variable};
 use crate::scalar;
 use crate::support::SupportTable;
 use std::collections::HashMap;
+use std::hash::{Hash, Hasher};
 
 /// Terms of one worker. Equal terms have equal ids.
 pub struct Arena {
-    pub(crate) nodes: Vec<Node>,
-    /// Width of each term; zero marks an entry on the free list.
-    pub(crate) widths: Vec<u32>,
+    pub(crate) entries: Vec<Entry>,
     pub(crate) facts: Vec<Facts>,
     pub(crate) supports: SupportTable,
-    /// Open addressing over `nodes`: index + 1, zero where empty; length is a power of two.
+    /// Open addressing over `entries`: index + 1, zero where empty; length is a power of two.
     slots: Vec<u32>,
     live: usize,
     free: Vec<u32>,
@@ -30,7 +30,7 @@ pub struct Arena {
 #[derive(Default)]
 pub(crate) struct WideTable {
     values: Vec<Box<[u64]>>,
-    ids: HashMap<Box<[u64]>, u32>,
+    ids: FastMap<Box<[u64]>, u32>,
     free: Vec<u32>,
 }
 
@@ -75,45 +75,21 @@ impl WideTable {
     }
 }
 
-/// Mixes the bits of a node's parts; good enough for a table indexed by the high bits.
-#[derive(Default)]
-struct NodeHasher(u64);
-
-impl std::hash::Hasher for NodeHasher {
-    fn finish(&self) -> u64 {
-        self.0 ^ (self.0 >> 32)
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for &byte in bytes {
-            self.write_u64(u64::from(byte));
-        }
-    }
-
-    fn write_u8(&mut self, value: u8) {
-        self.write_u64(u64::from(value));
-    }
-
-    fn write_u32(&mut self, value: u32) {
-        self.write_u64(u64::from(value));
-    }
-
-    fn write_isize(&mut self, value: isize) {
-        self.write_u64(value as u64);
-    }
-
-    #[inline]
-    fn write_u64(&mut self, value: u64) {
-        self.0 = (self.0.rotate_left(5) ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    }
+/// One term: 24 bytes, so that a look-up touches one cache line besides the table.
+#[derive(Copy, Clone)]
+pub(crate) struct Entry {
+    pub(crate) node: Node,
+    /// Zero marks an entry on the free list.
+    pub(crate) width: u32,
+    hash: u32,
 }
 
 #[inline]
-fn hash(node: &Node, width: u32) -> u64 {
-    use std::hash::{Hash, Hasher};
-    let mut hasher = NodeHasher(u64::from(width));
+fn hash(node: &Node, width: u32) -> u32 {
+    let mut hasher = FastHasher::default();
+    width.hash(&mut hasher);
     node.hash(&mut hasher);
-    hasher.finish()
+    hasher.finish() as u32
 }
 
 const INITIAL_SLOTS: usize = 1 << 10;
@@ -128,8 +104,7 @@ impl Arena {
     /// An empty arena.
     pub fn new() -> Arena {
         Arena {
-            nodes: Vec::new(),
-            widths: Vec::new(),
+            entries: Vec::new(),
             facts: Vec::new(),
             supports: SupportTable::new(),
             slots: vec![0; INITIAL_SLOTS],
@@ -227,19 +202,19 @@ impl Arena {
     /// Number of bits of a term.
     #[inline]
     pub fn width(&self, e: ExprId) -> u32 {
-        self.widths[e.index()]
+        self.entries[e.index()].width
     }
 
     /// The outermost operation of a term.
     #[inline]
     pub fn node(&self, e: ExprId) -> Node {
-        self.nodes[e.index()]
+        self.entries[e.index()].node
     }
 
     /// The value of a constant of at most 64 bits.
     #[inline]
     pub fn as_const(&self, e: ExprId) -> Option<u64> {
-        match self.nodes[e.index()] {
+        match self.entries[e.index()].node {
             Node::Constant { bits } => Some(bits),
             _ => None,
         }
@@ -247,7 +222,7 @@ impl Arena {
 
     /// The value of a constant of any width, least limb first.
     pub fn as_const_limbs(&self, e: ExprId) -> Option<&[u64]> {
-        match &self.nodes[e.index()] {
+        match &self.entries[e.index()].node {
             Node::Constant { bits } => Some(std::slice::from_ref(bits)),
             Node::WideConstant { index } => Some(self.wide.get(*index)),
             _ => None,
@@ -262,7 +237,7 @@ impl Arena {
     /// Whether the term is a constant.
     #[inline]
     pub fn is_const(&self, e: ExprId) -> bool {
-        self.nodes[e.index()].is_constant()
+        self.entries[e.index()].node.is_constant()
     }
 
     /// Whether the term is the constant truth.
@@ -290,37 +265,54 @@ impl Arena {
 
     /// One more than the highest index of a term: the length of arrays with one entry a term.
     pub fn index_bound(&self) -> usize {
-        self.nodes.len()
+        self.entries.len()
     }
 
     /// Memory in use, approximately.
     pub fn memory_bytes(&self) -> usize {
-        let entry = size_of::<Node>() + size_of::<u32>() + size_of::<Facts>();
-        self.nodes.capacity() * entry
+        let entry = size_of::<Entry>() + size_of::<Facts>();
+        self.entries.capacity() * entry
             + (self.slots.capacity() + self.free.capacity()) * size_of::<u32>()
             + self.wide.memory_bytes()
             + self.supports.memory_bytes()
     }
 
-    /// The id of a node, storing it where it is new. The node must be simplified already.
+    /// The id of a node that is stored, or the place where it would be.
     #[inline]
-    pub(crate) fn intern(&mut self, node: Node, width: u32) -> ExprId {
+    fn find(&self, node: &Node, width: u32, hash: u32) -> Result<ExprId, usize> {
         let slot_mask = self.slots.len() - 1;
-        let mut position = hash(&node, width) as usize & slot_mask;
+        let mut position = hash as usize & slot_mask;
         loop {
-            let entry = self.slots[position];
-            if entry == 0 {
-                return self.insert(position, node, width);
+            let slot = self.slots[position];
+            if slot == 0 {
+                return Err(position);
             }
-            let index = entry as usize - 1;
-            if self.nodes[index] == node && self.widths[index] == width {
-                return ExprId::from_index(index);
+            let entry = &self.entries[slot as usize - 1];
+            if entry.hash == hash && entry.width == width && entry.node == *node {
+                return Ok(ExprId::from_index(slot as usize - 1));
             }
             position = (position + 1) & slot_mask;
         }
     }
 
-    fn insert(&mut self, position: usize, node: Node, width: u32) -> ExprId {
+    /// The id of a node where it is stored.
+    #[inline]
+    pub(crate) fn lookup(&self, node: &Node, width: u32) -> Option<ExprId> {
+        self.find(node, width, hash(node, width)).ok()
+    }
+
+    /// The id of a node, storing it where it is new. The node must be simplified already.
+    #[inline]
+    pub(crate) fn intern(&mut self, node: Node, width: u32) -> ExprId {
+        let hash = hash(&node, width);
+        match self.find(&node, width, hash) {
+            Ok(e) => e,
+            Err(position) => self.insert(position, Entry { node, width, hash }),
+        }
+    }
+
+    fn insert(&mut self, position: usize, entry: Entry) -> ExprId {
+        let Entry { node, width, .. } = entry;
         let facts = Facts::of(self, &node, width);
         if let Some(bits) = facts.single()
             && width <= 64
@@ -331,16 +323,14 @@ impl Arena {
         let index = match self.free.pop() {
             Some(index) => {
                 let index = index as usize;
-                self.nodes[index] = node;
-                self.widths[index] = width;
+                self.entries[index] = entry;
                 self.facts[index] = facts;
                 index
             }
             None => {
-                self.nodes.push(node);
-                self.widths.push(width);
+                self.entries.push(entry);
                 self.facts.push(facts);
-                self.nodes.len() - 1
+                self.entries.len() - 1
             }
         };
         let id = ExprId::from_index(index);
@@ -356,11 +346,11 @@ impl Arena {
     fn rebuild_slots(&mut self, length: usize) {
         self.slots.clear();
         self.slots.resize(length, 0);
-        for index in 0..self.nodes.len() {
-            if self.widths[index] == 0 {
+        for (index, entry) in self.entries.iter().enumerate() {
+            if entry.width == 0 {
                 continue;
             }
-            let mut position = hash(&self.nodes[index], self.widths[index]) as usize & (length - 1);
+            let mut position = entry.hash as usize & (length - 1);
             while self.slots[position] != 0 {
                 position = (position + 1) & (length - 1);
             }
@@ -374,24 +364,25 @@ impl Arena {
         let marked = self.mark(live);
         let mut freed = 0;
         for (index, &marked) in marked.iter().enumerate() {
-            if !marked && self.widths[index] != 0 {
-                self.widths[index] = 0;
-                self.nodes[index] = Node::Constant { bits: 0 };
+            let entry = &mut self.entries[index];
+            if !marked && entry.width != 0 {
+                entry.width = 0;
+                entry.node = Node::Constant { bits: 0 };
                 freed += 1;
             }
         }
         // The lowest index on top, so that reuse fills the arrays from below.
         self.free.clear();
         self.free.extend(
-            (0..self.nodes.len() as u32)
+            (0..self.entries.len() as u32)
                 .rev()
                 .filter(|&i| !marked[i as usize]),
         );
         self.live -= freed;
         self.supports.retain(&marked);
         let mut used_wide = vec![false; self.wide.values.len()];
-        for node in &self.nodes {
-            if let Node::WideConstant { index } = node {
+        for entry in &self.entries {
+            if let Node::WideConstant { index } = &entry.node {
                 used_wide[*index as usize] = true;
             }
         }
@@ -401,7 +392,7 @@ impl Arena {
     }
 
     fn mark(&self, live: impl Iterator<Item = ExprId>) -> Vec<bool> {
-        let mut marked = vec![false; self.nodes.len()];
+        let mut marked = vec![false; self.entries.len()];
         let mut stack: Vec<ExprId> = live.collect();
         while let Some(e) = stack.pop() {
             if !std::mem::replace(&mut marked[e.index()], true) {

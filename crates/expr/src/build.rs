@@ -17,6 +17,12 @@ impl Arena {
             let value = limbs::binary(op, width, x, y);
             return self.constant_limbs(width, &value);
         }
+        // Constants to the right, else the older term first.
+        let (a, b) = if op.is_commutative() {
+            self.ordered(a, b)
+        } else {
+            (a, b)
+        };
         self.simplified(Node::Binary { op, a, b }, width, |arena| {
             arena.simplify_binary(op, a, b)
         })
@@ -33,6 +39,11 @@ impl Arena {
             let value = limbs::compare(op, width, x, y);
             return self.bool_constant(value);
         }
+        let (a, b) = if op == CompareOp::Eq {
+            self.ordered(a, b)
+        } else {
+            (a, b)
+        };
         self.simplified(Node::Compare { op, a, b }, 1, |arena| {
             arena.simplify_compare(op, a, b)
         })

@@ -1,7 +1,7 @@
 //! The value of a term under an assignment to the symbolic bytes. Iterative, so that the depth of a
 //! term does not matter; each shared part is evaluated once a call.
 
-use crate::arena::Arena;
+use crate::arena::{Arena, Entry};
 use crate::float;
 use crate::limbs;
 use crate::node::{ArrayId, ExprId, Node};
@@ -146,8 +146,7 @@ impl Arena {
         assignment: &A,
         scratch: &mut EvalScratch,
     ) -> bool {
-        let node = self.nodes[e.index()];
-        let width = self.widths[e.index()];
+        let Entry { node, width, .. } = self.entries[e.index()];
         match node {
             Node::Constant { bits } => scratch.set(e, bits),
             Node::WideConstant { index } => scratch.set_limbs(e, width, self.wide.get(index)),
@@ -197,7 +196,7 @@ impl Arena {
     #[inline]
     fn apply(&self, e: ExprId, node: &Node, width: u32, scratch: &mut EvalScratch) {
         let narrow = |child: ExprId| scratch.values[child.index()];
-        let from = |child: ExprId| self.widths[child.index()];
+        let from = |child: ExprId| self.entries[child.index()].width;
         let value = match *node {
             Node::Not { e } if width <= 64 => !narrow(e) & scalar::mask(width),
             Node::Binary { op, a, b } if width <= 64 => {

@@ -11,6 +11,7 @@ mod eval;
 mod facts;
 pub mod float;
 mod float_build;
+mod hash;
 pub mod limbs;
 mod node;
 pub mod scalar;

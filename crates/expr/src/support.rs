@@ -1,16 +1,18 @@
-//! Which symbolic bytes a term depends on. Sets are interned and shared; small ones are made
-//! together with the term, large ones when first asked for, so that long chains of terms over many
-//! bytes do not cost quadratic memory.
+//! Which symbolic bytes a term depends on. Sets are interned and shared, and made when first asked
+//! for. Small ones are kept for all parts of the term as well; large ones only for the term, so that
+//! long chains of terms over many bytes do not cost quadratic memory.
 
 use crate::arena::Arena;
+use crate::hash::FastMap;
 use crate::node::{ArrayId, ExprId, Node, Variable};
-use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Sets of at most this size are made together with the term.
-const EAGER_LIMIT: usize = 24;
+/// Sets of at most this size are kept for every term that was asked about or is below one.
+const SMALL: usize = 32;
 /// Marks a term whose set has not been made.
 const LAZY: u32 = u32::MAX;
+/// Marks a term whose set is large and is made when asked for.
+const LARGE: u32 = u32::MAX - 1;
 const EMPTY: u32 = 0;
 
 /// A sorted set of symbolic bytes; cloning is cheap.
@@ -110,9 +112,12 @@ pub(crate) struct SupportTable {
     /// For each term the mask of its set.
     masks: Vec<u64>,
     sets: Vec<Option<Support>>,
-    ids: HashMap<Support, u32>,
-    unions: HashMap<(u32, u32), u32>,
+    ids: FastMap<Support, u32>,
+    unions: FastMap<(u32, u32), u32>,
     free: Vec<u32>,
+    /// Terms seen by the walk with the number `epoch`.
+    stamps: Vec<u32>,
+    epoch: u32,
 }
 
 impl SupportTable {
@@ -121,9 +126,11 @@ impl SupportTable {
             of_term: Vec::new(),
             masks: Vec::new(),
             sets: Vec::new(),
-            ids: HashMap::new(),
-            unions: HashMap::new(),
+            ids: FastMap::default(),
+            unions: FastMap::default(),
             free: Vec::new(),
+            stamps: Vec::new(),
+            epoch: 0,
         };
         table.intern(Support::new(Arc::new([])));
         table
@@ -153,13 +160,22 @@ impl SupportTable {
             .expect("a set in use is stored")
     }
 
-    fn union(&mut self, a: u32, b: u32) -> u32 {
+    fn trivial_union(a: u32, b: u32) -> Option<u32> {
         match (a, b) {
-            (LAZY, _) | (_, LAZY) => return LAZY,
-            (a, EMPTY) => return a,
-            (EMPTY, b) => return b,
-            (a, b) if a == b => return a,
-            _ => {}
+            (a, EMPTY) => Some(a),
+            (EMPTY, b) => Some(b),
+            (a, b) if a == b => Some(a),
+            _ => None,
+        }
+    }
+
+    /// The union of two sets that have been made or are large.
+    fn union(&mut self, a: u32, b: u32) -> u32 {
+        if let Some(id) = SupportTable::trivial_union(a, b) {
+            return id;
+        }
+        if a == LARGE || b == LARGE {
+            return LARGE;
         }
         let key = (a.min(b), a.max(b));
         if let Some(&id) = self.unions.get(&key) {
@@ -168,13 +184,27 @@ impl SupportTable {
         let mut all = self.set(a).variables.to_vec();
         all.extend_from_slice(&self.set(b).variables);
         let union = Support::from_variables(all);
-        let id = if union.len() > EAGER_LIMIT {
-            LAZY
+        let id = if union.len() > SMALL {
+            LARGE
         } else {
             self.intern(union)
         };
         self.unions.insert(key, id);
         id
+    }
+
+    fn next_epoch(&mut self) {
+        self.stamps.resize(self.of_term.len(), 0);
+        self.epoch = self.epoch.wrapping_add(1);
+        if self.epoch == 0 {
+            self.stamps.fill(0);
+            self.epoch = 1;
+        }
+    }
+
+    /// Whether the walk meets the term for the first time.
+    fn first_visit(&mut self, e: ExprId) -> bool {
+        std::mem::replace(&mut self.stamps[e.index()], self.epoch) != self.epoch
     }
 
     /// Called once for each new term, after its operands.
@@ -189,7 +219,10 @@ impl SupportTable {
             }
             _ => node.children().fold((EMPTY, 0), |(set, mask), child| {
                 let of_child = self.of_term[child.index()];
-                (self.union(set, of_child), mask | self.masks[child.index()])
+                let union = SupportTable::trivial_union(set, of_child).unwrap_or(LAZY);
+                // What is not known of a large set is whether the rest is a part of it.
+                let union = if union == LARGE { LAZY } else { union };
+                (union, mask | self.masks[child.index()])
             }),
         };
         if e.index() == self.of_term.len() {
@@ -226,18 +259,45 @@ impl SupportTable {
             .flatten()
             .map(|set| 64 + 8 * set.len())
             .sum();
-        self.of_term.capacity() * 12 + variables + self.unions.capacity() * 16
+        self.of_term.capacity() * 16 + variables + self.unions.capacity() * 16
     }
 }
 
 impl Arena {
     /// The bytes that a term depends on.
     pub fn support(&mut self, e: ExprId) -> Support {
+        if self.supports.of_term[e.index()] == LAZY {
+            self.make_supports(e);
+        }
         let id = match self.supports.of_term[e.index()] {
-            LAZY => self.collect_support(e),
+            LARGE => self.collect_support(e),
             id => id,
         };
         self.supports.set(id).clone()
+    }
+
+    /// Makes the small sets of a term and its parts, operands first.
+    fn make_supports(&mut self, root: ExprId) {
+        let mut stack = vec![root];
+        while let Some(&e) = stack.last() {
+            let node = self.node(e);
+            let before = stack.len();
+            if self.supports.of_term[e.index()] == LAZY {
+                let lazy = |child: &ExprId| self.supports.of_term[child.index()] == LAZY;
+                stack.extend(node.children().filter(lazy));
+            }
+            if stack.len() > before {
+                continue;
+            }
+            stack.pop();
+            if self.supports.of_term[e.index()] == LAZY {
+                let set = node.children().fold(EMPTY, |set, child| {
+                    let of_child = self.supports.of_term[child.index()];
+                    self.supports.union(set, of_child)
+                });
+                self.supports.of_term[e.index()] = set;
+            }
+        }
     }
 
     /// One bit for each byte that a term depends on, several bytes sharing one.
@@ -261,8 +321,9 @@ impl Arena {
         if self.support_mask(e).count_ones() != 1 {
             return None;
         }
+        // A single byte is never united with another set, so its term is never lazy.
         let id = self.supports.of_term[e.index()];
-        if id == LAZY {
+        if id >= LARGE {
             return None;
         }
         match *self.supports.set(id).variables {
@@ -273,17 +334,15 @@ impl Arena {
 
     /// Walks down to the terms whose sets are known.
     fn collect_support(&mut self, root: ExprId) -> u32 {
-        let mut seen = vec![false; self.index_bound()];
+        self.supports.next_epoch();
         let mut stack = vec![root];
         let mut variables: Vec<Variable> = Vec::new();
-        let mut seen_sets = vec![false; self.supports.sets.len()];
         while let Some(e) = stack.pop() {
-            if std::mem::replace(&mut seen[e.index()], true) {
+            if !self.supports.first_visit(e) {
                 continue;
             }
             match self.supports.of_term[e.index()] {
-                LAZY => stack.extend(self.node(e).children()),
-                id if std::mem::replace(&mut seen_sets[id as usize], true) => {}
+                LARGE | LAZY => stack.extend(self.node(e).children()),
                 id => variables.extend_from_slice(&self.supports.set(id).variables),
             }
         }

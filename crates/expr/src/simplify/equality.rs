@@ -16,11 +16,6 @@ fn inverse(odd: u128) -> u128 {
 
 impl Arena {
     pub(super) fn simplify_equality(&mut self, a: ExprId, b: ExprId) -> ExprId {
-        let (a, b) = if self.goes_after(a, b) {
-            (b, a)
-        } else {
-            (a, b)
-        };
         if self.width(a) == 1 {
             let different = self.xor(a, b);
             return self.not(different);
@@ -104,7 +99,10 @@ impl Arena {
             BinaryOp::Or if self.is_zero(c) => Some(self.both((x, c), (y, c))),
             BinaryOp::And if self.is_all_ones(c) => Some(self.both((x, c), (y, c))),
             BinaryOp::Shl if self.is_const(y) => {
-                let shift = crate::limbs::to_u64(self.as_const_limbs(y)?)? as u32;
+                let shift = u32::try_from(self.as_const_u128(y)?).ok()?;
+                if shift >= width {
+                    return None;
+                }
                 let low = self.extract(c, 0, shift);
                 if !self.is_zero(low) {
                     return Some(self.bool_constant(false));

@@ -47,16 +47,18 @@ impl Linear {
 }
 
 impl Arena {
-    /// `x` and `k` where the term is `x << k`.
+    /// `x` and `k` where the term is `x << k` and `k` is below the width.
     pub(super) fn as_shifted(&self, e: ExprId) -> Option<(ExprId, u32)> {
-        match self.node(e) {
-            Node::Binary {
-                op: BinaryOp::Shl,
-                a,
-                b,
-            } => Some((a, self.as_const_u128(b)? as u32)),
-            _ => None,
-        }
+        let Node::Binary {
+            op: BinaryOp::Shl,
+            a,
+            b,
+        } = self.node(e)
+        else {
+            return None;
+        };
+        let amount = u32::try_from(self.as_const_u128(b)?).ok()?;
+        (amount < self.width(e)).then_some((a, amount))
     }
 
     /// Whether the term has parts as a sum.

@@ -29,6 +29,9 @@ impl Arena {
         width: u32,
         rule: impl FnOnce(&mut Arena) -> ExprId,
     ) -> ExprId {
+        if let Some(e) = self.lookup(&plain, width) {
+            return e;
+        }
         if self.depth == 0 {
             self.fuel = FUEL;
         }
@@ -43,12 +46,6 @@ impl Arena {
     }
 
     pub(crate) fn simplify_binary(&mut self, op: BinaryOp, a: ExprId, b: ExprId) -> ExprId {
-        // Constants to the right, else the older term first.
-        let (a, b) = if op.is_commutative() && self.goes_after(a, b) {
-            (b, a)
-        } else {
-            (a, b)
-        };
         match op {
             BinaryOp::Add | BinaryOp::Sub if self.width(a) == 1 => self.xor(a, b),
             BinaryOp::Mul if self.width(a) == 1 => self.and(a, b),
@@ -67,6 +64,14 @@ impl Arena {
             (true, false) => true,
             (false, true) => false,
             _ => a > b,
+        }
+    }
+
+    pub(crate) fn ordered(&self, a: ExprId, b: ExprId) -> (ExprId, ExprId) {
+        if self.goes_after(a, b) {
+            (b, a)
+        } else {
+            (a, b)
         }
     }
 

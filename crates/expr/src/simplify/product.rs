@@ -46,12 +46,24 @@ impl Arena {
         true
     }
 
+    fn has_factors(&self, e: ExprId) -> bool {
+        match self.node(e) {
+            Node::Constant { .. } | Node::WideConstant { .. } => true,
+            Node::Binary { op, a, .. } => match op {
+                BinaryOp::Mul | BinaryOp::Shl => true,
+                BinaryOp::Sub => self.is_zero(a),
+                _ => false,
+            },
+            _ => false,
+        }
+    }
+
     pub(super) fn simplify_product(&mut self, a: ExprId, b: ExprId) -> ExprId {
         let width = self.width(a);
         if self.is_zero(b) {
             return b;
         }
-        if width > 128 {
+        if width > 128 || !self.has_factors(a) && !self.has_factors(b) {
             return self.plain_binary(BinaryOp::Mul, a, b);
         }
         let mut factors = Vec::new();

@@ -60,7 +60,7 @@ impl Arena {
                 let part = self.extract(inner, low, width);
                 self.not(part)
             }
-            Node::Ite { c, a, b } if self.narrows(a, end, 3) && self.narrows(b, end, 3) => {
+            Node::Ite { c, a, b } if self.is_const(a) && self.is_const(b) => {
                 let (a, b) = (self.extract(a, low, width), self.extract(b, low, width));
                 self.ite(c, a, b)
             }
