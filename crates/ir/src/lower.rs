@@ -17,6 +17,8 @@ mod memory;
 mod moves;
 mod print;
 mod shape;
+#[cfg(test)]
+mod tests;
 mod vector;
 mod verify;
 

@@ -125,12 +125,16 @@ impl Analysis {
                 if let InstructionKind::Call { call } = instruction.kind {
                     returns_twice |= calls_returning_twice(cx, function, call);
                 }
+                let phi = matches!(instruction.kind, InstructionKind::Phi { .. });
                 for_each_use(cx, function, index, |cx, value, role| {
                     let Value::Instruction(id) = value else {
                         return;
                     };
                     let id = id.index();
                     self.uses[id] += 1;
+                    if !(start as usize..index).contains(&id) || phi {
+                        self.last[id] = ELSEWHERE;
+                    }
                     self.address_uses[id] += u32::from(matches!(role, Role::Address { .. }));
                     self.index_uses[id] += u32::from(role == Role::Index);
                     if self.promoted[id] {
@@ -157,13 +161,10 @@ impl Analysis {
             for index in (start as usize..end as usize).rev() {
                 let kind = &function.instructions[index].kind;
                 let until = self.needed_until(kind, index);
-                let inside = start as usize..end as usize;
                 for_each_use(cx, function, index, |_, value, _| {
                     let Value::Instruction(id) = value else {
                         return;
                     };
-                    let local = inside.contains(&id.index()) && id.index() < index;
-                    let until = if local { until } else { ELSEWHERE };
                     self.last[id.index()] = self.last[id.index()].max(until);
                 });
                 self.note_promoted_access(kind, index, start);
