@@ -1,1 +1,109 @@
-fn main() {}
+//! The command line of Everett: reads arguments, calls the rooms, shows what comes out.
+
+mod checkpoint;
+mod display;
+mod exec;
+mod input;
+mod load;
+mod output;
+mod run;
+mod summary;
+
+use clap::{Parser, Subcommand};
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// No finding.
+const EXIT_CLEAN: u8 = 0;
+/// Findings.
+const EXIT_FINDINGS: u8 = 1;
+/// Everett itself could not do its work.
+const EXIT_ERROR: u8 = 2;
+
+/// Explores every world that a program can end up in.
+#[derive(Parser)]
+#[command(name = "everett", version, about, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Explores a program on symbolic input and reports what is wrong with it.
+    Run(run::RunArgs),
+    /// Goes on with a run that was stopped.
+    Resume(run::ResumeArgs),
+    /// Runs a program concretely, as if it were started natively. Nothing is explored, nothing written.
+    #[command(disable_help_flag = true)]
+    Exec(exec::ExecArgs),
+    /// Compiles and links C: a drop-in for clang that makes PROG and PROG.bc.
+    #[command(disable_help_flag = true)]
+    Cc(ToolArgs),
+    /// Compiles and links C++.
+    #[command(name = "c++", visible_alias = "cxx", disable_help_flag = true)]
+    Cxx(ToolArgs),
+    /// Makes archives of bitcode.
+    #[command(disable_help_flag = true)]
+    Ar(ToolArgs),
+    /// Indexes archives of bitcode.
+    #[command(disable_help_flag = true)]
+    Ranlib(ToolArgs),
+    /// Runs cargo so that programs come out with their bitcode.
+    #[command(disable_help_flag = true)]
+    Cargo(ToolArgs),
+    /// Runs rustc so that a program comes out with its bitcode.
+    #[command(disable_help_flag = true)]
+    Rustc(ToolArgs),
+}
+
+/// Arguments that go to another program as they are.
+#[derive(clap::Args)]
+struct ToolArgs {
+    #[arg(
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "ARGS"
+    )]
+    args: Vec<OsString>,
+}
+
+fn main() -> ExitCode {
+    // Build tools pass everything through, also what looks like options of ours.
+    let words: Vec<OsString> = std::env::args_os().collect();
+    if let Some(tool) = words
+        .get(1)
+        .and_then(|word| everett_toolchain::Tool::from_name(word.to_str()?))
+    {
+        return report(
+            everett_toolchain::run(tool, &words[2..])
+                .map(|code| code as u8)
+                .map_err(Into::into),
+        );
+    }
+    let outcome = match Cli::parse().command {
+        Command::Run(args) => run::run(&args),
+        Command::Resume(args) => run::resume(&args),
+        Command::Exec(args) => exec::exec(&args),
+        Command::Cc(_)
+        | Command::Cxx(_)
+        | Command::Ar(_)
+        | Command::Ranlib(_)
+        | Command::Cargo(_)
+        | Command::Rustc(_) => unreachable!("build tools are handled before options are read"),
+    };
+    report(outcome)
+}
+
+fn report(outcome: anyhow::Result<u8>) -> ExitCode {
+    match outcome {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => {
+            eprintln!("everett: {error:#}");
+            ExitCode::from(EXIT_ERROR)
+        }
+    }
+}

@@ -1,1 +1,24 @@
-//! Placeholder until the room is furnished.
+//! Explores the worlds of a program: states and their forks, searchers, traces, findings, weights.
+
+mod distance;
+mod explorer;
+mod finding;
+mod frontier;
+mod oracle;
+mod path;
+mod random;
+mod search;
+mod shelf;
+mod source;
+mod state;
+mod trace;
+mod weight;
+
+pub use explorer::{
+    Explorer, ExplorerConfig, ExplorerError, Limits, Listener, Statistics, Stopped,
+};
+pub use finding::{Finding, FindingIndex, FindingKey, PathEnd, PathEnding};
+pub use search::SEARCHERS;
+pub use source::{SourceFrame, describe, principal};
+pub use trace::{Pending, Trace, TraceChoice, TraceInput};
+pub use weight::{Weight, WeightSum};

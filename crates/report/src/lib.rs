@@ -1,1 +1,9 @@
-//! Placeholder until the room is furnished.
+//! Formats on disk: plain data in, files out. Knows nothing of engines.
+
+mod folder;
+mod ktest;
+mod lcov;
+
+pub use folder::{Folder, WriteError};
+pub use ktest::{KTest, KTestError};
+pub use lcov::LineCoverage;

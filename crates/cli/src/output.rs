@@ -1,0 +1,300 @@
+//! Writes tests and findings as they come.
+
+use anyhow::Result;
+use everett_engine::{Explorer, Finding, Listener, PathEnd, SourceFrame, Trace, principal};
+use everett_report::{Folder, KTest, WriteError};
+use serde::{Deserialize, Serialize};
+use std::fmt::Write;
+use std::path::Path;
+
+use crate::checkpoint::Checkpoint;
+use crate::display::{Display, Mode, short};
+use crate::summary::Summary;
+
+/// A finding as `summary.json` lists it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct FindingEntry {
+    /// What kind.
+    pub kind: String,
+    /// One line for people.
+    pub message: String,
+    /// File of the place.
+    pub file: String,
+    /// Line of the place.
+    pub line: u32,
+    /// Function of the place.
+    pub function: String,
+    /// The host on which it happened.
+    pub host: String,
+    /// Folder below the run's.
+    pub dir: String,
+}
+
+/// Writes tests and findings into the folder of a run.
+pub struct Recorder {
+    folder: Folder,
+    display: Display,
+    command: Vec<String>,
+    write_tests: bool,
+    /// Tests written so far.
+    pub tests: u64,
+    /// Findings so far.
+    pub findings: Vec<FindingEntry>,
+    /// What could not be written; the run goes on, what was found is still shown.
+    failure: Option<WriteError>,
+}
+
+impl Recorder {
+    /// A recorder for a run of this command.
+    pub fn new(
+        folder: Folder,
+        display: Display,
+        command: Vec<String>,
+        write_tests: bool,
+    ) -> Recorder {
+        let (tests, findings, failure) = (0, Vec::new(), None);
+        Recorder {
+            folder,
+            display,
+            command,
+            write_tests,
+            tests,
+            findings,
+            failure,
+        }
+    }
+
+    /// Goes on numbering where an earlier run stopped.
+    pub fn continue_from(&mut self, checkpoint: &Checkpoint) {
+        self.tests = checkpoint.tests;
+        self.findings = checkpoint.findings.clone();
+    }
+
+    fn keep(&mut self, written: Result<(), WriteError>) {
+        if let Err(error) = written
+            && self.failure.is_none()
+        {
+            self.display.warn(&error.to_string());
+            self.failure = Some(error);
+        }
+    }
+
+    fn ktest(&self, trace: &Trace) -> Vec<u8> {
+        let objects = trace
+            .inputs
+            .iter()
+            .map(|input| (input.name.clone(), input.bytes.clone()));
+        KTest {
+            args: self.command.clone(),
+            objects: objects.collect(),
+        }
+        .to_bytes()
+    }
+
+    fn write_trace(&mut self, stem: &str, trace: &Trace) {
+        let ktest = self.ktest(trace);
+        let written = self.folder.write(&format!("{stem}.ktest"), &ktest);
+        self.keep(written);
+        let text = serde_json::to_vec_pretty(trace).unwrap_or_default();
+        let written = self.folder.write(&format!("{stem}.trace"), &text);
+        self.keep(written);
+    }
+
+    /// The last words of a run. An error if something could not be written.
+    pub fn finish(mut self, summary: &Summary, path: &Path) -> Result<()> {
+        for warning in &summary.warnings {
+            self.display.warn(warning);
+        }
+        if self.display.mode() == Mode::Json {
+            let summary = serde_json::from_slice::<serde_json::Value>(&summary.to_json()?)?;
+            self.display
+                .event(&serde_json::json!({ "event": "end", "summary": summary }));
+        }
+        let rate = summary.instructions as f64 / summary.wall_seconds.max(1e-9);
+        self.display.say(&format!(
+            "{}: {} paths ({} partial), {} findings, {} instructions ({}/s), {:.2} s, {} of {} lines covered",
+            if summary.complete { "complete" } else { "not complete" },
+            summary.paths.completed + summary.paths.partial,
+            summary.paths.partial,
+            summary.findings.len(),
+            summary.instructions,
+            short(rate),
+            summary.wall_seconds,
+            summary.coverage.lines_covered,
+            summary.coverage.lines,
+        ));
+        if !summary.limits_hit.is_empty() {
+            self.display.say(&format!(
+                "limits reached: {}",
+                summary.limits_hit.join(", ")
+            ));
+        }
+        if summary.states_pending > 0 {
+            self.display.say(&format!(
+                "{} states are left; go on with: everett resume {}",
+                summary.states_pending,
+                path.display()
+            ));
+        }
+        self.display.say(&format!("results in {}", path.display()));
+        match self.failure {
+            Some(error) => Err(error.into()),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Listener for Recorder {
+    fn path(&mut self, end: &PathEnd) {
+        let Some(trace) = end.trace.as_ref().filter(|_| self.write_tests) else {
+            return;
+        };
+        self.tests += 1;
+        let stem = format!("tests/{:06}", self.tests);
+        self.write_trace(&stem, trace);
+    }
+
+    fn finding(&mut self, finding: &Finding) {
+        let number = self.findings.len() as u64 + 1;
+        let dir = format!("findings/{number:04}");
+        let place = principal(&finding.stack)
+            .cloned()
+            .unwrap_or_else(unknown_place);
+        let text = describe(finding);
+        let written = self
+            .folder
+            .write(&format!("{dir}/finding.txt"), text.as_bytes());
+        self.keep(written);
+        self.write_trace(&format!("{dir}/finding"), &finding.trace);
+        let entry = FindingEntry {
+            kind: finding.kind.name().to_owned(),
+            message: finding.message.clone(),
+            file: place.file,
+            line: place.line,
+            function: place.function,
+            host: "host".to_owned(),
+            dir,
+        };
+        let json = serde_json::json!({
+            "kind": entry.kind, "message": entry.message, "file": entry.file, "line": entry.line,
+            "function": entry.function, "host": entry.host, "stack": finding.stack,
+            "allocated": finding.allocated, "freed": finding.freed,
+            "instructions": finding.instructions, "clock_ns": finding.clock_ns,
+        });
+        let json = serde_json::to_vec_pretty(&json).unwrap_or_default();
+        let written = self
+            .folder
+            .write(&format!("{}/finding.json", entry.dir), &json);
+        self.keep(written);
+        self.findings.push(entry);
+        self.display.finding(finding, number);
+    }
+
+    fn tick(&mut self, explorer: &Explorer<'_>) {
+        self.display.tick(explorer);
+    }
+}
+
+fn unknown_place() -> SourceFrame {
+    SourceFrame {
+        function: String::new(),
+        file: String::new(),
+        line: 0,
+        column: 0,
+    }
+}
+
+/// A finding as text: what, where with the source, stacks, inputs.
+fn describe(finding: &Finding) -> String {
+    let mut text = format!("{}: {}\n", finding.kind.name(), finding.message);
+    if let Some(place) = principal(&finding.stack) {
+        let _ = writeln!(
+            text,
+            "in {} at {}:{}\n",
+            place.function, place.file, place.line
+        );
+        text.push_str(&excerpt(place));
+    }
+    let mut stack = |title: &str, frames: &[SourceFrame]| {
+        if frames.is_empty() {
+            return;
+        }
+        let _ = writeln!(text, "{title}:");
+        for (number, frame) in frames.iter().enumerate() {
+            let place = match frame.line {
+                0 => String::new(),
+                line => format!(" at {}:{line}", frame.file),
+            };
+            let _ = writeln!(text, "    #{number} {}{place}", frame.function);
+        }
+        text.push('\n');
+    };
+    stack("stack", &finding.stack);
+    stack("allocated", &finding.allocated);
+    stack("freed", &finding.freed);
+    if !finding.trace.inputs.is_empty() {
+        text.push_str("inputs:\n");
+    }
+    for input in &finding.trace.inputs {
+        let _ = writeln!(text, "    {} = {}", input.name, readable(&input.bytes));
+    }
+    for choice in &finding.trace.choices {
+        let _ = writeln!(
+            text,
+            "    {}: {} of {}",
+            choice.site, choice.picked, choice.alternatives
+        );
+    }
+    for (name, bytes) in ["stdout", "stderr"].iter().zip(&finding.output) {
+        if !bytes.is_empty() {
+            let _ = writeln!(text, "\n{name}:\n{}", String::from_utf8_lossy(bytes));
+        }
+    }
+    text
+}
+
+/// The lines around a place, if the file can be read.
+fn excerpt(place: &SourceFrame) -> String {
+    let Ok(source) = std::fs::read_to_string(&place.file) else {
+        return String::new();
+    };
+    let line = place.line as usize;
+    let first = line.saturating_sub(3).max(1);
+    let mut text = String::new();
+    for (number, content) in source
+        .lines()
+        .enumerate()
+        .skip(first - 1)
+        .take(line + 3 - first)
+    {
+        let mark = if number + 1 == line { '>' } else { ' ' };
+        let _ = writeln!(text, "  {mark} {:>5} | {content}", number + 1);
+    }
+    text.push('\n');
+    text
+}
+
+/// Bytes as people read them: a string where printable, numbers where short, else hexadecimal.
+fn readable(bytes: &[u8]) -> String {
+    let hex: String = bytes.iter().map(|byte| format!("{byte:02x} ")).collect();
+    let string: String = bytes
+        .iter()
+        .flat_map(|byte| std::ascii::escape_default(*byte))
+        .map(char::from)
+        .collect();
+    let mut text = format!("\"{string}\"");
+    let number = match bytes.len() {
+        1 => Some(i64::from(bytes[0] as i8)),
+        2 => Some(i64::from(i16::from_le_bytes([bytes[0], bytes[1]]))),
+        4 => Some(i64::from(i32::from_le_bytes([
+            bytes[0], bytes[1], bytes[2], bytes[3],
+        ]))),
+        8 => bytes.try_into().ok().map(i64::from_le_bytes),
+        _ => None,
+    };
+    let _ = write!(text, "  hex {}", hex.trim_end());
+    if let Some(number) = number {
+        let _ = write!(text, "  integer {number}");
+    }
+    text
+}

@@ -1,0 +1,326 @@
+//! `everett run` and `everett resume`.
+
+use anyhow::{Context, Result, bail};
+use everett_engine::{Explorer, ExplorerConfig, Limits, Stopped, Trace};
+use everett_report::Folder;
+use everett_solver::{SmtConfig, SolverConfig};
+use everett_vm::{Image, VmOptions};
+use serde::{Deserialize, Serialize};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::checkpoint::Checkpoint;
+use crate::display::{Display, Mode};
+use crate::input::host_config;
+use crate::load::load;
+use crate::output::Recorder;
+use crate::summary::Summary;
+use crate::{EXIT_CLEAN, EXIT_FINDINGS};
+
+/// What `everett run` is told.
+#[derive(clap::Args, Clone, Debug, Serialize, Deserialize)]
+pub struct RunArgs {
+    /// Folder for the results; default: the next number below everett-out/.
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Stop after this time, e.g. 90s, 10m, 2h.
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    max_time: Option<Duration>,
+    /// Put states away when the process needs more memory than this, e.g. 4G.
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, default_value = "4G")]
+    max_memory: u64,
+    /// Stop when this many paths have ended.
+    #[arg(long, value_name = "N")]
+    max_paths: Option<u64>,
+    /// Stop after this many forks.
+    #[arg(long, value_name = "N")]
+    max_forks: Option<u64>,
+    /// Cut off paths with more forks than this.
+    #[arg(long, value_name = "N")]
+    max_depth: Option<u32>,
+    /// Report paths with more instructions than this as hangs.
+    #[arg(long, value_name = "N")]
+    max_instructions: Option<u64>,
+    /// Largest block that malloc of a symbolic size keeps symbolic.
+    #[arg(long, value_name = "BYTES", default_value_t = 4096)]
+    max_symbolic_size: u64,
+    /// Seed of everything random.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+    /// Searchers that take turns: dfs, bfs, random-path, random-state, coverage, fewest-faults,
+    /// fewest-preemptions, shallowest.
+    #[arg(
+        long,
+        value_name = "NAMES",
+        value_delimiter = ',',
+        default_value = "random-path,coverage"
+    )]
+    search: Vec<String>,
+    /// Instructions before another state is picked.
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    batch: u64,
+    /// Write a test for every path, not only for those that cover something new.
+    #[arg(long)]
+    all_tests: bool,
+    /// Write no tests.
+    #[arg(long)]
+    no_tests: bool,
+    /// Report every path that ends in a finding, not only the first at a place.
+    #[arg(long)]
+    all_findings: bool,
+    /// Report memory that nobody can free any more when the program exits.
+    #[arg(long)]
+    check_leaks: bool,
+    /// Report signed and unsigned overflow that the compiler was promised not to happen.
+    #[arg(long)]
+    check_overflow: bool,
+    /// Solver for what exceeds the first tier: path of z3, bitwuzla or cvc5; `none` for no such solver.
+    #[arg(long, value_name = "PROGRAM")]
+    smt_solver: Option<PathBuf>,
+    /// Time for one query of that solver.
+    #[arg(long, value_name = "TIME", value_parser = parse_time, default_value = "30s")]
+    solver_time: Duration,
+    /// Conflicts that the first tier may have in one query.
+    #[arg(long, value_name = "N", default_value_t = 100_000)]
+    solver_conflicts: u32,
+    /// Folder for slow queries, as SMT-LIB files.
+    #[arg(long, value_name = "DIR")]
+    solver_log: Option<PathBuf>,
+    /// Environment variables of the program, NAME=VALUE. It has no others.
+    #[arg(long, value_name = "NAME=VALUE")]
+    env: Vec<String>,
+    /// Print nothing but findings and errors.
+    #[arg(long, short)]
+    quiet: bool,
+    /// Print events as lines of JSON.
+    #[arg(long, conflicts_with = "quiet")]
+    json: bool,
+    /// The program that `everett cc` made (or its bitcode), then its arguments. Symbolic ones:
+    /// --sym-arg N, --sym-args MIN MAX N, --sym-stdin N, --sym-files COUNT N, --sym-file NAME N,
+    /// --sym-env NAME N.
+    #[arg(
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "PROGRAM"
+    )]
+    command: Vec<OsString>,
+}
+
+/// What `everett resume` is told.
+#[derive(clap::Args)]
+pub struct ResumeArgs {
+    /// Folder of the run that was stopped.
+    dir: PathBuf,
+    /// Stop after this time, counted from now.
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    max_time: Option<Duration>,
+    /// Stop when this many paths have ended, counted from the first start.
+    #[arg(long, value_name = "N")]
+    max_paths: Option<u64>,
+    /// Stop after this many forks, counted from the first start.
+    #[arg(long, value_name = "N")]
+    max_forks: Option<u64>,
+    /// Print nothing but findings and errors.
+    #[arg(long, short)]
+    quiet: bool,
+    /// Print events as lines of JSON.
+    #[arg(long, conflicts_with = "quiet")]
+    json: bool,
+}
+
+fn parse_time(text: &str) -> Result<Duration, String> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let factor = match &text[digits.len()..] {
+        "" | "s" => 1.0,
+        "ms" => 0.001,
+        "m" | "min" => 60.0,
+        "h" => 3600.0,
+        unit => return Err(format!("{unit:?} is no unit of time; use ms, s, m or h")),
+    };
+    match digits.parse::<f64>() {
+        Ok(number) if number >= 0.0 && number.is_finite() => {
+            Ok(Duration::from_secs_f64(number * factor))
+        }
+        _ => Err(format!("{digits:?} is no number")),
+    }
+}
+
+fn parse_size(text: &str) -> Result<u64, String> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let shift = match text[digits.len()..]
+        .to_ascii_lowercase()
+        .trim_end_matches("ib")
+    {
+        "" => 0,
+        "k" | "kb" => 10,
+        "m" | "mb" => 20,
+        "g" | "gb" => 30,
+        unit => return Err(format!("{unit:?} is no unit of size; use K, M or G")),
+    };
+    let number = digits
+        .parse::<u64>()
+        .map_err(|_| format!("{digits:?} is no number"))?;
+    number
+        .checked_mul(1 << shift)
+        .ok_or_else(|| format!("{text} is too large"))
+}
+
+static START: OnceLock<Instant> = OnceLock::new();
+
+/// Time since the start of the program.
+pub fn clock() -> Duration {
+    START.get_or_init(Instant::now).elapsed()
+}
+
+/// Memory that the process takes, from the kernel.
+pub fn memory_used() -> u64 {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let pages = statm
+        .split(' ')
+        .nth(1)
+        .and_then(|pages| pages.parse::<u64>().ok());
+    pages.unwrap_or(0) * 4096
+}
+
+/// Explores a program.
+pub fn run(args: &RunArgs) -> Result<u8> {
+    clock();
+    let program = PathBuf::from(&args.command[0]);
+    let image = load(&program, true)?;
+    let folder = match &args.out {
+        Some(path) => Folder::create(path)?,
+        None => Folder::next(Path::new("everett-out"))?,
+    };
+    folder.write("args.json", &serde_json::to_vec_pretty(args)?)?;
+    explore(args, &image, &folder, None)
+}
+
+/// Goes on with a run that was stopped.
+pub fn resume(resume: &ResumeArgs) -> Result<u8> {
+    clock();
+    let text = std::fs::read(resume.dir.join("args.json"))
+        .with_context(|| format!("{} is not the folder of a run", resume.dir.display()))?;
+    let mut args: RunArgs = serde_json::from_slice(&text)
+        .with_context(|| format!("{}/args.json is damaged", resume.dir.display()))?;
+    let checkpoint = Checkpoint::read(&resume.dir)?;
+    args.max_time = resume.max_time;
+    args.max_paths = resume.max_paths;
+    args.max_forks = resume.max_forks;
+    args.quiet = resume.quiet;
+    args.json = resume.json;
+    let image = load(Path::new(&args.command[0]), true)?;
+    if checkpoint.segments() != image.program().segments.len() {
+        bail!("the program has changed since the run was stopped; start a new run");
+    }
+    let folder = Folder::open(&resume.dir)?;
+    explore(&args, &image, &folder, Some(checkpoint))
+}
+
+fn explore(
+    args: &RunArgs,
+    image: &Image,
+    folder: &Folder,
+    checkpoint: Option<Checkpoint>,
+) -> Result<u8> {
+    let config = explorer_config(args, folder)?;
+    let pending: Option<Vec<Trace>> = checkpoint
+        .as_ref()
+        .map(|checkpoint| checkpoint.pending.clone());
+    let mut explorer = Explorer::new(image, config, pending)?;
+    let mode = match (args.quiet, args.json) {
+        (true, _) => Mode::Quiet,
+        (_, true) => Mode::Json,
+        _ => Mode::Text,
+    };
+    let display = Display::new(mode, clock);
+    let command: Vec<String> = args
+        .command
+        .iter()
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
+    let mut recorder = Recorder::new(folder.clone(), display, command, !args.no_tests);
+    let mut earlier = Duration::ZERO;
+    if let Some(checkpoint) = &checkpoint {
+        checkpoint.restore(&mut explorer);
+        recorder.continue_from(checkpoint);
+        earlier = Duration::from_secs_f64(checkpoint.wall_seconds);
+    }
+    let stop = stop_flag()?;
+    let stopped = explorer.run(&stop, &mut recorder);
+    let wall = clock() + earlier;
+    let summary = Summary::new(&mut explorer, &recorder, stopped, wall);
+    if stopped == Stopped::Finished {
+        Checkpoint::remove(folder.path())?;
+    } else {
+        Checkpoint::of(&mut explorer, &recorder, wall).write(folder)?;
+    }
+    folder.write("coverage.lcov", summary.line_coverage.to_lcov().as_bytes())?;
+    folder.write("summary.json", &summary.to_json()?)?;
+    recorder.finish(&summary, folder.path())?;
+    Ok(if summary.findings.is_empty() {
+        EXIT_CLEAN
+    } else {
+        EXIT_FINDINGS
+    })
+}
+
+fn explorer_config(args: &RunArgs, folder: &Folder) -> Result<ExplorerConfig> {
+    let program = Path::new(&args.command[0]);
+    let smt = match &args.smt_solver {
+        Some(path) if path.as_os_str() == "none" => None,
+        Some(path) => Some(SmtConfig::for_program(path.clone(), args.solver_time)),
+        None => {
+            everett_toolchain::find_z3().map(|path| SmtConfig::for_program(path, args.solver_time))
+        }
+    };
+    Ok(ExplorerConfig {
+        host: host_config(program, &args.command[1..], &args.env)?,
+        vm: VmOptions {
+            max_symbolic_size: args.max_symbolic_size,
+            check_overflow: args.check_overflow,
+            ..VmOptions::default()
+        },
+        solver: SolverConfig {
+            clock,
+            smt,
+            conflict_budget: args.solver_conflicts,
+            solver_log: args.solver_log.clone(),
+            ..SolverConfig::default()
+        },
+        search: args.search.clone(),
+        batch_instructions: args.batch,
+        seed: args.seed,
+        limits: Limits {
+            max_time: args.max_time,
+            max_memory: Some(args.max_memory),
+            max_paths: args.max_paths,
+            max_forks: args.max_forks,
+            max_depth: args.max_depth,
+            max_instructions: args.max_instructions,
+        },
+        all_tests: args.all_tests,
+        all_findings: args.all_findings,
+        check_leaks: args.check_leaks,
+        keep_output: false,
+        clock,
+        memory_used,
+        shelf: Some(folder.path().join("shelf")),
+    })
+}
+
+/// Set when the user asks to stop; asked twice, the process ends at once.
+fn stop_flag() -> Result<Arc<AtomicBool>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let flag = stop.clone();
+    ctrlc::set_handler(move || {
+        if flag.swap(true, Ordering::SeqCst) {
+            std::process::exit(130);
+        }
+    })?;
+    Ok(stop)
+}

@@ -1,0 +1,162 @@
+//! `summary.json`: what a run found, counted and covered.
+
+use everett_engine::{Explorer, Stopped};
+use everett_ir::code::{Body, Inst, Program};
+use everett_report::LineCoverage;
+use serde::Serialize;
+use std::time::Duration;
+
+use crate::output::{FindingEntry, Recorder};
+
+/// What a run found, counted and covered.
+#[derive(Serialize)]
+pub struct Summary {
+    pub complete: bool,
+    pub stopped: String,
+    pub paths: Paths,
+    pub instructions: u64,
+    pub instructions_replayed: u64,
+    pub forks: u64,
+    pub states_peak: u64,
+    pub states_pending: usize,
+    pub states_put_away: u64,
+    pub queries: u64,
+    pub queries_sat: u64,
+    pub queries_smt: u64,
+    pub solver_seconds: f64,
+    pub wall_seconds: f64,
+    pub weight: Weights,
+    pub coverage: CoverageTotals,
+    pub limits_hit: Vec<String>,
+    pub tests: u64,
+    pub warnings: Vec<String>,
+    pub findings: Vec<FindingEntry>,
+    #[serde(skip)]
+    pub line_coverage: LineCoverage,
+}
+
+/// Paths that ended.
+#[derive(Serialize)]
+pub struct Paths {
+    /// By the program.
+    pub completed: u64,
+    /// Otherwise.
+    pub partial: u64,
+}
+
+/// Parts of the search; they sum to 1.
+#[derive(Serialize)]
+pub struct Weights {
+    pub finished: f64,
+    pub pending: f64,
+    pub unknown: f64,
+}
+
+/// How much of the program was executed.
+#[derive(Serialize)]
+pub struct CoverageTotals {
+    pub lines: usize,
+    pub lines_covered: usize,
+    pub segments: usize,
+    pub segments_covered: usize,
+}
+
+impl Summary {
+    /// The summary of a run that stopped.
+    pub fn new(
+        explorer: &mut Explorer<'_>,
+        recorder: &Recorder,
+        stopped: Stopped,
+        wall: Duration,
+    ) -> Summary {
+        let pending = explorer.pending_weight();
+        let line_coverage =
+            line_coverage(explorer.image().program(), &explorer.coverage().segments);
+        let statistics = explorer.statistics().clone();
+        let solver = explorer.solver_statistics();
+        let (lines_covered, lines) = line_coverage.totals();
+        let segments = &explorer.coverage().segments;
+        Summary {
+            complete: statistics.finished.is_one(),
+            stopped: match stopped {
+                Stopped::Finished => "finished".to_owned(),
+                Stopped::Limit(limit) => limit.to_owned(),
+                Stopped::Asked => "asked".to_owned(),
+            },
+            paths: Paths {
+                completed: statistics.paths_completed,
+                partial: statistics.paths_partial,
+            },
+            instructions: statistics.instructions,
+            instructions_replayed: statistics.replayed,
+            forks: statistics.forks,
+            states_peak: statistics.states_peak.max(1),
+            states_pending: explorer.states(),
+            states_put_away: statistics.put_away,
+            queries: solver.queries,
+            queries_sat: solver.sat_queries,
+            queries_smt: solver.smt_queries,
+            solver_seconds: (solver.sat_time + solver.smt_time).as_secs_f64(),
+            wall_seconds: wall.as_secs_f64(),
+            weight: Weights {
+                finished: statistics.finished.to_f64(),
+                pending: pending.to_f64(),
+                unknown: statistics.unknown.to_f64(),
+            },
+            coverage: CoverageTotals {
+                lines,
+                lines_covered,
+                segments: segments.len(),
+                segments_covered: segments.iter().filter(|mark| **mark != 0).count(),
+            },
+            limits_hit: explorer
+                .limits_hit()
+                .iter()
+                .map(|limit| (*limit).to_owned())
+                .collect(),
+            tests: recorder.tests,
+            warnings: explorer.warnings().to_vec(),
+            findings: recorder.findings.clone(),
+            line_coverage,
+        }
+    }
+
+    /// The text of the file.
+    pub fn to_json(&self) -> anyhow::Result<Vec<u8>> {
+        Ok(serde_json::to_vec_pretty(self)?)
+    }
+}
+
+/// Lines of what the user wrote, executed or not.
+fn line_coverage(program: &Program, segments: &[u8]) -> LineCoverage {
+    let mut coverage = LineCoverage::default();
+    for function in &program.functions {
+        let Body::Code(code) = &function.body else {
+            continue;
+        };
+        let mut executed = false;
+        let mut last = None;
+        for (inst, location) in code.instructions.iter().zip(&code.locations) {
+            if let Inst::Segment { id, .. } = inst {
+                executed = segments[id.0 as usize] != 0;
+                last = None;
+            }
+            if *location == last {
+                continue;
+            }
+            last = *location;
+            let Some(location) = location else { continue };
+            let place = program.location(*location);
+            let frame = everett_engine::SourceFrame {
+                function: String::new(),
+                file: program.string(place.file).to_owned(),
+                line: place.line,
+                column: 0,
+            };
+            if place.line > 0 && !frame.is_library() {
+                coverage.add(&frame.file, place.line, executed);
+            }
+        }
+    }
+    coverage
+}

@@ -1,0 +1,148 @@
+//! How far each segment of the program is from code that was never executed.
+
+use everett_ir::code::{Body, Callee, FunctionId, Inst, Program};
+use std::collections::VecDeque;
+
+/// The graph of segments and, on it, distances to what is not covered.
+pub struct Distances {
+    /// Segments from which each segment can be reached in one step.
+    predecessors: Vec<Vec<u32>>,
+    /// Distance of each segment; `u32::MAX` if nothing new can be reached.
+    distances: Vec<u32>,
+    /// Segment that each instruction of a function belongs to, as (first pc, segment), by function.
+    by_function: Vec<Vec<(u32, u32)>>,
+}
+
+impl Distances {
+    /// The graph of a program.
+    pub fn new(program: &Program) -> Distances {
+        let mut by_function: Vec<Vec<(u32, u32)>> = vec![Vec::new(); program.functions.len()];
+        for (segment, (function, pc)) in program.segments.iter().enumerate() {
+            by_function[function.0 as usize].push((*pc, segment as u32));
+        }
+        by_function
+            .iter_mut()
+            .for_each(|starts| starts.sort_unstable());
+        let count = program.segments.len();
+        let mut distances = Distances {
+            predecessors: vec![Vec::new(); count],
+            distances: vec![0; count],
+            by_function,
+        };
+        for (index, function) in program.functions.iter().enumerate() {
+            if let Body::Code(code) = &function.body {
+                distances.connect(FunctionId(index as u32), code);
+            }
+        }
+        distances
+    }
+
+    /// The segment that an instruction belongs to.
+    pub fn segment_at(&self, function: FunctionId, pc: u32) -> Option<u32> {
+        let starts = self.by_function.get(function.0 as usize)?;
+        let after = starts.partition_point(|start| start.0 <= pc);
+        Some(starts.get(after.checked_sub(1)?)?.1)
+    }
+
+    fn connect(&mut self, id: FunctionId, code: &everett_ir::code::Code) {
+        let mut current = None;
+        for (pc, inst) in code.instructions.iter().enumerate() {
+            let targets: Vec<u32> = match inst {
+                Inst::Segment { id, .. } => {
+                    if let Some(from) = current {
+                        self.edge(from, id.0);
+                    }
+                    current = Some(id.0);
+                    continue;
+                }
+                Inst::Jump { target } => vec![*target],
+                Inst::Branch { then, other, .. } => vec![*then, *other],
+                Inst::CompareBranch { target, .. } => {
+                    let targets = code.branches[*target as usize];
+                    vec![targets.then, targets.other]
+                }
+                Inst::Switch { table, .. } => {
+                    let table = &code.switches[*table as usize];
+                    let cases = table.cases.iter().map(|case| case.1);
+                    cases.chain([table.default]).collect()
+                }
+                Inst::IndirectBranch { .. } => code.block_addresses.values().copied().collect(),
+                Inst::Call { call } => {
+                    let call = &code.calls[*call as usize];
+                    if let (Some(from), Callee::Function(callee)) = (current, call.callee)
+                        && let Some(entry) = self.segment_at(callee, 0)
+                    {
+                        self.edge(from, entry);
+                    }
+                    let pad = call
+                        .unwind
+                        .map(|pad| code.landing_pads[pad as usize].target);
+                    if let (Some(from), Some(pad)) = (current, pad) {
+                        self.edge_to(from, id, pad);
+                    }
+                    continue;
+                }
+                _ => continue,
+            };
+            if let Some(from) = current {
+                targets
+                    .into_iter()
+                    .for_each(|target| self.edge_to(from, id, target));
+            }
+            // Edge stubs after a jump carry no segment of their own; whatever follows belongs to whoever jumps there.
+            let falls = matches!(code.instructions.get(pc + 1), Some(Inst::Segment { .. }));
+            if falls {
+                current = None;
+            }
+        }
+    }
+
+    fn edge_to(&mut self, from: u32, function: FunctionId, pc: u32) {
+        if let Some(to) = self.segment_at(function, pc) {
+            self.edge(from, to);
+        }
+    }
+
+    fn edge(&mut self, from: u32, to: u32) {
+        let predecessors = &mut self.predecessors[to as usize];
+        if !predecessors.contains(&from) {
+            predecessors.push(from);
+        }
+    }
+
+    /// Computes all distances anew.
+    pub fn renew(&mut self, covered: &[u8]) {
+        let mut queue = VecDeque::new();
+        for (segment, distance) in self.distances.iter_mut().enumerate() {
+            *distance = u32::MAX;
+            if covered[segment] == 0 {
+                *distance = 0;
+                queue.push_back(segment as u32);
+            }
+        }
+        while let Some(segment) = queue.pop_front() {
+            let next = self.distances[segment as usize] + 1;
+            for from in &self.predecessors[segment as usize] {
+                let distance = &mut self.distances[*from as usize];
+                if *distance == u32::MAX {
+                    *distance = next;
+                    queue.push_back(*from);
+                }
+            }
+        }
+    }
+
+    /// The least distance over the frames of a stack, where going back to a caller costs a step.
+    pub fn of_stack<'s>(&self, frames: impl Iterator<Item = (FunctionId, u32)> + 's) -> u32 {
+        let mut best = u32::MAX;
+        for (cost, (function, pc)) in (0u32..).zip(frames) {
+            if let Some(segment) = self.segment_at(function, pc) {
+                best = best.min(self.distances[segment as usize].saturating_add(cost));
+            }
+            if best <= cost {
+                break;
+            }
+        }
+        best
+    }
+}

@@ -1,0 +1,95 @@
+//! What the explorer tells about paths that ended.
+
+use everett_vm::BugKind;
+use std::collections::BTreeMap;
+
+use crate::source::SourceFrame;
+use crate::trace::Trace;
+
+/// How a path ended.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum PathEnding {
+    /// The program ended with this status.
+    Exit(i32),
+    /// A signal ended it.
+    Signal(i32),
+    /// Something is wrong.
+    Bug(BugKind),
+    /// The program asked that the path ends silently, or an assumption does not hold.
+    Silent,
+    /// A limit of the search cut it off.
+    Cut(&'static str),
+}
+
+/// A path that ended.
+#[derive(Clone, Debug)]
+pub struct PathEnd {
+    /// How.
+    pub ending: PathEnding,
+    /// Inputs and choices that lead there. Only where a test is wanted.
+    pub trace: Option<Trace>,
+    /// It executed something that no path before it did.
+    pub covered_new: bool,
+    /// Forks on its way.
+    pub depth: u32,
+    /// Instructions on its way.
+    pub instructions: u64,
+    /// What it wrote to standard output and standard error, under the inputs of the trace.
+    pub output: [Vec<u8>; 2],
+}
+
+/// A finding: a path that ended in something wrong.
+#[derive(Clone, Debug)]
+pub struct Finding {
+    /// What kind.
+    pub kind: BugKind,
+    /// One line for people.
+    pub message: String,
+    /// Where, innermost first.
+    pub stack: Vec<SourceFrame>,
+    /// Where the memory concerned was allocated.
+    pub allocated: Vec<SourceFrame>,
+    /// Where it was freed.
+    pub freed: Vec<SourceFrame>,
+    /// Inputs and choices that lead there.
+    pub trace: Trace,
+    /// Virtual time at the host.
+    pub clock_ns: u64,
+    /// Instructions on its way.
+    pub instructions: u64,
+    /// What the path wrote to standard output and standard error.
+    pub output: [Vec<u8>; 2],
+}
+
+/// What tells one finding from another: kind and place.
+pub type FindingKey = (BugKind, String, u32, String);
+
+/// Findings that were reported, and how many paths ended in each.
+#[derive(Clone, Debug, Default)]
+pub struct FindingIndex {
+    counts: BTreeMap<FindingKey, u64>,
+}
+
+impl FindingIndex {
+    /// Counts a path; `true` if it is the first of its finding.
+    pub fn count(&mut self, key: FindingKey) -> bool {
+        let count = self.counts.entry(key).or_insert(0);
+        *count += 1;
+        *count == 1
+    }
+
+    /// How many different findings there are.
+    pub fn len(&self) -> usize {
+        self.counts.len()
+    }
+
+    /// There is none.
+    pub fn is_empty(&self) -> bool {
+        self.counts.is_empty()
+    }
+
+    /// All, with the number of paths that ended in each.
+    pub fn iter(&self) -> impl Iterator<Item = (&FindingKey, u64)> {
+        self.counts.iter().map(|(key, count)| (key, *count))
+    }
+}

@@ -1,0 +1,280 @@
+//! Answers the questions of a state: from the answers already given to the instruction under way, from the trace
+//! that it follows, from the model of its path, and from the solver. Where two answers are possible it says so,
+//! and the explorer forks.
+
+use everett_expr::{Arena, ArrayId, EvalScratch, ExprId};
+use everett_solver::{Model, Solver, Verdict};
+use everett_vm::{ChoiceSite, Oracle, Suspend};
+use std::sync::Arc;
+
+use crate::path::{Answer, Input, Path};
+use crate::trace::TraceChoice;
+
+/// Why a state was suspended.
+#[derive(Clone, Debug)]
+pub enum Fork {
+    /// A condition can hold and not hold. The state's model takes `side`; `other` is a model for the other side, or
+    /// the reason why there may be none.
+    Branch {
+        condition: ExprId,
+        side: bool,
+        other: Result<Model, String>,
+    },
+    /// A term can have this value, and others.
+    Value {
+        term: ExprId,
+        value: u64,
+        other: Result<Model, String>,
+    },
+    /// One of several alternatives that are left.
+    Choice {
+        site: String,
+        alternatives: u32,
+        picked: u32,
+    },
+}
+
+/// The oracle of one state at work.
+pub struct PathOracle<'a> {
+    path: &'a mut Path,
+    solver: &'a mut Solver,
+    scratch: &'a mut EvalScratch,
+    /// Next answer on the tape.
+    next: usize,
+    /// What has to be forked, after a suspension.
+    pub fork: Option<Fork>,
+}
+
+impl<'a> PathOracle<'a> {
+    /// The oracle of the state with this path.
+    pub fn new(path: &'a mut Path, solver: &'a mut Solver, scratch: &'a mut EvalScratch) -> Self {
+        PathOracle {
+            path,
+            solver,
+            scratch,
+            next: 0,
+            fork: None,
+        }
+    }
+
+    fn recall(&mut self) -> Option<Answer> {
+        let answer = self.path.tape.get(self.next).copied()?;
+        self.next += 1;
+        Some(answer)
+    }
+
+    fn answer(&mut self, answer: Answer) {
+        self.path.answer(answer);
+        self.next = self.path.tape.len();
+    }
+
+    fn follows(&self) -> bool {
+        self.path.follow.is_some()
+    }
+
+    fn eval(&mut self, arena: &Arena, term: ExprId) -> u64 {
+        arena.eval(term, &self.path.model, self.scratch)
+    }
+
+    fn diverge(&mut self, message: String) {
+        self.path.follow = None;
+        self.path.diverged.get_or_insert(message);
+    }
+
+    fn equal(arena: &mut Arena, term: ExprId, value: u64) -> ExprId {
+        let width = arena.width(term);
+        let constant = arena.constant(width, value);
+        arena.eq(term, constant)
+    }
+
+    /// The choice that the followed trace made here.
+    fn followed_choice(&mut self, site: &ChoiceSite, alternatives: u32) -> Option<u32> {
+        let follow = self.path.follow.as_mut()?;
+        let choice = follow.trace.choices.get(follow.choices_used).cloned();
+        follow.choices_used += 1;
+        match choice {
+            Some(choice) if choice.site == site.name && choice.picked < alternatives => {
+                Some(choice.picked)
+            }
+            expected => {
+                let expected = expected.map_or("no choice".to_owned(), |choice| choice.site);
+                self.diverge(format!(
+                    "the trace has {expected}, the program asks {}",
+                    site.name
+                ));
+                None
+            }
+        }
+    }
+}
+
+impl Oracle for PathOracle<'_> {
+    fn branch(&mut self, arena: &mut Arena, condition: ExprId) -> Result<bool, Suspend> {
+        if let Some(Answer::Bool(answer)) = self.recall() {
+            return Ok(answer);
+        }
+        let side = self.eval(arena, condition) != 0;
+        let negated = arena.not(condition);
+        if self.follows() {
+            self.path
+                .constrain(arena, if side { condition } else { negated });
+            self.answer(Answer::Bool(side));
+            return Ok(side);
+        }
+        let other = if side { negated } else { condition };
+        let other = self
+            .solver
+            .check(arena, &self.path.constraints, &self.path.model, other);
+        let other = match other {
+            Verdict::Unsat => {
+                self.answer(Answer::Bool(side));
+                return Ok(side);
+            }
+            Verdict::Sat(model) => Ok(model),
+            Verdict::Unknown(reason) => Err(reason),
+        };
+        self.fork = Some(Fork::Branch {
+            condition,
+            side,
+            other,
+        });
+        Err(Suspend)
+    }
+
+    fn concretize(&mut self, arena: &mut Arena, term: ExprId) -> Result<u64, Suspend> {
+        if let Some(Answer::Value(answer)) = self.recall() {
+            return Ok(answer);
+        }
+        let value = self.eval(arena, term);
+        let same = Self::equal(arena, term, value);
+        if self.follows() {
+            self.path.constrain(arena, same);
+            self.answer(Answer::Value(value));
+            return Ok(value);
+        }
+        let different = arena.not(same);
+        let other = self
+            .solver
+            .check(arena, &self.path.constraints, &self.path.model, different);
+        let other = match other {
+            Verdict::Unsat => {
+                self.answer(Answer::Value(value));
+                return Ok(value);
+            }
+            Verdict::Sat(model) => Ok(model),
+            Verdict::Unknown(reason) => Err(reason),
+        };
+        self.fork = Some(Fork::Value { term, value, other });
+        Err(Suspend)
+    }
+
+    fn choose(&mut self, site: &ChoiceSite, alternatives: u32) -> Result<u32, Suspend> {
+        if let Some(Answer::Choice(answer)) = self.recall() {
+            return Ok(answer);
+        }
+        let mut left = (0..alternatives)
+            .filter(|alternative| !self.path.excluded.contains(&u64::from(*alternative)));
+        let first = left.next().unwrap_or(0);
+        let last_one = left.next().is_none();
+        let picked = self.followed_choice(site, alternatives);
+        if !last_one && picked.is_none() {
+            self.fork = Some(Fork::Choice {
+                site: site.name.clone(),
+                alternatives,
+                picked: first,
+            });
+            return Err(Suspend);
+        }
+        let picked = picked.unwrap_or(first);
+        let choice = TraceChoice {
+            site: site.name.clone(),
+            alternatives,
+            picked,
+        };
+        Arc::make_mut(&mut self.path.choices).push(choice);
+        self.answer(Answer::Choice(picked));
+        Ok(picked)
+    }
+
+    fn assume(&mut self, arena: &mut Arena, condition: ExprId) -> Result<bool, Suspend> {
+        if let Some(Answer::Bool(answer)) = self.recall() {
+            return Ok(answer);
+        }
+        let mut holds = self.eval(arena, condition) != 0;
+        if !holds && !self.follows() {
+            match self
+                .solver
+                .check(arena, &self.path.constraints, &self.path.model, condition)
+            {
+                Verdict::Sat(model) => {
+                    self.path.model = model;
+                    holds = true;
+                }
+                Verdict::Unsat => {}
+                Verdict::Unknown(reason) => {
+                    let side = false;
+                    self.fork = Some(Fork::Branch {
+                        condition,
+                        side,
+                        other: Err(reason),
+                    });
+                    return Err(Suspend);
+                }
+            }
+        }
+        if holds {
+            self.path.constrain(arena, condition);
+        }
+        self.answer(Answer::Bool(holds));
+        Ok(holds)
+    }
+
+    fn input(&mut self, arena: &mut Arena, name: &str, size: u32) -> Result<ArrayId, Suspend> {
+        if let Some(Answer::Input(array)) = self.recall() {
+            return Ok(array);
+        }
+        let ordinal = self.path.inputs.len();
+        let name = self.path.unique_name(name);
+        let array = arena.array(ordinal as u32, &name, size);
+        if let Some(follow) = &self.path.follow {
+            let given = follow.trace.inputs.get(ordinal);
+            match given {
+                Some(given) if given.name == name && given.bytes.len() == size as usize => {
+                    let bytes = given
+                        .bytes
+                        .iter()
+                        .zip(0..)
+                        .map(|(byte, at)| (array, at, *byte));
+                    self.path.model = self.path.model.with(bytes);
+                }
+                other => {
+                    let other = other.map_or("no input".to_owned(), |other| {
+                        format!("input {} of {} bytes", other.name, other.bytes.len())
+                    });
+                    self.diverge(format!(
+                        "the trace has {other}, the program asks for {name} of {size} bytes"
+                    ));
+                }
+            }
+        }
+        let input = Input {
+            name: name.into(),
+            array,
+            size,
+        };
+        Arc::make_mut(&mut self.path.inputs).push(input);
+        self.answer(Answer::Input(array));
+        Ok(array)
+    }
+
+    fn prefer(&mut self, _arena: &mut Arena, condition: ExprId) {
+        if !self.path.preferences.contains(&condition) {
+            Arc::make_mut(&mut self.path.preferences).push(condition);
+        }
+    }
+
+    fn commit(&mut self) {
+        self.path.tape.clear();
+        self.next = 0;
+    }
+}

@@ -1,0 +1,145 @@
+//! The weight of a path in the search. The root weighs 1, a fork halves, and what is finished, pending and given
+//! up sums to 1 at any time. Weights are powers of two, so the sum is exact.
+
+/// `2^-halvings`.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub struct Weight {
+    /// How often the root's weight was halved.
+    pub halvings: u32,
+}
+
+impl Weight {
+    /// The weight of each side of a fork.
+    #[must_use]
+    pub fn half(self) -> Weight {
+        Weight {
+            halvings: self.halvings + 1,
+        }
+    }
+}
+
+/// An exact sum of weights, at most 1.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct WeightSum {
+    /// The part before the point.
+    whole: bool,
+    /// Bits after the point, 64 to a word, the first of a word in its highest bit.
+    fraction: Vec<u64>,
+}
+
+impl WeightSum {
+    /// Adds a weight.
+    pub fn add(&mut self, weight: Weight) {
+        let Some(position) = weight.halvings.checked_sub(1) else {
+            self.whole = true;
+            return;
+        };
+        let mut word = position as usize / 64;
+        if self.fraction.len() <= word {
+            self.fraction.resize(word + 1, 0);
+        }
+        let (sum, mut carry) = self.fraction[word].overflowing_add(1 << (63 - position % 64));
+        self.fraction[word] = sum;
+        while carry {
+            if word == 0 {
+                self.whole = true;
+                return;
+            }
+            word -= 1;
+            (self.fraction[word], carry) = self.fraction[word].overflowing_add(1);
+        }
+    }
+
+    /// Adds another sum.
+    pub fn add_sum(&mut self, other: &WeightSum) {
+        if other.whole {
+            self.add(Weight { halvings: 0 });
+        }
+        for (word, bits) in other.fraction.iter().enumerate() {
+            for bit in (0..64).filter(|bit| bits >> (63 - bit) & 1 != 0) {
+                self.add(Weight {
+                    halvings: word as u32 * 64 + bit + 1,
+                });
+            }
+        }
+    }
+
+    /// It is exactly 1.
+    pub fn is_one(&self) -> bool {
+        self.whole && self.fraction.iter().all(|word| *word == 0)
+    }
+
+    /// It is exactly 0.
+    pub fn is_zero(&self) -> bool {
+        !self.whole && self.fraction.iter().all(|word| *word == 0)
+    }
+
+    /// As a number for people.
+    pub fn to_f64(&self) -> f64 {
+        let mut sum = if self.whole { 1.0 } else { 0.0 };
+        let mut scale = 1.0;
+        for word in self.fraction.iter().take(2) {
+            scale /= 18_446_744_073_709_551_616.0;
+            sum += *word as f64 * scale;
+        }
+        sum
+    }
+
+    /// In hexadecimal digits, exactly, for checkpoints.
+    pub fn to_hex(&self) -> String {
+        let mut text = if self.whole { "1." } else { "0." }.to_owned();
+        for word in &self.fraction {
+            text.push_str(&format!("{word:016x}"));
+        }
+        text
+    }
+
+    /// From hexadecimal digits.
+    pub fn from_hex(text: &str) -> Option<WeightSum> {
+        let (whole, digits) = text.split_once('.')?;
+        let whole = match whole {
+            "0" => false,
+            "1" => true,
+            _ => return None,
+        };
+        if digits.len() % 16 != 0 || !digits.is_ascii() {
+            return None;
+        }
+        let word = |at| u64::from_str_radix(&digits[at..at + 16], 16).ok();
+        let fraction = (0..digits.len())
+            .step_by(16)
+            .map(word)
+            .collect::<Option<Vec<_>>>()?;
+        Some(WeightSum { whole, fraction })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn halves_sum_to_one_exactly() {
+        let mut sum = WeightSum::default();
+        for halvings in 1..=500 {
+            sum.add(Weight { halvings });
+            assert!(!sum.is_one());
+        }
+        sum.add(Weight { halvings: 500 });
+        assert!(sum.is_one());
+        assert_eq!(sum.to_f64(), 1.0);
+    }
+
+    #[test]
+    fn text_keeps_the_sum() {
+        let mut sum = WeightSum::default();
+        for halvings in [1, 3, 64, 65, 130] {
+            sum.add(Weight { halvings });
+        }
+        assert_eq!(WeightSum::from_hex(&sum.to_hex()), Some(sum.clone()));
+        let mut twice = sum.clone();
+        twice.add_sum(&WeightSum::default());
+        assert_eq!(twice, sum);
+        assert_eq!(WeightSum::from_hex("nonsense"), None);
+    }
+}

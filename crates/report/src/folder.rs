@@ -1,0 +1,96 @@
+//! The folder of a run: `everett-out/0001`, …, with `everett-out/latest` pointing at the newest.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why nothing can be written.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write {}: {source}", path.display())]
+pub struct WriteError {
+    /// Where.
+    pub path: PathBuf,
+    /// Why.
+    pub source: io::Error,
+}
+
+fn failed(path: &Path) -> impl FnOnce(io::Error) -> WriteError + '_ {
+    move |source| WriteError {
+        path: path.to_owned(),
+        source,
+    }
+}
+
+/// The folder of a run.
+#[derive(Clone, Debug)]
+pub struct Folder {
+    root: PathBuf,
+}
+
+impl Folder {
+    /// A folder with this path. It must not hold a run already.
+    pub fn create(path: &Path) -> Result<Folder, WriteError> {
+        if path.join("summary.json").exists() {
+            let source = io::Error::new(io::ErrorKind::AlreadyExists, "it holds an earlier run");
+            return Err(WriteError {
+                path: path.to_owned(),
+                source,
+            });
+        }
+        Folder::open(path)
+    }
+
+    /// A folder with this path, new or not.
+    pub fn open(path: &Path) -> Result<Folder, WriteError> {
+        for part in ["findings", "tests"] {
+            let path = path.join(part);
+            fs::create_dir_all(&path).map_err(failed(&path))?;
+        }
+        Ok(Folder {
+            root: path.to_owned(),
+        })
+    }
+
+    /// The next numbered folder below `parent`; `parent/latest` leads to it afterwards.
+    pub fn next(parent: &Path) -> Result<Folder, WriteError> {
+        fs::create_dir_all(parent).map_err(failed(parent))?;
+        let taken = fs::read_dir(parent).map_err(failed(parent))?;
+        let numbers =
+            taken.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
+        let mut number = numbers.max().unwrap_or(0) + 1;
+        loop {
+            let path = parent.join(format!("{number:04}"));
+            match fs::create_dir(&path) {
+                Ok(()) => {
+                    let folder = Folder::open(&path)?;
+                    folder.point_latest(parent, &format!("{number:04}"))?;
+                    return Ok(folder);
+                }
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
+                Err(error) => return Err(failed(&path)(error)),
+            }
+        }
+    }
+
+    /// Replaces the link in one step, so that it always leads somewhere.
+    fn point_latest(&self, parent: &Path, name: &str) -> Result<(), WriteError> {
+        let link = parent.join("latest");
+        let fresh = parent.join(format!(".latest-{}", std::process::id()));
+        std::os::unix::fs::symlink(name, &fresh).map_err(failed(&fresh))?;
+        fs::rename(&fresh, &link).map_err(failed(&link))
+    }
+
+    /// Its path.
+    pub fn path(&self) -> &Path {
+        &self.root
+    }
+
+    /// Writes a file in it.
+    pub fn write(&self, name: &str, bytes: &[u8]) -> Result<(), WriteError> {
+        let path = self.root.join(name);
+        if let Some(parent) = path.parent() {
+            fs::create_dir_all(parent).map_err(failed(parent))?;
+        }
+        fs::write(&path, bytes).map_err(failed(&path))
+    }
+}

@@ -1,0 +1,64 @@
+//! Line coverage in lcov's format.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+/// Lines by file: executed or not.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LineCoverage {
+    files: BTreeMap<String, BTreeMap<u32, bool>>,
+}
+
+impl LineCoverage {
+    /// Adds a line; executed once is executed.
+    pub fn add(&mut self, file: &str, line: u32, executed: bool) {
+        if !self.files.contains_key(file) {
+            self.files.insert(file.to_owned(), BTreeMap::new());
+        }
+        if let Some(lines) = self.files.get_mut(file) {
+            *lines.entry(line).or_insert(false) |= executed;
+        }
+    }
+
+    /// Lines executed and lines in all.
+    pub fn totals(&self) -> (usize, usize) {
+        let lines = || self.files.values().flat_map(|lines| lines.values());
+        (
+            lines().filter(|executed| **executed).count(),
+            lines().count(),
+        )
+    }
+
+    /// The text of an lcov file.
+    pub fn to_lcov(&self) -> String {
+        let mut text = String::new();
+        for (file, lines) in &self.files {
+            let _ = writeln!(text, "TN:\nSF:{file}");
+            for (line, executed) in lines {
+                let _ = writeln!(text, "DA:{line},{}", u32::from(*executed));
+            }
+            let hit = lines.values().filter(|executed| **executed).count();
+            let _ = writeln!(text, "LF:{}\nLH:{hit}\nend_of_record", lines.len());
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_executed_by_one_of_its_parts_is_executed() {
+        let mut coverage = LineCoverage::default();
+        coverage.add("a.c", 3, false);
+        coverage.add("a.c", 3, true);
+        coverage.add("a.c", 3, false);
+        coverage.add("a.c", 4, false);
+        assert_eq!(coverage.totals(), (1, 2));
+        assert_eq!(
+            coverage.to_lcov(),
+            "TN:\nSF:a.c\nDA:3,1\nDA:4,0\nLF:2\nLH:1\nend_of_record\n"
+        );
+    }
+}
