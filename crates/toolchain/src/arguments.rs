@@ -48,6 +48,8 @@ pub struct Arguments {
     pub to_assembly: bool,
     /// Whether the user says anything about debug information.
     pub says_debug: bool,
+    /// Whether undefined behaviour is to be caught; there is no library that would report it.
+    pub traps: bool,
 }
 
 /// Reads a command line; response files are expanded already.
@@ -56,6 +58,7 @@ pub fn parse(args: &[OsString]) -> Result<Arguments, ToolchainError> {
         kept: Vec::new(),
         to_assembly: false,
         says_debug: false,
+        traps: false,
     };
     let mut rest = args.iter();
     while let Some(arg) = rest.next() {
@@ -81,6 +84,8 @@ pub fn parse(args: &[OsString]) -> Result<Arguments, ToolchainError> {
         check_supported(&text)?;
         parsed.to_assembly |= text == "-S";
         parsed.says_debug |= is_debug_flag(&text);
+        parsed.traps |= text.starts_with("-fsanitize=");
+
         if !is_decided_by_everett(&text) {
             parsed.kept.push(arg.clone());
         }
@@ -103,6 +108,8 @@ fn is_decided_by_everett(flag: &str) -> bool {
             | "-rdynamic"
             | "-m64"
             | "-fuse-linker-plugin"
+            | "-static-libgcc"
+            | "-static-libstdc++"
     ) || ["-flto=", "-flto-", "-fuse-ld=", "--ld-path="]
         .iter()
         .any(|p| flag.starts_with(p))
@@ -118,11 +125,34 @@ fn is_debug_flag(flag: &str) -> bool {
 fn check_supported(flag: &str) -> Result<(), ToolchainError> {
     match flag {
         "-shared" => Err(shared_library()),
+        _ if flag.strip_prefix("-fsanitize=").is_some_and(needs_runtime) => {
+            Err(ToolchainError::Unsupported(format!(
+                "{flag} is not supported: everett itself finds what it would find\n\
+                 build without it; -fsanitize=undefined is supported, its checks become traps"
+            )))
+        }
         "-m32" | "-mx32" => Err(ToolchainError::Unsupported(format!(
             "{flag} is not supported: programs under everett are x86-64 with 64-bit pointers"
         ))),
         _ => Ok(()),
     }
+}
+
+/// Whether a list of sanitizers has one that works by a library of its own.
+fn needs_runtime(sanitizers: &str) -> bool {
+    let with_library = [
+        "address",
+        "memory",
+        "thread",
+        "leak",
+        "hwaddress",
+        "fuzzer",
+        "dataflow",
+        "realtime",
+    ];
+    sanitizers
+        .split(',')
+        .any(|name| with_library.contains(&name))
 }
 
 /// Why there are no shared libraries, and what to do.
@@ -195,6 +225,9 @@ mod tests {
         let message = parsed(&["-shared", "x.c"]).unwrap_err().to_string();
         assert!(message.contains("--disable-shared"), "{message}");
         assert!(parsed(&["-m32"]).is_err());
+        assert!(parsed(&["-fsanitize=undefined,address"]).is_err());
+        assert!(parsed(&["-fsanitize=undefined"]).unwrap().traps);
+
         assert!(parsed(&["--target=aarch64-linux-gnu"]).is_err());
         assert!(parsed(&["-target", "wasm32"]).is_err());
     }

@@ -31,6 +31,9 @@ pub fn compile(language: Language, args: &[OsString]) -> Result<i32, ToolchainEr
     if !args.to_assembly {
         flags.push("-flto=full".into());
     }
+    if args.traps {
+        flags.push("-fsanitize-trap=all".into());
+    }
     flags.push("--end-no-unused-arguments".into());
     flags.extend(args.kept);
     let packed = response::pack(flags)?;

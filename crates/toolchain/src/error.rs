@@ -56,6 +56,10 @@ pub enum ToolchainError {
     #[error("cannot build {what} for programs under everett\n{reason}")]
     Sysroot { what: &'static str, reason: String },
 
+    /// The native program was linked, its bitcode was not.
+    #[error("cannot write the bitcode of {}\n{reason}", program.display())]
+    Bitcode { program: PathBuf, reason: String },
+
     /// The command line asks for something that is not supported.
     #[error("{0}")]
     Unsupported(String),

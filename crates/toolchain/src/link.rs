@@ -42,7 +42,13 @@ pub fn link(args: &[OsString]) -> Result<i32, ToolchainError> {
         return link_relocatable(&sysroot, &link);
     }
     let program_only = link.output == Path::new("/dev/null");
+    let bitcode = with_suffix(&link.output, ".bc");
+    if !program_only && bitcode.exists() {
+        // A link that fails must not leave the bitcode of another program beside it.
+        fs::remove_file(&bitcode).context("remove", &bitcode)?;
+    }
     let mut native = common(&sysroot, &link);
+
     let machine_code = [sysroot.libraries().join("libmath.a"), sysroot.builtins()];
     insert_before_libc(&mut native, machine_code.map(OsString::from));
     native.push("-o".into());
@@ -52,9 +58,14 @@ pub fn link(args: &[OsString]) -> Result<i32, ToolchainError> {
         native.push("--save-temps=resolution".into());
     }
     let code = run_linker(&sysroot, native)?;
-    if code != 0 || program_only {
+    if code != 0 {
+        explain_missing_libraries(&sysroot, &link);
         return Ok(code);
     }
+    if program_only {
+        return Ok(0);
+    }
+
     let resolutions = with_suffix(&link.output, ".resolution.txt");
     let text = fs::read(&resolutions).context("read", &resolutions)?;
     fs::remove_file(&resolutions).context("remove", &resolutions)?;
@@ -81,9 +92,15 @@ fn link_bitcode(
         args.push(unfinished.clone().into());
         args.push("--lto-emit-llvm".into());
         args.push(passes(&kept));
-        let code = run_linker(sysroot, args)?;
-        if code != 0 {
-            return Ok(code);
+        let packed = response::pack(args)?;
+        let mut linker = sysroot.zig_command("ld.lld");
+        let done = process::capture(linker.args(packed.args()), "")?;
+        if !done.status.success() {
+            let reason = String::from_utf8_lossy(&done.stderr).into_owned();
+            return Err(ToolchainError::Bitcode {
+                program: link.output.clone(),
+                reason,
+            });
         }
         let bytes = fs::read(&unfinished).context("read", &unfinished)?;
         let before = kept.len();
@@ -135,6 +152,38 @@ fn common(sysroot: &Sysroot, link: &Link) -> Vec<OsString> {
         .into(),
     );
     args
+}
+
+/// Says why a library of the system was not found.
+fn explain_missing_libraries(sysroot: &Sysroot, link: &Link) {
+    let mut folders = vec![sysroot.libraries()];
+    let mut wanted = Vec::new();
+    let mut rest = link.kept.iter();
+    while let Some(arg) = rest.next() {
+        let bytes = arg.as_bytes();
+        match (bytes.get(..2), bytes.get(2..)) {
+            (Some(b"-L"), Some(b"")) => folders.extend(rest.next().map(PathBuf::from)),
+            (Some(b"-L"), Some(path)) => folders.push(PathBuf::from(OsStr::from_bytes(path))),
+            (Some(b"-l"), Some(b"")) => wanted.extend(rest.next().cloned()),
+            (Some(b"-l"), Some(name)) => wanted.push(OsStr::from_bytes(name).to_os_string()),
+            _ => {}
+        }
+    }
+    for name in wanted {
+        let mut file = OsString::from("lib");
+        file.push(&name);
+        file.push(".a");
+        let exact = name.as_bytes().strip_prefix(b":").map(OsStr::from_bytes);
+        let file = exact.unwrap_or(&file);
+        if !folders.iter().any(|folder| folder.join(file).exists()) {
+            eprintln!(
+                "everett: note: -l{} was not found: libraries of the system are not used, because \
+                 they are not bitcode; build the library with `everett cc` and name its folder \
+                 with -L",
+                name.display()
+            );
+        }
+    }
 }
 
 /// Puts libraries before libc, where they come before its functions but after all code of the

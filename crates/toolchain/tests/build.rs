@@ -177,7 +177,10 @@ fn other_modes_of_the_compiler_pass_through() {
     assert!(message.contains("--disable-shared"), "{message}");
     let message = shop.fails(&["cc", "-Werror", "missing.c"]);
     assert!(message.contains("missing.c"), "{message}");
+    let message = shop.fails(&["cc", "hello.c", "-lnowhere"]);
+    assert!(message.contains("-lnowhere was not found"), "{message}");
     shop.ok(&["cc", "-Werror", "-Wall", "-c", "hello.c"]);
+
     shop.ok(&["cc", "-Werror", "-Wall", "-o", "/dev/null", "hello.o"]);
 }
 
@@ -214,6 +217,17 @@ int main(int argc, char **argv) {
     assert_eq!(shop.run("math", &[]), "2 -0.066 44.194 13.0 2.5 -2 13\n");
     for name in ["sin", "pow", "__cancel", "memcpy"] {
         assert!(shop.bitcode_mentions("math", name), "no {name}");
+    }
+}
+
+#[test]
+fn functions_of_everetts_own_are_correct() {
+    let shop = Workshop::new();
+    shop.write("library.c", include_str!("library.c"));
+    shop.ok(&["cc", "-O1", "-fno-builtin", "library.c", "-o", "library"]);
+    assert_eq!(shop.run("library", &[]), "ok\n");
+    for name in ["fmodl", "strstr"] {
+        assert!(shop.bitcode_mentions("library", name), "no {name}");
     }
 }
 
