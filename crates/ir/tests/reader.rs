@@ -10,11 +10,16 @@ fn fixtures() -> Vec<(PathBuf, Vec<u8>)> {
     let mut paths: Vec<_> = entries.map(|entry| entry.expect("entry").path()).collect();
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "bc"));
     paths.sort();
-    paths.into_iter().map(|path| (path.clone(), std::fs::read(path).expect("fixture"))).collect()
+    paths
+        .into_iter()
+        .map(|path| (path.clone(), std::fs::read(path).expect("fixture")))
+        .collect()
 }
 
 fn fixture(name: &str) -> Module {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/data")
+        .join(name);
     everett_ir::read_file(path).expect("readable")
 }
 
@@ -22,11 +27,17 @@ fn fixture(name: &str) -> Module {
 fn walk(module: &Module) -> u64 {
     let mut sum = 0u64;
     for ty in module.types.ids() {
-        sum = sum.wrapping_add(module.types.size_of(ty)).wrapping_add(module.types.abi_align(ty));
+        sum = sum
+            .wrapping_add(module.types.size_of(ty))
+            .wrapping_add(module.types.abi_align(ty));
     }
     for constant in &module.constants {
         constant.kind.for_each_operand(|operand| {
-            sum = sum.wrapping_add(module.constant_type(operand).map_or(0, |ty| ty.index() as u64));
+            sum = sum.wrapping_add(
+                module
+                    .constant_type(operand)
+                    .map_or(0, |ty| ty.index() as u64),
+            );
         });
     }
     for (_, function) in module.functions() {
@@ -39,7 +50,10 @@ fn walk(module: &Module) -> u64 {
             let last = function.block(block).last().expect("a block has an end");
             assert!(last.1.kind.is_terminator());
         }
-        let locations = function.instructions.iter().filter_map(|instruction| instruction.loc);
+        let locations = function
+            .instructions
+            .iter()
+            .filter_map(|instruction| instruction.loc);
         for start in locations {
             let mut next = Some(start);
             while let Some(id) = next {
@@ -98,7 +112,10 @@ fn damaged_files_never_panic() {
         }
     }
     // Both happen, or the damage is not what it should be.
-    assert!(read > 100 && refused > 100, "read {read}, refused {refused}");
+    assert!(
+        read > 100 && refused > 100,
+        "read {read}, refused {refused}"
+    );
 }
 
 #[test]
@@ -127,7 +144,10 @@ fn a_wrapped_file_is_read() {
     wrapped.extend_from_slice(bytes);
     wrapped.extend_from_slice(&[0; 12]);
     let module = Module::read(&wrapped).expect("wrapped");
-    assert_eq!(module.functions.len(), Module::read(bytes).expect("plain").functions.len());
+    assert_eq!(
+        module.functions.len(),
+        Module::read(bytes).expect("plain").functions.len()
+    );
 }
 
 #[test]
@@ -162,7 +182,10 @@ fn all_compilers_agree_on_the_program() {
         assert_eq!(module.types.field_offset(ty, 1), Some(16));
         let counter = &module.globals[module.global_named("counter").expect("counter").index()];
         assert!(counter.thread_local && counter.linkage == Linkage::Internal);
-        let asm = module.inline_asms.iter().any(|asm| asm.text.starts_with("lock; orl"));
+        let asm = module
+            .inline_asms
+            .iter()
+            .any(|asm| asm.text.starts_with("lock; orl"));
         assert!(asm, "{name}");
     }
 }
@@ -177,4 +200,72 @@ fn the_data_layout_decides_about_i128() {
     };
     assert_eq!(align("program.clang14.bc"), 8);
     assert_eq!(align("program.clang22.bc"), 16);
+}
+
+#[test]
+fn paths_lead_to_fields() {
+    use everett_ir::debug::{PathError, find_path};
+    for compiler in ["clang14", "clang16", "clang19", "clang22"] {
+        let module = fixture(&format!("program.{compiler}.bc"));
+        let server = module.global_named("server").expect("server");
+        for (path, offset, size) in [
+            ("server", 0, 200 * 8),
+            ("server.name", 0, 96),
+            ("server.name[3]", 24, 8),
+            ("server.table.count", 128, 32),
+            (
+                "server.table.items[2].values[1]",
+                (16 + 8 + 64 + 16) * 8,
+                64,
+            ),
+            ("server.mode", 152 * 8, 32),
+            ("server.word.number", 156 * 8, 32),
+            ("server.next", 160 * 8, 64),
+            ("server.high", 168 * 8 + 3, 5),
+            ("server.grid[1]", (172 + 12) * 8, 96),
+            ("server.grid[1][2]", (172 + 20) * 8, 32),
+        ] {
+            let place = find_path(&module, path).unwrap_or_else(|error| panic!("{path}: {error}"));
+            assert_eq!(
+                (place.global, place.offset_bits, place.size_bits),
+                (server, offset, size)
+            );
+        }
+        let fails = |path| {
+            find_path(&module, path)
+                .expect_err("no such place")
+                .to_string()
+        };
+        assert!(fails("server.tabel").contains("name, table, mode"));
+        assert!(fails("server.next.name").contains("pointer"));
+        assert!(fails("server.name[12]").contains("12 elements"));
+        assert!(fails("nothing").contains("no global variable"));
+        assert!(matches!(
+            find_path(&module, ".x"),
+            Err(PathError::Syntax(_))
+        ));
+        assert!(find_path(&module, "jump::targets[1]").is_ok());
+    }
+    let module = fixture("exceptions.clang22.bc");
+    assert_eq!(
+        find_path(&module, "outer::instance.more")
+            .expect("more")
+            .offset_bits,
+        96
+    );
+    assert_eq!(
+        find_path(&module, "instance.field")
+            .expect("field")
+            .offset_bits,
+        64
+    );
+    let module = fixture("program.rust195.bc");
+    let rows = find_path(&module, "TABLE.rows[2]").expect("rows");
+    assert_eq!((rows.offset_bits % 8, rows.size_bits), (0, 16));
+    assert_eq!(
+        find_path(&module, "SHAPE.Square.side")
+            .expect("side")
+            .size_bits,
+        64
+    );
 }

@@ -1,4 +1,4 @@
-// zig c++ -target x86_64-linux-musl -g -O1 -c -emit-llvm exceptions.cpp
+// zig c++ -target x86_64-linux-musl -g -O1 -fstandalone-debug -c -emit-llvm exceptions.cpp
 struct Guard { int *cell; ~Guard() { ++*cell; } };
 struct Base { virtual ~Base() {} virtual int value() const = 0; int field = 4; };
 struct Derived : Base { int value() const override { return field; } int more = 6; };

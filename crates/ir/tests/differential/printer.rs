@@ -204,7 +204,9 @@ impl<'a> Printer<'a> {
             ConstantKind::Poison => "poison".into(),
             ConstantKind::Integer(value) => integer_text(&types[constant.ty], *value),
             ConstantKind::WideInteger(words) => {
-                let Type::Integer(width) = types[constant.ty] else { panic!("not an integer") };
+                let Type::Integer(width) = types[constant.ty] else {
+                    panic!("not an integer")
+                };
                 wide_integer_text(width, words)
             }
             ConstantKind::Float(bits) => float_text(types, constant.ty, [*bits, 0]),

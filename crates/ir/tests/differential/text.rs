@@ -94,7 +94,9 @@ impl TextModule {
                 let text = node
                     .and_then(|node| self.field(node, name))
                     .unwrap_or("\"\"");
-                text.trim_matches('"').replace("\\22", "\"").replace("\\\\", "\\")
+                text.trim_matches('"')
+                    .replace("\\22", "\"")
+                    .replace("\\\\", "\\")
             };
             chain.push((line, column, text(scope, "name"), text(file, "filename")));
             next = self.reference(node, "inlinedAt");
@@ -131,7 +133,7 @@ fn parse_function<'a>(head: &str, lines: &mut impl Iterator<Item = &'a str>) -> 
     for name in parameter_names(&head_tokens, name_at) {
         names.define(&name);
     }
-    if !raw.first().is_some_and(|line| !line.starts_with(' ')) {
+    if raw.first().is_none_or(|line| line.starts_with(' ')) {
         names.define(&format!("%{}", names.unnamed));
     }
     for line in &raw {
