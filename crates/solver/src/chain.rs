@@ -1,6 +1,6 @@
 //! The chain of layers: each answers what it can, cheap ones first, and hands the rest on.
 
-use crate::blast::{Blaster, SatAnswer};
+use crate::blast::{Blaster, Cdcl, Sat, SatAnswer};
 use crate::bytes::{ByteSet, ByteTables, single_byte};
 use crate::cache::{Cache, CachedAnswer, Query, Solution};
 use crate::config::{SolverConfig, SolverError, SolverStatistics};
@@ -27,8 +27,10 @@ pub struct Solver {
     pub(crate) statistics: SolverStatistics,
     pub(crate) scratch: EvalScratch,
     pub(crate) tables: ByteTables,
-    cache: Cache,
-    blaster: Blaster,
+    pub(crate) cache: Cache,
+    /// For easy queries, see `light`.
+    pub(crate) light: Blaster<Cdcl>,
+    heavy: Blaster<Sat>,
     smt: Option<SmtProcess>,
     log: Option<QueryLog>,
 }
@@ -47,7 +49,8 @@ impl Solver {
             scratch: EvalScratch::new(),
             tables: ByteTables::default(),
             cache: Cache::default(),
-            blaster: Blaster::new(),
+            light: Blaster::new(),
+            heavy: Blaster::new(),
             smt: config.smt.clone().map(SmtProcess::new),
             log,
             config,
@@ -68,7 +71,8 @@ impl Solver {
     pub fn forget(&mut self) {
         self.tables.clear();
         self.cache.clear();
-        self.blaster = Blaster::new();
+        self.light = Blaster::new();
+        self.heavy = Blaster::new();
     }
 
     /// Can `condition` hold together with `constraints`, which hold under `model`? The model in the answer
@@ -252,10 +256,12 @@ impl Solver {
         model: &Model,
     ) -> Verdict {
         let started = (self.config.clock)();
-        let verdict = match self.ask_sat(arena, query, support, model) {
-            Some(verdict) => verdict,
-            None => self.ask_smt(arena, query, support, model),
-        };
+        self.statistics.sat_queries += 1;
+        let verdict = self
+            .ask_light(arena, query, support, model)
+            .or_else(|| self.ask_heavy(arena, query, support, model));
+        self.statistics.sat_time += (self.config.clock)().saturating_sub(started);
+        let verdict = verdict.unwrap_or_else(|| self.ask_smt(arena, query, support, model));
         let taken = (self.config.clock)().saturating_sub(started);
         if taken >= self.config.slow_query
             && let Some(log) = &mut self.log
@@ -268,48 +274,45 @@ impl Solver {
         verdict
     }
 
-    /// `None` where the budget ran out or floats are involved.
-    fn ask_sat(
+    /// CaDiCaL on the whole query; `None` where the budget ran out or floats are involved.
+    fn ask_heavy(
         &mut self,
         arena: &Arena,
         query: &Query<'_>,
         support: &Support,
         model: &Model,
     ) -> Option<Verdict> {
-        if self.blaster.clauses() > self.config.clause_limit {
-            self.blaster = Blaster::new();
+        if self.heavy.clauses() > self.config.clause_limit {
+            self.heavy = Blaster::new();
             self.statistics.sat_restarts += 1;
         }
-        self.statistics.sat_queries += 1;
-        let started = (self.config.clock)();
-        let answer = self
-            .blaster
-            .solve(arena, query.terms(), self.config.conflict_budget);
-        self.statistics.sat_time += (self.config.clock)().saturating_sub(started);
-        match answer {
+        self.statistics.cadical_queries += 1;
+        let budget = self.config.conflict_budget;
+        match self
+            .heavy
+            .solve(arena, query.terms(), std::iter::empty(), budget)
+        {
             SatAnswer::Sat => {
-                let blaster = &mut self.blaster;
+                let heavy = &mut self.heavy;
                 let value = |variable| {
-                    blaster
+                    heavy
                         .value(variable)
                         .unwrap_or_else(|| model.value(variable))
                 };
                 let solution = solution(query, support, value);
                 let found = with_solution(model, &solution);
                 // Floats are free values to the SAT solver, so what it found may be wrong.
-                if self.blaster.met_floats() && !self.holds(arena, query, &found) {
+                if self.heavy.met_floats() && !self.holds(arena, query, &found) {
                     return None;
                 }
                 self.cache.remember_sat(query, solution, &found);
                 Some(Verdict::Sat(found))
             }
             SatAnswer::Unsat => {
-                let count = query.terms().count() - 1;
-                let needed = query.terms().take(count).enumerate();
-                let core = needed
-                    .filter(|&(at, _)| self.blaster.was_needed(at))
-                    .map(|(_, e)| e);
-                let core = core.collect();
+                let terms: Vec<ExprId> = query.terms().collect();
+                let constraints = terms.iter().take(terms.len() - 1).enumerate();
+                let core = constraints.filter(|&(at, _)| self.heavy.was_needed(at));
+                let core = core.map(|(_, &e)| e).collect();
                 self.cache.remember_unsat(query, Some(core));
                 Some(Verdict::Unsat)
             }
@@ -322,7 +325,7 @@ impl Solver {
 
     fn ask_smt(
         &mut self,
-        arena: &mut Arena,
+        arena: &Arena,
         query: &Query<'_>,
         support: &Support,
         model: &Model,
@@ -363,7 +366,7 @@ impl Solver {
         }
     }
 
-    fn holds(&mut self, arena: &Arena, query: &Query<'_>, model: &Model) -> bool {
+    pub(crate) fn holds(&mut self, arena: &Arena, query: &Query<'_>, model: &Model) -> bool {
         query
             .terms()
             .all(|e| arena.eval_bool(e, model, &mut self.scratch))
@@ -371,7 +374,7 @@ impl Solver {
 }
 
 /// The values of all variables that the query has, each once.
-fn solution(
+pub(crate) fn solution(
     query: &Query<'_>,
     support: &Support,
     mut value: impl FnMut(Variable) -> u8,
@@ -393,7 +396,7 @@ fn solution(
         .collect()
 }
 
-fn with_solution(model: &Model, solution: &Solution) -> Model {
+pub(crate) fn with_solution(model: &Model, solution: &Solution) -> Model {
     model.with(
         solution
             .iter()

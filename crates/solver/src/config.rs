@@ -10,9 +10,11 @@ pub struct SolverConfig {
     /// Time since some fixed point; the library reads no clock of its own. Only statistics and the
     /// log of slow queries depend on it, never an answer.
     pub clock: fn() -> Duration,
-    /// Conflicts of the SAT solver after which a query goes to the second tier.
+    /// Conflicts after which a query goes from the small SAT solver to CaDiCaL.
+    pub light_conflict_budget: u32,
+    /// Conflicts of CaDiCaL after which a query goes to the second tier.
     pub conflict_budget: u32,
-    /// Clauses after which the SAT instance starts anew.
+    /// Clauses after which a SAT instance starts anew.
     pub clause_limit: usize,
     /// The second tier, for queries over the budget and for floats.
     pub smt: Option<SmtConfig>,
@@ -25,6 +27,7 @@ impl Default for SolverConfig {
     fn default() -> Self {
         SolverConfig {
             clock: || Duration::ZERO,
+            light_conflict_budget: 500,
             conflict_budget: 20_000,
             clause_limit: 100_000,
             smt: None,
@@ -102,8 +105,10 @@ pub struct SolverStatistics {
     pub by_cached_model: u64,
     /// A known unsatisfiable core is contained.
     pub by_core: u64,
-    /// Queries that reached the SAT solver, and how it answered.
+    /// Queries that reached the SAT solvers.
     pub sat_queries: u64,
+    /// Those of them that were too hard for the small one.
+    pub cadical_queries: u64,
     pub sat_over_budget: u64,
     pub sat_restarts: u64,
     pub sat_time: Duration,

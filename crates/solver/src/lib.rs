@@ -7,6 +7,7 @@ mod cache;
 mod chain;
 mod config;
 mod constraints;
+mod light;
 mod log;
 mod model;
 mod persistent;

@@ -4,7 +4,7 @@
 //! the gates fold whatever is known and operands padded with zeros cost nothing.
 
 use super::gates::{FALSE, Gates, TRUE};
-use super::sat::Lit;
+use super::sat::{Backend, Division, Lit};
 
 /// The bits of a word, lowest first.
 pub type Word = Vec<Lit>;
@@ -20,13 +20,14 @@ fn as_bools(word: &[Lit]) -> Option<Vec<bool>> {
         .collect()
 }
 
-impl Gates {
+/// The complement of a word.
+pub fn not_word(a: &[Lit]) -> Word {
+    a.iter().map(|lit| -lit).collect()
+}
+
+impl<B: Backend> Gates<B> {
     pub fn fresh_word(&mut self, width: usize) -> Word {
         (0..width).map(|_| self.fresh()).collect()
-    }
-
-    pub fn not_word(a: &[Lit]) -> Word {
-        a.iter().map(|lit| -lit).collect()
     }
 
     pub fn and_word(&mut self, a: &[Lit], b: &[Lit]) -> Word {
@@ -54,7 +55,7 @@ impl Gates {
     }
 
     fn is_zero(&mut self, a: &[Lit]) -> Lit {
-        self.and_all(&mut Gates::not_word(a))
+        self.and_all(&mut not_word(a))
     }
 
     /// `a + b + carry` modulo the width, and the carry out.
@@ -74,7 +75,7 @@ impl Gates {
     }
 
     pub fn sub(&mut self, a: &[Lit], b: &[Lit]) -> Word {
-        self.add_modulo(a, &Gates::not_word(b), TRUE)
+        self.add_modulo(a, &not_word(b), TRUE)
     }
 
     /// Like [`Gates::add_with_carry`] without the gate for the carry that nobody reads.
@@ -166,6 +167,12 @@ impl Gates {
         self.divisor_rows(a, b, &quotient, &remainder);
         let below = self.less(&remainder, b, FALSE);
         self.clause(&[zero, below]);
+        self.sat.add_division(Division {
+            dividend: a.to_vec(),
+            divisor: b.to_vec(),
+            quotient: quotient.clone(),
+            remainder: remainder.clone(),
+        });
         (quotient, remainder)
     }
 
@@ -274,7 +281,8 @@ fn non_adjacent_form(factor: &[bool]) -> Vec<i8> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::sat::SatAnswer;
+    use super::super::cdcl::Cdcl;
+    use super::super::sat::{Sat, SatAnswer};
     use super::*;
 
     fn constant(value: u64, width: usize) -> Word {
@@ -298,12 +306,20 @@ mod tests {
         }
     }
 
-    type Circuit = fn(&mut Gates, &[Lit], &[Lit]) -> Word;
+    type Circuit<B> = fn(&mut Gates<B>, &[Lit], &[Lit]) -> Word;
     type Meaning = fn(u64, u64) -> u64;
 
+    /// The same circuit in both solvers.
+    macro_rules! exhaustive {
+        ($circuit:expr, $meaning:expr) => {
+            exhaustive_with::<Sat>($circuit, $meaning);
+            exhaustive_with::<Cdcl>($circuit, $meaning);
+        };
+    }
+
     /// Every pair of 4-bit inputs, the inputs being variables that are fixed by assumptions.
-    fn exhaustive(circuit: Circuit, meaning: Meaning) {
-        let mut gates = Gates::new();
+    fn exhaustive_with<B: Backend>(circuit: Circuit<B>, meaning: Meaning) {
+        let mut gates = Gates::<B>::new();
         let a = gates.fresh_word(4);
         let b = gates.fresh_word(4);
         let out = circuit(&mut gates, &a, &b);
@@ -316,7 +332,7 @@ mod tests {
                     word.iter().enumerate().map(signed).collect()
                 };
                 let assumptions = [fix(&a, x), fix(&b, y)].concat();
-                assert_eq!(gates.sat.solve(&assumptions, 100_000), SatAnswer::Sat);
+                assert_eq!(gates.sat.solve(&assumptions, &[], 100_000), SatAnswer::Sat);
                 let mut have = 0;
                 for (i, &lit) in out.iter().enumerate() {
                     have |= u64::from(gates.sat.value(lit)) << i;
@@ -328,7 +344,7 @@ mod tests {
                 gates.clause(&[&[-selector], differs.as_slice()].concat());
                 let again = [assumptions, vec![selector]].concat();
                 assert_eq!(
-                    gates.sat.solve(&again, 100_000),
+                    gates.sat.solve(&again, &[], 100_000),
                     SatAnswer::Unsat,
                     "not unique"
                 );
@@ -338,35 +354,33 @@ mod tests {
 
     #[test]
     fn arithmetic() {
-        exhaustive(|g, a, b| g.add(a, b), |x, y| x + y);
-        exhaustive(|g, a, b| g.sub(a, b), |x, y| x.wrapping_sub(y));
-        exhaustive(|g, a, b| g.multiply(a, b), |x, y| x * y);
-        exhaustive(|g, a, _| g.multiply(a, &constant(11, 4)), |x, _| x * 11);
-        exhaustive(|g, a, _| g.negate_if(TRUE, a), |x, _| x.wrapping_neg());
+        exhaustive!(|g, a, b| g.add(a, b), |x, y| x + y);
+        exhaustive!(|g, a, b| g.sub(a, b), |x, y| x.wrapping_sub(y));
+        exhaustive!(|g, a, b| g.multiply(a, b), |x, y| x * y);
+        exhaustive!(|g, a, _| g.multiply(a, &constant(11, 4)), |x, _| x * 11);
+        exhaustive!(|g, a, _| g.negate_if(TRUE, a), |x, _| x.wrapping_neg());
     }
 
     #[test]
     fn division() {
-        exhaustive(
-            |g, a, b| g.divide(a, b).0,
-            |x, y| x.checked_div(y).unwrap_or(15),
-        );
-        exhaustive(
-            |g, a, b| g.divide(a, b).1,
-            |x, y| x.checked_rem(y).unwrap_or(x),
-        );
-        exhaustive(|g, a, _| g.divide(a, &constant(3, 4)).0, |x, _| x / 3);
+        exhaustive!(|g, a, b| g.divide(a, b).0, |x, y| x
+            .checked_div(y)
+            .unwrap_or(15));
+        exhaustive!(|g, a, b| g.divide(a, b).1, |x, y| x
+            .checked_rem(y)
+            .unwrap_or(x));
+        exhaustive!(|g, a, _| g.divide(a, &constant(3, 4)).0, |x, _| x / 3);
     }
 
     #[test]
     fn shifts_and_comparisons() {
-        exhaustive(|g, a, b| g.shift_left(a, b), |x, y| x << y);
-        exhaustive(|g, a, b| g.shift_right(a, b, FALSE), |x, y| x >> y);
-        exhaustive(|g, a, b| vec![g.less(a, b, FALSE)], |x, y| u64::from(x < y));
-        exhaustive(|g, a, b| vec![g.less(a, b, TRUE)], |x, y| u64::from(x <= y));
-        exhaustive(
+        exhaustive!(|g, a, b| g.shift_left(a, b), |x, y| x << y);
+        exhaustive!(|g, a, b| g.shift_right(a, b, FALSE), |x, y| x >> y);
+        exhaustive!(|g, a, b| vec![g.less(a, b, FALSE)], |x, y| u64::from(x < y));
+        exhaustive!(|g, a, b| vec![g.less(a, b, TRUE)], |x, y| u64::from(x <= y));
+        exhaustive!(
             |g, a, b| vec![g.less_signed(a, b, FALSE)],
-            |x, y| u64::from(((x as i64) << 60) < ((y as i64) << 60)),
+            |x, y| u64::from(((x as i64) << 60) < ((y as i64) << 60))
         );
     }
 }

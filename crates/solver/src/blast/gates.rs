@@ -1,7 +1,7 @@
 //! Boolean gates over SAT literals: constants are propagated, equal gates are shared, and each new gate is
 //! written to the SAT instance as clauses (Tseitin) at once.
 
-use super::sat::{Lit, Sat};
+use super::sat::{Backend, Lit};
 use rustc_hash::FxHashMap;
 
 /// The literal that is always true: variable 1, fixed by a unit clause.
@@ -18,16 +18,16 @@ enum Gate {
 }
 
 /// A SAT instance with the gates built in it so far.
-pub struct Gates {
-    pub sat: Sat,
+pub struct Gates<B> {
+    pub sat: B,
     shared: FxHashMap<Gate, Lit>,
     last_variable: Lit,
     clauses: usize,
 }
 
-impl Gates {
-    pub fn new() -> Gates {
-        let mut sat = Sat::new();
+impl<B: Backend> Gates<B> {
+    pub fn new() -> Gates<B> {
+        let mut sat = B::new();
         sat.add_clause(&[TRUE]);
         Gates {
             sat,

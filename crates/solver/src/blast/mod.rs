@@ -1,18 +1,21 @@
-//! The first tier: terms become circuits, circuits become clauses of one incremental SAT instance.
+//! The first tier: terms become circuits, circuits become clauses of an incremental SAT instance.
 //!
 //! Constraints and conditions are never asserted, only assumed, so one instance serves all states of a
 //! worker and every term is translated once. Float operations are free values here.
 
+mod cdcl;
 mod circuits;
 mod gates;
+mod heap;
 mod sat;
 
-use circuits::Word;
+pub use cdcl::Cdcl;
+use circuits::{Word, not_word};
 use everett_expr::{Arena, BinaryOp, CompareOp, ExprId, Node, Variable};
 use gates::{FALSE, Gates, TRUE};
 use rustc_hash::FxHashMap;
 use sat::Lit;
-pub use sat::SatAnswer;
+pub use sat::{Backend, Sat, SatAnswer};
 
 /// Where the bits of a translated term are in the pool.
 #[derive(Clone, Copy)]
@@ -24,8 +27,8 @@ struct Span {
 }
 
 /// A SAT instance with the terms translated so far. Valid until terms are swept from the arena.
-pub struct Blaster {
-    gates: Gates,
+pub struct Blaster<B> {
+    gates: Gates<B>,
     spans: FxHashMap<ExprId, Span>,
     pool: Vec<Lit>,
     inputs: FxHashMap<Variable, Span>,
@@ -33,11 +36,12 @@ pub struct Blaster {
     divisions: FxHashMap<(ExprId, ExprId, bool), (Word, Word)>,
     stack: Vec<ExprId>,
     assumptions: Vec<Lit>,
+    guesses: Vec<Lit>,
     met_floats: bool,
 }
 
-impl Blaster {
-    pub fn new() -> Blaster {
+impl<B: Backend> Blaster<B> {
+    pub fn new() -> Blaster<B> {
         Blaster {
             gates: Gates::new(),
             spans: FxHashMap::default(),
@@ -46,6 +50,7 @@ impl Blaster {
             divisions: FxHashMap::default(),
             stack: Vec::new(),
             assumptions: Vec::new(),
+            guesses: Vec::new(),
             met_floats: false,
         }
     }
@@ -60,11 +65,13 @@ impl Blaster {
         self.met_floats
     }
 
-    /// Can all `terms` hold at once?
+    /// Can all `terms` hold at once? `guesses` are all the variables of the terms, with values that are good
+    /// to try first.
     pub fn solve(
         &mut self,
         arena: &Arena,
         terms: impl Iterator<Item = ExprId>,
+        guesses: impl Iterator<Item = (Variable, u8)>,
         conflicts: u32,
     ) -> SatAnswer {
         self.assumptions.clear();
@@ -73,7 +80,24 @@ impl Blaster {
             let literal = self.literal(arena, e);
             self.assumptions.push(literal);
         }
-        self.gates.sat.solve(&self.assumptions, conflicts)
+        self.guesses.clear();
+        for (variable, value) in guesses {
+            let Some(span) = self.inputs.get(&variable) else {
+                continue;
+            };
+            // The highest bit first: it matters most to comparisons.
+            for position in (0..8).rev() {
+                let lit = self.pool[(span.start + position) as usize];
+                self.guesses.push(if value >> position & 1 == 1 {
+                    lit
+                } else {
+                    -lit
+                });
+            }
+        }
+        self.gates
+            .sat
+            .solve(&self.assumptions, &self.guesses, conflicts)
     }
 
     /// Whether the term at this position was needed for the last answer, which was `Unsat`.
@@ -158,7 +182,7 @@ impl Blaster {
                 self.inputs.insert(Variable { array, index }, span);
                 word
             }
-            Node::Not { e } => Gates::not_word(self.bits(e)),
+            Node::Not { e } => not_word(self.bits(e)),
             Node::Binary { op, a, b } => self.binary(op, a, b),
             Node::Compare { op, a, b } => vec![self.compare(op, a, b)],
             Node::Ite { c, a, b } => {

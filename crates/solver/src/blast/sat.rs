@@ -1,4 +1,5 @@
-//! The border to CaDiCaL: one incremental SAT instance behind a safe interface.
+//! What the translation needs of a SAT solver, and the border to CaDiCaL: one incremental instance behind
+//! a safe interface.
 //!
 //! The crate `cadical` compiles and links the C++ sources. Its own wrapper hides the instance pointer and
 //! with it the options that many tiny incremental queries need, so the C interface is declared here.
@@ -32,6 +33,63 @@ pub enum SatAnswer {
     OverBudget,
 }
 
+/// An incremental SAT solver.
+pub trait Backend {
+    fn new() -> Self;
+
+    fn add_clause(&mut self, clause: &[Lit]);
+
+    /// Tells that clauses bind the results of a division to its operands.
+    fn add_division(&mut self, _division: Division) {}
+
+    /// Solves under `assumptions`, giving up after `conflicts` conflicts. Every gate that the assumptions
+    /// depend on is determined by the variables of `inputs`, whose signs are good guesses, and by
+    /// divisions of such gates.
+    fn solve(&mut self, assumptions: &[Lit], inputs: &[Lit], conflicts: u32) -> SatAnswer;
+
+    /// The value of `lit`; only after `solve` said `Sat` and before the next clause.
+    fn value(&mut self, lit: Lit) -> bool;
+
+    /// Whether the assumption `lit` was needed; only after `solve` said `Unsat`.
+    fn failed(&mut self, lit: Lit) -> bool;
+}
+
+/// A division whose results are not gates: propagation alone does not find them.
+pub struct Division {
+    pub dividend: Vec<Lit>,
+    pub divisor: Vec<Lit>,
+    pub quotient: Vec<Lit>,
+    pub remainder: Vec<Lit>,
+}
+
+impl Division {
+    /// A bit of the results that has no value yet, with the sign that it must get, where the operands have
+    /// values.
+    pub fn next_result(&self, value: impl Fn(Lit) -> Option<bool>) -> Option<Lit> {
+        let open = |word: &[Lit]| word.iter().position(|&lit| value(lit).is_none());
+        let number = |word: &[Lit]| {
+            let bits = word.iter().rev().map(|&lit| value(lit));
+            bits.into_iter()
+                .try_fold(0u128, |number, bit| Some(number << 1 | u128::from(bit?)))
+        };
+        let (dividend, divisor) = (number(&self.dividend)?, number(&self.divisor)?);
+        let signed = |lit: Lit, bits: u128, at: usize| {
+            if bits.checked_shr(at as u32).unwrap_or(0) & 1 == 1 {
+                lit
+            } else {
+                -lit
+            }
+        };
+        if let Some(at) = open(&self.quotient) {
+            let bits = dividend.checked_div(divisor).unwrap_or(u128::MAX);
+            return Some(signed(self.quotient[at], bits, at));
+        }
+        let at = open(&self.remainder)?;
+        let bits = dividend.checked_rem(divisor).unwrap_or(dividend);
+        Some(signed(self.remainder[at], bits, at))
+    }
+}
+
 /// One CaDiCaL instance.
 pub struct Sat {
     instance: *mut c_void,
@@ -51,8 +109,8 @@ const OPTIONS: &[(&CStr, c_int)] = &[
     (c"phase", 0),
 ];
 
-impl Sat {
-    pub fn new() -> Sat {
+impl Backend for Sat {
+    fn new() -> Sat {
         // SAFETY: `ccadical_init` has no preconditions.
         let instance = unsafe { ccadical_init() };
         for (name, value) in OPTIONS {
@@ -62,7 +120,7 @@ impl Sat {
         Sat { instance }
     }
 
-    pub fn add_clause(&mut self, clause: &[Lit]) {
+    fn add_clause(&mut self, clause: &[Lit]) {
         for &lit in clause {
             debug_assert!(lit != 0 && lit != Lit::MIN);
             // SAFETY: the instance is alive and the literal valid.
@@ -72,8 +130,7 @@ impl Sat {
         unsafe { ccadical_add(self.instance, 0) };
     }
 
-    /// Solves under `assumptions`, giving up after `conflicts` conflicts.
-    pub fn solve(&mut self, assumptions: &[Lit], conflicts: u32) -> SatAnswer {
+    fn solve(&mut self, assumptions: &[Lit], _inputs: &[Lit], conflicts: u32) -> SatAnswer {
         for &lit in assumptions {
             debug_assert!(lit != 0 && lit != Lit::MIN);
             // SAFETY: the instance is alive and the literal valid.
@@ -92,14 +149,12 @@ impl Sat {
         }
     }
 
-    /// The value of `lit`; only after `solve` said `Sat` and before the next clause.
-    pub fn value(&mut self, lit: Lit) -> bool {
+    fn value(&mut self, lit: Lit) -> bool {
         // SAFETY: the instance is alive and in the satisfied state.
         unsafe { ccadical_val(self.instance, lit) > 0 }
     }
 
-    /// Whether the assumption `lit` was needed; only after `solve` said `Unsat`.
-    pub fn failed(&mut self, lit: Lit) -> bool {
+    fn failed(&mut self, lit: Lit) -> bool {
         // SAFETY: the instance is alive and in the unsatisfied state.
         unsafe { ccadical_failed(self.instance, lit) == 1 }
     }
@@ -121,11 +176,11 @@ mod tests {
         let mut sat = Sat::new();
         sat.add_clause(&[-1, 2]);
         sat.add_clause(&[-2, 3]);
-        assert_eq!(sat.solve(&[1], 1000), SatAnswer::Sat);
+        assert_eq!(sat.solve(&[1], &[], 1000), SatAnswer::Sat);
         assert!(sat.value(2) && sat.value(3));
-        assert_eq!(sat.solve(&[1, 5, -3], 1000), SatAnswer::Unsat);
+        assert_eq!(sat.solve(&[1, 5, -3], &[], 1000), SatAnswer::Unsat);
         assert!(sat.failed(1) && sat.failed(-3) && !sat.failed(5));
-        assert_eq!(sat.solve(&[-3], 1000), SatAnswer::Sat);
+        assert_eq!(sat.solve(&[-3], &[], 1000), SatAnswer::Sat);
         assert!(!sat.value(1));
     }
 
@@ -144,7 +199,7 @@ mod tests {
                 }
             }
         }
-        assert_eq!(sat.solve(&[], 1), SatAnswer::OverBudget);
-        assert_eq!(sat.solve(&[], 1_000_000), SatAnswer::Unsat);
+        assert_eq!(sat.solve(&[], &[], 1), SatAnswer::OverBudget);
+        assert_eq!(sat.solve(&[], &[], 1_000_000), SatAnswer::Unsat);
     }
 }

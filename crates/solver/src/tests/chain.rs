@@ -1,7 +1,7 @@
 //! The whole chain against the plain back end, and its promises about models.
 
 use super::{Step, Terms, steps};
-use crate::blast::{Blaster, SatAnswer};
+use crate::blast::{Blaster, Sat, SatAnswer};
 use crate::{Constraints, Model, Solver, SolverConfig, Verdict};
 use everett_expr::{Arena, EvalScratch, ExprId};
 use proptest::prelude::*;
@@ -17,7 +17,7 @@ fn solver() -> Solver {
 /// Everything from scratch, nothing simplified, nothing cached.
 fn plain(arena: &Arena, added: &[ExprId], condition: ExprId) -> bool {
     let terms = added.iter().copied().chain([condition]);
-    match Blaster::new().solve(arena, terms, u32::MAX) {
+    match Blaster::<Sat>::new().solve(arena, terms, std::iter::empty(), u32::MAX) {
         SatAnswer::Sat => true,
         SatAnswer::Unsat => false,
         SatAnswer::OverBudget => unreachable!("there is no budget"),

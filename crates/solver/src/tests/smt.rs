@@ -1,7 +1,7 @@
 //! The text for SMT solvers against evaluation and against the first tier, where a z3 is installed.
 
 use super::{Terms, steps};
-use crate::blast::{Blaster, SatAnswer};
+use crate::blast::{Blaster, Sat, SatAnswer};
 use crate::smt::{SmtAnswer, SmtProcess};
 use crate::{Constraints, Model, SmtConfig, Solver, SolverConfig, Verdict};
 use everett_expr::{EvalScratch, FloatCompareOp, FloatFormat, FloatOp};
@@ -100,7 +100,12 @@ fn z3_agrees_with_the_first_tier() {
         let conditions: Vec<_> = steps.iter().map(|step| terms.condition(step)).collect();
         for count in 1..=conditions.len() {
             let asked = &conditions[..count];
-            let ours = Blaster::new().solve(&terms.arena, asked.iter().copied(), u32::MAX);
+            let ours = Blaster::<Sat>::new().solve(
+                &terms.arena,
+                asked.iter().copied(),
+                std::iter::empty(),
+                u32::MAX,
+            );
             let theirs = truth(smt.borrow_mut().solve(&terms.arena, asked))?;
             prop_assert_eq!(ours == SatAnswer::Sat, theirs);
         }

@@ -1,0 +1,557 @@
+//! A small incremental SAT solver for easy queries over large instances.
+//!
+//! CaDiCaL gives every variable of an instance a value before it says `Sat`, so its time grows with all that
+//! was ever translated. This solver decides only the inputs that it is told about: all gates between them and
+//! the assumptions follow by propagation, and what else is in the instance can always be completed, because
+//! every clause defines a gate. Inputs are first tried with the values that they are given, those of a model
+//! that is nearly right.
+
+use super::heap::ActivityHeap;
+use super::sat::{Backend, Division, Lit, SatAnswer};
+
+/// A literal as an index: twice the variable, plus one where negated.
+type Code = u32;
+type ClauseRef = u32;
+
+const NO_REASON: ClauseRef = ClauseRef::MAX;
+/// In front of the literals of a clause: its length, and for learned ones how many levels it spans.
+const HEADER: usize = 2;
+const RESTART_UNIT: u64 = 50;
+const FIRST_LEARNED_LIMIT: usize = 3000;
+
+fn code(lit: Lit) -> Code {
+    lit.unsigned_abs() << 1 | u32::from(lit < 0)
+}
+
+fn lit_of(code: Code) -> Lit {
+    let variable = (code >> 1) as Lit;
+    if code & 1 == 1 { -variable } else { variable }
+}
+
+#[derive(Clone, Copy)]
+struct Watch {
+    clause: ClauseRef,
+    /// Some other literal of the clause: where it is true the clause need not be looked at.
+    blocker: Code,
+}
+
+#[derive(Default)]
+pub struct Cdcl {
+    /// By literal: 1 true, -1 false, 0 not assigned.
+    values: Vec<i8>,
+    watches: Vec<Vec<Watch>>,
+    reasons: Vec<ClauseRef>,
+    levels: Vec<u32>,
+    preferred: Vec<bool>,
+    seen: Vec<bool>,
+    trail: Vec<Code>,
+    level_starts: Vec<usize>,
+    head: usize,
+    clauses: Vec<u32>,
+    learned: Vec<ClauseRef>,
+    learned_limit: usize,
+    heap: ActivityHeap,
+    failed: Vec<Code>,
+    divisions: Vec<Division>,
+    contradictory: bool,
+    learnt: Vec<Code>,
+    pending: Vec<Code>,
+    marked: Vec<u32>,
+}
+
+impl Backend for Cdcl {
+    fn new() -> Cdcl {
+        Cdcl {
+            learned_limit: FIRST_LEARNED_LIMIT,
+            ..Cdcl::default()
+        }
+    }
+
+    fn add_clause(&mut self, clause: &[Lit]) {
+        self.backtrack(0);
+        let mut literals = std::mem::take(&mut self.learnt);
+        literals.clear();
+        let mut satisfied = false;
+        for &lit in clause {
+            self.make_room(lit.unsigned_abs());
+            let literal = code(lit);
+            match self.values[literal as usize] {
+                0 if literals.contains(&(literal ^ 1)) => satisfied = true,
+                0 if literals.contains(&literal) => {}
+                0 => literals.push(literal),
+                1 => satisfied = true,
+                _ => {}
+            }
+        }
+        if !satisfied {
+            match *literals.as_slice() {
+                [] => self.contradictory = true,
+                [unit] => self.assign(unit, NO_REASON),
+                _ => {
+                    self.store(&literals, 0);
+                }
+            }
+        }
+        self.learnt = literals;
+    }
+
+    fn add_division(&mut self, division: Division) {
+        self.divisions.push(division);
+    }
+
+    fn solve(&mut self, assumptions: &[Lit], inputs: &[Lit], conflicts: u32) -> SatAnswer {
+        self.backtrack(0);
+        self.failed.clear();
+        self.heap.clear();
+        for &lit in inputs.iter().chain(assumptions) {
+            self.make_room(lit.unsigned_abs());
+        }
+        for &lit in inputs {
+            self.preferred[lit.unsigned_abs() as usize] = lit > 0;
+        }
+        let mut left = u64::from(conflicts);
+        for round in 1.. {
+            let burst = luby(round) * RESTART_UNIT;
+            match self.search(assumptions, inputs, burst.min(left)) {
+                Some(answer) => return answer,
+                None if left <= burst => break,
+                None => left -= burst,
+            }
+            self.backtrack(0);
+            if self.learned.len() > self.learned_limit {
+                self.forget_half();
+            }
+        }
+        self.backtrack(0);
+        SatAnswer::OverBudget
+    }
+
+    fn value(&mut self, lit: Lit) -> bool {
+        self.values.get(code(lit) as usize) == Some(&1)
+    }
+
+    fn failed(&mut self, lit: Lit) -> bool {
+        self.failed.contains(&code(lit))
+    }
+}
+
+impl Cdcl {
+    fn make_room(&mut self, variable: u32) {
+        let variables = variable as usize + 1;
+        if self.levels.len() < variables {
+            self.values.resize(2 * variables, 0);
+            self.watches.resize_with(2 * variables, Vec::new);
+            self.reasons.resize(variables, NO_REASON);
+            self.levels.resize(variables, 0);
+            self.preferred.resize(variables, false);
+            self.seen.resize(variables, false);
+            self.heap.make_room(variables);
+        }
+    }
+
+    fn level(&self) -> u32 {
+        self.level_starts.len() as u32
+    }
+
+    fn literals(&self, clause: ClauseRef) -> std::ops::Range<usize> {
+        let start = clause as usize + HEADER;
+        start..start + self.clauses[clause as usize] as usize
+    }
+
+    /// Stores a clause of at least two literals and watches the first two.
+    fn store(&mut self, literals: &[Code], levels: u32) -> ClauseRef {
+        let clause = self.clauses.len() as ClauseRef;
+        self.clauses.extend([literals.len() as u32, levels]);
+        self.clauses.extend_from_slice(literals);
+        for (watched, blocker) in [(literals[0], literals[1]), (literals[1], literals[0])] {
+            self.watches[watched as usize].push(Watch { clause, blocker });
+        }
+        clause
+    }
+
+    fn assign(&mut self, literal: Code, reason: ClauseRef) {
+        let variable = (literal >> 1) as usize;
+        self.values[literal as usize] = 1;
+        self.values[(literal ^ 1) as usize] = -1;
+        self.reasons[variable] = reason;
+        self.levels[variable] = self.level();
+        self.trail.push(literal);
+    }
+
+    fn decide(&mut self, literal: Code) {
+        self.level_starts.push(self.trail.len());
+        self.assign(literal, NO_REASON);
+    }
+
+    fn backtrack(&mut self, level: u32) {
+        if self.level() <= level {
+            return;
+        }
+        let start = self.level_starts[level as usize];
+        for &literal in &self.trail[start..] {
+            let variable = literal >> 1;
+            self.values[literal as usize] = 0;
+            self.values[(literal ^ 1) as usize] = 0;
+            self.preferred[variable as usize] = literal & 1 == 0;
+            self.heap.put_back(variable);
+        }
+        self.trail.truncate(start);
+        self.level_starts.truncate(level as usize);
+        self.head = self.head.min(start);
+    }
+
+    /// Assigns what follows; the clause that is broken where there is one.
+    fn propagate(&mut self) -> Option<ClauseRef> {
+        while let Some(&literal) = self.trail.get(self.head) {
+            self.head += 1;
+            let broken = self.visit_watches(literal ^ 1);
+            if broken.is_some() {
+                return broken;
+            }
+        }
+        None
+    }
+
+    /// Looks at all clauses that watch a literal that became false.
+    fn visit_watches(&mut self, falsified: Code) -> Option<ClauseRef> {
+        let mut watches = std::mem::take(&mut self.watches[falsified as usize]);
+        let mut broken = None;
+        let (mut read, mut write) = (0, 0);
+        while read < watches.len() {
+            let watch = watches[read];
+            read += 1;
+            if self.values[watch.blocker as usize] == 1 {
+                watches[write] = watch;
+                write += 1;
+                continue;
+            }
+            let range = self.literals(watch.clause);
+            let literals = &mut self.clauses[range];
+            if literals[0] == falsified {
+                literals.swap(0, 1);
+            }
+            let first = literals[0];
+            let kept = Watch {
+                clause: watch.clause,
+                blocker: first,
+            };
+            if self.values[first as usize] != 1 {
+                let values = &self.values;
+                let other = (2..literals.len()).find(|&i| values[literals[i] as usize] != -1);
+                if let Some(other) = other {
+                    literals.swap(1, other);
+                    let watched = literals[1];
+                    self.watches[watched as usize].push(kept);
+                    continue;
+                }
+            }
+            watches[write] = kept;
+            write += 1;
+            match self.values[first as usize] {
+                1 => {}
+                0 => self.assign(first, watch.clause),
+                _ => {
+                    broken = Some(watch.clause);
+                    break;
+                }
+            }
+        }
+        watches.copy_within(read.., write);
+        watches.truncate(write + watches.len() - read);
+        self.watches[falsified as usize] = watches;
+        broken
+    }
+
+    /// Searches for so many conflicts; `None` where that was not enough.
+    fn search(&mut self, assumptions: &[Lit], inputs: &[Lit], conflicts: u64) -> Option<SatAnswer> {
+        let mut left = conflicts;
+        let mut next_input = 0;
+        loop {
+            if let Some(broken) = self.propagate() {
+                if self.level() == 0 {
+                    self.contradictory = true;
+                }
+                if self.contradictory {
+                    return Some(SatAnswer::Unsat);
+                }
+                self.learn_from(broken);
+                next_input = 0;
+                if left <= 1 {
+                    return None;
+                }
+                left -= 1;
+                continue;
+            }
+            if self.contradictory {
+                return Some(SatAnswer::Unsat);
+            }
+            if let Some(&lit) = assumptions.get(self.level() as usize) {
+                match self.values[code(lit) as usize] {
+                    0 => self.decide(code(lit)),
+                    1 => self.level_starts.push(self.trail.len()),
+                    _ => {
+                        self.explain_failure(code(lit));
+                        return Some(SatAnswer::Unsat);
+                    }
+                }
+                continue;
+            }
+            match self.next_decision(inputs, &mut next_input) {
+                Some(literal) => self.decide(literal),
+                None => return Some(SatAnswer::Sat),
+            }
+        }
+    }
+
+    /// What took part in conflicts first, then the inputs in order, then the results of divisions.
+    fn next_decision(&mut self, inputs: &[Lit], next_input: &mut usize) -> Option<Code> {
+        while let Some(variable) = self.heap.pop() {
+            if self.values[variable as usize * 2] == 0 {
+                return Some(variable << 1 | u32::from(!self.preferred[variable as usize]));
+            }
+        }
+        while let Some(&lit) = inputs.get(*next_input) {
+            let variable = lit.unsigned_abs();
+            if self.values[variable as usize * 2] == 0 {
+                return Some(variable << 1 | u32::from(!self.preferred[variable as usize]));
+            }
+            *next_input += 1;
+        }
+        self.divisions.iter().find_map(|division| {
+            let value = |lit: Lit| match self.values[code(lit) as usize] {
+                0 => None,
+                value => Some(value == 1),
+            };
+            division.next_result(value).map(code)
+        })
+    }
+
+    /// Learns the clause of the first unique implication point and goes back to where it propagates.
+    fn learn_from(&mut self, broken: ClauseRef) {
+        let mut learnt = std::mem::take(&mut self.learnt);
+        learnt.clear();
+        learnt.push(0);
+        let mut open = 0;
+        let mut reason = broken;
+        let mut at = self.trail.len();
+        loop {
+            for i in self.literals(reason) {
+                let literal = self.clauses[i];
+                let variable = literal >> 1;
+                let level = self.levels[variable as usize];
+                if self.seen[variable as usize] || level == 0 || self.values[literal as usize] == 1
+                {
+                    continue;
+                }
+                self.seen[variable as usize] = true;
+                self.marked.push(variable);
+                self.heap.bump(variable);
+                if level == self.level() {
+                    open += 1;
+                } else {
+                    learnt.push(literal);
+                }
+            }
+            loop {
+                at -= 1;
+                if self.seen[(self.trail[at] >> 1) as usize] {
+                    break;
+                }
+            }
+            let literal = self.trail[at];
+            open -= 1;
+            if open == 0 {
+                learnt[0] = literal ^ 1;
+                break;
+            }
+            reason = self.reasons[(literal >> 1) as usize];
+        }
+        self.minimize(&mut learnt);
+        for variable in self.marked.drain(..) {
+            self.seen[variable as usize] = false;
+        }
+        self.heap.decay();
+        self.use_learnt(&mut learnt);
+        self.learnt = learnt;
+    }
+
+    /// Drops literals whose reasons are within the clause already.
+    fn minimize(&self, learnt: &mut Vec<Code>) {
+        let implied = |&literal: &Code| {
+            let reason = self.reasons[(literal >> 1) as usize];
+            reason != NO_REASON
+                && self.clauses[self.literals(reason)].iter().all(|&other| {
+                    let variable = (other >> 1) as usize;
+                    other >> 1 == literal >> 1 || self.seen[variable] || self.levels[variable] == 0
+                })
+        };
+        let mut at = 0;
+        learnt.retain(|literal| {
+            at += 1;
+            at == 1 || !implied(literal)
+        });
+    }
+
+    fn use_learnt(&mut self, learnt: &mut [Code]) {
+        let level_of = |literal: Code| self.levels[(literal >> 1) as usize];
+        if let [unit] = *learnt {
+            self.backtrack(0);
+            self.assign(unit, NO_REASON);
+            return;
+        }
+        // The second watch must be the last to be undone.
+        if let Some(deepest) = (1..learnt.len()).max_by_key(|&i| level_of(learnt[i])) {
+            learnt.swap(1, deepest);
+        }
+        let mut levels: Vec<u32> = learnt.iter().map(|&literal| level_of(literal)).collect();
+        let target = levels[1];
+        levels.sort_unstable();
+        levels.dedup();
+        self.backtrack(target);
+        let clause = self.store(learnt, levels.len() as u32);
+        self.learned.push(clause);
+        self.assign(learnt[0], clause);
+    }
+
+    /// Finds the assumptions that make this one, which is false, impossible.
+    fn explain_failure(&mut self, assumption: Code) {
+        self.failed.push(assumption);
+        let first = self
+            .level_starts
+            .first()
+            .copied()
+            .unwrap_or(self.trail.len());
+        self.seen[(assumption >> 1) as usize] = self.levels[(assumption >> 1) as usize] > 0;
+        for at in (first..self.trail.len()).rev() {
+            let literal = self.trail[at];
+            let variable = (literal >> 1) as usize;
+            if !std::mem::take(&mut self.seen[variable]) {
+                continue;
+            }
+            let reason = self.reasons[variable];
+            if reason == NO_REASON {
+                self.failed.push(literal);
+                continue;
+            }
+            for i in self.literals(reason) {
+                let other = (self.clauses[i] >> 1) as usize;
+                if other != variable && self.levels[other] > 0 {
+                    self.seen[other] = true;
+                }
+            }
+        }
+    }
+
+    /// Forgets the half of the learned clauses that spans most levels, the older first; at level 0 only.
+    fn forget_half(&mut self) {
+        // Nothing assigned at level 0 is ever explained, so no reason is lost.
+        for &literal in &self.trail {
+            self.reasons[(literal >> 1) as usize] = NO_REASON;
+        }
+        let mut by_worth: Vec<(u32, std::cmp::Reverse<ClauseRef>)> = self
+            .learned
+            .iter()
+            .map(|&clause| (self.clauses[clause as usize + 1], std::cmp::Reverse(clause)))
+            .collect();
+        by_worth.sort_unstable();
+        let mut forgotten: Vec<ClauseRef> = by_worth[by_worth.len() / 2..]
+            .iter()
+            .filter(|(levels, _)| *levels > 2)
+            .map(|(_, clause)| clause.0)
+            .collect();
+        forgotten.sort_unstable();
+        let is_forgotten = |clause: ClauseRef| forgotten.binary_search(&clause).is_ok();
+        self.learned.retain(|&clause| !is_forgotten(clause));
+        for watches in &mut self.watches {
+            watches.retain(|watch| !is_forgotten(watch.clause));
+        }
+        self.learned_limit = self.learned.len() + FIRST_LEARNED_LIMIT;
+    }
+}
+
+/// The sequence 1 1 2 1 1 2 4 …, from index 1.
+fn luby(index: u64) -> u64 {
+    let mut index = index;
+    loop {
+        let power = u64::BITS - index.leading_zeros();
+        if index == (1 << power) - 1 {
+            return 1 << (power - 1);
+        }
+        index -= (1 << (power - 1)) - 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sat::Sat;
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn restarts_follow_the_sequence() {
+        let first: Vec<u64> = (1..=15).map(luby).collect();
+        assert_eq!(first, [1, 1, 2, 1, 1, 2, 4, 1, 1, 2, 1, 1, 2, 4, 8]);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(400))]
+
+        /// On random formulas, where all variables are inputs, both solvers agree in every round, models
+        /// satisfy and cores suffice.
+        #[test]
+        fn agrees_with_cadical(
+            rounds in prop::collection::vec(
+                (
+                    prop::collection::vec(prop::collection::vec((1..24i32, any::<bool>()), 1..4), 1..40),
+                    prop::collection::vec((1..24i32, any::<bool>()), 0..5),
+                ),
+                1..5,
+            ),
+        ) {
+            let signed = |&(variable, negated): &(i32, bool)| if negated { -variable } else { variable };
+            let (mut ours, mut theirs) = (<Cdcl as Backend>::new(), <Sat as Backend>::new());
+            let inputs: Vec<Lit> = (1..24).collect();
+            let mut all: Vec<Vec<Lit>> = Vec::new();
+            for (clauses, assumptions) in &rounds {
+                for clause in clauses {
+                    let clause: Vec<Lit> = clause.iter().map(signed).collect();
+                    ours.add_clause(&clause);
+                    theirs.add_clause(&clause);
+                    all.push(clause);
+                }
+                let assumptions: Vec<Lit> = assumptions.iter().map(signed).collect();
+                let answer = ours.solve(&assumptions, &inputs, u32::MAX);
+                prop_assert_eq!(answer, theirs.solve(&assumptions, &inputs, u32::MAX));
+                if answer == SatAnswer::Sat {
+                    prop_assert!(all.iter().all(|c| c.iter().any(|&lit| ours.value(lit))));
+                    prop_assert!(assumptions.iter().all(|&lit| ours.value(lit)));
+                } else {
+                    let core: Vec<Lit> =
+                        assumptions.iter().copied().filter(|&lit| ours.failed(lit)).collect();
+                    prop_assert_eq!(theirs.solve(&core, &inputs, u32::MAX), SatAnswer::Unsat);
+                }
+            }
+        }
+    }
+
+    /// Needs restarts and the forgetting of clauses.
+    #[test]
+    fn pigeons_do_not_fit() {
+        let mut solver = <Cdcl as Backend>::new();
+        let holes = 7;
+        let at = |pigeon: i32, hole: i32| pigeon * holes + hole + 1;
+        for pigeon in 0..=holes {
+            solver.add_clause(&(0..holes).map(|hole| at(pigeon, hole)).collect::<Vec<_>>());
+        }
+        for hole in 0..holes {
+            for one in 0..=holes {
+                for other in 0..one {
+                    solver.add_clause(&[-at(one, hole), -at(other, hole)]);
+                }
+            }
+        }
+        let inputs: Vec<Lit> = (1..=holes * (holes + 1)).collect();
+        assert_eq!(solver.solve(&[], &inputs, 3), SatAnswer::OverBudget);
+        assert_eq!(solver.solve(&[], &inputs, u32::MAX), SatAnswer::Unsat);
+    }
+}
