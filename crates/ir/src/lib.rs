@@ -6,6 +6,7 @@ pub mod address;
 pub mod bitstream;
 pub mod code;
 pub mod debug;
+pub mod link;
 pub mod lower;
 pub mod module;
 mod reader;

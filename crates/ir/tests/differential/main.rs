@@ -265,3 +265,58 @@ fn named_files_are_what_llvm_says() {
         println!("{path}: {:?}", compare(Path::new(path), intrinsics));
     }
 }
+
+/// Links with both linkers and compares the functions that come out.
+#[test]
+fn linking_is_what_llvm_does() {
+    let Some(llvm_link) = tool("llvm-link") else {
+        println!("skipped: llvm-link is not there (rustup component add llvm-tools)");
+        return;
+    };
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
+    for (first, second) in [
+        ("link_first.llvm22.bc", "link_second.llvm22.bc"),
+        ("program.clang22.bc", "exceptions.clang22.bc"),
+    ] {
+        let paths = [data.join(first), data.join(second)];
+        let output = Command::new(&llvm_link)
+            .args(&paths)
+            .args(["-o", "-"])
+            .output();
+        let expected = Module::read(&output.expect("llvm-link").stdout).expect("readable");
+        let modules = paths
+            .iter()
+            .map(|path| everett_ir::read_file(path).expect("readable"));
+        let linked = everett_ir::link::link(modules.collect()).expect("linked");
+        assert_eq!(bodies(&linked), bodies(&expected));
+    }
+}
+
+/// Lines of all functions, without the numbers that tell local symbols apart.
+fn bodies(module: &Module) -> Vec<(String, Vec<String>)> {
+    let printer = Printer::new(module);
+    let plain = |text: &str| {
+        let kept = tokens(text)
+            .into_iter()
+            .map(|token| match token.rsplit_once('.') {
+                Some((name, digits))
+                    if name.starts_with('@') && digits.bytes().all(|b| b.is_ascii_digit()) =>
+                {
+                    name.to_owned()
+                }
+                _ => token,
+            });
+        kept.collect::<Vec<_>>().join(" ")
+    };
+    let mut bodies: Vec<_> = module
+        .functions()
+        .filter(|(_, function)| !function.is_declaration())
+        .map(|(id, function)| {
+            let lines = instructions::function_lines(&printer, function);
+            let lines = lines.iter().map(|(line, _)| plain(line)).collect();
+            (plain(&printer.value(None, Value::Function(id))), lines)
+        })
+        .collect();
+    bodies.sort();
+    bodies
+}
