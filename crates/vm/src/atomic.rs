@@ -129,10 +129,14 @@ impl Vm<'_> {
         let same = self.arena.eq(x, y);
         let same = self.decide_term(same)?;
         if same {
-            for (at, value) in new.iter().enumerate() {
-                let len = (bytes - 8 * at).min(8);
-                let place = self.offset_pointer(pointer, 8 * at as u64);
-                self.store(place, len, *value)?;
+            let mut places = SmallVec::<[_; 2]>::new();
+            for at in (0..bytes).step_by(8) {
+                let len = (bytes - at).min(8);
+                let pointer = self.offset_pointer(pointer, at as u64);
+                places.push((self.place(pointer, len as u64, true)?, len));
+            }
+            for ((place, len), value) in places.into_iter().zip(new) {
+                self.store_at(place, len, *value)?;
             }
         }
         let mut result = old;

@@ -15,7 +15,13 @@ use crate::vm::{Done, Interrupt, Vm};
 
 /// `_Unwind_RaiseException`'s answer when nobody takes the exception.
 const END_OF_STACK: u64 = 5;
-/// Offset of `exceptionType` in libc++abi's `__cxa_exception`, from its `unwindHeader`.
+/// "CLNGC++" above the byte that tells primary from dependent exceptions.
+const CXX_CLASS: u64 = 0x43_4c4e_4743_2b2b;
+/// That byte of a dependent exception, which `std::rethrow_exception` throws.
+const DEPENDENT: u64 = 1;
+/// Offset of `primaryException` in libc++abi's `__cxa_dependent_exception`, from its `unwindHeader`.
+const PRIMARY_EXCEPTION: i64 = -88;
+/// Offset of `exceptionType` in `__cxa_exception` and in the dependent one.
 const EXCEPTION_TYPE: i64 = -80;
 /// Offset of `catchTemp`, which serves as the place for `can_catch`'s second result.
 const CATCH_TEMP: i64 = -16;
@@ -23,18 +29,21 @@ const CATCH_TEMP: i64 = -16;
 const ADJUSTED_POINTER: i64 = -8;
 /// Size of `_Unwind_Exception`; the thrown object follows.
 const UNWIND_HEADER: i64 = 32;
-/// Entry of `can_catch` in the table of virtual functions of a type info of libc++abi.
+/// Entry of `can_catch` in the table of virtual functions of a type info of libc++abi, behind two
+/// destructors and two entries that keep the place of others.
 const CAN_CATCH_ENTRY: u64 = 4;
 
-/// An exception that is looking for its handler.
+/// An exception that is looking for its handler: what is examined next, or whose answer is awaited.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Unwinding {
     /// Address of its `_Unwind_Exception`.
     exception: u64,
     /// Frame under examination.
     frame: usize,
-    /// Clause that was asked last.
+    /// Clause of its landing pad.
     clause: usize,
+    /// Type among those that a filter lets pass.
+    member: usize,
     /// The search was started by `resume`, which does not come back.
     resumed: bool,
 }
@@ -55,66 +64,64 @@ fn filter_selector(clause: usize) -> u64 {
 impl<'a> Vm<'a> {
     /// `_Unwind_RaiseException`.
     pub(crate) fn raise(&mut self, exception: u64) -> Result<Done, Interrupt> {
-        let frame = self.thread.frames.len();
-        self.search(Unwinding {
-            exception,
-            frame,
-            clause: 0,
-            resumed: false,
-        })?;
+        self.start_search(exception, self.thread.frames.len(), false)?;
         Ok(Done::Moved)
     }
 
     /// Goes on after a cleanup: the frame that ran it is done.
     pub(crate) fn resume_unwinding(&mut self, exception: Value) -> Result<(), Interrupt> {
         let exception = self.concretize(exception)?;
-        let frame = self.thread.frames.len() - 1;
-        if frame == 0 {
-            return Err(uncaught());
+        match self.thread.frames.len() {
+            0 | 1 => Err(uncaught()),
+            frames => self.start_search(exception, frames - 1, true),
         }
-        self.search(Unwinding {
-            exception,
-            frame,
-            clause: 0,
-            resumed: true,
-        })
     }
 
-    /// Looks for a handler from `state.frame` outwards (frames at or above it were looked at).
-    fn search(&mut self, mut state: Unwinding) -> Result<(), Interrupt> {
-        let mut clause = state.clause;
-        let mut index = state.frame;
-        if clause == 0 {
-            let Some(next) = self.next_frame(index) else {
-                return self.nobody(&state);
-            };
-            index = next;
+    /// Looks for a handler below the frame `above`.
+    fn start_search(
+        &mut self,
+        exception: u64,
+        above: usize,
+        resumed: bool,
+    ) -> Result<(), Interrupt> {
+        let first = self.next_frame(above);
+        let state = Unwinding {
+            exception,
+            frame: first.unwrap_or(0),
+            clause: 0,
+            member: 0,
+            resumed,
+        };
+        match first {
+            Some(_) => self.search(state),
+            None => self.nobody(&state),
         }
+    }
+
+    /// Looks for a handler from where the search stands.
+    fn search(&mut self, mut state: Unwinding) -> Result<(), Interrupt> {
+        let native = self.is_cxx(state.exception);
         loop {
-            if let Some(pad) = self.pad_of(index) {
-                while let Some(candidate) = pad.clauses.get(clause) {
-                    state = Unwinding {
-                        frame: index,
-                        clause: clause + 1,
-                        ..state
-                    };
-                    match candidate {
-                        Clause::Catch(0) => {
-                            return self.land(&state, index, selector_for(0));
-                        }
-                        Clause::Catch(type_info) if self.is_cxx(state.exception) => {
-                            return self.ask_can_catch(state, *type_info);
-                        }
-                        Clause::Filter(types) if types.is_empty() => {
-                            return self.land(&state, index, filter_selector(clause));
-                        }
-                        Clause::Catch(_) | Clause::Filter(_) => clause += 1,
+            let pad = self.pad_of(state.frame);
+            while let Some(clause) = pad.and_then(|pad| pad.clauses.get(state.clause)) {
+                match clause {
+                    Clause::Catch(0) => return self.take(&state, selector_for(0)),
+                    Clause::Catch(type_info) if native => {
+                        return self.ask_can_catch(state, *type_info);
                     }
+                    Clause::Catch(_) => {}
+                    // Types in a filter are for exceptions of C++; no other passes it.
+                    Clause::Filter(types) => match types.get(state.member).filter(|_| native) {
+                        Some(type_info) => return self.ask_can_catch(state, *type_info),
+                        None => return self.take(&state, filter_selector(state.clause)),
+                    },
                 }
+                state.clause += 1;
+                state.member = 0;
             }
-            clause = 0;
-            match self.next_frame(index) {
-                Some(next) => index = next,
+            (state.clause, state.member) = (0, 0);
+            match self.next_frame(state.frame) {
+                Some(next) => state.frame = next,
                 None => return self.nobody(&state),
             }
         }
@@ -140,19 +147,31 @@ impl<'a> Vm<'a> {
 
     /// The landing pad of the call that a frame is executing.
     fn pad_of(&self, index: usize) -> Option<&'a LandingPad> {
-        let frame = &self.thread.frames[index];
+        let frame = self.thread.frames.get(index)?;
         let code = self.image.code(frame.function)?;
-        let Inst::Call { call } = code.instructions[frame.pc as usize] else {
+        let Inst::Call { call } = code.instructions.get(frame.pc as usize)? else {
             return None;
         };
         code.landing_pads
-            .get(code.calls[call as usize].unwind? as usize)
+            .get(code.calls[*call as usize].unwind? as usize)
     }
 
-    /// Whether the exception was thrown by C++ ("CLNGC++" with any last byte).
-    fn is_cxx(&mut self, exception: u64) -> bool {
+    fn exception_class(&mut self, exception: u64) -> u64 {
         let class = self.memory.load(self.arena, exception, 8);
-        class.is_ok_and(|class| class.bits >> 8 == 0x43_4c4e_4743_2b2b)
+        class.map_or(0, |class| class.bits)
+    }
+
+    /// Whether the exception was thrown by C++.
+    fn is_cxx(&mut self, exception: u64) -> bool {
+        self.exception_class(exception) >> 8 == CXX_CLASS
+    }
+
+    /// Address of the object that was thrown.
+    fn thrown_object(&mut self, exception: u64) -> Result<u64, Interrupt> {
+        if self.exception_class(exception) & 0xff == DEPENDENT {
+            return self.exception_field(exception, PRIMARY_EXCEPTION);
+        }
+        Ok(exception.wrapping_add_signed(UNWIND_HEADER))
     }
 
     fn exception_field(&mut self, exception: u64, offset: i64) -> Result<u64, Interrupt> {
@@ -166,14 +185,15 @@ impl<'a> Vm<'a> {
         let thrown_type = self.exception_field(state.exception, EXCEPTION_TYPE)?;
         let table = self.load(Value::concrete(type_info), 8)?;
         let table = self.concretize(table)?;
-        let function = self.load(Value::concrete(table + 8 * CAN_CATCH_ENTRY), 8)?;
+        let entry = table.wrapping_add(8 * CAN_CATCH_ENTRY);
+        let function = self.load(Value::concrete(entry), 8)?;
         let function = self.concretize(function)?;
         let Some(function) = self.function_at(function) else {
             let message = format!("the type info at {type_info:#x} has no can_catch");
             return Err(Bug::new(BugKind::Unsupported, message).into());
         };
         let scratch = state.exception.wrapping_add_signed(CATCH_TEMP);
-        let object = state.exception.wrapping_add_signed(UNWIND_HEADER);
+        let object = self.thrown_object(state.exception)?;
         self.store(Value::concrete(scratch), 8, Value::concrete(object))?;
         let args = [type_info, thrown_type, scratch].map(Value::concrete);
         self.push_frame(function, &args, None, OnReturn::Unwinder)?;
@@ -186,27 +206,47 @@ impl<'a> Vm<'a> {
         let Some(state) = self.thread.unwinding.take() else {
             return Err(Bug::new(BugKind::Unsupported, "nobody was unwinding").into());
         };
-        let state = (*state).clone();
-        let caught = results.first().copied().unwrap_or(Value::ZERO);
-        if !self.decide(caught)? {
-            return self.search(state);
-        }
-        let adjusted = self.exception_field(state.exception, CATCH_TEMP)?;
-        let place = state.exception.wrapping_add_signed(ADJUSTED_POINTER);
-        self.store(Value::concrete(place), 8, Value::concrete(adjusted))?;
-        let index = state.frame;
-        let selector = match self
-            .pad_of(index)
-            .and_then(|pad| pad.clauses.get(state.clause - 1))
-        {
-            Some(Clause::Catch(type_info)) => selector_for(*type_info),
-            _ => 0,
+        let mut state = (*state).clone();
+        // The frame that answered is gone, so nothing can be asked any more.
+        let Some(answer) = results.first().and_then(|value| value.as_concrete()) else {
+            let message = "a type info that is not sure which exceptions it takes";
+            return Err(Bug::new(BugKind::Unsupported, message).into());
         };
-        self.land(&state, index, selector)
+        let clause = self
+            .pad_of(state.frame)
+            .and_then(|pad| pad.clauses.get(state.clause));
+        match (clause, answer & 1 != 0) {
+            (Some(Clause::Catch(type_info)), true) => {
+                let adjusted = self.exception_field(state.exception, CATCH_TEMP)?;
+                self.set_adjusted(state.exception, adjusted)?;
+                return self.land(&state, selector_for(*type_info));
+            }
+            (Some(Clause::Filter(_)), false) => state.member += 1,
+            _ => {
+                state.clause += 1;
+                state.member = 0;
+            }
+        }
+        self.search(state)
+    }
+
+    /// A clause that does not look at the type has taken the exception.
+    fn take(&mut self, state: &Unwinding, selector: u64) -> Result<(), Interrupt> {
+        if self.is_cxx(state.exception) {
+            let object = self.thrown_object(state.exception)?;
+            self.set_adjusted(state.exception, object)?;
+        }
+        self.land(state, selector)
+    }
+
+    fn set_adjusted(&mut self, exception: u64, adjusted: u64) -> Result<(), Interrupt> {
+        let place = exception.wrapping_add_signed(ADJUSTED_POINTER);
+        self.store(Value::concrete(place), 8, Value::concrete(adjusted))
     }
 
     /// Unwinds to the first frame that wants to clean up, or to the handler.
-    fn land(&mut self, state: &Unwinding, handler: usize, selector: u64) -> Result<(), Interrupt> {
+    fn land(&mut self, state: &Unwinding, selector: u64) -> Result<(), Interrupt> {
+        let handler = state.frame;
         self.thread.unwinding = None;
         let top = self.thread.frames.len() - 1;
         let first = if state.resumed {

@@ -1,0 +1,139 @@
+//! LLVM intrinsics: how their operands and results are taken from and put into registers, and the few that
+//! have no family of their own.
+
+pub mod integer;
+pub mod memory;
+pub mod x86;
+#[cfg(test)]
+pub mod testing;
+
+use everett_expr::ExprId;
+use everett_ir::code::{FloatKind, Lane, ValueType};
+use smallvec::smallvec;
+
+use super::{Operation, supplied};
+use crate::bug::{Bug, BugKind};
+use crate::integer::Wide;
+use crate::unwind;
+use crate::value::Value;
+use crate::vm::{Arguments, Done, Interrupt, Vm};
+
+/// The family.
+pub const OPERATIONS: &[Operation] = &[
+    supplied("llvm.trap", trap),
+    supplied("llvm.ubsantrap", trap),
+    supplied("llvm.debugtrap", trap),
+    supplied("llvm.readcyclecounter", cycle_counter),
+    supplied("llvm.readsteadycounter", cycle_counter),
+    supplied("llvm.returnaddress", zero),
+    supplied("llvm.addressofreturnaddress", zero),
+    supplied("llvm.frameaddress", zero),
+    supplied("llvm.sponentry", zero),
+    supplied("llvm.thread.pointer", thread_pointer),
+    supplied("llvm.prefetch", nothing),
+    supplied("llvm.clear_cache", nothing),
+    supplied("llvm.get.rounding", round_to_nearest),
+    supplied("llvm.eh.typeid.for", typeid_for),
+];
+
+impl Arguments<'_> {
+    /// The registers of an argument, counted as the caller wrote them.
+    pub(crate) fn operand(&self, index: usize) -> Wide {
+        let Some(ty) = self.call.arg_types.get(index) else {
+            return smallvec![Value::ZERO];
+        };
+        let before = self.call.arg_types.iter().take(index);
+        let first: usize = before.map(|ty| ty.registers() as usize).sum();
+        (first..first + ty.registers() as usize)
+            .map(|register| self.get(register))
+            .collect()
+    }
+
+    /// The type of an argument.
+    pub(crate) fn type_of(&self, index: usize) -> ValueType {
+        let types = &self.call.arg_types;
+        types.get(index).copied().unwrap_or(ValueType::Void)
+    }
+
+    /// The format of a floating-point argument.
+    pub(crate) fn float_kind(&self, index: usize) -> Result<FloatKind, Interrupt> {
+        match self.type_of(index) {
+            ValueType::Float(kind) => Ok(kind),
+            _ => Err(self.unsupported("of an argument that is no floating-point value")),
+        }
+    }
+
+    /// The lanes of a vector argument.
+    pub(crate) fn lanes(&self, index: usize) -> Result<(Lane, usize), Interrupt> {
+        match self.type_of(index) {
+            ValueType::Vector { lanes, lane } => Ok((lane, usize::from(lanes))),
+            _ => Err(self.unsupported("of an argument that is no vector")),
+        }
+    }
+
+    /// The finding that this call cannot be executed.
+    pub(crate) fn unsupported(&self, why: &str) -> Interrupt {
+        let message = format!("{} is not supported {why}", self.name);
+        Bug::new(BugKind::Unsupported, message).into()
+    }
+}
+
+impl Vm<'_> {
+    /// An argument as one term.
+    pub(crate) fn operand_term(
+        &mut self,
+        args: &Arguments<'_>,
+        index: usize,
+        width: u32,
+    ) -> ExprId {
+        let registers = args.operand(index);
+        self.wide_term(&registers, width)
+    }
+
+    /// A term as the result.
+    pub(crate) fn done(&mut self, term: ExprId) -> Done {
+        done(self.wide_value(term))
+    }
+}
+
+/// Registers as the result.
+pub fn done(registers: Wide) -> Done {
+    match registers[..] {
+        [value] => Done::Value(value),
+        _ => Done::Values(registers),
+    }
+}
+
+fn nothing(_: &mut Vm<'_>, _: &Arguments<'_>) -> Result<Done, Interrupt> {
+    Ok(Done::Void)
+}
+
+/// Addresses of the machine's stack mean nothing here; programs must take "unknown" for an answer.
+fn zero(_: &mut Vm<'_>, _: &Arguments<'_>) -> Result<Done, Interrupt> {
+    Ok(Done::Value(Value::ZERO))
+}
+
+fn trap(_: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
+    let message = format!("the program executed a trap ({})", args.name);
+    Err(Bug::new(BugKind::Trap, message).into())
+}
+
+/// Time is what was executed, so that it is the same in every run.
+fn cycle_counter(vm: &mut Vm<'_>, _: &Arguments<'_>) -> Result<Done, Interrupt> {
+    Ok(Done::Value(Value::concrete(vm.instructions)))
+}
+
+fn thread_pointer(vm: &mut Vm<'_>, _: &Arguments<'_>) -> Result<Done, Interrupt> {
+    Ok(Done::Value(Value::concrete(vm.thread.fs_base)))
+}
+
+fn round_to_nearest(_: &mut Vm<'_>, _: &Arguments<'_>) -> Result<Done, Interrupt> {
+    Ok(Done::Value(Value::concrete(1)))
+}
+
+fn typeid_for(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
+    let type_info = vm.concretize(args.get(0))?;
+    Ok(Done::Value(Value::concrete(unwind::selector_for(
+        type_info,
+    ))))
+}

@@ -1,0 +1,3 @@
+//! x
+use super::super::Operation;
+pub const OPERATIONS: &[Operation] = &[];
