@@ -350,10 +350,10 @@ fn convert_nan(from: FloatFormat, to: FloatFormat, bits: u128) -> u128 {
     sign | (default_nan(to) & !sign_mask(to)) | payload
 }
 
-fn soft_convert<F: Float>(to: FloatFormat, bits: u128) -> u128
+fn soft_convert<F>(to: FloatFormat, bits: u128) -> u128
 where
-    F: FloatConvert<Half> + FloatConvert<Single> + FloatConvert<Double>,
-    F: FloatConvert<X87DoubleExtended>,
+    F: Float + FloatConvert<Half> + FloatConvert<Single>,
+    F: FloatConvert<Double> + FloatConvert<X87DoubleExtended>,
 {
     let value = F::from_bits(bits);
     let mut loses = false;

@@ -104,22 +104,91 @@ fn udiv_urem(width: u32, a: &[u64], b: &[u64]) -> (Vec<u64>, Vec<u64>) {
         let (x, y) = (to_u128(a), to_u128(b));
         return (from_u128(width, x / y), from_u128(width, x % y));
     }
-    // One spare limb, because the remainder is doubled before the divisor is taken away.
-    let wide = width + 64;
-    let mut divisor = b.to_vec();
-    divisor.push(0);
+    long_division(a, b)
+}
+
+fn significant(value: &[u64]) -> usize {
+    value
+        .iter()
+        .rposition(|&limb| limb != 0)
+        .map_or(0, |top| top + 1)
+}
+
+/// Knuth's algorithm D: one limb of the quotient at a time, estimated from the highest limbs.
+fn long_division(a: &[u64], b: &[u64]) -> (Vec<u64>, Vec<u64>) {
+    let (m, n) = (significant(a), significant(b));
     let mut quotient = vec![0; a.len()];
-    let mut remainder = vec![0; a.len() + 1];
-    for position in (0..width).rev() {
-        remainder = shl(wide, &remainder, 1);
-        remainder[0] |= u64::from(bit(a, position));
-        if unsigned_cmp(&remainder, &divisor) != Ordering::Less {
-            remainder = add_with_carry(wide, &remainder, &divisor, true);
-            quotient[position as usize / 64] |= 1 << (position % 64);
+    if m < n {
+        return (quotient, a.to_vec());
+    }
+    if n == 1 {
+        let mut rest = 0u128;
+        for i in (0..m).rev() {
+            let part = rest << 64 | u128::from(a[i]);
+            quotient[i] = (part / u128::from(b[0])) as u64;
+            rest = part % u128::from(b[0]);
+        }
+        let mut remainder = vec![0; a.len()];
+        remainder[0] = rest as u64;
+        return (quotient, remainder);
+    }
+    // Shifted so that the highest bit of the divisor is set, which makes estimates good.
+    let shift = b[n - 1].leading_zeros();
+    let divisor = extract_shifted(&b[..n], shift, n);
+    let mut rest = extract_shifted(&a[..m], shift, m + 1);
+    for j in (0..=m - n).rev() {
+        quotient[j] = quotient_limb(&mut rest[j..=j + n], &divisor);
+    }
+    let mut remainder: Vec<u64> = extract(&rest[..n], shift, 64 * n as u32);
+    remainder.resize(a.len(), 0);
+    (quotient, remainder)
+}
+
+/// A value shifted to the left by less than a limb, in so many limbs.
+fn extract_shifted(value: &[u64], shift: u32, length: usize) -> Vec<u64> {
+    let mut value = value.to_vec();
+    value.resize(length, 0);
+    if shift == 0 {
+        value
+    } else {
+        shl(64 * length as u32, &value, shift)
+    }
+}
+
+/// Takes the divisor away from the rest as often as it goes, and says how often.
+fn quotient_limb(rest: &mut [u64], divisor: &[u64]) -> u64 {
+    let n = divisor.len();
+    let top = u128::from(rest[n]) << 64 | u128::from(rest[n - 1]);
+    let first = u128::from(divisor[n - 1]);
+    let mut guess = (top / first).min(u128::from(u64::MAX));
+    let mut left = top - guess * first;
+    // At most two too many after this look at the second limb.
+    while left >> 64 == 0
+        && guess * u128::from(divisor[n - 2]) > (left << 64 | u128::from(rest[n - 2]))
+    {
+        guess -= 1;
+        left += first;
+    }
+    let (mut carry, mut borrow) = (0u128, false);
+    for (limb, &part) in rest.iter_mut().zip(divisor.iter().chain([&0])) {
+        let product = guess * u128::from(part) + carry;
+        carry = product >> 64;
+        let (difference, under) = limb.overflowing_sub(product as u64);
+        let (difference, under_again) = difference.overflowing_sub(u64::from(borrow));
+        *limb = difference;
+        borrow = under || under_again;
+    }
+    if borrow {
+        guess -= 1;
+        let mut carry = false;
+        for (limb, &part) in rest.iter_mut().zip(divisor.iter().chain([&0])) {
+            let (sum, over) = limb.overflowing_add(part);
+            let (sum, over_again) = sum.overflowing_add(u64::from(carry));
+            *limb = sum;
+            carry = over || over_again;
         }
     }
-    remainder.truncate(a.len());
-    (quotient, remainder)
+    guess as u64
 }
 
 fn magnitude(width: u32, a: &[u64]) -> Vec<u64> {
@@ -251,5 +320,66 @@ pub fn compare(op: CompareOp, width: u32, a: &[u64], b: &[u64]) -> bool {
         CompareOp::Ule => unsigned != Ordering::Greater,
         CompareOp::Slt => signed == Ordering::Less,
         CompareOp::Sle => signed != Ordering::Greater,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Numbers that are hard on estimates: limbs of zeros, ones and their neighbours.
+    fn samples() -> Vec<Vec<u64>> {
+        let limbs = [0, 1, 1 << 63, u64::MAX, u64::MAX - 1, 0x1234_5678_9abc_def0];
+        let mut all = Vec::new();
+        for a in limbs {
+            for b in limbs {
+                for c in limbs {
+                    all.push(vec![a, b, c, 0]);
+                    all.push(vec![c, a, 0, b]);
+                }
+            }
+        }
+        all
+    }
+
+    #[test]
+    fn quotient_and_remainder_make_the_dividend() {
+        let width = 256;
+        for a in samples() {
+            for b in samples().iter().step_by(7).filter(|b| !is_zero(b)) {
+                let (quotient, remainder) = udiv_urem(width, &a, b);
+                assert!(
+                    compare(CompareOp::Ult, width, &remainder, b),
+                    "{a:x?} / {b:x?}"
+                );
+                let product = mul(width, &quotient, b);
+                assert_eq!(add_with_carry(width, &product, &remainder, false), a);
+                // The product must not have wrapped around.
+                assert!(compare(CompareOp::Ule, width, &product, &a));
+            }
+        }
+    }
+
+    #[test]
+    fn division_by_zero_is_total() {
+        let (a, zero) = ([5, 0, 7], [0; 3]);
+        assert_eq!(binary(BinaryOp::UDiv, 192, &a, &zero), [u64::MAX; 3]);
+        assert_eq!(binary(BinaryOp::URem, 192, &a, &zero), a);
+        assert_eq!(binary(BinaryOp::SDiv, 192, &a, &zero), [u64::MAX; 3]);
+        let negative = neg(192, &a);
+        assert_eq!(binary(BinaryOp::SDiv, 192, &negative, &zero), [1, 0, 0]);
+        assert_eq!(binary(BinaryOp::SRem, 192, &negative, &zero), negative);
+    }
+
+    #[test]
+    fn shifts_and_slices_of_wide_values() {
+        let a = [0x8000_0000_0000_0001, 0, 0x8000_0000_0000_0000];
+        let by = |amount| [amount, 0, 0];
+        assert_eq!(binary(BinaryOp::Shl, 192, &a, &by(65)), [0, 2, 1]);
+        assert_eq!(binary(BinaryOp::LShr, 192, &a, &by(191)), [1, 0, 0]);
+        assert_eq!(binary(BinaryOp::AShr, 192, &a, &by(191)), [u64::MAX; 3]);
+        assert_eq!(binary(BinaryOp::LShr, 192, &a, &[0, 1, 0]), [0; 3]);
+        assert_eq!(sext(8, &[0x80], 130), [!0x7f, u64::MAX, 3]);
+        assert_eq!(concat(3, &[5], 127, &[1, 2]), [1, 2 | 1 << 63, 2]);
     }
 }

@@ -100,7 +100,7 @@ impl Arena {
             BinaryOp::And if self.is_all_ones(c) => Some(self.both((x, c), (y, c))),
             BinaryOp::Shl if self.is_const(y) => {
                 let shift = u32::try_from(self.as_const_u128(y)?).ok()?;
-                if shift >= width {
+                if shift == 0 || shift >= width {
                     return None;
                 }
                 let low = self.extract(c, 0, shift);

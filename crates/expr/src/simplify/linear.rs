@@ -47,7 +47,7 @@ impl Linear {
 }
 
 impl Arena {
-    /// `x` and `k` where the term is `x << k` and `k` is below the width.
+    /// `x` and `k` where the term is `x << k` and `k` is above zero and below the width.
     pub(super) fn as_shifted(&self, e: ExprId) -> Option<(ExprId, u32)> {
         let Node::Binary {
             op: BinaryOp::Shl,
@@ -58,7 +58,7 @@ impl Arena {
             return None;
         };
         let amount = u32::try_from(self.as_const_u128(b)?).ok()?;
-        (amount < self.width(e)).then_some((a, amount))
+        (1..self.width(e)).contains(&amount).then_some((a, amount))
     }
 
     /// Whether the term has parts as a sum.
@@ -185,7 +185,7 @@ impl Arena {
             return self.plain_binary(op, a, b);
         }
         match self.linear(a, b, subtract) {
-            Some(sum) => self.from_linear(&sum, width),
+            Some(sum) => self.sum_of(&sum, width),
             None => self.plain_binary(op, a, b),
         }
     }
@@ -243,7 +243,7 @@ impl Arena {
     }
 
     /// The term of a sum: added parts in order, then subtracted parts, then the constant.
-    fn from_linear(&mut self, sum: &Linear, width: u32) -> ExprId {
+    fn sum_of(&mut self, sum: &Linear, width: u32) -> ExprId {
         let constant = self.constant_u128(width, sum.constant);
         if let [(e, coefficient)] = sum.terms[..]
             && coefficient == mask(width)
@@ -325,8 +325,8 @@ impl Arena {
             terms: right.into_iter().map(negate).collect(),
             constant: sum.constant.wrapping_neg() & mask(width),
         };
-        let left = self.from_linear(&left, width);
-        let right = self.from_linear(&right, width);
+        let left = self.sum_of(&left, width);
+        let right = self.sum_of(&right, width);
         let (x, y) = if self.goes_after(left, right) {
             (right, left)
         } else {

@@ -64,13 +64,7 @@ fn plain_binary(op: BinaryOp, x: Plain, y: Plain) -> Plain {
         BinaryOp::Add => a.wrapping_add(b),
         BinaryOp::Sub => a.wrapping_sub(b),
         BinaryOp::Mul => a.wrapping_mul(b),
-        BinaryOp::UDiv => {
-            if b == 0 {
-                u128::MAX
-            } else {
-                a / b
-            }
-        }
+        BinaryOp::UDiv => a.checked_div(b).unwrap_or(u128::MAX),
         BinaryOp::URem => {
             if b == 0 {
                 a

@@ -1,8 +1,6 @@
 //! The simplifier against plain arithmetic, on random programs.
 
-mod common;
-
-use common::{BYTES, PlainMachine, program, run};
+use crate::common::{BYTES, PlainMachine, program, run};
 use everett_expr::{Arena, ArrayId, EvalScratch, codec, limbs};
 use proptest::prelude::*;
 

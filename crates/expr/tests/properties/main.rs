@@ -1,0 +1,5 @@
+//! Property tests on random programs over terms.
+
+mod codec;
+mod common;
+mod simplifier;
