@@ -197,11 +197,12 @@ fn insert_before_libc<const N: usize>(args: &mut Vec<OsString>, libraries: [OsSt
 
 /// The flag that keeps what is reachable from the named functions and changes nothing else.
 pub fn passes(kept: &BTreeSet<String>) -> OsString {
-    let names: Vec<String> = kept
+    // A name with a character of the list's own grammar can only come from assembly.
+    let names = kept
         .iter()
-        .map(|name| format!("preserve-gv={name}"))
-        .collect();
-    let list = names.join(";");
+        .filter(|name| !name.contains([',', ';', '<', '>', '(', ')']));
+    let list: Vec<String> = names.map(|name| format!("preserve-gv={name}")).collect();
+    let list = list.join(";");
     format!("--lto-newpm-passes=internalize<{list}>,globaldce,strip-dead-debug-info").into()
 }
 

@@ -1,0 +1,283 @@
+//! How a sysroot is made: what is copied from the compiler package, what it builds, and what is
+//! everett's own.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use super::probe::{check, link_probe, zig_cache, zig_library};
+use super::{
+    BUILTINS, EVERETT_H, KLEE_H, LONG_DOUBLE_C, NATIVE_C, START_ASM, START_C, STRINGS_C, TARGET,
+};
+use crate::cache;
+use crate::error::{IoContext, ToolchainError};
+use crate::link;
+use crate::roots;
+
+/// The tools as programs of their own, for compilers and builds that take a path.
+const SHIMS: [&str; 5] = ["ld", "cc", "c++", "ar", "ranlib"];
+
+/// A shim calls the executable that started the build.
+pub fn shim_text(tool: &str) -> String {
+    format!("#!/bin/sh\nexec \"${{EVERETT_EXECUTABLE:?is not set}}\" {tool} \"$@\"\n")
+}
+
+/// The C library: its parts in bitcode, those of everett first.
+const LIBC_SCRIPT: &str =
+    "INPUT ( everett-strings.o everett-long-double.o )\nGROUP ( libmusl.a libzigc.a )\n";
+
+/// Flags for functions of everett in bitcode: plain loops that stay loops.
+const PLAIN: [&str; 6] = [
+    "-flto=full",
+    "-O1",
+    "-fno-builtin",
+    "-fno-vectorize",
+    "-fno-slp-vectorize",
+    "-ffp-contract=off",
+];
+
+/// Libraries whose contents musl has in libc; builds name them all the same.
+const EMPTY_LIBRARIES: [&str; 10] = [
+    "m", "pthread", "rt", "dl", "util", "crypt", "resolv", "xnet", "gcc", "gcc_s",
+];
+
+/// Fills a folder with the headers and libraries of C.
+pub fn c_library(zig: &Path, folder: &Path) -> Result<(), ToolchainError> {
+    eprintln!("everett: building the C library as bitcode (first use only, takes a minute)");
+    let libraries = folder.join("usr/lib");
+    let headers = folder.join("usr/include");
+    for made in [
+        &libraries,
+        &headers,
+        &folder.join("bin"),
+        &folder.join("resource/lib/linux"),
+    ] {
+        fs::create_dir_all(made).context("create", made)?;
+    }
+    let zig_library = zig_library(zig);
+    for part in [
+        "any-linux-any",
+        "x86-linux-any",
+        "generic-musl",
+        "x86_64-linux-musl",
+    ] {
+        copy_tree(&zig_library.join("libc/include").join(part), &headers)?;
+    }
+    copy_tree(
+        &zig_library.join("include"),
+        &folder.join("resource/include"),
+    )?;
+    fs::create_dir_all(headers.join("klee")).context("create", headers.join("klee"))?;
+    write(&headers.join("everett.h"), EVERETT_H)?;
+    write(&headers.join("klee/klee.h"), KLEE_H)?;
+
+    let built = link_probe(zig, "cc", "int main(void) { return 0; }\n", "the C library")?;
+    copy(&built.find("libc.a")?, &libraries.join("libmusl.a"))?;
+    copy(&built.find("libzigc.a")?, &libraries.join("libzigc.a"))?;
+    copy(&built.find("libunwind.a")?, &libraries.join("libunwind.a"))?;
+    copy(&built.find("libcompiler_rt.a")?, &folder.join(BUILTINS))?;
+    write(&libraries.join("libc.a"), LIBC_SCRIPT)?;
+    for name in EMPTY_LIBRARIES {
+        write(&libraries.join(format!("lib{name}.a")), "!<arch>\n")?;
+    }
+    write(&libraries.join("libstdc++.a"), "INPUT ( -lc++ -lunwind )\n")?;
+    for tool in SHIMS {
+        let shim = folder.join("bin").join(tool);
+        write(&shim, &shim_text(tool))?;
+        cache::set_mode(&shim, 0o755)?;
+    }
+    runtime(zig, folder)?;
+    arithmetic(zig, folder)?;
+    native_math(zig, folder)
+}
+
+/// Compiles the mathematics library to machine code, for native programs.
+///
+/// The linker takes all functions that a compiler may call by itself out of bitcode libraries
+/// into every program, and compiles them. With machine code at hand it does not.
+fn native_math(zig: &Path, folder: &Path) -> Result<(), ToolchainError> {
+    let work = tempfile::tempdir().context("create", "a temporary folder")?;
+    let object = work.path().join("math.o");
+    let libraries = folder.join("usr/lib");
+    let names = roots::mathematics();
+    let mut emit = OsString::from("--lto-obj-path=");
+    emit.push(&object);
+    let mut compile = Command::new(zig);
+    compile.args([
+        "ld.lld",
+        "-static",
+        "--unresolved-symbols=ignore-all",
+        "--noinhibit-exec",
+    ]);
+    compile.args(names.iter().flat_map(|name| ["-u", name.as_str()]));
+    compile.args(["musl", "zigc"].map(|name| libraries.join(format!("lib{name}.a"))));
+    compile
+        .arg(link::passes(&names))
+        .arg(&emit)
+        .arg("-o")
+        .arg(work.path().join("unused"));
+    let mut archive = Command::new(zig);
+    archive
+        .args(["ar", "crs"])
+        .arg(libraries.join("libmath.a"))
+        .arg(&object);
+    check(&mut compile, "the mathematics library")?;
+    check(&mut archive, "the mathematics library")
+}
+
+/// Builds the compiler's runtime (`memcpy`, `sin`, 128-bit division) as bitcode too.
+///
+/// The package has it as machine code alone. Native programs use that; bitcode uses this.
+fn arithmetic(zig: &Path, folder: &Path) -> Result<(), ToolchainError> {
+    let work = tempfile::tempdir().context("create", "a temporary folder")?;
+    let plain = work.path().join("plain.bc");
+    let object = work.path().join("compiler_rt.o");
+    let mut emit = OsString::from("-femit-llvm-bc=");
+    emit.push(&plain);
+    let mut translate = Command::new(zig);
+    translate
+        .arg("build-obj")
+        .arg(zig_library(zig).join("compiler_rt.zig"))
+        // The smallest form has no vectors, and neither checks nor unwinding.
+        .args([
+            "-target",
+            TARGET,
+            "-mcpu=x86_64",
+            "-O",
+            "ReleaseSmall",
+            "-fno-emit-bin",
+        ])
+        .args(["-fno-stack-check", "-fno-stack-protector", "-fno-builtin"])
+        .arg(&emit)
+        .env("ZIG_GLOBAL_CACHE_DIR", zig_cache()?)
+        .env("ZIG_LOCAL_CACHE_DIR", work.path().join("local"));
+    let mut optimise = Command::new(zig);
+    optimise.args([
+        "clang",
+        "--target=x86_64-linux-musl",
+        "-Wno-override-module",
+        "-c",
+    ]);
+    optimise.args(PLAIN).arg(&plain).arg("-o").arg(&object);
+    let mut archive = Command::new(zig);
+    archive
+        .args(["ar", "crs"])
+        .arg(folder.join("usr/lib/libcompiler_rt.a"))
+        .arg(&object);
+    for command in [&mut translate, &mut optimise, &mut archive] {
+        check(command, "the compiler's runtime")?;
+    }
+    Ok(())
+}
+
+/// Compiles the program's entry and the functions that stand in for the engine natively.
+fn runtime(zig: &Path, folder: &Path) -> Result<(), ToolchainError> {
+    let work = tempfile::tempdir().context("create", "a temporary folder")?;
+    let libraries = folder.join("usr/lib");
+    let compile = |name: &str, text: &str, flags: &[&str], output: &Path| {
+        let source = work.path().join(name);
+        write(&source, text)?;
+        let mut command = Command::new(zig);
+        command
+            .args([
+                "clang",
+                "--target=x86_64-linux-musl",
+                "-O2",
+                "-g",
+                "-fno-pie",
+                "-c",
+            ])
+            .args(["-fno-stack-protector", "-nostdlibinc", "-isystem"])
+            .arg(folder.join("usr/include"))
+            .arg("-resource-dir")
+            .arg(folder.join("resource"))
+            .args(flags)
+            .arg(&source)
+            .arg("-o")
+            .arg(output);
+        check(&mut command, "the runtime")
+    };
+    compile("start.S", START_ASM, &[], &libraries.join("crt1.o"))?;
+    compile("start.c", START_C, &PLAIN, &libraries.join("crti.o"))?;
+    compile(
+        "strings.c",
+        STRINGS_C,
+        &PLAIN,
+        &libraries.join("everett-strings.o"),
+    )?;
+    compile(
+        "long_double.c",
+        LONG_DOUBLE_C,
+        &PLAIN,
+        &libraries.join("everett-long-double.o"),
+    )?;
+    let native = work.path().join("everett_native.o");
+    // Never bitcode: in the bitcode these functions are the engine's own.
+    compile(
+        "everett_native.c",
+        NATIVE_C,
+        &["-ffreestanding", "-fno-builtin"],
+        &native,
+    )?;
+    let mut archive = Command::new(zig);
+    archive
+        .args(["ar", "crs"])
+        .arg(libraries.join("libeverett.a"))
+        .arg(&native);
+    check(&mut archive, "the runtime")?;
+    compile("empty.S", EMPTY_ASM, &[], &libraries.join("crtn.o"))?;
+    for name in ["crtbegin", "crtend"] {
+        let object = folder.join(format!("resource/lib/linux/clang_rt.{name}-x86_64.o"));
+        copy(&libraries.join("crtn.o"), &object)?;
+    }
+    Ok(())
+}
+
+const EMPTY_ASM: &str = "\t.section .note.GNU-stack,\"\",@progbits\n";
+
+/// Adds the headers and libraries of C++; the marker, written last, holds the flags they need.
+pub fn cxx_library(zig: &Path, folder: &Path, marker: &Path) -> Result<(), ToolchainError> {
+    eprintln!("everett: building the C++ library as bitcode (first use only, takes a minute)");
+    let program = "#include <iostream>\nint main() { std::cout << 1; }\n";
+    let built = link_probe(zig, "c++", program, "the C++ library")?;
+    let headers = folder.join("usr/include/c++/v1");
+    let zig_library = zig_library(zig);
+    for part in ["libcxxabi/include", "libunwind/include", "libcxx/include"] {
+        copy_tree(&zig_library.join(part), &headers)?;
+    }
+    let libraries = folder.join("usr/lib");
+    for (name, to) in [("libc++.a", "libcxx.a"), ("libc++abi.a", "libc++abi.a")] {
+        copy(&built.find(name)?, &libraries.join(to))?;
+    }
+    // The compiler driver names this library alone.
+    write(
+        &libraries.join("libc++.a"),
+        "GROUP ( libcxx.a libc++abi.a )\n",
+    )?;
+    let unfinished = marker.with_extension("unfinished");
+    write(&unfinished, &(built.definitions.join("\n") + "\n"))?;
+    fs::rename(&unfinished, marker).context("move into place", marker)
+}
+
+fn write(path: &Path, text: &str) -> Result<(), ToolchainError> {
+    fs::write(path, text).context("write", path)
+}
+
+fn copy(from: &Path, to: &Path) -> Result<(), ToolchainError> {
+    fs::copy(from, to).map(drop).context("copy", from)
+}
+
+fn copy_tree(from: &Path, to: &Path) -> Result<(), ToolchainError> {
+    fs::create_dir_all(to).context("create", to)?;
+    for entry in fs::read_dir(from).context("list", from)? {
+        let entry = entry.context("list", from)?;
+        let target = to.join(entry.file_name());
+        if entry.path().is_dir() {
+            copy_tree(&entry.path(), &target)?;
+        } else {
+            copy(&entry.path(), &target)?;
+        }
+    }
+    Ok(())
+}
