@@ -95,7 +95,8 @@ fn parse_verbose(text: &str, folder: &Path) -> Probe {
                 .iter()
                 .filter(|word| word.ends_with(".a") || word.ends_with(".o"));
             probe.inputs = inputs.map(|word| folder.join(word)).collect();
-        } else if words.contains(&"-cc1") {
+        } else if words.contains(&"-cc1") && words.iter().any(|word| word.contains("probe.c")) {
+            // The libraries are compiled with definitions of their own.
             let pairs = words.windows(2).filter(|pair| pair[0] == "-D");
             probe
                 .definitions
@@ -136,8 +137,8 @@ mod tests {
 
     #[test]
     fn the_link_line_and_the_definitions_are_found() {
-        let text = "clang version\n \"/z/zig\" -cc1 -D A=1 -O0 -D B -x c++ p.cc\n\
-                    ld.lld -o probe g/o/1/crt1.o l/p.o /abs/o/2/libc.a\n";
+        let text = "clang version\n \"/z/zig\" -cc1 -D A=1 -O0 -D B -x c++ probe.cc\n\
+                    \"/z/zig\" -cc1 -D C -x c++ ios.cpp\nld.lld -o probe g/o/1/crt1.o l/p.o /abs/o/2/libc.a\n";
         let probe = parse_verbose(text, Path::new("/w"));
         assert_eq!(probe.definitions, ["-DA=1", "-DB"]);
         assert_eq!(probe.find("crt1.o").unwrap(), Path::new("/w/g/o/1/crt1.o"));
