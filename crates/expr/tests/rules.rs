@@ -201,6 +201,20 @@ fn comparisons_are_decided_or_narrowed() {
     assert_eq!(a.not(less), a.ule(y, x));
     let less = a.ult(x, five);
     assert_eq!(a.not(less), a.ule(five, x));
+    // A range of characters, tested on the promoted character.
+    let (nine, digits) = (constant(a, 10), constant(a, -48));
+    let (narrow_nine, narrow_digits) = (a.constant(8, 10), a.constant(8, 208));
+    let moved = a.add(x, narrow_digits);
+    let expected = a.ult(moved, narrow_nine);
+    let signed = a.sext(x, 32);
+    for promoted in [wide, signed] {
+        let moved = a.add(promoted, digits);
+        assert_eq!(a.ult(moved, nine), expected);
+    }
+    let plus = constant(a, 5);
+    let sum = a.add(wide, plus);
+    let (limit, narrow_limit) = (constant(a, 70), a.constant(8, 65));
+    assert_eq!(a.ult(sum, limit), a.ult(x, narrow_limit));
     // The sign is a bit.
     let zero = a.constant(8, 0);
     let negative = a.slt(x, zero);

@@ -5,7 +5,7 @@ use crate::arena::Arena;
 use crate::node::{BinaryOp, ExprId, Node};
 
 /// Sums of more parts are not taken apart again, so that adding to a long sum stays cheap.
-const MAX_PARTS: usize = 12;
+const MAX_PARTS: usize = 8;
 const MAX_WIDTH: u32 = 128;
 
 /// `Σ coefficient · term + constant`, modulo two to the width.
@@ -139,6 +139,9 @@ impl Arena {
 
     /// Adds a term whole where it has too many parts.
     fn add_to(&self, e: ExprId, coefficient: u128, sum: &mut Linear) {
+        if !self.is_sum(e) {
+            return sum.push(e, coefficient);
+        }
         let before = (sum.terms.clone(), sum.constant);
         if !self.add_parts(e, coefficient, sum) {
             (sum.terms, sum.constant) = before;

@@ -2,7 +2,7 @@
 //! are kept, which are each other's negation.
 
 use crate::arena::Arena;
-use crate::node::{CompareOp, ExprId, Node};
+use crate::node::{BinaryOp, CompareOp, ExprId, Node};
 use crate::scalar;
 
 impl Arena {
@@ -87,8 +87,18 @@ impl Arena {
             Node::SignExtend { e } => {
                 let low = self.extract(c, 0, self.width(e));
                 let back = self.sext(low, width);
-                (back == c).then_some((e, low))
+                if back == c {
+                    return Some((e, low));
+                }
+                // Between the greatest and the least signed number: the sign decides.
+                let greatest = self.signed_max(self.width(e));
+                Some((e, self.not(greatest)))
             }
+            Node::Binary {
+                op: BinaryOp::Add,
+                a: x,
+                b: k,
+            } if width <= 64 => self.compared_sum(x, self.as_const(k)?, self.as_const(c)?),
             // The low part does not matter where that of the constant is zero.
             Node::Concat { hi, lo } => {
                 let cut = self.width(lo);
@@ -98,6 +108,32 @@ impl Arena {
             }
             _ => None,
         }
+    }
+
+    /// What `x + k < c` says about `x`. Where the sum does not wrap around, the constants meet;
+    /// where an extended term is moved down, as in tests for a range of characters, it can be
+    /// moved before it is extended.
+    fn compared_sum(&mut self, x: ExprId, k: u64, c: u64) -> Option<(ExprId, ExprId)> {
+        let width = self.width(x);
+        let all = scalar::mask(width);
+        let (_, greatest) = self.unsigned_range(x);
+        if greatest <= all - k && c > k {
+            return Some((x, self.constant(width, c - k)));
+        }
+        let (inner, room) = match self.node(x) {
+            Node::ZeroExtend { e } => (e, 1u64 << self.width(e)),
+            Node::SignExtend { e } => (e, 1u64 << (self.width(e) - 1)),
+            _ => return None,
+        };
+        // Values below the subtrahend wrap around to at least `room - down` in both widths.
+        let down = k.wrapping_neg() & all;
+        if down >= room || c > room - down {
+            return None;
+        }
+        let inner_width = self.width(inner);
+        let moved = self.constant(inner_width, k);
+        let moved = self.add(inner, moved);
+        Some((moved, self.constant(inner_width, c)))
     }
 
     fn unsigned_terms(&mut self, op: CompareOp, a: ExprId, b: ExprId) -> Option<ExprId> {
@@ -177,6 +213,9 @@ impl Arena {
 
     /// The greatest signed number of a width.
     fn signed_max(&mut self, width: u32) -> ExprId {
+        if width == 1 {
+            return self.zero(1);
+        }
         let ones = self.all_ones(width - 1);
         self.zext(ones, width)
     }
