@@ -69,21 +69,26 @@ impl<'a> Vm<'a> {
             let pointer = self.concretize(args[at])?;
             self.check_range(pointer, copy.size, false)?;
         }
-        let variadic = code
-            .variadic
-            .then(|| Arc::new(self.gather_variadic(call, &args)));
-        self.push_frame(function, &args, variadic, OnReturn::Caller)?;
+        let mut variadic = code.variadic.then(|| self.gather_variadic(call, &args));
+        self.push_frame(function, &args, None, OnReturn::Caller)?;
         for copy in &call.by_value {
             let at = register_of(call, copy.argument);
-            if at >= code.parameter_registers as usize {
-                continue;
-            }
             let from = args[at].bits;
             let slot = self.push_slot(copy.size, u64::from(copy.align))?;
             self.copy_range(slot, from, copy.size);
             args[at] = Value::concrete(slot);
-            let base = self.thread.top().map_or(0, |frame| frame.base as usize);
-            self.thread.registers[base + at] = args[at];
+            let beyond = copy.argument.checked_sub(call.fixed);
+            if at < code.parameter_registers as usize {
+                let base = self.thread.top().map_or(0, |frame| frame.base as usize);
+                self.thread.registers[base + at] = args[at];
+            } else if let (Some(variadic), Some(beyond)) = (&mut variadic, beyond)
+                && let Some(argument) = variadic.arguments.get_mut(beyond as usize)
+            {
+                argument.values = vec![args[at]];
+            }
+        }
+        if let Some(frame) = self.thread.frames.last_mut() {
+            frame.variadic = variadic.map(Arc::new);
         }
         Ok(())
     }
@@ -129,13 +134,34 @@ impl<'a> Vm<'a> {
         let Some(source) = self.memory.object_at(from, len) else {
             return;
         };
-        let copy = source.snapshot(from - source.start, len);
-        if let Some(target) = self.memory.object_at_mut(to, len) {
-            let offset = to - target.start;
-            target.write_buffer(offset, &copy);
+        let from_offset = from - source.start;
+        let mut small = [0; SMALL_COPY];
+        let run = source.concrete_run(from_offset, len.min(SMALL_COPY as u64));
+        if run.len() as u64 == len {
+            let small = &mut small[..run.len()];
+            small.copy_from_slice(run);
+            if let Some(target) = self.memory.object_at_mut(to, len) {
+                let offset = to - target.start;
+                target.write_concrete(offset, small);
+            }
+        } else if self.memory.near(to).map(|target| target.start) == Some(source.start) {
+            if let Some(object) = self.memory.object_at_mut(to, len) {
+                let offset = to - object.start;
+                object.copy_within(offset, from_offset, len);
+            }
+        } else {
+            // The clone shares the content; it only ends the borrow of the memory.
+            let source = source.clone();
+            if let Some(target) = self.memory.object_at_mut(to, len) {
+                let offset = to - target.start;
+                target.copy_from(offset, &source, from_offset, len);
+            }
         }
     }
 }
+
+/// Copies of at most this many concrete bytes go through the native stack.
+const SMALL_COPY: usize = 256;
 
 /// First register of an argument.
 fn register_of(call: &Call, argument: u32) -> usize {

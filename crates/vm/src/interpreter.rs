@@ -335,7 +335,12 @@ impl<'a> Vm<'a> {
                     self.save_pc(pc);
                     match self.pop_frame().map(|frame| frame.on_return) {
                         Some(OnReturn::Caller) => self.finish_call(&results),
-                        Some(OnReturn::Unwinder) => attempt!(self.unwinder_returned(&results)),
+                        Some(OnReturn::Unwinder) => {
+                            // The frame that returned is gone: its program counter is nobody's.
+                            if let Err(interrupt) = self.unwinder_returned(&results) {
+                                return self.interrupted(interrupt);
+                            }
+                        }
                         Some(OnReturn::Stop) | None => return Exit::Returned(results),
                     }
                     match self.cursor() {
@@ -624,7 +629,7 @@ impl<'a> Vm<'a> {
                 let count = self.arena.zext_or_trunc(count, 64);
                 let size = self.arena.constant(64, u64::from(size));
                 let bytes = self.arena.mul(count, size);
-                let (bound, bytes) = self.bound_size(bytes)?;
+                let (bound, bytes) = self.bound_size(bytes, self.options.max_stack_bytes)?;
                 let start = self.push_slot(bound, u64::from(align))?;
                 if let Some(object) = self.memory.object_at_mut(start, 0) {
                     object.size_term = bytes;

@@ -11,6 +11,13 @@ use crate::vm::{Arguments, Done, Interrupt, Vm};
 /// Alignment of what malloc returns.
 const MALLOC_ALIGN: u64 = 16;
 
+/// How much larger the next bound of a symbolic size is.
+const SIZE_STEP: u64 = 16;
+/// Where musl keeps `errno` in the block that `%fs` points to.
+const ERRNO_OFFSET: u64 = 52;
+const ENOMEM: u64 = 12;
+const EINVAL: u64 = 22;
+
 /// The family.
 pub const OPERATIONS: &[Operation] = &[
     replaced("malloc", malloc),
@@ -20,6 +27,7 @@ pub const OPERATIONS: &[Operation] = &[
     replaced("free", free),
     replaced("aligned_alloc", aligned_alloc),
     replaced("memalign", aligned_alloc),
+    replaced("__libc_memalign", aligned_alloc),
     replaced("posix_memalign", posix_memalign),
     replaced("valloc", valloc),
     replaced("malloc_usable_size", malloc_usable_size),
@@ -33,42 +41,53 @@ pub const OPERATIONS: &[Operation] = &[
 ];
 
 impl Vm<'_> {
-    /// An upper bound for a symbolic size, and the size where it stays symbolic. Sizes over the bound that the
-    /// user set are not explored as such: the path goes on with those up to it, and another with one larger.
-    pub(crate) fn bound_size(&mut self, size: ExprId) -> Result<(u64, Option<ExprId>), Interrupt> {
+    /// An upper bound for a symbolic size, and the size where it stays symbolic. Asks how large it is in coarse
+    /// steps, the bound that the user set first; sizes over `limit` are all the same, `u64::MAX`.
+    pub(crate) fn bound_size(
+        &mut self,
+        size: ExprId,
+        limit: u64,
+    ) -> Result<(u64, Option<ExprId>), Interrupt> {
         if let Some(size) = self.arena.as_const(size) {
             return Ok((size, None));
         }
         let (_, max) = self.arena.unsigned_range(size);
-        if max <= self.options.max_symbolic_size {
-            return Ok((max, Some(size)));
+        let mut bound = self.options.max_symbolic_size.clamp(1, limit.max(1));
+        loop {
+            if max <= bound {
+                return Ok((max, Some(size)));
+            }
+            let bound_term = self.arena.constant(64, bound);
+            let fits = self.arena.ule(size, bound_term);
+            if self.decide_term(fits)? {
+                return Ok((bound, Some(size)));
+            }
+            if bound >= limit {
+                return Ok((u64::MAX, None));
+            }
+            bound = bound.saturating_mul(SIZE_STEP).min(limit);
         }
-        let bound = self.arena.constant(64, self.options.max_symbolic_size);
-        let fits = self.arena.ule(size, bound);
-        if self.decide_term(fits)? {
-            return Ok((self.options.max_symbolic_size, Some(size)));
-        }
-        Ok((
-            self.concretize(Value {
-                bits: 0,
-                term: Some(size),
-            })?,
-            None,
-        ))
     }
 
-    /// A heap block, or null where memory is exhausted.
+    /// A heap block, or null where memory is exhausted. Nothing was changed before and all was asked.
     fn heap_block(&mut self, size: Value, align: u64) -> Result<Value, Interrupt> {
+        let limit = self.options.max_allocation;
         let (bytes, size_term) = match size.term {
             None => (size.bits, None),
-            Some(term) => self.bound_size(term)?,
+            Some(_) => {
+                let size = size.to_term(self.arena, 64);
+                self.bound_size(size, limit)?
+            }
         };
-        if bytes > self.options.max_allocation {
-            let message = format!("allocation of {bytes} bytes");
+        if bytes > limit {
+            let message = match size.term {
+                None => format!("allocation of {bytes} bytes"),
+                Some(_) => format!("allocation of a symbolic size of more than {limit} bytes"),
+            };
             return Err(Bug::new(BugKind::HugeAllocation, message).into());
         }
         if self.memory.heap_bytes().saturating_add(bytes) > self.options.max_heap {
-            return Ok(Value::ZERO);
+            return Ok(self.exhausted());
         }
         let stack = self.stack();
         match self.memory.allocate(bytes, align, ObjectKind::Heap) {
@@ -77,7 +96,29 @@ impl Vm<'_> {
                 object.size_term = size_term;
                 Ok(Value::concrete(object.start))
             }
-            None => Ok(Value::ZERO),
+            None => Ok(self.exhausted()),
+        }
+    }
+
+    /// Null, and `errno` says why.
+    fn exhausted(&mut self) -> Value {
+        self.set_errno(ENOMEM);
+        Value::ZERO
+    }
+
+    /// Sets musl's `errno` of the running thread, if the program has one.
+    pub(crate) fn set_errno(&mut self, error: u64) {
+        if self
+            .image
+            .program()
+            .symbols
+            .contains_key("__errno_location")
+        {
+            let place = self.thread.fs_base.wrapping_add(ERRNO_OFFSET);
+            // A thread that has no block of its own yet has no errno either.
+            let _ = self
+                .memory
+                .store(self.arena, place, 4, Value::concrete(error));
         }
     }
 
@@ -112,7 +153,7 @@ fn malloc(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
 fn calloc(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     match vm.size_product(args.get(0), args.get(1))? {
         Some(size) => vm.heap_block(size, MALLOC_ALIGN).map(Done::Value),
-        None => Ok(Done::Value(Value::ZERO)),
+        None => Ok(Done::Value(vm.exhausted())),
     }
 }
 
@@ -125,7 +166,7 @@ fn reallocarray(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt
     let old = vm.concretize(args.get(0))?;
     match vm.size_product(args.get(1), args.get(2))? {
         Some(size) => reallocate(vm, old, size).map(Done::Value),
-        None => Ok(Done::Value(Value::ZERO)),
+        None => Ok(Done::Value(vm.exhausted())),
     }
 }
 
@@ -163,6 +204,7 @@ fn free(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
 fn aligned_alloc(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     let align = vm.concretize(args.get(0))?;
     if !align.is_power_of_two() {
+        vm.set_errno(EINVAL);
         return Ok(Done::Value(Value::ZERO));
     }
     vm.heap_block(args.get(1), align.max(MALLOC_ALIGN))
@@ -170,19 +212,19 @@ fn aligned_alloc(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrup
 }
 
 fn posix_memalign(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
-    const EINVAL: u64 = 22;
-    const ENOMEM: u64 = 12;
     let align = vm.concretize(args.get(1))?;
     if !align.is_power_of_two() || align < 8 {
         return Ok(Done::Value(Value::concrete(EINVAL)));
     }
-    let place = vm.concretize(args.get(0))?;
-    vm.check_range(place, 8, true)?;
+    let ([place], _) = vm.ranges([(args.get(0), true)], Value::concrete(8))?;
     let block = vm.heap_block(args.get(2), align.max(MALLOC_ALIGN))?;
     if block.bits == 0 {
         return Ok(Done::Value(Value::concrete(ENOMEM)));
     }
-    vm.store(Value::concrete(place), 8, block)?;
+    if let Some(object) = vm.memory.object_at_mut(place, 8) {
+        let offset = place - object.start;
+        object.write_concrete(offset, &block.bits.to_le_bytes());
+    }
     Ok(Done::Value(Value::ZERO))
 }
 
@@ -199,4 +241,102 @@ fn malloc_usable_size(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Int
     Ok(Done::Value(Value::concrete(
         size.map_or(0, |object| object.size),
     )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Lab;
+
+    #[test]
+    fn blocks_are_apart_aligned_and_zero() {
+        let mut lab = Lab::new();
+        let none = lab.ask("malloc", &[0]).unwrap();
+        let other = lab.ask("malloc", &[0]).unwrap();
+        assert!(none != 0 && other != 0 && none != other);
+        assert_eq!(lab.ask("free", &[none]), Ok(0));
+        let block = lab.ask("calloc", &[3, 5]).unwrap();
+        assert_eq!(lab.bytes(block, 15), [0; 15]);
+        assert_eq!(block % 16, 0);
+        assert_eq!(lab.ask("malloc_usable_size", &[block]), Ok(15));
+        for align in [32, 4096, 1 << 21] {
+            let block = lab.ask("aligned_alloc", &[align, 100]).unwrap();
+            assert_eq!(block % align, 0);
+        }
+        assert_eq!(lab.ask("aligned_alloc", &[24, 100]), Ok(0));
+        assert_eq!(lab.ask("memalign", &[1 << 60, 100]), Ok(0));
+    }
+
+    #[test]
+    fn sizes_that_overflow_give_null_and_huge_ones_are_found() {
+        let mut lab = Lab::new();
+        assert_eq!(lab.ask("calloc", &[1 << 40, 1 << 40]), Ok(0));
+        let huge = lab.ask("malloc", &[1 << 40]);
+        assert_eq!(huge, Err(BugKind::HugeAllocation));
+        lab.options.max_heap = 100;
+        assert_eq!(lab.ask("malloc", &[101]), Ok(0));
+        let block = lab.ask("malloc", &[60]).unwrap();
+        assert_ne!(block, 0);
+        assert_eq!(lab.ask("malloc", &[60]), Ok(0));
+        // The old block stays as it is.
+        assert_eq!(lab.ask("reallocarray", &[block, 1 << 40, 1 << 40]), Ok(0));
+        assert_eq!(lab.ask("free", &[block]), Ok(0));
+    }
+
+    #[test]
+    fn realloc_keeps_the_bytes() {
+        let mut lab = Lab::new();
+        let old = lab.block(b"abcdef");
+        lab.blur(old + 1);
+        let new = lab.ask("realloc", &[old, 10]).unwrap();
+        assert_eq!(lab.bytes(new, 10), b"abcdef\0\0\0\0");
+        assert_eq!(lab.ask("free", &[old]), Err(BugKind::DoubleFree));
+        let shorter = lab.ask("realloc", &[new, 3]).unwrap();
+        assert_eq!(lab.bytes(shorter, 3), b"abc");
+        let empty = lab.ask("realloc", &[shorter, 0]).unwrap();
+        assert_ne!(empty, 0);
+        let fresh = lab.ask("realloc", &[0, 4]).unwrap();
+        assert_eq!(lab.bytes(fresh, 4), [0; 4]);
+        assert_eq!(
+            lab.ask("realloc", &[fresh + 1, 4]),
+            Err(BugKind::InvalidFree)
+        );
+        assert_eq!(lab.ask("free", &[0]), Ok(0));
+    }
+
+    #[test]
+    fn posix_memalign_says_what_is_wrong() {
+        let mut lab = Lab::new();
+        let place = lab.block(&[0; 8]);
+        assert_eq!(lab.ask("posix_memalign", &[place, 12, 8]), Ok(EINVAL));
+        assert_eq!(lab.ask("posix_memalign", &[place, 64, 8]), Ok(0));
+        let block = lab.memory.load(&mut lab.arena, place, 8).unwrap().bits;
+        assert!(block != 0 && block % 64 == 0);
+        assert_eq!(
+            lab.ask("posix_memalign", &[0, 64, 8]),
+            Err(BugKind::NullPointer)
+        );
+    }
+
+    #[test]
+    fn symbolic_sizes_stay_symbolic() {
+        for (bytes, extent) in [(10u64, 4096), (5000, 16 * 4096), (1 << 30, 1 << 32)] {
+            let mut lab = Lab::new();
+            let size = lab.symbolic(bytes, 8);
+            let done = lab.call("malloc", &[size]);
+            let block = lab.outcome(done).unwrap();
+            let object = lab.memory.near(block).unwrap();
+            assert_eq!(object.size, extent);
+            assert_eq!(object.size_term, size.term);
+            let last = lab.vm(|vm| vm.load(Value::concrete(block + bytes - 1), 1));
+            assert!(last.is_ok());
+            let outside = lab.vm(|vm| vm.load(Value::concrete(block + bytes), 1));
+            assert!(matches!(outside, Err(Interrupt::Bug(_))));
+        }
+        let mut lab = Lab::new();
+        let size = lab.symbolic(1 << 50, 8);
+        let done = lab.call("malloc", &[size]);
+        assert_eq!(lab.outcome(done), Err(BugKind::HugeAllocation));
+        assert!(lab.world.questions < 10);
+    }
 }

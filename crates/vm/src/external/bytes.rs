@@ -1,7 +1,9 @@
-//! memcpy and its family.
+//! memcpy and its family: operations on ranges of bytes whose length is given.
 
-use super::{Operation, replaced};
+use super::scan::Wanted;
+use super::{Operation, replaced, supplied};
 use crate::bug::{Bug, BugKind};
+use crate::memory::ObjectKind;
 use crate::value::Value;
 use crate::vm::{Arguments, Done, Interrupt, Vm};
 
@@ -9,59 +11,224 @@ use crate::vm::{Arguments, Done, Interrupt, Vm};
 pub const OPERATIONS: &[Operation] = &[
     replaced("memcpy", memcpy),
     replaced("memmove", memmove),
+    replaced("mempcpy", mempcpy),
     replaced("memset", memset),
+    replaced("bzero", bzero),
+    replaced("explicit_bzero", bzero),
+    replaced("memcmp", memcmp),
+    replaced("bcmp", memcmp),
+    replaced("memchr", memchr),
+    replaced("memrchr", memrchr),
+    replaced("__memrchr", memrchr),
+    replaced("memccpy", memccpy),
     replaced("llvm.memcpy", memcpy),
     replaced("llvm.memcpy.inline", memcpy),
     replaced("llvm.memmove", memmove),
     replaced("llvm.memset", memset),
     replaced("llvm.memset.inline", memset),
+    // What other C libraries' headers make of these calls. The size of the target that they pass is not
+    // needed: every access is checked.
+    supplied("__memcpy_chk", memcpy),
+    supplied("__memmove_chk", memmove),
+    supplied("__mempcpy_chk", mempcpy),
+    supplied("__memset_chk", memset),
+    supplied("__explicit_bzero_chk", bzero),
 ];
 
-fn memcpy(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
-    let (to, from, len) = ranges(vm, args)?;
-    // Copying an object onto itself is what compilers make of `*p = *p`; real copies must not overlap.
-    let overlap = to != from && to < from.wrapping_add(len) && from < to.wrapping_add(len);
+impl Vm<'_> {
+    /// Bytes from an address to the end of the object there; 0 where it cannot be used.
+    pub(crate) fn room_at(&self, address: u64, write: bool) -> u64 {
+        match self.memory.object_at(address, 0) {
+            Some(object) if !(write && object.kind == ObjectKind::Constant) => {
+                object.start + object.size - address
+            }
+            _ => 0,
+        }
+    }
+
+    /// Addresses and length of ranges that can be used: pointers and whether they are written.
+    pub(crate) fn ranges<const N: usize>(
+        &mut self,
+        pointers: [(Value, bool); N],
+        len: Value,
+    ) -> Result<([u64; N], u64), Interrupt> {
+        let mut known = len.as_concrete();
+        if known.is_none() {
+            let term = len.to_term(self.arena, 64);
+            let some = self.arena.is_nonzero(term);
+            if !self.decide_term(some)? {
+                known = Some(0);
+            }
+        }
+        let mut addresses = [0; N];
+        for (address, (pointer, write)) in addresses.iter_mut().zip(pointers) {
+            *address = self.pointer(pointer, known.unwrap_or(1), write)?;
+        }
+        let len = match known {
+            Some(len) => len,
+            None => {
+                for (address, (_, write)) in addresses.iter().zip(pointers) {
+                    self.fits(*address, len, write)?;
+                }
+                self.concretize(len)?
+            }
+        };
+        for (address, (_, write)) in addresses.iter().zip(pointers) {
+            self.check_range(*address, len, write)?;
+        }
+        Ok((addresses, len))
+    }
+
+    /// Asks whether a symbolic number of bytes fits behind an address; a finding if not.
+    fn fits(&mut self, address: u64, len: Value, write: bool) -> Result<(), Interrupt> {
+        let room = self.room_at(address, write);
+        let len = len.to_term(self.arena, 64);
+        let limit = self.arena.constant(64, room);
+        let inside = self.arena.ule(len, limit);
+        if self.decide_term(inside)? {
+            return Ok(());
+        }
+        let bad = if room == 0 { address } else { address + room };
+        Err(self.fault(bad, 1, write))
+    }
+
+    /// The greatest number of bytes that a walk may look at from an address on. Where it is symbolic, all values
+    /// that lead out of the object are one.
+    pub(crate) fn walk_limit(&mut self, starts: &[u64], limit: Value) -> Result<u64, Interrupt> {
+        if let Some(limit) = limit.as_concrete() {
+            return Ok(limit);
+        }
+        let rooms = starts.iter().map(|start| self.room_at(*start, false));
+        let room = rooms.min().unwrap_or(0);
+        let term = limit.to_term(self.arena, 64);
+        let bound = self.arena.constant(64, room);
+        let inside = self.arena.ule(term, bound);
+        if self.decide_term(inside)? {
+            self.concretize(limit)
+        } else {
+            Ok(room + 1)
+        }
+    }
+}
+
+/// The finding for a copy whose target (address and length) overlaps its source.
+pub fn forbid_overlap(name: &str, to: (u64, u64), from: (u64, u64)) -> Result<(), Interrupt> {
+    let overlap = to.0 < from.0.wrapping_add(from.1) && from.0 < to.0.wrapping_add(to.1);
     if overlap {
-        let message = format!("memcpy of {len} bytes between ranges that overlap");
+        let message = format!("{name} of {} bytes between ranges that overlap", from.1);
         return Err(Bug::new(BugKind::OverlappingCopy, message).into());
     }
-    vm.copy_range(to, from, len);
-    Ok(Done::Value(Value::concrete(to)))
+    Ok(())
 }
 
-fn memmove(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
-    let (to, from, len) = ranges(vm, args)?;
-    vm.copy_range(to, from, len);
-    Ok(Done::Value(Value::concrete(to)))
-}
-
-/// Target, source and length of a copy, all checked.
-fn ranges(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<(u64, u64, u64), Interrupt> {
-    let len = vm.concretize(args.get(2))?;
-    let to = vm.concretize(args.get(0))?;
-    let from = vm.concretize(args.get(1))?;
-    vm.check_range(from, len, false)?;
-    vm.check_range(to, len, true)?;
+/// Target, source and length of a copy between ranges that must not overlap.
+fn distinct_operands(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<(u64, u64, u64), Interrupt> {
+    let (to, from, len) = copy_operands(vm, args)?;
+    // Copying an object onto itself is what compilers make of `*p = *p`.
+    if to != from {
+        forbid_overlap("memcpy", (to, len), (from, len))?;
+    }
     Ok((to, from, len))
 }
 
+fn copy_operands(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<(u64, u64, u64), Interrupt> {
+    let pointers = [(args.get(1), false), (args.get(0), true)];
+    let ([from, to], len) = vm.ranges(pointers, args.get(2))?;
+    Ok((to, from, len))
+}
+
+fn memcpy(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
+    let (to, from, len) = distinct_operands(vm, args)?;
+    vm.copy_range(to, from, len);
+    Ok(Done::Value(Value::concrete(to)))
+}
+
+fn mempcpy(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
+    let (to, from, len) = distinct_operands(vm, args)?;
+    vm.copy_range(to, from, len);
+    Ok(Done::Value(Value::concrete(to.wrapping_add(len))))
+}
+
+fn memmove(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
+    let (to, from, len) = copy_operands(vm, args)?;
+    vm.copy_range(to, from, len);
+    Ok(Done::Value(Value::concrete(to)))
+}
+
 fn memset(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
-    let len = vm.concretize(args.get(2))?;
-    let to = vm.concretize(args.get(0))?;
-    vm.check_range(to, len, true)?;
+    let ([to], len) = vm.ranges([(args.get(0), true)], args.get(2))?;
     let byte = vm.truncate(args.get(1), 8);
+    let Some(object) = vm.memory.object_at_mut(to, len).filter(|_| len > 0) else {
+        return Ok(Done::Value(Value::concrete(to)));
+    };
+    let offset = to - object.start;
     match byte.as_concrete() {
-        Some(byte) => {
-            if let Some(object) = vm.memory.object_at_mut(to, len) {
-                let offset = to - object.start;
-                object.fill(offset, len, byte as u8);
-            }
-        }
+        Some(byte) => object.fill(offset, len, byte as u8),
         None => {
-            for at in 0..len {
-                vm.store(Value::concrete(to + at), 1, byte)?;
+            for at in offset..offset + len {
+                object.store(vm.arena, at, 1, byte);
             }
         }
     }
     Ok(Done::Value(Value::concrete(to)))
+}
+
+fn bzero(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
+    let ([to], len) = vm.ranges([(args.get(0), true)], args.get(1))?;
+    if let Some(object) = vm.memory.object_at_mut(to, len).filter(|_| len > 0) {
+        let offset = to - object.start;
+        object.fill(offset, len, 0);
+    }
+    Ok(Done::Void)
+}
+
+fn memcmp(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
+    let pointers = [(args.get(0), false), (args.get(1), false)];
+    let ([a, b], len) = vm.ranges(pointers, args.get(2))?;
+    vm.compare_bytes(a, b, len, false).map(Done::Value)
+}
+
+/// C says that memchr stops at the byte that it finds: the range may be shorter than the length.
+fn memchr(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
+    let (start, limit) = walk_operands(vm, args.get(0), args.get(2))?;
+    let wanted = vm.wanted(args.get(1));
+    let found = vm.find_byte(start, limit, &[wanted])?;
+    Ok(Done::Value(found_at(start, found)))
+}
+
+fn memrchr(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
+    let ([start], len) = vm.ranges([(args.get(0), false)], args.get(2))?;
+    let wanted = vm.wanted(args.get(1));
+    let found = vm.find_last_byte(start, len, wanted)?;
+    Ok(Done::Value(found_at(start, found)))
+}
+
+fn memccpy(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
+    let (from, limit) = walk_operands(vm, args.get(1), args.get(3))?;
+    let wanted: Wanted = vm.wanted(args.get(2));
+    let found = vm.find_byte(from, limit, &[wanted])?;
+    let len = found.map_or(limit, |at| at + 1);
+    let to = vm.pointer(args.get(0), len, true)?;
+    vm.check_range(to, len, true)?;
+    forbid_overlap("memccpy", (to, len), (from, len))?;
+    vm.copy_range(to, from, len);
+    Ok(Done::Value(match found {
+        Some(_) => Value::concrete(to + len),
+        None => Value::ZERO,
+    }))
+}
+
+/// Start and limit of a walk.
+fn walk_operands(vm: &mut Vm<'_>, pointer: Value, limit: Value) -> Result<(u64, u64), Interrupt> {
+    let start = match limit.as_concrete() {
+        Some(limit) => vm.pointer(pointer, limit.min(1), false)?,
+        None => vm.concretize(pointer)?,
+    };
+    let limit = vm.walk_limit(&[start], limit)?;
+    Ok((start, limit))
+}
+
+/// The address of what was found, or null.
+fn found_at(start: u64, found: Option<u64>) -> Value {
+    found.map_or(Value::ZERO, |at| Value::concrete(start + at))
 }

@@ -1,20 +1,15 @@
-//! What only machine code can do in the libc: thread pointers, start and end.
+//! What only machine code can do in the libc: thread pointers, start and end, system calls.
 
 use super::{Operation, supplied};
-use crate::bug::{Bug, BugKind};
 use crate::value::Value;
-use crate::vm::{Arguments, Done, Interrupt, Vm};
+use crate::vm::{Arguments, Done, Interrupt, SystemCall, Vm};
 
 /// The family.
 pub const OPERATIONS: &[Operation] = &[
     supplied("__set_thread_area", set_thread_area),
     supplied("_init", nothing),
     supplied("_fini", nothing),
-    supplied("llvm.trap", trap),
-    supplied("llvm.ubsantrap", trap),
-    supplied("llvm.debugtrap", trap),
-    supplied("_Unwind_RaiseException", raise_exception),
-    supplied("_Unwind_Resume", resume_exception),
+    supplied("__syscall_cp_asm", cancellable_system_call),
 ];
 
 fn nothing(_: &mut Vm<'_>, _: &Arguments<'_>) -> Result<Done, Interrupt> {
@@ -26,17 +21,12 @@ fn set_thread_area(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interr
     Ok(Done::Value(Value::ZERO))
 }
 
-fn trap(_: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
-    let message = format!("the program executed a trap ({})", args.name);
-    Err(Bug::new(BugKind::Trap, message).into())
-}
-
-fn raise_exception(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
-    let exception = vm.concretize(args.get(0))?;
-    vm.raise(exception)
-}
-
-fn resume_exception(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
-    vm.resume_unwinding(args.get(0))?;
-    Ok(Done::Moved)
+/// A system call at which a thread can be cancelled: a pointer to the request for it, the number, the arguments.
+/// Cancellation is a signal, which the kernel delivers, so the request is not looked at.
+fn cancellable_system_call(_: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
+    let call = SystemCall {
+        number: args.get(1),
+        args: std::array::from_fn(|at| args.get(at + 2)),
+    };
+    Err(Interrupt::SystemCall(Box::new(call)))
 }

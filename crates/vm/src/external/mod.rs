@@ -4,9 +4,22 @@
 //! is one function and one row; nothing else knows of it.
 
 mod allocation;
+mod api;
 mod assembly;
 mod bytes;
+#[cfg(test)]
+mod bytes_tests;
 mod control;
+mod environment;
+mod exceptions;
+mod intrinsics;
+mod jumps;
+mod long_double;
+mod math;
+mod scan;
+mod strings;
+mod variadic;
+mod vectors;
 
 use everett_ir::code::Assembly;
 use std::collections::HashMap;
@@ -48,8 +61,21 @@ const fn replaced(name: &'static str, handler: Handler) -> Operation {
 /// All families.
 const FAMILIES: &[&[Operation]] = &[
     allocation::OPERATIONS,
+    api::OPERATIONS,
     bytes::OPERATIONS,
     control::OPERATIONS,
+    environment::OPERATIONS,
+    exceptions::OPERATIONS,
+    intrinsics::OPERATIONS,
+    intrinsics::integer::OPERATIONS,
+    intrinsics::memory::OPERATIONS,
+    intrinsics::x86::OPERATIONS,
+    jumps::OPERATIONS,
+    long_double::OPERATIONS,
+    math::OPERATIONS,
+    strings::OPERATIONS,
+    variadic::OPERATIONS,
+    vectors::OPERATIONS,
 ];
 
 static BY_NAME: LazyLock<HashMap<&'static str, &'static Operation>> = LazyLock::new(|| {

@@ -85,7 +85,35 @@ impl Buffer {
 
     /// Whether a range has a symbolic byte.
     pub fn has_symbolic(&self, at: usize, len: usize) -> bool {
-        !self.overlay.is_empty() && (at..at + len).any(|i| self.symbolic(i).is_some())
+        !self.overlay.is_empty() && self.concrete_run(at, len).len() < len
+    }
+
+    /// The concrete bytes from a position on, up to the first symbolic one, at most `limit`.
+    pub fn concrete_run(&self, at: usize, limit: usize) -> &[u8] {
+        let bytes = &self.bytes[at..];
+        let bytes = &bytes[..bytes.len().min(limit)];
+        if self.overlay.is_empty() {
+            return bytes;
+        }
+        let mut run = 0;
+        while run < bytes.len() {
+            match &self.overlay[(at + run) / LINE] {
+                None => run += LINE - (at + run) % LINE,
+                Some(line) if line[(at + run) % LINE].term.is_some() => break,
+                Some(_) => run += 1,
+            }
+        }
+        &bytes[..run.min(bytes.len())]
+    }
+
+    /// Moves a range to another place in the same buffer; the two may overlap.
+    pub fn copy_within(&mut self, to: usize, from: usize, len: usize) {
+        if self.has_symbolic(from, len) {
+            let copy = self.clone();
+            return self.copy_from(to, &copy, from, len);
+        }
+        self.bytes.copy_within(from..from + len, to);
+        self.clear_symbolic(to, len);
     }
 
     /// Reads `len` (1 to 8) bytes, little-endian.

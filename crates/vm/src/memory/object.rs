@@ -7,6 +7,9 @@ use super::buffer::{Buffer, PAGE};
 use crate::stacks::StackId;
 use crate::value::Value;
 
+/// What a page that was never written reads as.
+static ZEROS: [u8; PAGE] = [0; PAGE];
+
 /// What an object was made for; decides how misuse is named.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum ObjectKind {
@@ -266,6 +269,64 @@ impl Object {
         }
     }
 
+    /// The concrete bytes from an offset inside the object on, as far as they lie together, at most `limit`.
+    /// Empty where the first one is symbolic.
+    pub fn concrete_run(&self, offset: u64, limit: u64) -> &[u8] {
+        let limit = limit.min(self.size - offset) as usize;
+        match self.page(offset) {
+            Some((buffer, at)) => buffer.concrete_run(at, limit),
+            None => &ZEROS[..room_in_page(offset).min(limit)],
+        }
+    }
+
+    /// Copies a range of another object, terms and all. Both ranges were checked.
+    pub fn copy_from(&mut self, offset: u64, from: &Object, from_offset: u64, len: u64) {
+        let mut done = 0;
+        while done < len {
+            let (to, at) = (offset + done, from_offset + done);
+            if self.share_page(to, from, at, len - done) {
+                done += PAGE as u64;
+                continue;
+            }
+            let room = (room_in_page(to).min(room_in_page(at)) as u64).min(len - done) as usize;
+            match from.page(at) {
+                Some((source, source_at)) => {
+                    let (target, target_at) = self.page_mut(to);
+                    target.copy_from(target_at, source, source_at, room);
+                }
+                None => self.fill(to, room as u64, 0),
+            }
+            done += room as u64;
+        }
+    }
+
+    /// Copies a whole page by sharing it; `false` if the range is none.
+    fn share_page(&mut self, offset: u64, from: &Object, from_offset: u64, len: u64) -> bool {
+        let page = PAGE as u64;
+        if len < page || !offset.is_multiple_of(page) || !from_offset.is_multiple_of(page) {
+            return false;
+        }
+        let (Content::Pages(to), Content::Pages(from)) = (&mut self.content, &from.content) else {
+            return false;
+        };
+        let source = &from[(from_offset / page) as usize];
+        Arc::make_mut(to)[(offset / page) as usize] = source.clone();
+        true
+    }
+
+    /// Moves a range within the object; source and target may overlap.
+    pub fn copy_within(&mut self, to: u64, from: u64, len: u64) {
+        match &mut self.content {
+            Content::One(buffer) => {
+                Arc::make_mut(buffer).copy_within(to as usize, from as usize, len as usize);
+            }
+            _ => {
+                let copy = self.snapshot(from, len);
+                self.write_buffer(to, &copy);
+            }
+        }
+    }
+
     /// A copy of a range, terms and all.
     pub fn snapshot(&self, offset: u64, len: u64) -> Buffer {
         let mut copy = Buffer::zeroed(len as usize);
@@ -304,6 +365,10 @@ impl Object {
             Content::Gone => {}
         }
     }
+}
+
+fn room_in_page(offset: u64) -> usize {
+    PAGE - offset as usize % PAGE
 }
 
 /// Joins bytes, lowest first, into one value.

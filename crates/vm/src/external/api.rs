@@ -1,0 +1,487 @@
+//! What a program under test says to Everett: the functions of `everett.h` and `klee/klee.h`, and how
+//! assertions and aborts end a path.
+
+use everett_expr::ExprId;
+
+use super::{Operation, replaced};
+use crate::bug::{Bug, BugKind};
+use crate::value::Value;
+use crate::vm::{Arguments, Done, Interrupt, Vm};
+
+/// Longest name and message that is read from the program.
+const MAX_TEXT: usize = 4096;
+
+/// The family.
+pub const OPERATIONS: &[Operation] = &[
+    replaced("everett_make_symbolic", make_symbolic),
+    replaced("everett_assume", everett_assume),
+    replaced("everett_range", everett_range),
+    replaced("everett_choose", everett_choose),
+    replaced("everett_expose", everett_expose),
+    replaced("everett_is_symbolic", is_symbolic),
+    replaced("everett_report", everett_report),
+    replaced("everett_silent_exit", silent_exit),
+    replaced("everett_prefer", everett_prefer),
+    replaced("everett_assert", everett_assert),
+    replaced("klee_make_symbolic", make_symbolic),
+    replaced("klee_assume", klee_assume),
+    replaced("klee_range", klee_range),
+    replaced("klee_int", klee_int),
+    replaced("klee_choose", klee_choose),
+    replaced("klee_is_symbolic", is_symbolic),
+    replaced("klee_is_replay", zero),
+    replaced("klee_get_errno", zero),
+    replaced("klee_silent_exit", silent_exit),
+    replaced("klee_abort", klee_abort),
+    replaced("klee_report_error", klee_report_error),
+    replaced("klee_prefer_cex", klee_prefer),
+    replaced("klee_posix_prefer_cex", klee_prefer),
+    replaced("klee_get_valuef", one_value),
+    replaced("klee_get_valued", one_value),
+    replaced("klee_get_valuel", one_value),
+    replaced("klee_get_valuell", one_value),
+    replaced("klee_get_value_i32", one_value),
+    replaced("klee_get_value_i64", one_value),
+    replaced("klee_get_obj_size", klee_get_obj_size),
+    replaced("klee_check_memory_access", klee_check_memory_access),
+    replaced("klee_define_fixed_object", unsupported),
+    replaced("klee_alias_function", unsupported),
+    // Messages and hints: nothing that a path depends on.
+    replaced("klee_warning", nothing),
+    replaced("klee_warning_once", nothing),
+    replaced("klee_print_expr", nothing),
+    replaced("klee_print_range", nothing),
+    replaced("klee_stack_trace", nothing),
+    replaced("klee_mark_global", nothing),
+    replaced("klee_set_forking", nothing),
+    replaced("klee_open_merge", nothing),
+    replaced("klee_close_merge", nothing),
+    replaced("__assert_fail", assert_fail),
+    replaced("abort", abort),
+];
+
+impl Vm<'_> {
+    /// A string argument for people; empty for null.
+    fn text(&mut self, pointer: Value) -> Result<String, Interrupt> {
+        let address = self.concretize(pointer)?;
+        if address == 0 {
+            return Ok(String::new());
+        }
+        self.check_range(address, 1, false)?;
+        Ok(self.read_string(address, MAX_TEXT))
+    }
+
+    /// The name of an input.
+    fn input_name(&mut self, pointer: Value) -> Result<String, Interrupt> {
+        let name = self.text(pointer)?;
+        Ok(if name.is_empty() {
+            "unnamed".to_owned()
+        } else {
+            name
+        })
+    }
+
+    /// The bytes of a new input.
+    fn input(&mut self, name: &str, size: u32) -> Result<Vec<ExprId>, Interrupt> {
+        self.asked = true;
+        let array = self.oracle.input(self.arena, name, size)?;
+        Ok((0..size).map(|at| self.arena.read(array, at)).collect())
+    }
+
+    /// A new input as one number.
+    fn input_number(&mut self, name: &str, bytes: u32) -> Result<ExprId, Interrupt> {
+        let bytes = self.input(name, bytes)?;
+        Ok(self.arena.concat_bytes(&bytes))
+    }
+
+    /// From here on the condition holds; ends the path where it cannot.
+    fn assume(&mut self, condition: ExprId) -> Result<(), Interrupt> {
+        let holds = match self.arena.as_const(condition) {
+            Some(bit) => bit != 0,
+            None => {
+                self.asked = true;
+                self.oracle.assume(self.arena, condition)?
+            }
+        };
+        if holds {
+            Ok(())
+        } else {
+            Err(Interrupt::EndPath)
+        }
+    }
+
+    /// An argument as a condition: it is not zero.
+    fn condition(&mut self, args: &Arguments<'_>, index: usize) -> ExprId {
+        let width = args.width(index);
+        let term = args.get(index).to_term(self.arena, width);
+        self.arena.is_nonzero(term)
+    }
+
+    /// A symbolic number with `low <= number < high`, signed.
+    fn number_between(
+        &mut self,
+        name: &str,
+        bytes: u32,
+        (low, high): (Value, Value),
+    ) -> Result<Value, Interrupt> {
+        let width = 8 * bytes;
+        let low = low.to_term(self.arena, width);
+        let high = high.to_term(self.arena, width);
+        let some = self.arena.slt(low, high);
+        if !self.decide_term(some)? {
+            let message = format!("the range of {name} is empty");
+            return Err(Bug::new(BugKind::InvalidAssumption, message).into());
+        }
+        let number = self.input_number(name, bytes)?;
+        let from = self.arena.sle(low, number);
+        let to = self.arena.slt(number, high);
+        let inside = self.arena.and(from, to);
+        self.assume(inside)?;
+        Ok(Value::of_term(self.arena, number))
+    }
+}
+
+fn make_symbolic(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
+    let ([address], size) = vm.ranges([(args.get(0), true)], args.get(1))?;
+    let Ok(size) = u32::try_from(size) else {
+        let message = format!("{size} symbolic bytes in one object");
+        return Err(Bug::new(BugKind::Unsupported, message).into());
+    };
+    let name = vm.input_name(args.get(2))?;
+    let bytes = vm.input(&name, size)?;
+    if let Some(object) = vm.memory.object_at_mut(address, u64::from(size)) {
+        let offset = address - object.start;
+        for (at, byte) in (offset..).zip(bytes) {
+            let byte = Value::of_term(vm.arena, byte);
+            object.store(vm.arena, at, 1, byte);
+        }
+    }
+    Ok(Done::Void)
+}
+
+fn everett_assume(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
+    let condition = vm.condition(args, 0);
+    vm.assume(condition).map(|()| Done::Void)
+}
+
+/// KLEE holds an assumption that is false for all inputs for a mistake in the harness.
+fn klee_assume(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
+    let condition = vm.condition(args, 0);
+    if vm.arena.is_false(condition) {
+        let message = "invalid klee_assume call (provably false)";
+        return Err(Bug::new(BugKind::InvalidAssumption, message).into());
+    }
+    vm.assume(condition).map(|()| Done::Void)
+}
+
+fn everett_range(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
+    let name = vm.input_name(args.get(2))?;
+    vm.number_between(&name, 8, (args.get(0), args.get(1)))
+        .map(Done::Value)
+}
+
+fn klee_range(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
+    let (low, high) = (args.get(0), args.get(1));
+    // A range of one value is no input; test files do not have it.
+    if let (Some(low), Some(high)) = (low.as_concrete(), high.as_concrete())
+        && (low as u32).wrapping_add(1) == high as u32
+    {
+        return Ok(Done::Value(Value::concrete(low)));
+    }
+    let name = vm.input_name(args.get(2))?;
+    vm.number_between(&name, 4, (low, high)).map(Done::Value)
+}
+
+fn klee_int(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
+    let name = vm.input_name(args.get(0))?;
+    let number = vm.input_number(&name, 4)?;
+    Ok(Done::Value(Value::of_term(vm.arena, number)))
+}
+
+/// A symbolic number below an unsigned bound.
+fn number_below(vm: &mut Vm<'_>, name: &str, bytes: u32, bound: Value) -> Result<Value, Interrupt> {
+    let bound = bound.to_term(vm.arena, 8 * bytes);
+    let some = vm.arena.is_nonzero(bound);
+    if !vm.decide_term(some)? {
+        let message = format!("{name} is a choice among no alternatives");
+        return Err(Bug::new(BugKind::InvalidAssumption, message).into());
+    }
+    let number = vm.input_number(name, bytes)?;
+    let below = vm.arena.ult(number, bound);
+    vm.assume(below)?;
+    Ok(Value::of_term(vm.arena, number))
+}
+
+/// The choice is an input like any other, so that test files hold it in its place among them; each of its values
+/// becomes a path here.
+fn everett_choose(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
+    let name = vm.input_name(args.get(1))?;
+    let number = number_below(vm, &name, 4, args.get(0))?;
+    let number = vm.concretize(number)?;
+    Ok(Done::Value(Value::concrete(number)))
+}
+
+fn klee_choose(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
+    number_below(vm, "klee_choose", 8, args.get(0)).map(Done::Value)
+}
+
+/// Checks that what is shown can be read. Nothing outside looks at it yet: invariants over several hosts are what
+/// reads it.
+fn everett_expose(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
+    vm.text(args.get(0))?;
+    vm.text(args.get(1))?;
+    vm.ranges([(args.get(2), false)], args.get(3))?;
+    Ok(Done::Void)
+}
+
+fn is_symbolic(_: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
+    let symbolic = args.get(0).term.is_some();
+    Ok(Done::Value(Value::concrete(u64::from(symbolic))))
+}
+
+fn zero(_: &mut Vm<'_>, _: &Arguments<'_>) -> Result<Done, Interrupt> {
+    Ok(Done::Value(Value::ZERO))
+}
+
+fn nothing(_: &mut Vm<'_>, _: &Arguments<'_>) -> Result<Done, Interrupt> {
+    Ok(Done::Void)
+}
+
+fn unsupported(_: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
+    let message = format!("{} is not supported", args.name);
+    Err(Bug::new(BugKind::Unsupported, message).into())
+}
+
+fn silent_exit(_: &mut Vm<'_>, _: &Arguments<'_>) -> Result<Done, Interrupt> {
+    Err(Interrupt::EndPath)
+}
+
+fn everett_report(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
+    let message = vm.text(args.get(0))?;
+    Err(Bug::new(BugKind::UserReport, message).into())
+}
+
+fn klee_report_error(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
+    let file = vm.text(args.get(0))?;
+    let line = vm.concretize(args.get(1))?;
+    let message = vm.text(args.get(2))?;
+    let suffix = vm.text(args.get(3))?;
+    let message = format!("{message} ({suffix}) at {file}:{line}");
+    Err(Bug::new(BugKind::UserReport, message).into())
+}
+
+fn klee_abort(_: &mut Vm<'_>, _: &Arguments<'_>) -> Result<Done, Interrupt> {
+    Err(Bug::new(BugKind::Abort, "klee_abort was called").into())
+}
+
+fn abort(_: &mut Vm<'_>, _: &Arguments<'_>) -> Result<Done, Interrupt> {
+    Err(Bug::new(BugKind::Abort, "abort was called").into())
+}
+
+fn assert_fail(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
+    let expression = vm.text(args.get(0))?;
+    let file = vm.text(args.get(1))?;
+    let line = vm.concretize(args.get(2))?;
+    let function = vm.text(args.get(3))?;
+    let message = format!("assertion `{expression}' failed in {function} at {file}:{line}");
+    Err(Bug::new(BugKind::Assertion, message).into())
+}
+
+fn everett_assert(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
+    let condition = vm.condition(args, 0);
+    if vm.decide_term(condition)? {
+        return Ok(Done::Void);
+    }
+    Err(Bug::new(BugKind::Assertion, "everett_assert does not hold").into())
+}
+
+fn prefer(vm: &mut Vm<'_>, args: &Arguments<'_>, index: usize) -> Result<Done, Interrupt> {
+    let condition = vm.condition(args, index);
+    if vm.arena.as_const(condition).is_none() {
+        vm.oracle.prefer(vm.arena, condition);
+    }
+    Ok(Done::Void)
+}
+
+fn everett_prefer(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
+    prefer(vm, args, 0)
+}
+
+fn klee_prefer(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
+    prefer(vm, args, 1)
+}
+
+/// KLEE goes on with one value of several; here each is a path, so none is lost.
+fn one_value(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
+    let value = vm.concretize(args.get(0))?;
+    Ok(Done::Value(Value::concrete(value)))
+}
+
+fn klee_get_obj_size(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
+    let address = vm.concretize(args.get(0))?;
+    match vm.memory.object_at(address, 0) {
+        Some(object) => Ok(Done::Value(Value {
+            bits: object.size_term.map_or(object.size, |_| 0),
+            term: object.size_term,
+        })),
+        None => Err(vm.fault(address, 1, false)),
+    }
+}
+
+fn klee_check_memory_access(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
+    vm.ranges([(args.get(0), false)], args.get(1))?;
+    Ok(Done::Void)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Lab;
+
+    fn text(lab: &mut Lab, text: &str) -> Value {
+        let mut bytes = text.as_bytes().to_vec();
+        bytes.push(0);
+        Value::concrete(lab.block(&bytes))
+    }
+
+    fn finding(done: Result<Done, Interrupt>) -> (BugKind, String) {
+        match done {
+            Err(Interrupt::Bug(bug)) => (bug.kind, bug.message),
+            other => panic!("no finding: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn bytes_become_symbolic_where_they_are_asked_for() {
+        let mut lab = Lab::new();
+        let block = lab.block(&[1, 2, 3, 4, 5, 6]);
+        let name = text(&mut lab, "packet");
+        let at = Value::concrete(block + 1);
+        let done = lab.call("klee_make_symbolic", &[at, Value::concrete(4), name]);
+        assert_eq!(done, Ok(Done::Void));
+        assert_eq!(lab.world.inputs, [("packet".to_owned(), 4)]);
+        let array = lab.arena.array(0, "packet", 4);
+        for index in 0..4 {
+            let byte = lab
+                .memory
+                .load(&mut lab.arena, block + 1 + index, 1)
+                .unwrap();
+            let expected = lab.arena.read(array, index as u32);
+            assert_eq!(byte.term, Some(expected));
+        }
+        assert_eq!(lab.byte(block), 1);
+        assert_eq!(lab.byte(block + 5), 6);
+        let too_long = [at, Value::concrete(6), name];
+        let done = lab.call("everett_make_symbolic", &too_long);
+        assert_eq!(finding(done).0, BugKind::OutOfBounds);
+        assert_eq!(lab.world.inputs.len(), 1);
+        let nameless = [at, Value::concrete(1), Value::ZERO];
+        assert!(lab.call("everett_make_symbolic", &nameless).is_ok());
+        assert_eq!(lab.world.inputs[1].0, "unnamed");
+    }
+
+    #[test]
+    fn assumptions_end_paths_on_which_they_do_not_hold() {
+        let mut lab = Lab::new();
+        let (no, yes) = (lab.symbolic(0, 8), lab.symbolic(5, 8));
+        for name in ["everett_assume", "klee_assume"] {
+            assert_eq!(lab.call(name, &[yes]), Ok(Done::Void));
+            assert_eq!(lab.call(name, &[no]), Err(Interrupt::EndPath));
+            assert_eq!(lab.call(name, &[Value::concrete(1 << 40)]), Ok(Done::Void));
+        }
+        let never = lab.call("everett_assume", &[Value::ZERO]);
+        assert_eq!(never, Err(Interrupt::EndPath));
+        let never = lab.call("klee_assume", &[Value::ZERO]);
+        assert_eq!(finding(never).0, BugKind::InvalidAssumption);
+    }
+
+    #[test]
+    fn numbers_are_inputs_in_a_range() {
+        let mut lab = Lab::new();
+        let name = text(&mut lab, "n");
+        let minus_three = Value::concrete(-3i64 as u64);
+        let done = lab.call("everett_range", &[minus_three, Value::concrete(4), name]);
+        assert_eq!(lab.outcome(done), Ok(0));
+        let done = lab.call(
+            "everett_range",
+            &[Value::concrete(1), Value::concrete(4), name],
+        );
+        // The world has zero in mind, which is not in the range.
+        assert_eq!(done, Err(Interrupt::EndPath));
+        let done = lab.call(
+            "klee_range",
+            &[Value::concrete(4), Value::concrete(4), name],
+        );
+        assert_eq!(finding(done).0, BugKind::InvalidAssumption);
+        let done = lab.call(
+            "klee_range",
+            &[Value::concrete(4), Value::concrete(5), name],
+        );
+        assert_eq!(done, Ok(Done::Value(Value::concrete(4))));
+        let done = lab.call("klee_int", &[name]);
+        assert!(matches!(done, Ok(Done::Value(Value { term: Some(_), .. }))));
+        let sizes: Vec<u32> = lab.world.inputs.iter().map(|input| input.1).collect();
+        assert_eq!(sizes, [8, 8, 4]);
+    }
+
+    #[test]
+    fn a_choice_is_one_value_here_and_symbolic_for_klee() {
+        let mut lab = Lab::new();
+        let name = text(&mut lab, "which");
+        let done = lab.call("everett_choose", &[Value::concrete(3), name]);
+        assert_eq!(done, Ok(Done::Value(Value::ZERO)));
+        assert_eq!(lab.world.questions, 1);
+        let done = lab.call("klee_choose", &[Value::concrete(3)]);
+        assert!(matches!(done, Ok(Done::Value(Value { term: Some(_), .. }))));
+        let done = lab.call("everett_choose", &[Value::ZERO, name]);
+        assert_eq!(finding(done).0, BugKind::InvalidAssumption);
+    }
+
+    #[test]
+    fn ends_of_paths_say_why() {
+        let mut lab = Lab::new();
+        let (expression, file, function) = (
+            text(&mut lab, "x > 0"),
+            text(&mut lab, "a.c"),
+            text(&mut lab, "f"),
+        );
+        let line = Value::concrete(12);
+        let done = lab.call("__assert_fail", &[expression, file, line, function]);
+        let message = "assertion `x > 0' failed in f at a.c:12".to_owned();
+        assert_eq!(finding(done), (BugKind::Assertion, message));
+        let done = lab.call("klee_report_error", &[file, line, expression, function]);
+        let message = "x > 0 (f) at a.c:12".to_owned();
+        assert_eq!(finding(done), (BugKind::UserReport, message));
+        assert_eq!(finding(lab.call("abort", &[])).0, BugKind::Abort);
+        assert_eq!(finding(lab.call("everett_report", &[file])).1, "a.c");
+        let condition = lab.symbolic(0, 8);
+        let done = lab.call("everett_assert", &[condition]);
+        assert_eq!(finding(done).0, BugKind::Assertion);
+        let done = lab.call("klee_silent_exit", &[Value::ZERO]);
+        assert_eq!(done, Err(Interrupt::EndPath));
+    }
+
+    #[test]
+    fn values_and_objects_can_be_looked_at() {
+        let mut lab = Lab::new();
+        let value = lab.symbolic(77, 4);
+        let done = lab.call("klee_is_symbolic", &[value]);
+        assert_eq!(lab.outcome(done), Ok(1));
+        assert_eq!(lab.ask("everett_is_symbolic", &[5]), Ok(0));
+        let done = lab.call("klee_get_value_i32", &[value]);
+        assert_eq!(done, Ok(Done::Value(Value::concrete(77))));
+        let block = lab.block(&[0; 24]);
+        assert_eq!(lab.ask("klee_get_obj_size", &[block]), Ok(24));
+        assert_eq!(
+            lab.ask("klee_get_obj_size", &[0]),
+            Err(BugKind::NullPointer)
+        );
+        assert_eq!(lab.ask("klee_check_memory_access", &[block, 24]), Ok(0));
+        let outside = lab.ask("klee_check_memory_access", &[block, 25]);
+        assert_eq!(outside, Err(BugKind::OutOfBounds));
+        let fixed = lab.ask("klee_define_fixed_object", &[4096, 1]);
+        assert_eq!(fixed, Err(BugKind::Unsupported));
+        assert!(lab.call("klee_prefer_cex", &[Value::ZERO, value]).is_ok());
+        assert_eq!(lab.world.preferred.len(), 1);
+    }
+}

@@ -1,0 +1,470 @@
+//! Operations on bytes and strings against plain loops, on concrete and symbolic data, inside and at bounds.
+
+use everett_expr::{Arena, ArrayId, ExprId};
+use everett_ir::code::{Call, Callee, ExternalId, ValueType};
+use proptest::prelude::*;
+
+use crate::bug::BugKind;
+use crate::external::resolve;
+use crate::memory::ObjectKind;
+use crate::oracle::{ChoiceSite, Oracle, Suspend};
+use crate::testing::Lab;
+use crate::value::Value;
+use crate::vm::{Arguments, Interrupt, Surroundings, Vm};
+
+/// A process with two blocks; `blur` says which bytes are symbolic.
+struct Pair {
+    lab: Lab,
+    a: u64,
+    b: u64,
+}
+
+fn pair(a: &[u8], b: &[u8], blur: u64) -> Pair {
+    let mut lab = Lab::new();
+    let (start_a, start_b) = (lab.block(a), lab.block(b));
+    for at in 0..a.len() as u64 {
+        if blur >> (at % 32) & 1 != 0 {
+            lab.blur(start_a + at);
+        }
+    }
+    for at in 0..b.len() as u64 {
+        if blur >> (32 + at % 32) & 1 != 0 {
+            lab.blur(start_b + at);
+        }
+    }
+    Pair {
+        lab,
+        a: start_a,
+        b: start_b,
+    }
+}
+
+/// Length of the string in a block, or nothing if it does not end.
+fn length(bytes: &[u8]) -> Option<usize> {
+    bytes.iter().position(|byte| *byte == 0)
+}
+
+/// A block's bytes where few values occur, so that equal bytes and zeros are frequent.
+fn text() -> impl Strategy<Value = Vec<u8>> {
+    prop::collection::vec(
+        prop_oneof![6 => 0x61u8..0x64, 1 => Just(0), 1 => any::<u8>()],
+        1..24,
+    )
+}
+
+fn difference(a: &[u8], b: &[u8], limit: usize, strings: bool) -> Option<u64> {
+    for at in 0..limit {
+        let (x, y) = (*a.get(at)?, *b.get(at)?);
+        if x != y || (strings && x == 0) {
+            return Some(u64::from((i32::from(x) - i32::from(y)) as u32));
+        }
+    }
+    Some(0)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn copies(a in text(), b in text(), blur in any::<u64>(), at in 0usize..24, len in 0usize..24) {
+        let Pair { mut lab, a: to, b: from } = pair(&a, &b, blur);
+        let done = lab.ask("memcpy", &[to + at as u64, from, len as u64]);
+        if len > b.len() || (len > 0 && at + len > a.len()) {
+            prop_assert_eq!(done, Err(BugKind::OutOfBounds));
+            prop_assert_eq!(lab.bytes(to, a.len()), a);
+            return Ok(());
+        }
+        prop_assert_eq!(done, Ok(to + at as u64));
+        let mut expected = a.clone();
+        if len > 0 {
+            expected[at..at + len].copy_from_slice(&b[..len]);
+        }
+        prop_assert_eq!(lab.bytes(to, a.len()), expected);
+        prop_assert_eq!(lab.world.questions, 0);
+    }
+
+    #[test]
+    fn moves(a in text(), blur in any::<u64>(), to in 0usize..24, from in 0usize..24, len in 0usize..24) {
+        let len = len % (a.len() + 1);
+        let (to, from) = (to % (a.len() - len + 1), from % (a.len() - len + 1));
+        let Pair { mut lab, a: start, .. } = pair(&a, &[], blur);
+        let args = [start + to as u64, start + from as u64, len as u64];
+        let overlap = to != from && to < from + len && from < to + len;
+        if overlap {
+            prop_assert_eq!(lab.ask("memcpy", &args), Err(BugKind::OverlappingCopy));
+        }
+        prop_assert_eq!(lab.ask("memmove", &args), Ok(args[0]));
+        let mut expected = a.clone();
+        expected.copy_within(from..from + len, to);
+        prop_assert_eq!(lab.bytes(start, a.len()), expected);
+    }
+
+    #[test]
+    fn compares(a in text(), b in text(), blur in any::<u64>(), len in 0usize..26) {
+        let Pair { mut lab, a: x, b: y } = pair(&a, &b, blur);
+        let done = lab.ask("memcmp", &[x, y, len as u64]);
+        if len > a.len() || len > b.len() {
+            prop_assert_eq!(done, Err(BugKind::OutOfBounds));
+        } else {
+            prop_assert_eq!(done.ok(), difference(&a, &b, len, false));
+        }
+        prop_assert_eq!(lab.world.questions, 0);
+    }
+
+    #[test]
+    fn compares_strings(a in text(), b in text(), blur in any::<u64>(), len in 0usize..26) {
+        let Pair { mut lab, a: x, b: y } = pair(&a, &b, blur);
+        let done = lab.ask("strcmp", &[x, y]);
+        match difference(&a, &b, usize::MAX, true) {
+            Some(value) => prop_assert_eq!(done, Ok(value)),
+            None => prop_assert_eq!(done, Err(BugKind::OutOfBounds)),
+        }
+        prop_assert!(lab.world.questions <= 1);
+        let done = lab.ask("strncmp", &[x, y, len as u64]);
+        match difference(&a, &b, len, true) {
+            Some(value) => prop_assert_eq!(done, Ok(value)),
+            None => prop_assert_eq!(done, Err(BugKind::OutOfBounds)),
+        }
+    }
+
+    #[test]
+    fn finds(a in text(), blur in any::<u64>(), wanted in 0x60u8..0x64, symbolic in any::<bool>(), limit in 0usize..26) {
+        let Pair { mut lab, a: start, .. } = pair(&a, &[], blur);
+        let byte = match symbolic {
+            true => lab.symbolic(u64::from(wanted), 4),
+            false => Value::concrete(u64::from(wanted) | 0x100),
+        };
+        let at = |position: Option<usize>| position.map_or(0, |at| start + at as u64);
+        let place = Value::concrete(start);
+        let first = a.iter().take(limit).position(|byte| *byte == wanted);
+        let done = lab.call("memchr", &[place, byte, Value::concrete(limit as u64)]);
+        let expected = match first {
+            None if limit > a.len() => Err(BugKind::OutOfBounds),
+            found => Ok(at(found)),
+        };
+        prop_assert_eq!(lab.outcome(done), expected);
+        if limit <= a.len() {
+            let last = a[..limit].iter().rposition(|byte| *byte == wanted);
+            let done = lab.call("memrchr", &[place, byte, Value::concrete(limit as u64)]);
+            prop_assert_eq!(lab.outcome(done), Ok(at(last)));
+        }
+        let stop = a.iter().position(|byte| *byte == wanted || *byte == 0);
+        let none = Err(BugKind::OutOfBounds);
+        let done = lab.call("strchrnul", &[place, byte]);
+        prop_assert_eq!(lab.outcome(done), stop.map(|stop| at(Some(stop))).ok_or(BugKind::OutOfBounds));
+        let done = lab.call("strchr", &[place, byte]);
+        prop_assert_eq!(lab.outcome(done), match stop {
+            None => none,
+            Some(stop) if a[stop] == wanted => Ok(at(Some(stop))),
+            Some(_) => Ok(0),
+        });
+        let done = lab.call("strrchr", &[place, byte]);
+        prop_assert_eq!(lab.outcome(done), match length(&a) {
+            None => none,
+            Some(end) => Ok(at(a[..=end].iter().rposition(|byte| *byte == wanted))),
+        });
+    }
+
+    #[test]
+    fn measures(a in text(), blur in any::<u64>(), limit in 0u64..30, symbolic in any::<bool>()) {
+        let Pair { mut lab, a: start, .. } = pair(&a, &[], blur);
+        let end = length(&a).map(|len| len as u64);
+        prop_assert_eq!(lab.ask("strlen", &[start]), end.ok_or(BugKind::OutOfBounds));
+        let bound = if symbolic { lab.symbolic(limit, 8) } else { Value::concrete(limit) };
+        let done = lab.call("strnlen", &[Value::concrete(start), bound]);
+        let expected = match end {
+            Some(end) => Ok(end.min(limit)),
+            None if limit <= a.len() as u64 => Ok(limit),
+            None => Err(BugKind::OutOfBounds),
+        };
+        prop_assert_eq!(lab.outcome(done), expected);
+    }
+
+    #[test]
+    fn copies_strings(a in text(), b in text(), blur in any::<u64>(), n in 0usize..26, symbolic in any::<bool>()) {
+        for name in ["strcpy", "stpcpy", "strncpy", "stpncpy", "strcat", "strncat", "strlcpy", "strlcat"] {
+            let Pair { mut lab, a: to, b: from } = pair(&a, &b, blur);
+            let bound = if symbolic { lab.symbolic(n as u64, 8) } else { Value::concrete(n as u64) };
+            let done = lab.call(name, &[Value::concrete(to), Value::concrete(from), bound]);
+            let done = lab.outcome(done);
+            match model(name, &a, &b, n) {
+                Some((content, result)) => {
+                    let result = if result.1 { to + result.0 } else { result.0 };
+                    prop_assert_eq!(done, Ok(result), "{}", name);
+                    prop_assert_eq!(lab.bytes(to, a.len()), content, "{}", name);
+                }
+                None => {
+                    prop_assert_eq!(done, Err(BugKind::OutOfBounds), "{}", name);
+                    prop_assert_eq!(lab.bytes(to, a.len()), a.clone(), "{}", name);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn memccpy_copies_up_to_the_byte(a in text(), b in text(), blur in any::<u64>(), n in 0usize..26) {
+        let Pair { mut lab, a: to, b: from } = pair(&a, &b, blur);
+        let done = lab.ask("memccpy", &[to, from, 0x62, n as u64]);
+        let found = b.iter().take(n).position(|byte| *byte == 0x62);
+        let len = found.map_or(n, |at| at + 1);
+        if len > b.len() || len > a.len() {
+            prop_assert_eq!(done, Err(BugKind::OutOfBounds));
+        } else {
+            prop_assert_eq!(done, Ok(found.map_or(0, |_| to + len as u64)));
+            let mut expected = a.clone();
+            expected[..len].copy_from_slice(&b[..len]);
+            prop_assert_eq!(lab.bytes(to, a.len()), expected);
+        }
+    }
+
+    #[test]
+    fn a_symbolic_length_is_bounded(a in text(), b in text(), len in any::<u64>(), small in 0u64..30, large in any::<bool>()) {
+        let Pair { mut lab, a: to, b: from } = pair(&a, &b, 0);
+        let len = if large { len } else { small };
+        let value = lab.symbolic(len, 8);
+        let done = lab.call("memcpy", &[Value::concrete(to), Value::concrete(from), value]);
+        let fits = len <= a.len().min(b.len()) as u64;
+        prop_assert_eq!(lab.outcome(done), if fits { Ok(to) } else { Err(BugKind::OutOfBounds) });
+        if fits {
+            let mut expected = a.clone();
+            expected[..len as usize].copy_from_slice(&b[..len as usize]);
+            prop_assert_eq!(lab.bytes(to, a.len()), expected);
+        }
+    }
+}
+
+/// What a function of C does: the content of its target afterwards, and its result (as an offset in the target if
+/// the second is set). `None` if it leaves an object.
+fn model(name: &str, a: &[u8], b: &[u8], n: usize) -> Option<(Vec<u8>, (u64, bool))> {
+    let mut to = a.to_vec();
+    let bounded = |bytes: &[u8], n: usize| match length(bytes) {
+        Some(len) => Some(len.min(n)),
+        None => (n <= bytes.len()).then_some(n),
+    };
+    let mut put = |at: usize, byte: u8| to.get_mut(at).map(|place| *place = byte);
+    let result = match name {
+        "strcpy" | "stpcpy" => {
+            let len = length(b)?;
+            for (at, byte) in b[..=len].iter().enumerate() {
+                put(at, *byte)?;
+            }
+            (if name == "stpcpy" { len } else { 0 }, true)
+        }
+        "strncpy" | "stpncpy" => {
+            if n > a.len() {
+                return None;
+            }
+            let len = bounded(b, n)?;
+            for at in 0..n {
+                put(at, if at < len { b[at] } else { 0 })?;
+            }
+            (if name == "stpncpy" { len } else { 0 }, true)
+        }
+        "strcat" | "strncat" => {
+            let has = length(a)?;
+            let len = if name == "strcat" {
+                length(b)?
+            } else {
+                bounded(b, n)?
+            };
+            for at in 0..=len {
+                put(has + at, if at < len { b[at] } else { 0 })?;
+            }
+            (0, true)
+        }
+        "strlcpy" | "strlcat" => {
+            let has = if name == "strlcat" { bounded(a, n)? } else { 0 };
+            let len = length(b)?;
+            if has < n {
+                let kept = len.min(n - has - 1);
+                for at in 0..=kept {
+                    put(has + at, if at < kept { b[at] } else { 0 })?;
+                }
+            }
+            (has + len, false)
+        }
+        other => panic!("{other} has no model"),
+    };
+    Some((to, (result.0 as u64, result.1)))
+}
+
+#[test]
+fn large_copies_share_pages_and_stay_apart() {
+    let mut lab = Lab::new();
+    let bytes: Vec<u8> = (0..20_000u32).map(|at| (at * 7 % 251) as u8).collect();
+    let from = lab.block(&bytes);
+    let to = lab.block(&vec![0xee; 20_000]);
+    lab.blur(from + 9000);
+    assert_eq!(lab.ask("memcpy", &[to, from, 19_999]), Ok(to));
+    let mut expected = bytes.clone();
+    expected[19_999] = 0xee;
+    assert_eq!(lab.bytes(to, 20_000), expected);
+    // A write to one side is not seen on the other.
+    assert_eq!(lab.ask("memset", &[to + 4090, 1, 5000]), Ok(to + 4090));
+    assert_eq!(lab.bytes(from, 20_000), bytes);
+    // Unaligned, over page borders.
+    assert_eq!(
+        lab.ask("memmove", &[from + 5, from + 4000, 12_000]),
+        Ok(from + 5)
+    );
+    let mut expected = bytes.clone();
+    expected.copy_within(4000..16_000, 5);
+    assert_eq!(lab.bytes(from, 20_000), expected);
+}
+
+#[test]
+fn untouched_pages_read_as_zeros() {
+    let mut lab = Lab::new();
+    let size = 3 * 4096 + 100;
+    let start = lab
+        .memory
+        .allocate(size, 16, ObjectKind::Heap)
+        .unwrap()
+        .start;
+    assert_eq!(lab.ask("memchr", &[start, 1, size]), Ok(0));
+    assert_eq!(
+        lab.ask("memchr", &[start, 1, size + 1]),
+        Err(BugKind::OutOfBounds)
+    );
+    assert_eq!(lab.ask("memset", &[start, 0x61, size]), Ok(start));
+    assert_eq!(lab.ask("strlen", &[start]), Err(BugKind::OutOfBounds));
+    assert_eq!(lab.ask("bzero", &[start + size - 1, 1]), Ok(0));
+    assert_eq!(lab.ask("strlen", &[start]), Ok(size - 1));
+}
+
+#[test]
+fn memset_writes_symbolic_bytes() {
+    let mut lab = Lab::new();
+    let to = lab.block(&[9; 8]);
+    let byte = lab.symbolic(0x1234, 4);
+    let args = [Value::concrete(to + 1), byte, Value::concrete(5)];
+    assert!(lab.call("memset", &args).is_ok());
+    assert_eq!(lab.bytes(to, 8), [9, 0x34, 0x34, 0x34, 0x34, 0x34, 9, 9]);
+}
+
+#[test]
+fn misuse_is_named() {
+    let mut lab = Lab::new();
+    let freed = lab.block(b"text\0");
+    lab.memory.free(freed, ObjectKind::Heap, None).unwrap();
+    let constant = lab
+        .memory
+        .allocate(5, 1, ObjectKind::Constant)
+        .unwrap()
+        .start;
+    let text = lab.block(b"text\0and more");
+    assert_eq!(lab.ask("strlen", &[0]), Err(BugKind::NullPointer));
+    assert_eq!(lab.ask("strlen", &[freed]), Err(BugKind::UseAfterFree));
+    assert_eq!(lab.ask("strlen", &[0x1234_5678]), Err(BugKind::WildPointer));
+    assert_eq!(
+        lab.ask("strcpy", &[constant, text]),
+        Err(BugKind::ReadOnlyWrite)
+    );
+    assert_eq!(
+        lab.ask("strcat", &[text, text]),
+        Err(BugKind::OverlappingCopy)
+    );
+    assert_eq!(lab.ask("memcpy", &[0, text, 1]), Err(BugKind::NullPointer));
+    assert_eq!(lab.ask("memcpy", &[0, 0, 0]), Ok(0));
+    assert_eq!(lab.ask("memcmp", &[0, 0, 0]), Ok(0));
+}
+
+#[test]
+fn a_symbolic_pointer_is_checked_once_and_then_known() {
+    let mut lab = Lab::new();
+    let text = lab.block(b"abcdef\0");
+    let at = |lab: &mut Lab, offset: u64| {
+        let offset = lab.symbolic(offset, 8);
+        let start = Value::concrete(text).to_term(&mut lab.arena, 64);
+        let offset = offset.to_term(&mut lab.arena, 64);
+        let sum = lab.arena.add(start, offset);
+        Value::of_term(&lab.arena, sum)
+    };
+    let inside = at(&mut lab, 2);
+    let done = lab.call("strlen", &[inside]);
+    assert_eq!(lab.outcome(done), Ok(4));
+    let outside = at(&mut lab, 7);
+    let done = lab.call("strlen", &[outside]);
+    assert_eq!(lab.outcome(done), Err(BugKind::OutOfBounds));
+}
+
+#[test]
+fn strings_in_blocks_of_symbolic_size_end_with_them() {
+    for (size, kind) in [(3u64, Err(BugKind::OutOfBounds)), (4, Ok(3))] {
+        let mut lab = Lab::new();
+        let text = lab.block(b"abc\0");
+        let other = lab.block(b"abc\0");
+        let size = lab.symbolic(size, 8);
+        lab.memory.object_at_mut(text, 0).unwrap().size_term = size.term;
+        assert_eq!(lab.ask("strlen", &[text]), kind);
+        assert_eq!(lab.ask("strcmp", &[text, other]), kind.map(|_| 0));
+        assert_eq!(lab.ask("strncmp", &[text, other, 3]), Ok(0));
+    }
+}
+
+#[test]
+fn questions_come_before_changes() {
+    /// Suspends at the question with this number.
+    struct Stop(usize);
+    impl Oracle for Stop {
+        fn branch(&mut self, _: &mut Arena, _: ExprId) -> Result<bool, Suspend> {
+            self.0 = self.0.checked_sub(1).ok_or(Suspend)?;
+            Ok(false)
+        }
+        fn concretize(&mut self, _: &mut Arena, _: ExprId) -> Result<u64, Suspend> {
+            Err(Suspend)
+        }
+        fn choose(&mut self, _: &ChoiceSite, _: u32) -> Result<u32, Suspend> {
+            Err(Suspend)
+        }
+        fn assume(&mut self, _: &mut Arena, _: ExprId) -> Result<bool, Suspend> {
+            Err(Suspend)
+        }
+        fn input(&mut self, _: &mut Arena, _: &str, _: u32) -> Result<ArrayId, Suspend> {
+            Err(Suspend)
+        }
+        fn prefer(&mut self, _: &mut Arena, _: ExprId) {}
+        fn commit(&mut self) {}
+    }
+    for name in [
+        "strcpy", "strncpy", "strcat", "strlcpy", "strlcat", "strncat",
+    ] {
+        for questions in 0..3 {
+            let Pair { mut lab, a, b } = pair(b"ab\0defgh", b"xyz\0", u64::MAX);
+            let mut stop = Stop(questions);
+            let done = {
+                let call = Call {
+                    callee: Callee::External(ExternalId(0)),
+                    args: Vec::new(),
+                    arg_types: vec![ValueType::Int(64); 3],
+                    fixed: 3,
+                    by_value: Vec::new(),
+                    dst: 0,
+                    result: ValueType::Pointer,
+                    unwind: None,
+                };
+                let handler = resolve(name).unwrap();
+                let around = Surroundings {
+                    image: &lab.image,
+                    arena: &mut lab.arena,
+                    oracle: &mut stop,
+                    stacks: &mut lab.stacks,
+                    coverage: &mut lab.coverage,
+                    options: &lab.options,
+                };
+                let mut vm = Vm::new(around, &mut lab.memory, &mut lab.thread);
+                let values = [a, b, 4].map(Value::concrete).into_iter().collect();
+                handler(
+                    &mut vm,
+                    &Arguments {
+                        values,
+                        call: &call,
+                        name,
+                    },
+                )
+            };
+            assert!(matches!(done, Err(Interrupt::Suspend)), "{name}: {done:?}");
+            assert_eq!(lab.bytes(a, 8), b"ab\0defgh");
+        }
+    }
+}

@@ -1,0 +1,322 @@
+//! Walks over bytes that several families need: finding a byte, comparing two ranges.
+//!
+//! Concrete stretches are looked at as slices. A byte outside of its object is a finding only if the walk can
+//! come to it.
+
+use everett_expr::ExprId;
+
+use crate::access::Place;
+use crate::memory::Fault;
+use crate::value::Value;
+use crate::vm::{Interrupt, Vm};
+
+/// Symbolic pairs that go into one expression of a comparison; after that many it is asked whether all are
+/// equal.
+const MAX_PAIRS: usize = 4096;
+
+/// A byte that a walk may stop at.
+#[derive(Copy, Clone)]
+pub enum Wanted {
+    /// This one.
+    Byte(u8),
+    /// The value of this term of 8 bits.
+    Term(ExprId),
+}
+
+impl Vm<'_> {
+    /// The concrete address of `len` bytes (or of the bytes before it where `len` is 0). Where the pointer is
+    /// symbolic, whether it stays inside its object is asked once, before its value is.
+    pub(crate) fn pointer(
+        &mut self,
+        pointer: Value,
+        len: u64,
+        write: bool,
+    ) -> Result<u64, Interrupt> {
+        if pointer.term.is_none() || len == 0 {
+            return self.concretize(pointer);
+        }
+        match self.place(pointer, len, write)? {
+            Place::At(address) => Ok(address),
+            Place::Within { object, offset } => {
+                let offset = Value::of_term(self.arena, offset);
+                Ok(object.wrapping_add(self.concretize(offset)?))
+            }
+        }
+    }
+
+    /// The low byte of an argument, as what a walk looks for.
+    pub(crate) fn wanted(&mut self, value: Value) -> Wanted {
+        let byte = self.truncate(value, 8);
+        match byte.term {
+            None => Wanted::Byte(byte.bits as u8),
+            Some(term) => Wanted::Term(term),
+        }
+    }
+
+    /// The concrete bytes at an address, at most `limit`; empty if the first is symbolic. The first is inside its
+    /// object, or this is the finding.
+    fn run_at(&mut self, address: u64, limit: u64) -> Result<&[u8], Interrupt> {
+        let limit = match self.memory.object_at(address, 1) {
+            Some(object) if object.size_term.is_none() => limit,
+            _ => {
+                self.check_range(address, 1, false)?;
+                limit.min(1)
+            }
+        };
+        Ok(self.memory.object_at(address, 1).map_or(&[], |object| {
+            object.concrete_run(address - object.start, limit)
+        }))
+    }
+
+    /// The distance of the first of at most `limit` bytes from `start` on that is one of those wanted. Each byte
+    /// that may be it is asked about.
+    pub(crate) fn find_byte(
+        &mut self,
+        start: u64,
+        limit: u64,
+        wanted: &[Wanted],
+    ) -> Result<Option<u64>, Interrupt> {
+        let mut at = 0;
+        while at < limit {
+            let run = self.run_at(start.wrapping_add(at), limit - at)?;
+            if run.is_empty() {
+                if self.is_wanted(start.wrapping_add(at), wanted)? {
+                    return Ok(Some(at));
+                }
+                at += 1;
+                continue;
+            }
+            let len = run.len() as u64;
+            let found = match *wanted {
+                [Wanted::Byte(a)] => run.iter().position(|byte| *byte == a),
+                [Wanted::Byte(a), Wanted::Byte(b)] => {
+                    run.iter().position(|byte| *byte == a || *byte == b)
+                }
+                _ => {
+                    if self.is_wanted(start.wrapping_add(at), wanted)? {
+                        return Ok(Some(at));
+                    }
+                    at += 1;
+                    continue;
+                }
+            };
+            if let Some(found) = found {
+                return Ok(Some(at + found as u64));
+            }
+            at += len;
+        }
+        Ok(None)
+    }
+
+    /// The same from the end of a range that was checked.
+    pub(crate) fn find_last_byte(
+        &mut self,
+        start: u64,
+        len: u64,
+        wanted: Wanted,
+    ) -> Result<Option<u64>, Interrupt> {
+        if let (Wanted::Byte(wanted), Some(object)) = (wanted, self.memory.object_at(start, len)) {
+            let run = object.concrete_run(start - object.start, len);
+            if run.len() as u64 == len {
+                let found = run.iter().rposition(|byte| *byte == wanted);
+                return Ok(found.map(|at| at as u64));
+            }
+        }
+        for at in (0..len).rev() {
+            if self.is_wanted(start + at, &[wanted])? {
+                return Ok(Some(at));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether the byte at an address that was checked is one of those wanted.
+    pub(crate) fn is_wanted(&mut self, address: u64, wanted: &[Wanted]) -> Result<bool, Interrupt> {
+        let byte = self.byte_at(address).to_term(self.arena, 8);
+        let mut any = self.arena.bool_constant(false);
+        for one in wanted {
+            let one = match *one {
+                Wanted::Byte(byte) => self.arena.constant(8, u64::from(byte)),
+                Wanted::Term(term) => term,
+            };
+            let same = self.arena.eq(byte, one);
+            any = self.arena.or(any, same);
+        }
+        self.decide_term(any)
+    }
+
+    /// Length of the string at an address.
+    pub(crate) fn string_length(&mut self, start: u64) -> Result<u64, Interrupt> {
+        self.bounded_length(start, u64::MAX)
+    }
+
+    /// The same, at most `limit`.
+    pub(crate) fn bounded_length(&mut self, start: u64, limit: u64) -> Result<u64, Interrupt> {
+        let end = self.find_byte(start, limit, &[Wanted::Byte(0)])?;
+        Ok(end.unwrap_or(limit))
+    }
+
+    /// Difference (32 bits) of the first bytes that differ among `limit`, or zero. With `strings`, the walk also
+    /// ends behind a zero. Asks nothing unless the walk can leave an object.
+    pub(crate) fn compare_bytes(
+        &mut self,
+        a: u64,
+        b: u64,
+        limit: u64,
+        strings: bool,
+    ) -> Result<Value, Interrupt> {
+        let mut walk = Comparison::default();
+        let mut at = 0;
+        while at < limit {
+            let (x, y) = (a.wrapping_add(at), b.wrapping_add(at));
+            if walk.pairs.len() >= MAX_PAIRS || self.may_leave(x) || self.may_leave(y) {
+                if !self.arrives(&mut walk)? {
+                    return Ok(self.difference(walk));
+                }
+                self.check_range(x, 1, false)?;
+                self.check_range(y, 1, false)?;
+            }
+            let step = self.compare_runs(x, y, limit - at, strings);
+            match step {
+                Step::Skip(len) => at += len,
+                Step::End(difference) => {
+                    walk.end = Some(difference);
+                    return Ok(self.difference(walk));
+                }
+                Step::Symbolic => match self.compare_pair(x, y, strings) {
+                    Pair::Same => at += 1,
+                    Pair::Last(difference) => {
+                        walk.end = Some(difference);
+                        return Ok(self.difference(walk));
+                    }
+                    Pair::Open { same, difference } => {
+                        walk.pairs.push((same, difference));
+                        at += 1;
+                    }
+                },
+            }
+        }
+        walk.end = Some(self.arena.zero(32));
+        Ok(self.difference(walk))
+    }
+
+    /// The byte is not inside an object of known size.
+    fn may_leave(&self, address: u64) -> bool {
+        let object = self.memory.object_at(address, 1);
+        object.is_none_or(|object| object.size_term.is_some())
+    }
+
+    /// Asks whether all pairs so far are equal. If so they are settled.
+    fn arrives(&mut self, walk: &mut Comparison) -> Result<bool, Interrupt> {
+        let same: Vec<ExprId> = walk.pairs.iter().map(|pair| pair.0).collect();
+        let all = self.arena.all(&same);
+        let arrives = self.decide_term(all)?;
+        if arrives {
+            walk.pairs.clear();
+        }
+        Ok(arrives)
+    }
+
+    /// Compares the concrete bytes that lie together at both addresses.
+    fn compare_runs(&mut self, a: u64, b: u64, limit: u64, strings: bool) -> Step {
+        let run = |address: u64, limit: u64| {
+            let object = self.memory.object_at(address, 1);
+            // Where the size is symbolic, only one byte was checked.
+            object.map_or(&[][..], |object| {
+                let limit = if object.size_term.is_some() { 1 } else { limit };
+                object.concrete_run(address - object.start, limit)
+            })
+        };
+        let x = run(a, limit);
+        let y = run(b, x.len() as u64);
+        if y.is_empty() {
+            return Step::Symbolic;
+        }
+        let x = &x[..y.len()];
+        let stop = |(p, q): (&u8, &u8)| p != q || (strings && *p == 0);
+        match x.iter().zip(y).position(stop) {
+            None => Step::Skip(y.len() as u64),
+            Some(at) => {
+                let difference = i32::from(x[at]) - i32::from(y[at]);
+                Step::End(self.arena.constant(32, u64::from(difference as u32)))
+            }
+        }
+    }
+
+    fn compare_pair(&mut self, a: u64, b: u64, strings: bool) -> Pair {
+        let x = self.byte_at(a).to_term(self.arena, 8);
+        let y = self.byte_at(b).to_term(self.arena, 8);
+        let (wide_x, wide_y) = (self.arena.zext(x, 32), self.arena.zext(y, 32));
+        let difference = self.arena.sub(wide_x, wide_y);
+        let mut same = self.arena.eq(x, y);
+        if strings {
+            let constant = self.arena.as_const(x).or(self.arena.as_const(y));
+            match constant {
+                Some(0) => return Pair::Last(difference),
+                Some(_) => {}
+                None => {
+                    let more = self.arena.is_nonzero(x);
+                    same = self.arena.and(same, more);
+                }
+            }
+        }
+        if self.arena.is_true(same) {
+            Pair::Same
+        } else if self.arena.is_false(same) {
+            Pair::Last(difference)
+        } else {
+            Pair::Open { same, difference }
+        }
+    }
+
+    /// The result: that of the first pair which does not go on.
+    fn difference(&mut self, walk: Comparison) -> Value {
+        let mut pairs = walk.pairs.into_iter().rev();
+        // Where the walk cannot come to its end, one of the pairs stops it, at the latest the last one.
+        let end = walk
+            .end
+            .or_else(|| pairs.next().map(|pair| pair.1))
+            .unwrap_or_else(|| self.arena.zero(32));
+        let result = pairs.fold(end, |rest, (same, difference)| {
+            self.arena.ite(same, rest, difference)
+        });
+        Value::of_term(self.arena, result)
+    }
+
+    /// The finding for a walk over concrete bytes that comes to this address.
+    pub(crate) fn fault(&self, address: u64, len: u64, write: bool) -> Interrupt {
+        let fault = Fault {
+            address,
+            len,
+            write,
+        };
+        self.memory.explain(fault).into()
+    }
+}
+
+/// A comparison under way.
+#[derive(Default)]
+struct Comparison {
+    /// For each symbolic pair: the walk goes on behind it; the result if not.
+    pairs: Vec<(ExprId, ExprId)>,
+    /// The result where all pairs let the walk go on; `None` where that cannot be.
+    end: Option<ExprId>,
+}
+
+enum Step {
+    /// This many pairs are equal.
+    Skip(u64),
+    /// The walk ends here with this result.
+    End(ExprId),
+    /// The next byte of one side is symbolic.
+    Symbolic,
+}
+
+enum Pair {
+    /// The walk goes on.
+    Same,
+    /// The walk ends here.
+    Last(ExprId),
+    /// It depends.
+    Open { same: ExprId, difference: ExprId },
+}

@@ -1,0 +1,219 @@
+//! strlen and its family: operations on strings that end in a zero byte.
+//!
+//! What the library reads in whole words, beyond the end of objects, is read here exactly as far as C says.
+
+use super::bytes::forbid_overlap;
+use super::scan::Wanted;
+use super::{Operation, replaced, supplied};
+use crate::value::Value;
+use crate::vm::{Arguments, Done, Interrupt, Vm};
+
+/// The family. `index`, `rindex`, `strdup`, `strstr` and the like are the program's own: they end in these, or
+/// read byte by byte.
+pub const OPERATIONS: &[Operation] = &[
+    replaced("strlen", strlen),
+    replaced("strnlen", strnlen),
+    replaced("strcpy", strcpy),
+    replaced("stpcpy", stpcpy),
+    replaced("__stpcpy", stpcpy),
+    replaced("strncpy", strncpy),
+    replaced("stpncpy", stpncpy),
+    replaced("__stpncpy", stpncpy),
+    replaced("strcat", strcat),
+    replaced("strncat", strncat),
+    replaced("strlcpy", strlcpy),
+    replaced("strlcat", strlcat),
+    replaced("strcmp", strcmp),
+    replaced("strncmp", strncmp),
+    replaced("strchr", strchr),
+    replaced("strrchr", strrchr),
+    replaced("strchrnul", strchrnul),
+    replaced("__strchrnul", strchrnul),
+    supplied("__strcpy_chk", strcpy),
+    supplied("__stpcpy_chk", stpcpy),
+    supplied("__strncpy_chk", strncpy),
+    supplied("__stpncpy_chk", stpncpy),
+    supplied("__strcat_chk", strcat),
+    supplied("__strncat_chk", strncat),
+];
+
+/// A string argument.
+fn string(vm: &mut Vm<'_>, pointer: Value) -> Result<u64, Interrupt> {
+    vm.pointer(pointer, 1, false)
+}
+
+fn address(address: u64) -> Result<Done, Interrupt> {
+    Ok(Done::Value(Value::concrete(address)))
+}
+
+fn strlen(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
+    let start = string(vm, args.get(0))?;
+    vm.string_length(start).and_then(address)
+}
+
+fn strnlen(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
+    let start = vm.concretize(args.get(0))?;
+    let limit = vm.walk_limit(&[start], args.get(1))?;
+    vm.bounded_length(start, limit).and_then(address)
+}
+
+/// Copies a string with its end: target and length.
+fn copy_string(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<(u64, u64), Interrupt> {
+    let from = string(vm, args.get(1))?;
+    let len = vm.string_length(from)?;
+    let to = vm.pointer(args.get(0), len + 1, true)?;
+    vm.check_range(to, len + 1, true)?;
+    forbid_overlap(args.name, (to, len + 1), (from, len + 1))?;
+    vm.copy_range(to, from, len + 1);
+    Ok((to, len))
+}
+
+fn strcpy(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
+    copy_string(vm, args).and_then(|(to, _)| address(to))
+}
+
+fn stpcpy(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
+    copy_string(vm, args).and_then(|(to, len)| address(to + len))
+}
+
+/// Copies a string into a field of fixed size, filled up with zeros: target and length.
+fn copy_field(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<(u64, u64), Interrupt> {
+    let ([to], size) = vm.ranges([(args.get(0), true)], args.get(2))?;
+    let from = vm.pointer(args.get(1), size.min(1), false)?;
+    let len = vm.bounded_length(from, size)?;
+    forbid_overlap(args.name, (to, size), (from, size.min(len + 1)))?;
+    vm.copy_range(to, from, len);
+    if let Some(object) = vm.memory.object_at_mut(to, size).filter(|_| size > len) {
+        let offset = to - object.start;
+        object.fill(offset + len, size - len, 0);
+    }
+    Ok((to, len))
+}
+
+fn strncpy(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
+    copy_field(vm, args).and_then(|(to, _)| address(to))
+}
+
+fn stpncpy(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
+    copy_field(vm, args).and_then(|(to, len)| address(to + len))
+}
+
+/// Puts the first `len` of the bytes that were read from a string and a zero at `to`.
+fn put_string(
+    vm: &mut Vm<'_>,
+    name: &str,
+    to: u64,
+    (from, read): (u64, u64),
+    len: u64,
+) -> Result<(), Interrupt> {
+    vm.check_range(to, len + 1, true)?;
+    forbid_overlap(name, (to, len + 1), (from, read))?;
+    vm.copy_range(to, from, len);
+    if let Some(object) = vm.memory.object_at_mut(to + len, 1) {
+        let offset = to + len - object.start;
+        object.fill(offset, 1, 0);
+    }
+    Ok(())
+}
+
+fn strcat(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
+    let to = string(vm, args.get(0))?;
+    let from = string(vm, args.get(1))?;
+    let has = vm.string_length(to)?;
+    let len = vm.string_length(from)?;
+    put_string(vm, args.name, to + has, (from, len + 1), len)?;
+    address(to)
+}
+
+fn strncat(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
+    let to = string(vm, args.get(0))?;
+    let from = vm.concretize(args.get(1))?;
+    let limit = vm.walk_limit(&[from], args.get(2))?;
+    let has = vm.string_length(to)?;
+    let len = vm.bounded_length(from, limit)?;
+    let read = limit.min(len.saturating_add(1));
+    put_string(vm, args.name, to + has, (from, read), len)?;
+    address(to)
+}
+
+fn strlcpy(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
+    let from = string(vm, args.get(1))?;
+    let len = vm.string_length(from)?;
+    let size = target_size(vm, args.get(2), len)?;
+    if size > 0 {
+        let kept = len.min(size - 1);
+        let to = vm.pointer(args.get(0), kept + 1, true)?;
+        put_string(vm, args.name, to, (from, len + 1), kept)?;
+    }
+    address(len)
+}
+
+/// A symbolic size of a target: all that hold more than `len` bytes are one.
+fn target_size(vm: &mut Vm<'_>, size: Value, len: u64) -> Result<u64, Interrupt> {
+    if size.term.is_some() {
+        let term = size.to_term(vm.arena, 64);
+        let len_term = vm.arena.constant(64, len);
+        let holds_all = vm.arena.ugt(term, len_term);
+        if vm.decide_term(holds_all)? {
+            return Ok(len + 1);
+        }
+    }
+    vm.concretize(size)
+}
+
+fn strlcat(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
+    let to = vm.concretize(args.get(0))?;
+    let from = string(vm, args.get(1))?;
+    let size = vm.walk_limit(&[to], args.get(2))?;
+    let has = vm.bounded_length(to, size)?;
+    let len = vm.string_length(from)?;
+    if has < size {
+        let kept = len.min(size - has - 1);
+        put_string(vm, args.name, to + has, (from, len + 1), kept)?;
+    }
+    address(has + len)
+}
+
+fn strcmp(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
+    let a = string(vm, args.get(0))?;
+    let b = string(vm, args.get(1))?;
+    vm.compare_bytes(a, b, u64::MAX, true).map(Done::Value)
+}
+
+fn strncmp(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
+    let a = vm.concretize(args.get(0))?;
+    let b = vm.concretize(args.get(1))?;
+    let limit = vm.walk_limit(&[a, b], args.get(2))?;
+    vm.compare_bytes(a, b, limit, true).map(Done::Value)
+}
+
+/// Address of the first byte that is wanted or ends the string.
+fn find_or_end(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<(u64, Wanted), Interrupt> {
+    let start = string(vm, args.get(0))?;
+    let wanted = vm.wanted(args.get(1));
+    let at = match wanted {
+        Wanted::Byte(0) => vm.string_length(start)?,
+        _ => vm
+            .find_byte(start, u64::MAX, &[wanted, Wanted::Byte(0)])?
+            .unwrap_or(0),
+    };
+    Ok((start + at, wanted))
+}
+
+fn strchrnul(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
+    find_or_end(vm, args).and_then(|(at, _)| address(at))
+}
+
+fn strchr(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
+    let (at, wanted) = find_or_end(vm, args)?;
+    let found = vm.is_wanted(at, &[wanted])?;
+    address(if found { at } else { 0 })
+}
+
+fn strrchr(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
+    let start = string(vm, args.get(0))?;
+    let wanted = vm.wanted(args.get(1));
+    let len = vm.string_length(start)?;
+    let found = vm.find_last_byte(start, len + 1, wanted)?;
+    address(found.map_or(0, |at| start + at))
+}

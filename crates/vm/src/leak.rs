@@ -1,0 +1,227 @@
+//! Heap blocks that nothing refers to any more.
+//!
+//! The search is conservative: whatever looks like an address inside a block counts as a reference to it, in
+//! memory, in registers and in symbolic terms.
+
+use everett_expr::{Arena, ExprId};
+use std::collections::{BTreeSet, HashSet};
+
+use crate::bug::{Bug, BugKind};
+use crate::memory::{Memory, Object, ObjectKind};
+use crate::stacks::StackId;
+use crate::thread::Thread;
+use crate::value::Value;
+
+/// A heap block that nothing refers to.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Leak {
+    /// First address.
+    pub start: u64,
+    /// Size.
+    pub size: u64,
+    /// Where it was allocated.
+    pub allocated: Option<StackId>,
+}
+
+/// The live heap blocks that cannot be reached from globals, mappings, stacks and registers, by address.
+pub fn leaked_blocks(memory: &Memory, threads: &[&Thread], arena: &Arena) -> Vec<Leak> {
+    let mut search = Search {
+        memory,
+        arena,
+        reached: BTreeSet::new(),
+        pending: Vec::new(),
+        terms: HashSet::new(),
+    };
+    for kind in [
+        ObjectKind::Global,
+        ObjectKind::Constant,
+        ObjectKind::Mapping,
+        ObjectKind::Kernel,
+    ] {
+        for object in memory.live_objects(kind) {
+            search.object(object);
+        }
+    }
+    for thread in threads {
+        search.thread(thread);
+    }
+    while let Some(start) = search.pending.pop() {
+        if let Some(object) = memory.near(start) {
+            search.object(object);
+        }
+    }
+    let mut leaks: Vec<Leak> = memory
+        .live_objects(ObjectKind::Heap)
+        .filter(|object| !search.reached.contains(&object.start))
+        .map(|object| Leak {
+            start: object.start,
+            size: object.size,
+            allocated: object.allocated,
+        })
+        .collect();
+    leaks.sort_by_key(|leak| leak.start);
+    leaks
+}
+
+/// The finding for these blocks; it names the first.
+pub fn leak_finding(leaks: &[Leak]) -> Option<Bug> {
+    let first = leaks.first()?;
+    let bytes: u64 = leaks.iter().map(|leak| leak.size).sum();
+    let message = match leaks.len() {
+        1 => format!("a heap block of {bytes} bytes that nothing refers to was not freed"),
+        count => format!(
+            "{count} heap blocks of {bytes} bytes together that nothing refers to were not freed; the first \
+             has {} bytes",
+            first.size
+        ),
+    };
+    Some(Bug {
+        allocated: first.allocated,
+        ..Bug::new(BugKind::Leak, message)
+    })
+}
+
+struct Search<'a> {
+    memory: &'a Memory,
+    arena: &'a Arena,
+    /// Starts of heap blocks that are referred to.
+    reached: BTreeSet<u64>,
+    /// Those whose content was not looked at yet.
+    pending: Vec<u64>,
+    terms: HashSet<ExprId>,
+}
+
+impl Search<'_> {
+    fn address(&mut self, address: u64) {
+        // A pointer behind the last byte still refers to its block.
+        let block = self
+            .memory
+            .object_at(address, 0)
+            .filter(|object| object.kind == ObjectKind::Heap);
+        if let Some(block) = block
+            && self.reached.insert(block.start)
+        {
+            self.pending.push(block.start);
+        }
+    }
+
+    fn value(&mut self, value: Value) {
+        match value.term {
+            None => self.address(value.bits),
+            Some(term) => self.term(term),
+        }
+    }
+
+    /// The constants of a term are where its addresses come from.
+    fn term(&mut self, term: ExprId) {
+        let mut stack = vec![term];
+        while let Some(term) = stack.pop() {
+            if !self.terms.insert(term) {
+                continue;
+            }
+            match self.arena.as_const(term) {
+                Some(bits) => self.address(bits),
+                None => stack.extend(self.arena.node(term).children()),
+            }
+        }
+    }
+
+    fn thread(&mut self, thread: &Thread) {
+        self.address(thread.fs_base);
+        for value in &thread.registers {
+            self.value(*value);
+        }
+        for frame in &thread.frames {
+            self.value(frame.landing.0);
+            for argument in frame.variadic.iter().flat_map(|all| all.arguments.iter()) {
+                for value in &argument.values {
+                    self.value(*value);
+                }
+            }
+        }
+        for slot in &thread.slots {
+            if let Some(object) = self.memory.near(*slot) {
+                self.object(object);
+            }
+        }
+    }
+
+    /// Looks at the aligned words of an object, and at its terms.
+    fn object(&mut self, object: &Object) {
+        object.for_each_term(&mut |term| self.term(term));
+        let skip = object.start.next_multiple_of(8) - object.start;
+        if !object.is_live() || object.size < skip + 8 {
+            return;
+        }
+        let words = (object.size - skip) / 8 * 8;
+        object.for_each_piece(skip, words, |piece, room| {
+            let Some((buffer, at)) = piece else { return };
+            for word in buffer.bytes()[at..at + room].chunks_exact(8) {
+                let mut bytes = [0; 8];
+                bytes.copy_from_slice(word);
+                self.address(u64::from_le_bytes(bytes));
+            }
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Lab;
+
+    fn leaks(lab: &Lab) -> Vec<u64> {
+        let leaks = leaked_blocks(&lab.memory, &[&lab.thread], &lab.arena);
+        leaks.into_iter().map(|leak| leak.start).collect()
+    }
+
+    fn point(lab: &mut Lab, from: u64, to: Value) {
+        lab.memory.store(&mut lab.arena, from, 8, to).unwrap();
+    }
+
+    #[test]
+    fn what_nothing_refers_to_is_leaked() {
+        let mut lab = Lab::new();
+        let [a, b, c, d, e] = [(); 5].map(|()| lab.block(&[0; 40]));
+        let global = lab
+            .memory
+            .allocate(16, 8, ObjectKind::Global)
+            .unwrap()
+            .start;
+        let slot = lab.vm(|vm| vm.push_slot(8, 8).unwrap());
+        // A global to the inside of a, a to the end of b; a register to c; a stack slot to d.
+        point(&mut lab, global + 8, Value::concrete(a + 16));
+        point(&mut lab, a + 32, Value::concrete(b + 40));
+        lab.thread.registers.push(Value::concrete(c));
+        point(&mut lab, slot, Value::concrete(d));
+        point(&mut lab, e, Value::concrete(e));
+        assert_eq!(leaks(&lab), [e]);
+        lab.thread.registers.clear();
+        assert_eq!(leaks(&lab), [c, e]);
+        point(&mut lab, global + 8, Value::ZERO);
+        assert_eq!(leaks(&lab), [a, b, c, e]);
+        let found = leaked_blocks(&lab.memory, &[&lab.thread], &lab.arena);
+        let bug = leak_finding(&found).unwrap();
+        assert_eq!(bug.kind, BugKind::Leak);
+        assert!(
+            bug.message.contains("4 heap blocks of 160 bytes"),
+            "{}",
+            bug.message
+        );
+    }
+
+    #[test]
+    fn terms_refer_to_blocks_too() {
+        let mut lab = Lab::new();
+        let [a, b] = [(); 2].map(|()| lab.block(&[0; 8]));
+        let which = lab.symbolic(1, 1).to_term(&mut lab.arena, 1);
+        let [x, y] = [a, b].map(|block| lab.arena.constant(64, block));
+        let either = lab.arena.ite(which, x, y);
+        let global = lab.memory.allocate(8, 8, ObjectKind::Global).unwrap().start;
+        assert_eq!(leaks(&lab), [a, b]);
+        let either = Value::of_term(&lab.arena, either);
+        point(&mut lab, global, either);
+        assert!(leaks(&lab).is_empty());
+        assert!(leak_finding(&[]).is_none());
+    }
+}
