@@ -110,14 +110,20 @@ pub struct Host {
 
 impl Host {
     /// Runs until something stops it or about `budget` instructions were executed.
-    pub fn run(&mut self, mut around: Surroundings<'_>, budget: u64) -> HostExit {
+    pub fn run(&mut self, around: Surroundings<'_>, budget: u64) -> HostExit {
+        let exit = self.with_running(around, |slice| slice.run(budget));
+        exit.unwrap_or(HostExit::Ended(Ending::EndPath))
+    }
+
+    /// Works on the thread that runs.
+    pub(crate) fn with_running<T>(
+        &mut self,
+        mut around: Surroundings<'_>,
+        work: impl FnOnce(Slice<'_, '_>) -> T,
+    ) -> Option<T> {
         let (process, task) = self.running;
-        let Some(process) = self.processes.get_mut(process) else {
-            return HostExit::Ended(Ending::EndPath);
-        };
-        let Some(task) = process.tasks.get_mut(task) else {
-            return HostExit::Ended(Ending::EndPath);
-        };
+        let process = self.processes.get_mut(process)?;
+        let task = process.tasks.get_mut(task)?;
         let mut vm = Vm::new(reborrow(&mut around), &mut process.memory, &mut task.thread);
         let kernel = Kernel {
             vm: &mut vm,
@@ -125,7 +131,7 @@ impl Host {
             process: &mut process.state,
             host: &mut self.state,
         };
-        Slice { kernel, counted: 0 }.run(budget)
+        Some(work(Slice { kernel, counted: 0 }))
     }
 
     /// Bytes for a live stdin; none mean that it is at its end.
@@ -190,8 +196,8 @@ impl Host {
 }
 
 /// One thread at work for a while.
-struct Slice<'k, 'v> {
-    kernel: Kernel<'k, 'v>,
+pub(crate) struct Slice<'k, 'v> {
+    pub(crate) kernel: Kernel<'k, 'v>,
     /// Instructions of the vm that are on the host's clock already.
     counted: u64,
 }

@@ -8,9 +8,6 @@ use crate::host::{Ending, HostState};
 use crate::process::{ProcessState, TaskState};
 use crate::table::{ArgKind, Call, Row};
 
-/// Longest path.
-const PATH_MAX: u64 = 4096;
-
 /// Why a system call did not end with a result. Nothing was changed.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Stop {
@@ -143,61 +140,6 @@ impl Kernel<'_, '_> {
         Ok(buffer.load(self.vm.arena, 0, len))
     }
 
-    /// A path in guest memory. Symbolic bytes are asked to be those of a file that exists, one after the other;
-    /// what matches none exists nowhere.
-    pub fn read_path(&mut self, address: u64) -> Result<Vec<u8>, Stop> {
-        let (values, ended) = self.path_values(address)?;
-        if let Some(bytes) = concrete_bytes(&values) {
-            return match ended {
-                true => Ok(bytes),
-                false => Err(Errno::ENAMETOOLONG.into()),
-            };
-        }
-        for known in self.host.files.known_paths(self.process.cwd) {
-            if self.matches(&values, &known)? {
-                return Ok(known);
-            }
-        }
-        Err(Errno::ENOENT.into())
-    }
-
-    /// Bytes up to the first that is a concrete NUL, or up to the end of their object.
-    fn path_values(&mut self, address: u64) -> Result<(Vec<Value>, bool), Stop> {
-        self.check(address, 1, false)?;
-        let mut values = Vec::new();
-        for at in 0..PATH_MAX {
-            let place = address.wrapping_add(at);
-            let any_symbolic = values.iter().any(|value: &Value| value.term.is_some());
-            if any_symbolic && self.vm.memory.object_at(place, 1).is_none() {
-                return Ok((values, false));
-            }
-            self.check(place, 1, false)?;
-            let value = self.vm.byte_at(place);
-            if value.as_concrete() == Some(0) {
-                return Ok((values, true));
-            }
-            values.push(value);
-        }
-        Ok((values, false))
-    }
-
-    /// Do these bytes, up to their first NUL, spell this path?
-    fn matches(&mut self, values: &[Value], path: &[u8]) -> Result<bool, Stop> {
-        if path.len() > values.len() {
-            return Ok(false);
-        }
-        let arena = &mut *self.vm.arena;
-        let mut conditions = Vec::with_capacity(path.len() + 1);
-        let wanted = path.iter().copied().chain(std::iter::once(0));
-        for (value, byte) in values.iter().zip(wanted) {
-            let value = value.to_term(arena, 8);
-            let byte = arena.constant(8, u64::from(byte));
-            conditions.push(arena.eq(value, byte));
-        }
-        let same = arena.all(&conditions);
-        Ok(self.vm.decide_term(same)?)
-    }
-
     /// Waits until a time of the virtual clock: blocks at first, goes on when the time has come.
     pub fn wait_until(&mut self, deadline_ns: u64, what: &'static str) -> Result<(), Stop> {
         let deadline = self.task.deadline_ns.unwrap_or(deadline_ns);
@@ -211,11 +153,4 @@ impl Kernel<'_, '_> {
     pub fn unsupported(&self, what: impl Into<String>) -> Stop {
         Bug::new(BugKind::Unsupported, what).into()
     }
-}
-
-fn concrete_bytes(values: &[Value]) -> Option<Vec<u8>> {
-    values
-        .iter()
-        .map(|value| value.as_concrete().map(|byte| byte as u8))
-        .collect()
 }

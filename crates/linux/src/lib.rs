@@ -12,6 +12,7 @@ mod errno;
 mod files;
 mod host;
 mod kernel;
+mod names;
 mod numbers;
 mod process;
 mod syscalls;

@@ -76,18 +76,6 @@ impl Files {
         }
     }
 
-    /// Paths that a symbolic path is compared with: those of all files, absolute and as seen from a directory.
-    pub fn known_paths(&self, cwd: InodeId) -> Vec<Vec<u8>> {
-        let mut paths = Vec::new();
-        self.tree
-            .for_each_path(cwd, &mut |path| paths.push(path.to_vec()));
-        self.tree
-            .for_each_path(ROOT, &mut |path| paths.push([b"/", path].concat()));
-        paths.push(b"/".to_vec());
-        paths.push(b".".to_vec());
-        paths
-    }
-
     /// All terms, for marking what is alive.
     pub fn for_each_term(&self, visit: &mut dyn FnMut(ExprId)) {
         self.tree.for_each_term(visit);

@@ -162,8 +162,13 @@ impl Tree {
         let Node::Directory(names, _) = &mut parent.node else {
             return;
         };
-        if let Some(id) = names.remove(name) {
-            let inode = self.get_mut(id);
+        let Some(id) = names.remove(name) else { return };
+        let inode = self.get_mut(id);
+        if matches!(inode.node, Node::Directory(..)) {
+            inode.links = 0;
+            let parent = self.get_mut(directory);
+            parent.links = parent.links.saturating_sub(1);
+        } else {
             inode.links = inode.links.saturating_sub(1);
         }
     }

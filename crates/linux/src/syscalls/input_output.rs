@@ -46,7 +46,7 @@ const IOV_MAX: u64 = 1024;
 /// Most bytes of one call.
 const MAX_TRANSFER: u64 = 0x7fff_f000;
 /// Largest offset in a file; larger files are refused rather than held in memory.
-const MAX_FILE: u64 = 1 << 32;
+pub const MAX_FILE: u64 = 1 << 32;
 
 /// A stretch of guest memory.
 #[derive(Copy, Clone)]

@@ -1,0 +1,193 @@
+//! Paths in guest memory, whose bytes may be symbolic.
+//!
+//! A symbolic path is asked to be that of one file that exists after the other. One that is none of them and
+//! is spelled plainly exists nowhere: all such paths are one. Only those that are spelled in a roundabout way
+//! (`./a`, `a//b`), and those that are to be made, are taken apart byte by byte.
+
+use everett_expr::ExprId;
+use everett_vm::Value;
+
+use crate::errno::Errno;
+use crate::files::{Node, ROOT};
+use crate::kernel::{Kernel, Stop};
+
+/// Longest path.
+const PATH_MAX: u64 = 4096;
+
+/// Bytes of a path in guest memory.
+struct Spelling {
+    /// Up to the first that is a concrete NUL, or up to the end of their object.
+    values: Vec<Value>,
+    /// A NUL follows.
+    ended: bool,
+}
+
+impl Kernel<'_, '_> {
+    /// The path of a file that should exist.
+    pub fn read_path(&mut self, address: u64) -> Result<Vec<u8>, Stop> {
+        self.path(address, false)
+    }
+
+    /// The path of a file that will be made if it does not exist.
+    pub fn read_new_path(&mut self, address: u64) -> Result<Vec<u8>, Stop> {
+        self.path(address, true)
+    }
+
+    fn path(&mut self, address: u64, new: bool) -> Result<Vec<u8>, Stop> {
+        let spelling = self.spelling(address)?;
+        let concrete = spelling
+            .values
+            .iter()
+            .map(|value| Some(value.as_concrete()? as u8));
+        if let Some(bytes) = concrete.collect::<Option<Vec<u8>>>() {
+            return if spelling.ended {
+                Ok(bytes)
+            } else {
+                Err(Errno::ENAMETOOLONG.into())
+            };
+        }
+        let known = self.host.files.known_paths(self.process.cwd);
+        for path in &known {
+            if self.starts_with(&spelling, path, &[0])? {
+                return Ok(path.clone());
+            }
+        }
+        if new || self.is_roundabout(&spelling)? {
+            return self.concrete_path(&spelling);
+        }
+        for path in &known {
+            let tree = &self.host.files.tree;
+            let is_file = tree
+                .lookup(self.process.cwd, path, true)
+                .is_ok_and(|id| !matches!(tree.get(id).node, Node::Directory(..)));
+            if is_file && self.starts_with(&spelling, path, b"/")? {
+                return Err(Errno::ENOTDIR.into());
+            }
+        }
+        Err(Errno::ENOENT.into())
+    }
+
+    fn spelling(&mut self, address: u64) -> Result<Spelling, Stop> {
+        let mut values = Vec::new();
+        let mut symbolic = false;
+        for at in 0..PATH_MAX {
+            let place = address.wrapping_add(at);
+            if symbolic && self.vm.memory.object_at(place, 1).is_none() {
+                break;
+            }
+            self.check(place, 1, false)?;
+            let value = self.vm.byte_at(place);
+            if value.as_concrete() == Some(0) {
+                return Ok(Spelling {
+                    values,
+                    ended: true,
+                });
+            }
+            symbolic |= value.term.is_some();
+            values.push(value);
+        }
+        Ok(Spelling {
+            values,
+            ended: false,
+        })
+    }
+
+    /// Does the path begin so, followed by these bytes? A 0 among them is its end.
+    fn starts_with(&mut self, spelling: &Spelling, path: &[u8], then: &[u8]) -> Result<bool, Stop> {
+        let mut conditions = Vec::with_capacity(path.len() + then.len());
+        for (at, byte) in path.iter().chain(then).enumerate() {
+            conditions.push(self.byte_is(spelling, at, *byte));
+        }
+        let same = self.vm.arena.all(&conditions);
+        Ok(self.vm.decide_term(same)?)
+    }
+
+    fn byte_is(&mut self, spelling: &Spelling, at: usize, byte: u8) -> ExprId {
+        let arena = &mut *self.vm.arena;
+        match spelling.values.get(at) {
+            Some(value) => {
+                let value = value.to_term(arena, 8);
+                let byte = arena.constant(8, u64::from(byte));
+                arena.eq(value, byte)
+            }
+            None => arena.bool_constant(at == spelling.values.len() && spelling.ended && byte == 0),
+        }
+    }
+
+    /// Has it a component that is empty, `.` or `..`? The last one may be empty.
+    fn is_roundabout(&mut self, spelling: &Spelling) -> Result<bool, Stop> {
+        let mut roundabout = self.vm.arena.bool_constant(false);
+        let mut alive = self.vm.arena.bool_constant(true);
+        for at in 0..spelling.values.len() {
+            let starts = match at {
+                0 => self.vm.arena.bool_constant(true),
+                _ => self.byte_is(spelling, at - 1, b'/'),
+            };
+            let slash = self.byte_is(spelling, at, b'/');
+            let empty = if at == 0 {
+                self.vm.arena.bool_constant(false)
+            } else {
+                slash
+            };
+            let dots = self.dots_at(spelling, at);
+            let odd = self.vm.arena.any(&[empty, dots]);
+            let here = self.vm.arena.all(&[alive, starts, odd]);
+            roundabout = self.vm.arena.any(&[roundabout, here]);
+            let nul = self.byte_is(spelling, at, 0);
+            let not_nul = self.vm.arena.not(nul);
+            alive = self.vm.arena.all(&[alive, not_nul]);
+        }
+        Ok(self.vm.decide_term(roundabout)?)
+    }
+
+    /// Is the component that starts here `.` or `..`?
+    fn dots_at(&mut self, spelling: &Spelling, at: usize) -> ExprId {
+        let mut ends = |at: usize| {
+            let parts = [
+                self.byte_is(spelling, at, b'/'),
+                self.byte_is(spelling, at, 0),
+            ];
+            self.vm.arena.any(&parts)
+        };
+        let (after_one, after_two) = (ends(at + 1), ends(at + 2));
+        let first = self.byte_is(spelling, at, b'.');
+        let second = self.byte_is(spelling, at + 1, b'.');
+        let two = self.vm.arena.all(&[second, after_two]);
+        let either = self.vm.arena.any(&[after_one, two]);
+        self.vm.arena.all(&[first, either])
+    }
+
+    fn concrete_path(&mut self, spelling: &Spelling) -> Result<Vec<u8>, Stop> {
+        let mut bytes = Vec::new();
+        for value in &spelling.values {
+            match self.vm.concretize(*value)? as u8 {
+                0 => return Ok(bytes),
+                byte => bytes.push(byte),
+            }
+        }
+        if spelling.ended {
+            Ok(bytes)
+        } else {
+            Err(Errno::ENAMETOOLONG.into())
+        }
+    }
+}
+
+impl crate::files::Files {
+    /// Paths that a symbolic path is compared with: those of all files, as seen from a directory and absolute,
+    /// also with a slash at their end.
+    fn known_paths(&self, cwd: crate::files::InodeId) -> Vec<Vec<u8>> {
+        let mut paths = Vec::new();
+        self.tree
+            .for_each_path(cwd, &mut |path| paths.push(path.to_vec()));
+        self.tree
+            .for_each_path(ROOT, &mut |path| paths.push([b"/", path].concat()));
+        let slashed: Vec<_> = paths
+            .iter()
+            .map(|path| [path, &b"/"[..]].concat())
+            .collect();
+        paths.extend(slashed);
+        paths.extend([&b"/"[..], b".", b"..", b""].map(<[u8]>::to_vec));
+        paths
+    }
+}
