@@ -105,7 +105,7 @@ impl Session {
                 continue;
             }
             let zeros = |_: everett_expr::ArrayId, _: u32| 0u8;
-            let bytes = output.evaluate(&self.arena, &zeros);
+            let bytes = output.evaluate(&mut self.arena, &zeros);
             let fresh = &bytes[self.shown[at] as usize..];
             if stream == Stream::Stdout {
                 std::io::stdout().write_all(fresh)?;

@@ -275,7 +275,7 @@ fn explorer_config(args: &RunArgs, folder: &Folder) -> Result<ExplorerConfig> {
         Some(path) if path.as_os_str() == "none" => None,
         Some(path) => Some(SmtConfig::for_program(path.clone(), args.solver_time)),
         None => {
-            everett_toolchain::find_z3().map(|path| SmtConfig::for_program(path, args.solver_time))
+            find_z3().map(|path| SmtConfig::for_program(path, args.solver_time))
         }
     };
     Ok(ExplorerConfig {
@@ -323,4 +323,13 @@ fn stop_flag() -> Result<Arc<AtomicBool>> {
         }
     })?;
     Ok(stop)
+}
+
+/// z3 where it is there already.
+fn find_z3() -> Option<PathBuf> {
+    if let Some(path) = std::env::var_os("EVERETT_Z3") {
+        return Some(PathBuf::from(path));
+    }
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|dir| dir.join("z3")).find(|candidate| candidate.is_file())
 }

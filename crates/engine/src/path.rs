@@ -42,7 +42,7 @@ pub struct Follow {
 }
 
 /// How a state came to be.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct Path {
     /// What its inputs fulfil.
     pub constraints: Constraints,
