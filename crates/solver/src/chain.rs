@@ -287,10 +287,10 @@ impl Solver {
             self.statistics.sat_restarts += 1;
         }
         self.statistics.cadical_queries += 1;
-        let budget = self.config.conflict_budget;
+        let mut budget = self.config.conflict_budget;
         match self
             .heavy
-            .solve(arena, query.terms(), std::iter::empty(), budget)
+            .solve(arena, query.terms(), std::iter::empty(), &mut budget)
         {
             SatAnswer::Sat => {
                 let heavy = &mut self.heavy;

@@ -27,7 +27,7 @@ impl Default for SolverConfig {
     fn default() -> Self {
         SolverConfig {
             clock: || Duration::ZERO,
-            light_conflict_budget: 500,
+            light_conflict_budget: 400,
             conflict_budget: 20_000,
             clause_limit: 100_000,
             smt: None,

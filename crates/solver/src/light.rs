@@ -37,7 +37,7 @@ impl Solver {
                 .iter()
                 .map(|&variable| (variable, model.value(variable)));
             let terms = active.iter().copied().chain([query.condition]);
-            match self.light.solve(arena, terms, guesses, budget) {
+            match self.light.solve(arena, terms, guesses, &mut budget) {
                 SatAnswer::OverBudget => return None,
                 SatAnswer::Unsat => {
                     let needed = (0..active.len()).filter(|&at| self.light.was_needed(at));
@@ -47,7 +47,6 @@ impl Solver {
                 }
                 SatAnswer::Sat => {}
             }
-            budget = budget.saturating_sub(budget / 8);
             let candidate = self.candidate(model, &variables);
             let limit = if round + 1 >= MAX_ROUNDS {
                 usize::MAX

@@ -16,7 +16,7 @@ type ClauseRef = u32;
 const NO_REASON: ClauseRef = ClauseRef::MAX;
 /// In front of the literals of a clause: its length, and for learned ones how many levels it spans.
 const HEADER: usize = 2;
-const RESTART_UNIT: u64 = 50;
+const RESTART_UNIT: u32 = 50;
 const FIRST_LEARNED_LIMIT: usize = 3000;
 
 fn code(lit: Lit) -> Code {
@@ -99,7 +99,7 @@ impl Backend for Cdcl {
         self.divisions.push(division);
     }
 
-    fn solve(&mut self, assumptions: &[Lit], inputs: &[Lit], conflicts: u32) -> SatAnswer {
+    fn solve(&mut self, assumptions: &[Lit], inputs: &[Lit], conflicts: &mut u32) -> SatAnswer {
         self.backtrack(0);
         self.failed.clear();
         self.heap.clear();
@@ -109,13 +109,13 @@ impl Backend for Cdcl {
         for &lit in inputs {
             self.preferred[lit.unsigned_abs() as usize] = lit > 0;
         }
-        let mut left = u64::from(conflicts);
         for round in 1.. {
             let burst = luby(round) * RESTART_UNIT;
-            match self.search(assumptions, inputs, burst.min(left)) {
-                Some(answer) => return answer,
-                None if left <= burst => break,
-                None => left -= burst,
+            if let Some(answer) = self.search(assumptions, inputs, burst, conflicts) {
+                return answer;
+            }
+            if *conflicts == 0 {
+                break;
             }
             self.backtrack(0);
             if self.learned.len() > self.learned_limit {
@@ -262,9 +262,15 @@ impl Cdcl {
         broken
     }
 
-    /// Searches for so many conflicts; `None` where that was not enough.
-    fn search(&mut self, assumptions: &[Lit], inputs: &[Lit], conflicts: u64) -> Option<SatAnswer> {
-        let mut left = conflicts;
+    /// Searches until `burst` conflicts have happened or the budget is used up: `None` then.
+    fn search(
+        &mut self,
+        assumptions: &[Lit],
+        inputs: &[Lit],
+        burst: u32,
+        budget: &mut u32,
+    ) -> Option<SatAnswer> {
+        let mut left = burst;
         let mut next_input = 0;
         loop {
             if let Some(broken) = self.propagate() {
@@ -276,10 +282,11 @@ impl Cdcl {
                 }
                 self.learn_from(broken);
                 next_input = 0;
-                if left <= 1 {
+                left = left.saturating_sub(1);
+                *budget = budget.saturating_sub(1);
+                if left == 0 || *budget == 0 {
                     return None;
                 }
-                left -= 1;
                 continue;
             }
             if self.contradictory {
@@ -470,10 +477,10 @@ impl Cdcl {
 }
 
 /// The sequence 1 1 2 1 1 2 4 …, from index 1.
-fn luby(index: u64) -> u64 {
+fn luby(index: u32) -> u32 {
     let mut index = index;
     loop {
-        let power = u64::BITS - index.leading_zeros();
+        let power = u32::BITS - index.leading_zeros();
         if index == (1 << power) - 1 {
             return 1 << (power - 1);
         }
@@ -489,7 +496,7 @@ mod tests {
 
     #[test]
     fn restarts_follow_the_sequence() {
-        let first: Vec<u64> = (1..=15).map(luby).collect();
+        let first: Vec<u32> = (1..=15).map(luby).collect();
         assert_eq!(first, [1, 1, 2, 1, 1, 2, 4, 1, 1, 2, 1, 1, 2, 4, 8]);
     }
 
@@ -520,15 +527,15 @@ mod tests {
                     all.push(clause);
                 }
                 let assumptions: Vec<Lit> = assumptions.iter().map(signed).collect();
-                let answer = ours.solve(&assumptions, &inputs, u32::MAX);
-                prop_assert_eq!(answer, theirs.solve(&assumptions, &inputs, u32::MAX));
+                let answer = ours.solve(&assumptions, &inputs, &mut { u32::MAX });
+                prop_assert_eq!(answer, theirs.solve(&assumptions, &inputs, &mut { u32::MAX }));
                 if answer == SatAnswer::Sat {
                     prop_assert!(all.iter().all(|c| c.iter().any(|&lit| ours.value(lit))));
                     prop_assert!(assumptions.iter().all(|&lit| ours.value(lit)));
                 } else {
                     let core: Vec<Lit> =
                         assumptions.iter().copied().filter(|&lit| ours.failed(lit)).collect();
-                    prop_assert_eq!(theirs.solve(&core, &inputs, u32::MAX), SatAnswer::Unsat);
+                    prop_assert_eq!(theirs.solve(&core, &inputs, &mut { u32::MAX }), SatAnswer::Unsat);
                 }
             }
         }
@@ -551,7 +558,10 @@ mod tests {
             }
         }
         let inputs: Vec<Lit> = (1..=holes * (holes + 1)).collect();
-        assert_eq!(solver.solve(&[], &inputs, 3), SatAnswer::OverBudget);
-        assert_eq!(solver.solve(&[], &inputs, u32::MAX), SatAnswer::Unsat);
+        assert_eq!(solver.solve(&[], &inputs, &mut 3), SatAnswer::OverBudget);
+        assert_eq!(
+            solver.solve(&[], &inputs, &mut { u32::MAX }),
+            SatAnswer::Unsat
+        );
     }
 }

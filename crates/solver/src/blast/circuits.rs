@@ -332,7 +332,10 @@ mod tests {
                     word.iter().enumerate().map(signed).collect()
                 };
                 let assumptions = [fix(&a, x), fix(&b, y)].concat();
-                assert_eq!(gates.sat.solve(&assumptions, &[], 100_000), SatAnswer::Sat);
+                assert_eq!(
+                    gates.sat.solve(&assumptions, &[], &mut 100_000),
+                    SatAnswer::Sat
+                );
                 let mut have = 0;
                 for (i, &lit) in out.iter().enumerate() {
                     have |= u64::from(gates.sat.value(lit)) << i;
@@ -344,7 +347,7 @@ mod tests {
                 gates.clause(&[&[-selector], differs.as_slice()].concat());
                 let again = [assumptions, vec![selector]].concat();
                 assert_eq!(
-                    gates.sat.solve(&again, &[], 100_000),
+                    gates.sat.solve(&again, &[], &mut 100_000),
                     SatAnswer::Unsat,
                     "not unique"
                 );

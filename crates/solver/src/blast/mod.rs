@@ -72,7 +72,7 @@ impl<B: Backend> Blaster<B> {
         arena: &Arena,
         terms: impl Iterator<Item = ExprId>,
         guesses: impl Iterator<Item = (Variable, u8)>,
-        conflicts: u32,
+        conflicts: &mut u32,
     ) -> SatAnswer {
         self.assumptions.clear();
         self.met_floats = false;

@@ -42,10 +42,11 @@ pub trait Backend {
     /// Tells that clauses bind the results of a division to its operands.
     fn add_division(&mut self, _division: Division) {}
 
-    /// Solves under `assumptions`, giving up after `conflicts` conflicts. Every gate that the assumptions
+    /// Solves under `assumptions`, giving up after `conflicts` conflicts, which
+    /// are counted down where the solver can. Every gate that the assumptions
     /// depend on is determined by the variables of `inputs`, whose signs are good guesses, and by
     /// divisions of such gates.
-    fn solve(&mut self, assumptions: &[Lit], inputs: &[Lit], conflicts: u32) -> SatAnswer;
+    fn solve(&mut self, assumptions: &[Lit], inputs: &[Lit], conflicts: &mut u32) -> SatAnswer;
 
     /// The value of `lit`; only after `solve` said `Sat` and before the next clause.
     fn value(&mut self, lit: Lit) -> bool;
@@ -130,13 +131,13 @@ impl Backend for Sat {
         unsafe { ccadical_add(self.instance, 0) };
     }
 
-    fn solve(&mut self, assumptions: &[Lit], _inputs: &[Lit], conflicts: u32) -> SatAnswer {
+    fn solve(&mut self, assumptions: &[Lit], _inputs: &[Lit], conflicts: &mut u32) -> SatAnswer {
         for &lit in assumptions {
             debug_assert!(lit != 0 && lit != Lit::MIN);
             // SAFETY: the instance is alive and the literal valid.
             unsafe { ccadical_assume(self.instance, lit) };
         }
-        let limit = c_int::try_from(conflicts).unwrap_or(c_int::MAX);
+        let limit = c_int::try_from(*conflicts).unwrap_or(c_int::MAX);
         // SAFETY: the instance is alive, the limit's name is one that CaDiCaL knows.
         let answer = unsafe {
             ccadical_limit(self.instance, c"conflicts".as_ptr(), limit);
@@ -176,11 +177,11 @@ mod tests {
         let mut sat = Sat::new();
         sat.add_clause(&[-1, 2]);
         sat.add_clause(&[-2, 3]);
-        assert_eq!(sat.solve(&[1], &[], 1000), SatAnswer::Sat);
+        assert_eq!(sat.solve(&[1], &[], &mut 1000), SatAnswer::Sat);
         assert!(sat.value(2) && sat.value(3));
-        assert_eq!(sat.solve(&[1, 5, -3], &[], 1000), SatAnswer::Unsat);
+        assert_eq!(sat.solve(&[1, 5, -3], &[], &mut 1000), SatAnswer::Unsat);
         assert!(sat.failed(1) && sat.failed(-3) && !sat.failed(5));
-        assert_eq!(sat.solve(&[-3], &[], 1000), SatAnswer::Sat);
+        assert_eq!(sat.solve(&[-3], &[], &mut 1000), SatAnswer::Sat);
         assert!(!sat.value(1));
     }
 
@@ -199,7 +200,7 @@ mod tests {
                 }
             }
         }
-        assert_eq!(sat.solve(&[], &[], 1), SatAnswer::OverBudget);
-        assert_eq!(sat.solve(&[], &[], 1_000_000), SatAnswer::Unsat);
+        assert_eq!(sat.solve(&[], &[], &mut 1), SatAnswer::OverBudget);
+        assert_eq!(sat.solve(&[], &[], &mut 1_000_000), SatAnswer::Unsat);
     }
 }

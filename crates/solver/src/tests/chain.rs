@@ -17,7 +17,7 @@ fn solver() -> Solver {
 /// Everything from scratch, nothing simplified, nothing cached.
 fn plain(arena: &Arena, added: &[ExprId], condition: ExprId) -> bool {
     let terms = added.iter().copied().chain([condition]);
-    match Blaster::<Sat>::new().solve(arena, terms, std::iter::empty(), u32::MAX) {
+    match Blaster::<Sat>::new().solve(arena, terms, std::iter::empty(), &mut { u32::MAX }) {
         SatAnswer::Sat => true,
         SatAnswer::Unsat => false,
         SatAnswer::OverBudget => unreachable!("there is no budget"),

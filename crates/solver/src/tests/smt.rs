@@ -104,7 +104,7 @@ fn z3_agrees_with_the_first_tier() {
                 &terms.arena,
                 asked.iter().copied(),
                 std::iter::empty(),
-                u32::MAX,
+                &mut { u32::MAX },
             );
             let theirs = truth(smt.borrow_mut().solve(&terms.arena, asked))?;
             prop_assert_eq!(ours == SatAnswer::Sat, theirs);

@@ -16,7 +16,9 @@ fn ask<B: Backend>(blaster: &mut Blaster<B>, terms: &Terms, asked: &[ExprId]) ->
             0,
         )
     });
-    blaster.solve(&terms.arena, asked.iter().copied(), guesses, u32::MAX)
+    blaster.solve(&terms.arena, asked.iter().copied(), guesses, &mut {
+        u32::MAX
+    })
 }
 
 /// With all bytes fixed, a term can have the value that evaluation gives it, and no other.
