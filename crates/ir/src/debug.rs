@@ -56,6 +56,16 @@ pub struct SourceFile {
     pub name: Box<str>,
 }
 
+impl SourceFile {
+    /// The whole path, as far as it is known.
+    pub fn path(&self) -> String {
+        if self.directory.is_empty() || self.name.starts_with('/') {
+            return self.name.to_string();
+        }
+        format!("{}/{}", self.directory.trim_end_matches('/'), self.name)
+    }
+}
+
 /// A function of the source.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Subprogram {
@@ -362,6 +372,12 @@ fn place_of_symbol(module: &crate::Module, name: &str, steps: &[Step]) -> Result
 }
 
 impl DebugInfo {
+    /// A location and the calls that it was inlined through, from the inside out.
+    pub fn chain(&self, location: LocId) -> impl Iterator<Item = &Location> {
+        let first = self.locations.get(location.index());
+        std::iter::successors(first, |inner| self.locations.get(inner.inlined_at?.index()))
+    }
+
     /// Size of a type in bits, through names and qualifiers.
     pub fn size_bits(&self, ty: DebugTypeId) -> u64 {
         let ty = self.resolved(ty);
@@ -501,4 +517,36 @@ fn find_field<'a>(
             let (field, offset) = find_field(debug, fields, name, depth + 1)?;
             Some((field, offset.saturating_add(outer.offset_bits)))
         })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_split_into_steps() {
+        let (name, steps) = parse_path("a::b.c[3][4].d").unwrap();
+        assert_eq!(name, "a::b");
+        let field = |name: &str| Step::Field(name.into());
+        assert_eq!(
+            steps,
+            [field("c"), Step::Index(3), Step::Index(4), field("d")]
+        );
+        for bad in [
+            "", ".a", "a.", "a..b", "a[", "a[x]", "a[1", "a[1]b", "a[-1]",
+        ] {
+            assert!(parse_path(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn absolute_names_need_no_directory() {
+        let file = |directory: &str, name: &str| SourceFile {
+            directory: directory.into(),
+            name: name.into(),
+        };
+        assert_eq!(file("/src/", "a.c").path(), "/src/a.c");
+        assert_eq!(file("/src", "/b/a.c").path(), "/b/a.c");
+        assert_eq!(file("", "a.c").path(), "a.c");
+    }
 }

@@ -454,3 +454,101 @@ enum State {
     Open,
     Done,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn structure(fields: &[TypeId], packed: bool) -> Type {
+        Type::Struct(StructType {
+            name: None,
+            fields: fields.into(),
+            packed,
+            opaque: false,
+        })
+    }
+
+    #[test]
+    fn structs_are_laid_out_as_by_the_abi() {
+        let mut types = TypeTable::default();
+        let byte = types.intern(Type::Integer(8));
+        let wide = types.intern(Type::Integer(64));
+        let odd = types.intern(Type::Integer(33));
+        let float = types.intern(Type::X86Fp80);
+        let vector = types.intern(Type::Vector {
+            element: byte,
+            count: 3,
+            scalable: false,
+        });
+        let plain = types.intern(structure(&[byte, wide, byte, float], false));
+        let packed = types.intern(structure(&[byte, wide, float], true));
+        let rows = types.intern(Type::Array {
+            element: plain,
+            count: 3,
+        });
+        types.compute_layouts().unwrap();
+        let offsets = |id, count| {
+            (0..count)
+                .map(|f| types.field_offset(id, f))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(
+            offsets(plain, 5),
+            [Some(0), Some(8), Some(16), Some(32), None]
+        );
+        assert_eq!((types.size_of(plain), types.abi_align(plain)), (48, 16));
+        assert_eq!(offsets(packed, 3), [Some(0), Some(1), Some(9)]);
+        assert_eq!((types.size_of(packed), types.abi_align(packed)), (25, 1));
+        assert_eq!(types.size_of(rows), 144);
+        assert_eq!(
+            (
+                types.store_size(odd),
+                types.size_of(odd),
+                types.bit_width(odd)
+            ),
+            (5, 8, 33)
+        );
+        assert_eq!((types.store_size(float), types.size_of(float)), (10, 16));
+        assert_eq!((types.store_size(vector), types.size_of(vector)), (3, 4));
+    }
+
+    #[test]
+    fn equal_types_are_one() {
+        let mut types = TypeTable::default();
+        let first = types.intern(Type::Integer(32));
+        let second = types.intern(Type::Integer(32));
+        assert_eq!(first, second);
+        let a = types.intern(structure(&[first], false));
+        let b = types.intern(structure(&[second], false));
+        assert_eq!(a, b);
+        assert_ne!(a, types.intern(structure(&[first], true)));
+    }
+
+    #[test]
+    fn impossible_layouts_are_refused() {
+        let mut types = TypeTable::default();
+        let name = Some("loop".into());
+        let body = StructType {
+            name,
+            fields: Box::default(),
+            packed: false,
+            opaque: false,
+        };
+        let own = types.intern(Type::Struct(body.clone()));
+        types.set_struct_body(
+            own,
+            StructType {
+                fields: Box::new([own]),
+                ..body
+            },
+        );
+        assert_eq!(types.compute_layouts(), Err(LayoutProblem::Recursive(own)));
+        let mut types = TypeTable::default();
+        let wide = types.intern(Type::Integer(64));
+        let huge = types.intern(Type::Array {
+            element: wide,
+            count: u64::MAX / 2,
+        });
+        assert_eq!(types.compute_layouts(), Err(LayoutProblem::TooLarge(huge)));
+    }
+}

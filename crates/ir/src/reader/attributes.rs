@@ -118,6 +118,7 @@ impl Reader<'_> {
                 continue;
             }
             let mut list = AttributeList::default();
+            let mut added = 0;
             for id in &self.bits.ops {
                 let Some(group) = self.attribute_groups.get(id) else {
                     return Err(self
@@ -130,6 +131,7 @@ impl Reader<'_> {
                     index @ 1..=MAX_PARAMS => {
                         let param = index as usize - 1;
                         if list.params.len() <= param {
+                            added += param + 1 - list.params.len();
                             list.params.resize(param + 1, ParamAttributes::default());
                         }
                         list.params[param] = group.param;
@@ -137,6 +139,7 @@ impl Reader<'_> {
                     _ => return Err(self.bits.error("an attribute of a parameter far out")),
                 }
             }
+            self.charge(added)?;
             self.module.attributes.push(list);
         }
         Ok(())

@@ -30,6 +30,8 @@ impl Reader<'_> {
         let bytes = range
             .and_then(|(offset, size)| self.strtab.get(offset..offset.checked_add(size)?))
             .ok_or_else(|| self.bits.error("a name lies outside of the string table"))?;
+        // Names may overlap in the table, so that few bytes could make many long ones.
+        self.charge(bytes.len())?;
         self.bits.ops.drain(..2);
         // A leading \1 keeps LLVM from mangling the name; ELF does not mangle.
         let bytes = bytes.strip_prefix(b"\x01").unwrap_or(bytes);
@@ -76,6 +78,12 @@ impl Reader<'_> {
                 .bits
                 .error(format!("section or collector {number} does not exist"))),
         }
+    }
+
+    fn section(&mut self, number: u64) -> Result<Option<Box<str>>, ReadError> {
+        let name = self.name_in(&self.sections, number)?;
+        self.charge(name.as_ref().map_or(0, |name| name.len()))?;
+        Ok(name)
     }
 
     fn comdat_at(&self, number: u64) -> Result<Option<ComdatId>, ReadError> {
@@ -127,7 +135,7 @@ impl Reader<'_> {
             linkage: linkage(self.op(3)?),
             visibility: visibility(self.op_or_zero(6)),
             align: self.align(self.op(4)?)?,
-            section: self.name_in(&self.sections, self.op(5)?)?,
+            section: self.section(self.op(5)?)?,
             comdat: self.comdat_at(self.op_or_zero(11))?,
             address_space,
             unnamed_addr: self.op_or_zero(8) != 0,
@@ -151,6 +159,7 @@ impl Reader<'_> {
                 .error("a function whose type is not a function type"));
         };
         let params = params.clone();
+        self.charge(params.len())?;
         let (address_space, address) = self.address(self.op_or_zero(16))?;
         let id = FunctionId::new(self.module.functions.len());
         let personality = self.op_or_zero(14);
@@ -168,7 +177,7 @@ impl Reader<'_> {
             calling_convention: self.op(1)? as u32,
             attributes: self.attributes_at(self.op(4)?)?,
             align: self.align(self.op(5)?)?,
-            section: self.name_in(&self.sections, self.op(6)?)?,
+            section: self.section(self.op(6)?)?,
             comdat: self.comdat_at(self.op_or_zero(12))?,
             gc: self.name_in(&self.gc_names, self.op_or_zero(8))?,
             unnamed_addr: self.op_or_zero(9) != 0,

@@ -23,6 +23,9 @@ pub(super) enum Node<'a> {
 #[derive(Default)]
 pub(super) struct Metadata<'a> {
     pub nodes: Vec<Node<'a>>,
+    /// How many bytes of names may still be copied; bounds what many references to one long
+    /// string can make of a small file. Names beyond it are left empty.
+    text_left: std::cell::Cell<usize>,
     pool: Vec<u64>,
     /// What nodes were resolved to, by node number; cut back with the nodes.
     pub scopes: Vec<Option<Scope>>,
@@ -51,6 +54,14 @@ pub(super) struct Mark {
 }
 
 impl<'a> Metadata<'a> {
+    /// No metadata yet; at most `text_left` bytes of names will be copied.
+    pub fn new(text_left: usize) -> Self {
+        Self {
+            text_left: std::cell::Cell::new(text_left),
+            ..Self::default()
+        }
+    }
+
     pub fn mark(&self) -> Mark {
         Mark {
             nodes: self.nodes.len(),
@@ -94,7 +105,13 @@ impl<'a> Metadata<'a> {
             .checked_sub(1)
             .and_then(|number| self.node(number))
         {
-            Some(Node::Text(bytes)) => String::from_utf8_lossy(bytes).into(),
+            Some(Node::Text(bytes)) => match self.text_left.get().checked_sub(bytes.len()) {
+                Some(left) => {
+                    self.text_left.set(left);
+                    String::from_utf8_lossy(bytes).into()
+                }
+                None => Box::default(),
+            },
             _ => Box::default(),
         }
     }

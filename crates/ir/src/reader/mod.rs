@@ -232,7 +232,7 @@ impl<'a> Reader<'a> {
             gc_names: Vec::new(),
             sync_scopes: Vec::new(),
             bodies: std::collections::VecDeque::new(),
-            metadata: metadata::Metadata::default(),
+            metadata: metadata::Metadata::new(file_size.saturating_mul(64)),
             constants: constants::ConstantPool::default(),
             common: None,
             expansion_budget: file_size.saturating_mul(64),
