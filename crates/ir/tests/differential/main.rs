@@ -334,3 +334,43 @@ fn bodies(module: &Module) -> Vec<(String, Vec<String>)> {
     bodies.sort();
     bodies
 }
+
+/// A whole program with Rust's standard library, compiled here and now.
+#[test]
+fn a_program_with_std_is_what_llvm_says() {
+    let source = r#"
+        use std::collections::BTreeMap;
+        fn main() {
+            let mut counts = BTreeMap::new();
+            for word in std::env::args() {
+                *counts.entry(word).or_insert(0u64) += 1;
+            }
+            let thread = std::thread::spawn(move || println!("{counts:?} {:.3}", 0.5f64));
+            thread.join().unwrap();
+        }
+    "#;
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("std-program");
+    std::fs::create_dir_all(&directory).expect("directory");
+    std::fs::write(directory.join("program.rs"), source).expect("source");
+    let mut rustc = Command::new("rustc");
+    rustc.args([
+        "-g",
+        "-O",
+        "-C",
+        "lto=fat",
+        "--emit=llvm-bc,link",
+        "program.rs",
+    ]);
+    let output = rustc.current_dir(&directory).output().expect("rustc");
+    if !output.status.success() {
+        println!(
+            "skipped: rustc cannot link: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        return;
+    }
+    if let Some(count) = compare(&directory.join("program.bc"), Intrinsics::Same) {
+        println!("{count} instructions");
+        assert!(count > 10_000, "std is missing from the module");
+    }
+}
