@@ -95,7 +95,7 @@ fn damaged_files_never_panic() {
     let mut read = 0;
     let mut refused = 0;
     for (_, bytes) in fixtures() {
-        for round in 0..1500 {
+        for round in 0..800 {
             let mut damaged = bytes.clone();
             for _ in 0..=round % 4 {
                 let bit = numbers.below(damaged.len() * 8);
@@ -273,5 +273,20 @@ fn paths_lead_to_fields() {
             .expect("side")
             .size_bits,
         64
+    );
+}
+
+#[test]
+fn a_name_that_is_not_mangled_stands_for_the_definition() {
+    let module = fixture("everything.llvm22.bc");
+    let aside = module.global_named("aside").expect("aside");
+    assert!(module.globals[aside.index()].initializer.is_some());
+    assert_eq!(
+        module
+            .globals
+            .iter()
+            .filter(|global| &*global.name == "aside")
+            .count(),
+        2
     );
 }

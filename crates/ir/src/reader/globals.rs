@@ -38,14 +38,21 @@ impl Reader<'_> {
         Ok(String::from_utf8_lossy(bytes).into())
     }
 
-    fn define_symbol(&mut self, name: &str, symbol: Symbol) -> Result<(), ReadError> {
+    /// Notes what a name stands for. Two symbols have one name where only one of them was marked
+    /// against mangling: then the one that is defined counts, else the first.
+    fn define_symbol(&mut self, name: &str, symbol: Symbol, defined: bool) {
         if name.is_empty() {
-            return Ok(());
+            return;
         }
-        if self.module.symbols.insert(name.into(), symbol).is_some() {
-            return Err(self.bits.error(format!("two symbols are named {name}")));
+        let known_is_defined = match self.module.symbols.get(name) {
+            None => false,
+            Some(Symbol::Global(id)) => self.late.initializers.iter().any(|(known, _)| known == id),
+            Some(Symbol::Function(id)) => self.bodies.contains(id),
+            Some(Symbol::Alias(_) | Symbol::Ifunc(_)) => true,
+        };
+        if !self.module.symbols.contains_key(name) || (defined && !known_is_defined) {
+            self.module.symbols.insert(name.into(), symbol);
         }
-        Ok(())
     }
 
     fn address(&mut self, address_space: u64) -> Result<(u32, TypeId), ReadError> {
@@ -142,7 +149,7 @@ impl Reader<'_> {
             externally_initialized: self.op_or_zero(9) != 0,
             name: name.clone(),
         };
-        self.define_symbol(&name, Symbol::Global(id))?;
+        self.define_symbol(&name, Symbol::Global(id), initializer != 0);
         self.module.globals.push(global);
         self.push_value(Value::Global(id), address);
         Ok(())
@@ -166,7 +173,8 @@ impl Reader<'_> {
         if personality != 0 {
             self.late.personalities.push((id, personality - 1));
         }
-        if self.op(2)? == 0 {
+        let defined = self.op(2)? == 0;
+        if defined {
             self.bodies.push_back(id);
         }
         let function = Function {
@@ -185,7 +193,7 @@ impl Reader<'_> {
             ..Function::declaration(name.clone(), ty)
         };
         self.debug_intrinsics.push(name.starts_with("llvm.dbg."));
-        self.define_symbol(&name, Symbol::Function(id))?;
+        self.define_symbol(&name, Symbol::Function(id), defined);
         self.module.functions.push(function);
         self.push_value(Value::Function(id), address);
         Ok(())
@@ -208,7 +216,7 @@ impl Reader<'_> {
             address_space,
             name: name.clone(),
         };
-        self.define_symbol(&name, Symbol::Alias(id))?;
+        self.define_symbol(&name, Symbol::Alias(id), true);
         self.module.aliases.push(alias);
         self.push_value(Value::Alias(id), address);
         Ok(())
@@ -230,7 +238,7 @@ impl Reader<'_> {
             address_space,
             name: name.clone(),
         };
-        self.define_symbol(&name, Symbol::Ifunc(id))?;
+        self.define_symbol(&name, Symbol::Ifunc(id), true);
         self.module.ifuncs.push(ifunc);
         self.push_value(Value::Ifunc(id), address);
         Ok(())
