@@ -135,16 +135,7 @@ impl<'a> Vm<'a> {
             return;
         };
         let from_offset = from - source.start;
-        let mut small = [0; SMALL_COPY];
-        let run = source.concrete_run(from_offset, len.min(SMALL_COPY as u64));
-        if run.len() as u64 == len {
-            let small = &mut small[..run.len()];
-            small.copy_from_slice(run);
-            if let Some(target) = self.memory.object_at_mut(to, len) {
-                let offset = to - target.start;
-                target.write_concrete(offset, small);
-            }
-        } else if self.memory.near(to).map(|target| target.start) == Some(source.start) {
+        if self.memory.near(to).map(|target| target.start) == Some(source.start) {
             if let Some(object) = self.memory.object_at_mut(to, len) {
                 let offset = to - object.start;
                 object.copy_within(offset, from_offset, len);
@@ -159,9 +150,6 @@ impl<'a> Vm<'a> {
         }
     }
 }
-
-/// Copies of at most this many concrete bytes go through the native stack.
-const SMALL_COPY: usize = 256;
 
 /// First register of an argument.
 fn register_of(call: &Call, argument: u32) -> usize {

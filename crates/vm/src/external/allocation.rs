@@ -311,7 +311,7 @@ mod tests {
         assert_eq!(lab.ask("posix_memalign", &[place, 12, 8]), Ok(EINVAL));
         assert_eq!(lab.ask("posix_memalign", &[place, 64, 8]), Ok(0));
         let block = lab.memory.load(&mut lab.arena, place, 8).unwrap().bits;
-        assert!(block != 0 && block % 64 == 0);
+        assert!(block != 0 && block.is_multiple_of(64));
         assert_eq!(
             lab.ask("posix_memalign", &[0, 64, 8]),
             Err(BugKind::NullPointer)

@@ -7,6 +7,9 @@ use crate::memory::ObjectKind;
 use crate::value::Value;
 use crate::vm::{Arguments, Done, Interrupt, Vm};
 
+/// Copies of at most this many bytes go through the native stack.
+const SMALL_COPY: usize = 64;
+
 /// The family.
 pub const OPERATIONS: &[Operation] = &[
     replaced("memcpy", memcpy),
@@ -137,7 +140,38 @@ fn copy_operands(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<(u64, u64, u64
     Ok((to, from, len))
 }
 
+/// The usual copy, done at once: a few concrete bytes from one object of known size to another. `None`, and
+/// nothing done, if it is not that.
+fn copy_small(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Option<Value> {
+    let [to, from, len] = [args.get(0), args.get(1), args.get(2)];
+    if to.term.is_some() || from.term.is_some() || len.term.is_some() {
+        return None;
+    }
+    let (to, from, len) = (to.bits, from.bits, len.bits);
+    let mut small = [0; SMALL_COPY];
+    let small = small.get_mut(..usize::try_from(len).ok()?)?;
+    if to.abs_diff(from) < len {
+        return None;
+    }
+    let source = vm.memory.object_at(from, len)?;
+    let run = source.concrete_run(from - source.start, len);
+    if run.len() != small.len() || source.size_term.is_some() {
+        return None;
+    }
+    small.copy_from_slice(run);
+    let target = vm.memory.object_at_mut(to, len)?;
+    if target.size_term.is_some() {
+        return None;
+    }
+    let offset = to - target.start;
+    target.write_concrete(offset, small);
+    Some(Value::concrete(to))
+}
+
 fn memcpy(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
+    if let Some(to) = copy_small(vm, args) {
+        return Ok(Done::Value(to));
+    }
     let (to, from, len) = distinct_operands(vm, args)?;
     vm.copy_range(to, from, len);
     Ok(Done::Value(Value::concrete(to)))
@@ -150,6 +184,9 @@ fn mempcpy(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
 }
 
 fn memmove(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
+    if let Some(to) = copy_small(vm, args) {
+        return Ok(Done::Value(to));
+    }
     let (to, from, len) = copy_operands(vm, args)?;
     vm.copy_range(to, from, len);
     Ok(Done::Value(Value::concrete(to)))

@@ -241,6 +241,7 @@ fn model(name: &str, a: &[u8], b: &[u8], n: usize) -> Option<(Vec<u8>, (u64, boo
         Some(len) => Some(len.min(n)),
         None => (n <= bytes.len()).then_some(n),
     };
+    let cut = |at: usize, len: usize| b[..len].get(at).copied().unwrap_or(0);
     let mut put = |at: usize, byte: u8| to.get_mut(at).map(|place| *place = byte);
     let result = match name {
         "strcpy" | "stpcpy" => {
@@ -256,7 +257,7 @@ fn model(name: &str, a: &[u8], b: &[u8], n: usize) -> Option<(Vec<u8>, (u64, boo
             }
             let len = bounded(b, n)?;
             for at in 0..n {
-                put(at, if at < len { b[at] } else { 0 })?;
+                put(at, cut(at, len))?;
             }
             (if name == "stpncpy" { len } else { 0 }, true)
         }
@@ -268,7 +269,7 @@ fn model(name: &str, a: &[u8], b: &[u8], n: usize) -> Option<(Vec<u8>, (u64, boo
                 bounded(b, n)?
             };
             for at in 0..=len {
-                put(has + at, if at < len { b[at] } else { 0 })?;
+                put(has + at, cut(at, len))?;
             }
             (0, true)
         }
@@ -278,7 +279,7 @@ fn model(name: &str, a: &[u8], b: &[u8], n: usize) -> Option<(Vec<u8>, (u64, boo
             if has < n {
                 let kept = len.min(n - has - 1);
                 for at in 0..=kept {
-                    put(has + at, if at < kept { b[at] } else { 0 })?;
+                    put(has + at, cut(at, kept))?;
                 }
             }
             (has + len, false)
@@ -330,6 +331,22 @@ fn untouched_pages_read_as_zeros() {
     assert_eq!(lab.ask("strlen", &[start]), Err(BugKind::OutOfBounds));
     assert_eq!(lab.ask("bzero", &[start + size - 1, 1]), Ok(0));
     assert_eq!(lab.ask("strlen", &[start]), Ok(size - 1));
+}
+
+#[test]
+fn nothing_is_done_behind_the_last_byte() {
+    let mut lab = Lab::new();
+    let (a, b) = (lab.block(&[1; 8192]), lab.block(&[2; 8192]));
+    let (end_a, end_b) = (a + 8192, b + 8192);
+    assert_eq!(lab.ask("memcpy", &[end_a, end_b, 0]), Ok(end_a));
+    assert_eq!(lab.ask("memmove", &[end_a, end_a, 0]), Ok(end_a));
+    assert_eq!(lab.ask("memset", &[end_a, 1, 0]), Ok(end_a));
+    assert_eq!(lab.ask("memcmp", &[end_a, end_b, 0]), Ok(0));
+    assert_eq!(lab.ask("memchr", &[end_a, 1, 0]), Ok(0));
+    assert_eq!(lab.ask("memrchr", &[end_a, 1, 0]), Ok(0));
+    assert_eq!(lab.ask("strncpy", &[end_a, end_b, 0]), Ok(end_a));
+    assert_eq!(lab.ask("strncmp", &[end_a, end_b, 0]), Ok(0));
+    assert_eq!(lab.ask("strnlen", &[end_a, 0]), Ok(0));
 }
 
 #[test]

@@ -88,10 +88,8 @@ impl Vm<'_> {
             }
             let len = run.len() as u64;
             let found = match *wanted {
-                [Wanted::Byte(a)] => run.iter().position(|byte| *byte == a),
-                [Wanted::Byte(a), Wanted::Byte(b)] => {
-                    run.iter().position(|byte| *byte == a || *byte == b)
-                }
+                [Wanted::Byte(a)] => memchr::memchr(a, run),
+                [Wanted::Byte(a), Wanted::Byte(b)] => memchr::memchr2(a, b, run),
                 _ => {
                     if self.is_wanted(start.wrapping_add(at), wanted)? {
                         return Ok(Some(at));
@@ -118,8 +116,7 @@ impl Vm<'_> {
         if let (Wanted::Byte(wanted), Some(object)) = (wanted, self.memory.object_at(start, len)) {
             let run = object.concrete_run(start - object.start, len);
             if run.len() as u64 == len {
-                let found = run.iter().rposition(|byte| *byte == wanted);
-                return Ok(found.map(|at| at as u64));
+                return Ok(memchr::memrchr(wanted, run).map(|at| at as u64));
             }
         }
         for at in (0..len).rev() {
@@ -232,7 +229,16 @@ impl Vm<'_> {
         if y.is_empty() {
             return Step::Symbolic;
         }
-        let x = &x[..y.len()];
+        // What is equal is mostly equal as a whole.
+        let end = match memchr::memchr(0, y).filter(|_| strings) {
+            Some(zero) => zero + 1,
+            None => y.len(),
+        };
+        let (x, y) = (&x[..end], &y[..end]);
+        let ends = strings && y[end - 1] == 0;
+        if x == y && !ends {
+            return Step::Skip(end as u64);
+        }
         let stop = |(p, q): (&u8, &u8)| p != q || (strings && *p == 0);
         match x.iter().zip(y).position(stop) {
             None => Step::Skip(y.len() as u64),

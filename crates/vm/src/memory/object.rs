@@ -273,6 +273,9 @@ impl Object {
     /// Empty where the first one is symbolic.
     pub fn concrete_run(&self, offset: u64, limit: u64) -> &[u8] {
         let limit = limit.min(self.size - offset) as usize;
+        if limit == 0 {
+            return &[];
+        }
         match self.page(offset) {
             Some((buffer, at)) => buffer.concrete_run(at, limit),
             None => &ZEROS[..room_in_page(offset).min(limit)],
