@@ -624,6 +624,9 @@ pub struct Code {
     pub registers: u32,
     /// Registers that the parameters take.
     pub parameter_registers: u32,
+    /// Parameters that point to a copy made by the caller (`byval`): a caller may also pass such an argument as
+    /// the value itself, which is the same in machine code.
+    pub by_value: Vec<ByValue>,
     /// It takes more arguments than it names.
     pub variadic: bool,
     /// Type of the result.

@@ -9,7 +9,7 @@ use super::fold::NotPlain;
 use super::moves::Moves;
 use super::shape::Shape;
 use crate::code::{
-    self, Code, Inst, IntFlags, IntOp, LocationId, Operand, Pc, Register, SegmentId,
+    self, ByValue, Code, Inst, IntFlags, IntOp, LocationId, Operand, Pc, Register, SegmentId,
 };
 use crate::module::{
     BlockId, ConstantKind, Function, InstId, Instruction, InstructionKind, Type, TypeId, Value,
@@ -206,6 +206,7 @@ impl<'a> Body<'a, '_> {
             self.arguments.push(ops);
         }
         self.code.parameter_registers = self.code.registers;
+        self.code.by_value = self.copied_parameters();
         if let Type::Function {
             result, varargs, ..
         } = self.cx.module.types[function.ty]
@@ -213,6 +214,25 @@ impl<'a> Body<'a, '_> {
             self.code.variadic = varargs;
             self.code.result = self.shape(result).map(|shape| shape.value);
         }
+    }
+
+    fn copied_parameters(&self) -> Vec<ByValue> {
+        let module = self.cx.module;
+        let Some(attributes) = module.attributes(self.function.attributes) else {
+            return Vec::new();
+        };
+        let params = (0..).zip(&attributes.params);
+        params
+            .filter_map(|(argument, param)| {
+                let ty = param.byval?;
+                let align = param.align.max(module.types.abi_align(ty)).min(1 << 31);
+                Some(ByValue {
+                    argument,
+                    size: module.types.size_of(ty),
+                    align: align as u32,
+                })
+            })
+            .collect()
     }
 
     /// Gives phis and promoted stack slots their registers, because they are used before their
@@ -348,6 +368,7 @@ impl<'a> Body<'a, '_> {
             registers: self.code.parameter_registers,
             variadic: self.code.variadic,
             result: self.code.result,
+            by_value: std::mem::take(&mut self.code.by_value),
             ..Code::default()
         };
         self.location = None;
