@@ -65,6 +65,9 @@ pub struct Frame {
     pub landing: (Value, u64),
 }
 
+/// The control word that a process starts with: extended precision, all exceptions masked, to nearest.
+pub const DEFAULT_X87_CONTROL: u16 = 0x37f;
+
 /// A thread.
 #[derive(Clone, Debug)]
 pub struct Thread {
@@ -78,6 +81,8 @@ pub struct Thread {
     pub slots: Vec<u64>,
     /// Base of `%fs`.
     pub fs_base: u64,
+    /// Control word of the x87; only its rounding mode has an effect, and only on conversions to integers.
+    pub x87_control: u16,
     /// Thread-local globals that this thread has used.
     pub locals: Vec<(GlobalId, u64)>,
     /// Next serial of a frame.
@@ -95,6 +100,7 @@ impl Thread {
             frames: Vec::new(),
             slots: Vec::new(),
             fs_base: 0,
+            x87_control: DEFAULT_X87_CONTROL,
             locals: Vec::new(),
             next_serial: 0,
             unwinding: None,

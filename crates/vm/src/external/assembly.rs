@@ -1,50 +1,100 @@
-//! Inline assembly, recognised by its template.
+//! Inline assembly. What the libc does all the time is recognised by its text; everything else is taken apart
+//! and executed instruction by instruction.
 
-use everett_ir::code::Assembly;
+mod execute;
+mod machine;
+mod parse;
+mod x87;
 
+use everett_ir::code::{Assembly, AtomicOp, Callee};
+
+use self::machine::Machine;
 use super::Handler;
+use super::intrinsics::done;
 use crate::value::Value;
 use crate::vm::{Arguments, Done, Interrupt, SystemCall, Vm};
 
-/// A template and what it does. Templates are compared without white space at their ends.
-type Row = (&'static str, Handler);
+/// A template, its operands, and what it does.
+type Row = (&'static str, &'static str, Handler);
 
-const TEMPLATES: &[Row] = &[
-    ("", nothing),
-    ("syscall", system_call),
-    ("mov %fs:0,$0", thread_pointer),
-    ("mov %fs:0, $0", thread_pointer),
-    ("pause", nothing),
+/// Assembly that is executed often.
+const FREQUENT: &[Row] = &[
+    ("syscall", "={ax},{ax}", system_call),
+    ("syscall", "={ax},{ax},{di}", system_call),
+    ("syscall", "={ax},{ax},{di},{si}", system_call),
+    ("syscall", "={ax},{ax},{di},{si},{dx}", system_call),
+    ("syscall", "={ax},{ax},{di},{si},{dx},{r10}", system_call),
+    ("syscall", "={ax},{ax},{di},{si},{dx},{r10},{r8}", system_call),
+    ("syscall", "={ax},{ax},{di},{si},{dx},{r10},{r8},{r9}", system_call),
+    ("mov %fs:0,$0", "=r", thread_pointer),
+    ("lock ; cmpxchg $3, $1", "={ax},=*m,{ax},r", compare_exchange),
+    ("xchg $0, $1", "=r,=*m,0", exchange),
+    ("lock ; xadd $0, $1", "=r,=*m,0", fetch_add),
+    ("lock ; incl $0", "=*m,*m", increment),
+    ("lock ; decl $0", "=*m,*m", decrement),
+    ("mov $1, $0 ; lock ; orl $$0,(%rsp)", "=*m,r", store),
+    ("pause", "", nothing),
+    ("", "", nothing),
+    ("", "=r,0", first),
 ];
 
 /// The operation for a piece of inline assembly.
 pub fn resolve(assembly: &Assembly) -> Option<Handler> {
     let template = assembly.template.trim();
-    TEMPLATES
+    let codes = assembly.constraints.split(',');
+    let operands: Vec<&str> = codes.filter(|code| !code.starts_with('~')).collect();
+    let operands = operands.join(",");
+    let known = FREQUENT.iter().find(|row| row.0 == template && row.1 == operands);
+    if let Some(row) = known {
+        return Some(row.2);
+    }
+    parse::constraints(&assembly.constraints)?;
+    let instructions = parse::template(template)?;
+    let all_known = instructions
         .iter()
-        .find(|row| row.0 == template)
-        .map(|row| row.1)
+        .all(|instruction| execute::lookup(&instruction.name).is_some());
+    all_known.then_some(interpret as Handler)
 }
 
-/// Barriers and hints; an operand that is tied to the result passes through.
-fn nothing(_: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
-    match args.call.result.registers() {
-        0 => Ok(Done::Void),
-        count => Ok(Done::Values(
-            (0..count as usize).map(|at| args.get(at)).collect(),
-        )),
+/// Executes assembly instruction by instruction.
+fn interpret(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
+    let not_understood = || args.unsupported("as inline assembly");
+    let Callee::Assembly(index) = args.call.callee else {
+        return Err(not_understood());
+    };
+    let assembly = vm.image.program().assembly.get(index as usize);
+    let assembly = assembly.ok_or_else(not_understood)?;
+    let constraints = parse::constraints(&assembly.constraints).ok_or_else(not_understood)?;
+    let instructions = parse::template(&assembly.template).ok_or_else(not_understood)?;
+    let mut machine = Machine::new(vm, args, &constraints)?;
+    for instruction in &instructions {
+        let (execute, suffix) =
+            execute::lookup(&instruction.name).ok_or_else(not_understood)?;
+        execute(&mut machine, instruction, suffix)?;
     }
+    let mut results = machine.finish(&constraints)?;
+    results.truncate(args.call.result.registers() as usize);
+    Ok(match results.len() {
+        0 => Done::Void,
+        _ => done(results),
+    })
+}
+
+/// Barriers and hints.
+fn nothing(_: &mut Vm<'_>, _: &Arguments<'_>) -> Result<Done, Interrupt> {
+    Ok(Done::Void)
+}
+
+/// A value that the compiler shall not look through.
+fn first(_: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
+    Ok(done(args.operand(0)))
 }
 
 /// `syscall`: the number is the first operand, arguments follow in order.
 fn system_call(_: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
-    let mut values = [Value::ZERO; 6];
-    for (at, value) in values.iter_mut().enumerate() {
-        *value = args.get(at + 1);
-    }
     let call = SystemCall {
         number: args.get(0),
-        args: values,
+        args: std::array::from_fn(|at| args.get(at + 1)),
     };
     Err(Interrupt::SystemCall(Box::new(call)))
 }
@@ -55,3 +105,42 @@ fn thread_pointer(vm: &mut Vm<'_>, _: &Arguments<'_>) -> Result<Done, Interrupt>
     let value = vm.load(Value::concrete(base), 8)?;
     Ok(Done::Value(value))
 }
+
+/// Bytes of the register that is exchanged with memory.
+fn bytes(args: &Arguments<'_>) -> u8 {
+    (args.width(1) / 8).clamp(1, 8) as u8
+}
+
+fn compare_exchange(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
+    let (expected, new) = ([args.get(1)], [args.get(2)]);
+    let results = vm.compare_exchange(bytes(args), args.get(0), &expected, &new)?;
+    Ok(Done::Value(results[0]))
+}
+
+fn exchange(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
+    let old = vm.atomic_update(AtomicOp::Exchange, bytes(args), args.get(0), args.get(1))?;
+    Ok(Done::Value(old))
+}
+
+fn fetch_add(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
+    let old = vm.atomic_update(AtomicOp::Add, bytes(args), args.get(0), args.get(1))?;
+    Ok(Done::Value(old))
+}
+
+fn increment(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
+    vm.atomic_update(AtomicOp::Add, 4, args.get(0), Value::concrete(1))?;
+    Ok(Done::Void)
+}
+
+fn decrement(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
+    vm.atomic_update(AtomicOp::Sub, 4, args.get(0), Value::concrete(1))?;
+    Ok(Done::Void)
+}
+
+fn store(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
+    vm.store(args.get(0), usize::from(bytes(args)), args.get(1))?;
+    Ok(Done::Void)
+}
+
+#[cfg(test)]
+mod tests;

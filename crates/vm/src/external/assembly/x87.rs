@@ -1,0 +1,261 @@
+//! Instructions of the x87 in inline assembly. Its stack holds what the constraints put there.
+
+use everett_expr::{ExprId, FloatCompareOp, FloatFormat, FloatOp, FloatUnaryOp, RoundingMode};
+
+use super::execute::{Execute, Step, operand};
+use super::machine::{EXTENDED, Location, Machine};
+use super::parse::Instruction;
+use crate::thread::DEFAULT_X87_CONTROL;
+use crate::value::Value;
+use crate::vm::Interrupt;
+
+const X87: FloatFormat = FloatFormat::X87;
+
+/// The instructions.
+pub const INSTRUCTIONS: &[(&str, Execute)] = &[
+    ("fwait", nothing),
+    ("wait", nothing),
+    ("fnclex", nothing),
+    ("fclex", nothing),
+    ("emms", nothing),
+    ("fninit", fninit),
+    ("finit", fninit),
+    ("fldcw", fldcw),
+    ("fnstcw", fnstcw),
+    ("fstcw", fnstcw),
+    ("fnstsw", fnstsw),
+    ("fstsw", fnstsw),
+    ("fsqrt", fsqrt),
+    ("fabs", fabs),
+    ("fchs", fchs),
+    ("frndint", frndint),
+    ("fprem", fprem),
+    ("fprem1", fprem1),
+    ("fistpll", fistpll),
+    ("fistpq", fistpll),
+    ("fistpl", fistpl),
+    ("fistl", fistl),
+    ("flds", flds),
+    ("fldl", fldl),
+    ("fldt", fldt),
+    ("fstps", fstps),
+    ("fstpl", fstpl),
+    ("fstpt", fstpt),
+    ("fxch", fxch),
+];
+
+fn nothing(_: &mut Machine<'_, '_, '_>, _: &Instruction, _: Option<u32>) -> Step {
+    Ok(())
+}
+
+fn fninit(m: &mut Machine<'_, '_, '_>, _: &Instruction, _: Option<u32>) -> Step {
+    m.control = DEFAULT_X87_CONTROL;
+    m.stack.clear();
+    Ok(())
+}
+
+fn fldcw(m: &mut Machine<'_, '_, '_>, i: &Instruction, _: Option<u32>) -> Step {
+    let (source, _) = m.locate(operand(m, i, 0)?)?;
+    let word = m.read(source, 16)?;
+    let word = Value::of_term(m.vm.arena, word);
+    m.control = m.vm.concretize(word)? as u16;
+    Ok(())
+}
+
+fn fnstcw(m: &mut Machine<'_, '_, '_>, i: &Instruction, _: Option<u32>) -> Step {
+    let (target, _) = m.locate(operand(m, i, 0)?)?;
+    let word = m.vm.arena.constant(16, u64::from(m.control));
+    m.write(target, word)
+}
+
+fn fnstsw(m: &mut Machine<'_, '_, '_>, i: &Instruction, _: Option<u32>) -> Step {
+    let target = match i.operands.first() {
+        Some(operand) => m.locate(operand)?.0,
+        None => Location::General(0),
+    };
+    let status = m.status;
+    m.write(target, status)
+}
+
+fn top(m: &mut Machine<'_, '_, '_>) -> Result<ExprId, Interrupt> {
+    m.read(Location::Stack(0), EXTENDED)
+}
+
+fn set_top(m: &mut Machine<'_, '_, '_>, term: ExprId) -> Step {
+    m.write(Location::Stack(0), term)
+}
+
+fn fsqrt(m: &mut Machine<'_, '_, '_>, _: &Instruction, _: Option<u32>) -> Step {
+    let x = top(m)?;
+    let root = m.vm.arena.float_unary(FloatUnaryOp::Sqrt, X87, x);
+    set_top(m, root)
+}
+
+fn fabs(m: &mut Machine<'_, '_, '_>, _: &Instruction, _: Option<u32>) -> Step {
+    let x = top(m)?;
+    let result = m.vm.arena.float_abs(X87, x);
+    set_top(m, result)
+}
+
+fn fchs(m: &mut Machine<'_, '_, '_>, _: &Instruction, _: Option<u32>) -> Step {
+    let x = top(m)?;
+    let result = m.vm.arena.float_neg(X87, x);
+    set_top(m, result)
+}
+
+/// The rounding mode that the control word sets.
+fn rounding(m: &Machine<'_, '_, '_>) -> FloatUnaryOp {
+    FloatUnaryOp::RoundToIntegral(match m.control >> 10 & 3 {
+        0 => RoundingMode::NearestEven,
+        1 => RoundingMode::TowardNegative,
+        2 => RoundingMode::TowardPositive,
+        _ => RoundingMode::TowardZero,
+    })
+}
+
+fn frndint(m: &mut Machine<'_, '_, '_>, _: &Instruction, _: Option<u32>) -> Step {
+    let x = top(m)?;
+    let op = rounding(m);
+    let result = m.vm.arena.float_unary(op, X87, x);
+    set_top(m, result)
+}
+
+/// `st(0)` by `st(1)`: the remainder replaces `st(0)`, the lowest bits of the quotient go to the status word.
+fn remainder(m: &mut Machine<'_, '_, '_>, to_nearest: bool) -> Step {
+    let x = top(m)?;
+    let y = m.read(Location::Stack(1), EXTENDED)?;
+    let arena = &mut *m.vm.arena;
+    let divisor = arena.float_abs(X87, y);
+    // Multiples by powers of two are exact, and so are the differences below.
+    let mut multiples = vec![divisor];
+    for power in 0..3 {
+        let multiple = arena.float_binary(FloatOp::Add, X87, multiples[power], multiples[power]);
+        multiples.push(multiple);
+    }
+    let magnitude = arena.float_abs(X87, x);
+    let mut rest = arena.float_binary(FloatOp::Rem, X87, magnitude, multiples[3]);
+    let mut quotient = arena.zero(3);
+    for power in (0..3).rev() {
+        let multiple = multiples[power];
+        let fits = arena.float_compare(FloatCompareOp::Ole, X87, multiple, rest);
+        let less = arena.float_binary(FloatOp::Sub, X87, rest, multiple);
+        rest = arena.ite(fits, less, rest);
+        let one = arena.constant(3, 1 << power);
+        let more = arena.add(quotient, one);
+        quotient = arena.ite(fits, more, quotient);
+    }
+    if to_nearest {
+        let missing = arena.float_binary(FloatOp::Sub, X87, divisor, rest);
+        let above = arena.float_compare(FloatCompareOp::Olt, X87, missing, rest);
+        let tie = arena.float_compare(FloatCompareOp::Oeq, X87, missing, rest);
+        let odd = arena.extract(quotient, 0, 1);
+        let odd_tie = arena.and(tie, odd);
+        let up = arena.or(above, odd_tie);
+        let one = arena.constant(3, 1);
+        let more = arena.add(quotient, one);
+        quotient = arena.ite(up, more, quotient);
+        let below = arena.float_neg(X87, missing);
+        rest = arena.ite(up, below, rest);
+    }
+    let negated = arena.float_neg(X87, rest);
+    let sign = arena.extract(x, EXTENDED - 1, 1);
+    let result = arena.ite(sign, negated, rest);
+    m.status = quotient_status(m, quotient);
+    set_top(m, result)
+}
+
+/// Bits 0, 1 and 2 of the quotient are the condition codes C1, C3 and C0; C2 is clear: nothing is left to do.
+fn quotient_status(m: &mut Machine<'_, '_, '_>, quotient: ExprId) -> ExprId {
+    let arena = &mut *m.vm.arena;
+    let mut status = arena.zero(16);
+    for (bit, position) in [(0, 9), (1, 14), (2, 8)] {
+        let bit = arena.extract(quotient, bit, 1);
+        let bit = arena.zext(bit, 16);
+        let by = arena.constant(16, position);
+        let bit = arena.shl(bit, by);
+        status = arena.or(status, bit);
+    }
+    status
+}
+
+fn fprem(m: &mut Machine<'_, '_, '_>, _: &Instruction, _: Option<u32>) -> Step {
+    remainder(m, false)
+}
+
+fn fprem1(m: &mut Machine<'_, '_, '_>, _: &Instruction, _: Option<u32>) -> Step {
+    remainder(m, true)
+}
+
+fn store_int(m: &mut Machine<'_, '_, '_>, i: &Instruction, width: u32, pops: bool) -> Step {
+    let (target, _) = m.locate(operand(m, i, 0)?)?;
+    let x = top(m)?;
+    let op = rounding(m);
+    let x = m.vm.arena.float_unary(op, X87, x);
+    let result = m.vm.arena.float_to_int(true, X87, x, width);
+    if pops {
+        m.stack.remove(0);
+    }
+    m.write(target, result)
+}
+
+fn fistpll(m: &mut Machine<'_, '_, '_>, i: &Instruction, _: Option<u32>) -> Step {
+    store_int(m, i, 64, true)
+}
+
+fn fistpl(m: &mut Machine<'_, '_, '_>, i: &Instruction, _: Option<u32>) -> Step {
+    store_int(m, i, 32, true)
+}
+
+fn fistl(m: &mut Machine<'_, '_, '_>, i: &Instruction, _: Option<u32>) -> Step {
+    store_int(m, i, 32, false)
+}
+
+fn load(m: &mut Machine<'_, '_, '_>, i: &Instruction, format: FloatFormat) -> Step {
+    let (source, _) = m.locate(operand(m, i, 0)?)?;
+    let x = m.read(source, format.width())?;
+    let x = m.vm.arena.float_convert(format, X87, x);
+    m.stack.insert(0, x);
+    Ok(())
+}
+
+fn flds(m: &mut Machine<'_, '_, '_>, i: &Instruction, _: Option<u32>) -> Step {
+    load(m, i, FloatFormat::Single)
+}
+
+fn fldl(m: &mut Machine<'_, '_, '_>, i: &Instruction, _: Option<u32>) -> Step {
+    load(m, i, FloatFormat::Double)
+}
+
+fn fldt(m: &mut Machine<'_, '_, '_>, i: &Instruction, _: Option<u32>) -> Step {
+    load(m, i, X87)
+}
+
+fn store(m: &mut Machine<'_, '_, '_>, i: &Instruction, format: FloatFormat) -> Step {
+    let (target, _) = m.locate(operand(m, i, 0)?)?;
+    let x = top(m)?;
+    m.stack.remove(0);
+    let x = m.vm.arena.float_convert(X87, format, x);
+    m.write(target, x)
+}
+
+fn fstps(m: &mut Machine<'_, '_, '_>, i: &Instruction, _: Option<u32>) -> Step {
+    store(m, i, FloatFormat::Single)
+}
+
+fn fstpl(m: &mut Machine<'_, '_, '_>, i: &Instruction, _: Option<u32>) -> Step {
+    store(m, i, FloatFormat::Double)
+}
+
+fn fstpt(m: &mut Machine<'_, '_, '_>, i: &Instruction, _: Option<u32>) -> Step {
+    store(m, i, X87)
+}
+
+fn fxch(m: &mut Machine<'_, '_, '_>, i: &Instruction, _: Option<u32>) -> Step {
+    let other = match i.operands.first() {
+        Some(operand) => m.locate(operand)?.0,
+        None => Location::Stack(1),
+    };
+    let (x, y) = (top(m)?, m.read(other, EXTENDED)?);
+    m.write(other, x)?;
+    set_top(m, y)
+}
