@@ -6,6 +6,7 @@ use crate::hash::{FastHasher, FastMap};
 use crate::limbs;
 use crate::node::{ArrayId, ArrayInfo, ExprId, Node, Variable};
 use crate::scalar;
+use crate::simplify::RULE_LIMIT;
 use crate::support::SupportTable;
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
@@ -22,7 +23,11 @@ pub struct Arena {
     pub(crate) wide: WideTable,
     arrays: Vec<ArrayInfo>,
     array_ids: HashMap<ArrayInfo, ArrayId>,
+    /// Fuel that each call from outside begins with.
+    pub(crate) rule_limit: u32,
+    /// Rule applications that are left to the call under way.
     pub(crate) fuel: u32,
+    /// How many constructors the call under way is inside of.
     pub(crate) depth: u32,
 }
 
@@ -113,6 +118,7 @@ impl Arena {
             wide: WideTable::default(),
             arrays: Vec::new(),
             array_ids: HashMap::new(),
+            rule_limit: RULE_LIMIT,
             fuel: 0,
             depth: 0,
         }

@@ -16,8 +16,8 @@ use std::collections::HashMap;
 const VERSION: u8 = 1;
 /// Wider terms are refused by the reader, so that few bytes cannot ask for much work.
 pub const MAX_WIDTH: u32 = 1 << 14;
-/// Limit of the summed widths of all terms of one message.
-const MAX_TOTAL_WIDTH: u64 = 1 << 31;
+/// Limit of the summed widths of all terms of more than 64 bits of one message.
+const MAX_TOTAL_WIDTH: u64 = 1 << 28;
 const MAX_NAME: u64 = 1 << 16;
 
 /// Why bytes are not terms.
@@ -296,7 +296,9 @@ impl Decoder<'_> {
             (1..=MAX_WIDTH).contains(&width),
             "the width of a term is out of range",
         )?;
-        self.total_width += u64::from(width);
+        if width > 64 {
+            self.total_width += u64::from(width);
+        }
         self.check(
             self.total_width <= MAX_TOTAL_WIDTH,
             "the terms are too large together",

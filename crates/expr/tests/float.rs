@@ -1,7 +1,10 @@
 //! Concrete floats against the processor, bit for bit.
 #![cfg(target_arch = "x86_64")]
 
-use everett_expr::{FloatCompareOp, FloatFormat, FloatOp, FloatUnaryOp, RoundingMode, float};
+use everett_expr::{
+    Arena, ArrayId, EvalScratch, FloatCompareOp, FloatFormat, FloatOp, FloatUnaryOp, RoundingMode,
+    float,
+};
 use proptest::prelude::*;
 use std::arch::asm;
 
@@ -255,4 +258,39 @@ fn wide_integers_round_once() {
     assert_eq!(f64::from_bits(even as u64), 2f64.powi(200));
     let back = float::to_int(false, FloatFormat::Double, even, 256);
     assert_eq!(back, [0, 0, 0, 1 << 8]);
+}
+
+/// Terms of floats evaluate to what constants fold to.
+#[test]
+fn float_terms_evaluate() {
+    let mut arena = Arena::new();
+    let array = arena.array(0, "in", 8);
+    let bytes: Vec<_> = (0..8).map(|index| arena.read(array, index)).collect();
+    let x = arena.concat_bytes(&bytes);
+    let format = FloatFormat::Double;
+    let constant = arena.constant(64, 2.5f64.to_bits());
+    let sum = arena.float_binary(FloatOp::Add, format, x, constant);
+    let root = arena.float_unary(FloatUnaryOp::Sqrt, format, sum);
+    let less = arena.float_compare(FloatCompareOp::Olt, format, root, x);
+    let wide = arena.float_convert(format, FloatFormat::X87, root);
+    let int = arena.float_to_int(true, FloatFormat::X87, wide, 32);
+    let back = arena.float_from_int(true, FloatFormat::Single, int);
+    let negated = arena.float_neg(format, x);
+    let magnitude = arena.float_abs(format, negated);
+    let is_nan = arena.float_is_nan(format, x);
+    let mut scratch = EvalScratch::new();
+    for value in [13.5f64, 0.0, -1.0, 1e10] {
+        let bytes = value.to_le_bytes();
+        let input = |_: ArrayId, index: u32| bytes[index as usize];
+        let mut eval = |e| arena.eval_limbs(e, &input, &mut scratch)[0];
+        let expected = (value + 2.5).sqrt();
+        assert_eq!(eval(root), expected.to_bits());
+        assert_eq!(eval(less), u64::from(expected < value));
+        assert_eq!(eval(int), expected as u64);
+        assert_eq!(eval(back), u64::from((expected as u64 as f32).to_bits()));
+        assert_eq!(eval(magnitude), value.abs().to_bits());
+        assert_eq!(eval(is_nan), 0);
+    }
+    let same = arena.float_compare(FloatCompareOp::Ole, format, x, x);
+    assert_eq!(same, arena.not(is_nan));
 }

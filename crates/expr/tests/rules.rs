@@ -337,6 +337,49 @@ fn a_table_of_constants_is_cheap_to_compare() {
 }
 
 #[test]
+fn terms_are_written_like_c_and_cut_short() {
+    let mut setup = Setup::new();
+    let (x, y) = (setup.bytes[0], setup.bytes[1]);
+    let word = setup.word(1);
+    let a = &mut setup.arena;
+    let constant = a.constant(8, 65);
+    let sum = a.add(x, constant);
+    let less = a.ult(sum, y);
+    assert_eq!(a.display(less).to_string(), "((in[0] + 0x41) < in[1])");
+    let different = a.ne(x, y);
+    assert_eq!(a.display(different).to_string(), "!(in[0] == in[1])");
+    let choice = a.ite(less, x, y);
+    let wide = a.sext(choice, 16);
+    let expected = "i16((((in[0] + 0x41) < in[1]) ? in[0] : in[1]))";
+    assert_eq!(a.display(wide).to_string(), expected);
+    let mut big = word;
+    for _ in 0..50 {
+        big = a.mul(big, big);
+        big = a.udiv(big, word);
+    }
+    let text = a.display(big).to_string();
+    assert!(text.contains('…') && text.len() < 10_000, "{text}");
+}
+
+#[test]
+fn parts_are_replaced() {
+    let mut setup = Setup::new();
+    let (x, y) = (setup.bytes[0], setup.bytes[1]);
+    let a = &mut setup.arena;
+    let sum = a.add(x, y);
+    let less = a.ult(sum, y);
+    let (five, three) = (a.constant(8, 5), a.constant(8, 3));
+    let map = [(x, five), (y, three)].into_iter().collect();
+    let value = a.substitute(less, &map);
+    assert_false(a, value);
+    let same = a.substitute_with(less, |_| None);
+    assert_eq!(same, less);
+    let swapped = a.substitute_with(less, |e| if e == x { Some(y) } else { None });
+    let twice = a.add(y, y);
+    assert_eq!(swapped, a.ult(twice, y));
+}
+
+#[test]
 fn large_supports_are_found() {
     let mut setup = Setup::new();
     let bytes = setup.bytes.clone();

@@ -2,6 +2,7 @@
 
 use super::linear::mask;
 use crate::arena::Arena;
+use crate::limbs;
 use crate::node::{BinaryOp, CompareOp, ExprId, Node};
 
 /// The number that an odd one has to be multiplied with to give one, modulo two to the 128.
@@ -99,7 +100,7 @@ impl Arena {
             BinaryOp::Or if self.is_zero(c) => Some(self.both((x, c), (y, c))),
             BinaryOp::And if self.is_all_ones(c) => Some(self.both((x, c), (y, c))),
             BinaryOp::Shl if self.is_const(y) => {
-                let shift = u32::try_from(self.as_const_u128(y)?).ok()?;
+                let shift = u32::try_from(limbs::to_u64(self.as_const_limbs(y)?)?).ok()?;
                 if shift == 0 || shift >= width {
                     return None;
                 }

@@ -2,6 +2,7 @@
 //! the same term whatever the order in which they were added up. Up to 128 bits.
 
 use crate::arena::Arena;
+use crate::limbs;
 use crate::node::{BinaryOp, ExprId, Node};
 
 /// Sums of more parts are not taken apart again, so that adding to a long sum stays cheap.
@@ -57,7 +58,7 @@ impl Arena {
         else {
             return None;
         };
-        let amount = u32::try_from(self.as_const_u128(b)?).ok()?;
+        let amount = u32::try_from(limbs::to_u64(self.as_const_limbs(b)?)?).ok()?;
         (1..self.width(e)).contains(&amount).then_some((a, amount))
     }
 

@@ -17,10 +17,16 @@ mod slice;
 use crate::arena::Arena;
 use crate::node::{BinaryOp, CompareOp, ExprId, Node};
 
-/// Rule applications that one call of a constructor may cause.
-const FUEL: u32 = 256;
+/// Rule applications that one call of a constructor may cause, unless it is set otherwise.
+pub(crate) const RULE_LIMIT: u32 = 256;
 
 impl Arena {
+    /// Bounds the rule applications that one call of a constructor may cause. With zero, terms are
+    /// stored as they are built but for constants, which is how rules are held against plain terms.
+    pub fn set_rule_limit(&mut self, limit: u32) {
+        self.rule_limit = limit;
+    }
+
     /// Runs a rule while there is fuel, else stores the node as it is.
     #[inline]
     pub(crate) fn simplified(
@@ -33,7 +39,7 @@ impl Arena {
             return e;
         }
         if self.depth == 0 {
-            self.fuel = FUEL;
+            self.fuel = self.rule_limit;
         }
         if self.fuel == 0 {
             return self.intern(plain, width);

@@ -208,6 +208,85 @@ impl Machine for Arena {
     }
 }
 
+/// Runs a program by folding constants only.
+pub struct FoldingMachine {
+    pub arena: Arena,
+    pub bytes: [u8; BYTES],
+}
+
+impl Machine for FoldingMachine {
+    type Value = ExprId;
+    fn width(&self, value: ExprId) -> u32 {
+        self.arena.width(value)
+    }
+    fn constant(&mut self, width: u32, bits: u128) -> ExprId {
+        self.arena.constant_u128(width, bits)
+    }
+    fn read(&mut self, index: u32) -> ExprId {
+        self.arena
+            .constant(8, u64::from(self.bytes[index as usize]))
+    }
+    fn binary(&mut self, op: BinaryOp, a: ExprId, b: ExprId) -> ExprId {
+        self.arena.binary(op, a, b)
+    }
+    fn compare(&mut self, op: CompareOp, a: ExprId, b: ExprId) -> ExprId {
+        self.arena.compare(op, a, b)
+    }
+    fn not(&mut self, a: ExprId) -> ExprId {
+        self.arena.not(a)
+    }
+    fn ite(&mut self, c: ExprId, a: ExprId, b: ExprId) -> ExprId {
+        self.arena.ite(c, a, b)
+    }
+    fn extract(&mut self, a: ExprId, low: u32, width: u32) -> ExprId {
+        self.arena.extract(a, low, width)
+    }
+    fn concat(&mut self, hi: ExprId, lo: ExprId) -> ExprId {
+        self.arena.concat(hi, lo)
+    }
+    fn cast(&mut self, a: ExprId, width: u32, sign: bool) -> ExprId {
+        Machine::cast(&mut self.arena, a, width, sign)
+    }
+}
+
+/// Goes on with the values of a program at widths above 128.
+pub fn run_wide<M: Machine>(machine: &mut M, values: &[M::Value], width: u32) -> Vec<M::Value> {
+    let mut wide: Vec<M::Value> = Vec::new();
+    for (i, pair) in values.windows(2).enumerate().take(8) {
+        let hi = machine.cast(pair[0], 128, i % 2 == 0);
+        let joined = machine.concat(hi, pair[1]);
+        wide.push(machine.cast(joined, width, i % 3 == 0));
+        wide.push(machine.cast(pair[0], width, i % 3 == 1));
+        let bits = 1 << (7 * i) | u128::from(i % 2 == 0);
+        wide.push(machine.constant(width, bits));
+    }
+    let mut results = wide.clone();
+    for round in 0..2 * wide.len() {
+        let (x, y) = (
+            results[round * 5 % results.len()],
+            wide[round * 7 % wide.len()],
+        );
+        let op = BinaryOp::ALL[round % BinaryOp::ALL.len()];
+        let value = machine.binary(op, x, y);
+        let inverse = if op == BinaryOp::Add {
+            BinaryOp::Sub
+        } else {
+            BinaryOp::Add
+        };
+        let back = machine.binary(inverse, value, y);
+        let small = machine.constant(width, 9 + round as u128);
+        let shifted = machine.binary(BinaryOp::Shl, back, small);
+        let negated = machine.not(value);
+        let c = machine.compare(CompareOp::ALL[round % 5], x, shifted);
+        let chosen = machine.ite(c, negated, shifted);
+        let joined = split_and_join(machine, chosen, 64);
+        let equal = machine.compare(CompareOp::Eq, joined, small);
+        results.extend([value, back, shifted, joined]);
+        results.push(machine.cast(equal, width, round % 2 == 0));
+    }
+    results
+}
+
 fn chosen_width(raw: u8) -> u32 {
     match raw {
         0..=40 => 8,
@@ -236,64 +315,217 @@ fn chosen_constant(width: u32, bits: u128) -> u128 {
     }
 }
 
+/// The operands of one step, chosen from the values so far.
+struct Operands<'a, M: Machine> {
+    values: &'a [M::Value],
+    step: &'a Step,
+}
+
+impl<M: Machine> Operands<'_, M> {
+    /// Late values are likelier, so that terms become deep.
+    fn pick(&self, raw: u8) -> M::Value {
+        let recent = if raw < 150 {
+            self.values.len().min(5)
+        } else {
+            self.values.len()
+        };
+        self.values[self.values.len() - 1 - raw as usize % recent]
+    }
+
+    /// A value brought to a width.
+    fn cast(&self, machine: &mut M, raw: u8, width: u32) -> M::Value {
+        machine.cast(self.pick(raw), width, self.flag(0))
+    }
+
+    fn flag(&self, number: u32) -> bool {
+        self.step.bits >> (100 + number) & 1 == 1
+    }
+
+    /// One of several constants of the step.
+    fn constant(&self, machine: &mut M, width: u32, number: u32) -> M::Value {
+        machine.constant(
+            width,
+            chosen_constant(width, self.step.bits.rotate_right(number * 20)),
+        )
+    }
+
+    fn other_or_constant(&self, machine: &mut M, width: u32) -> M::Value {
+        if self.step.c < 120 {
+            self.constant(machine, width, 0)
+        } else {
+            self.cast(machine, self.step.b, width)
+        }
+    }
+}
+
 fn run_step<M: Machine>(machine: &mut M, values: &[M::Value], step: &Step) -> M::Value {
-    let pick = |raw: u8| values[raw as usize % values.len()];
-    let a = pick(step.a);
+    let operands = Operands::<M> { values, step };
+    let a = operands.pick(step.a);
     let width = machine.width(a);
-    let sign = step.bits >> 100 & 1 == 1;
+    let number = usize::from(step.op);
     match step.op {
-        0..=99 => {
-            let op = BinaryOp::ALL[step.op as usize % BinaryOp::ALL.len()];
-            let b = if step.c < 100 {
-                machine.constant(width, chosen_constant(width, step.bits))
-            } else {
-                machine.cast(pick(step.b), width, sign)
-            };
-            if step.bits >> 101 & 7 == 0 {
+        0..=79 => {
+            let op = BinaryOp::ALL[number % BinaryOp::ALL.len()];
+            let b = operands.other_or_constant(machine, width);
+            let swap = operands.flag(1) && operands.flag(2);
+            if swap {
                 machine.binary(op, b, a)
             } else {
                 machine.binary(op, a, b)
             }
         }
-        100..=149 => {
-            let op = CompareOp::ALL[step.op as usize % CompareOp::ALL.len()];
-            let b = if step.c < 128 {
-                machine.constant(width, chosen_constant(width, step.bits))
-            } else {
-                machine.cast(pick(step.b), width, sign)
-            };
-            if step.bits >> 101 & 3 == 0 {
+        80..=119 => {
+            let op = CompareOp::ALL[number % CompareOp::ALL.len()];
+            let b = operands.other_or_constant(machine, width);
+            if operands.flag(1) {
                 machine.compare(op, b, a)
             } else {
                 machine.compare(op, a, b)
             }
         }
-        150..=159 => machine.not(a),
-        160..=179 => {
-            let c = machine.cast(pick(step.c), 1, false);
-            let b = machine.cast(pick(step.b), width, sign);
+        120..=127 => machine.not(a),
+        128..=143 => {
+            let c = operands.cast(machine, step.c, 1);
+            let b = operands.cast(machine, step.b, width);
             machine.ite(c, a, b)
         }
-        180..=199 => {
+        144..=159 => {
             let low = (step.bits % u128::from(width)) as u32;
             let kept = 1 + (step.bits >> 32) as u32 % (width - low);
             machine.extract(a, low, kept)
         }
-        200..=219 => {
-            let b = pick(step.b);
+        160..=175 => {
+            let b = operands.pick(step.b);
             if width + machine.width(b) > 128 {
                 a
             } else {
                 machine.concat(a, b)
             }
         }
-        220..=244 => machine.cast(a, chosen_width(step.width), sign),
-        245..=249 => {
-            let width = chosen_width(step.width);
-            machine.constant(width, chosen_constant(width, step.bits))
-        }
-        _ => machine.read(u32::from(step.b) % BYTES as u32),
+        176..=195 => machine.cast(a, chosen_width(step.width), operands.flag(0)),
+        196..=199 => operands.constant(machine, chosen_width(step.width), 0),
+        200..=203 => machine.read(u32::from(step.b) % BYTES as u32),
+        _ => run_idiom(machine, &operands, a),
     }
+}
+
+/// What programs and memory do often, and rules are made for.
+fn run_idiom<M: Machine>(machine: &mut M, operands: &Operands<'_, M>, a: M::Value) -> M::Value {
+    let step = operands.step;
+    let width = machine.width(a);
+    let binary = BinaryOp::ALL[usize::from(step.width) % BinaryOp::ALL.len()];
+    let compare = CompareOp::ALL[usize::from(step.width) % CompareOp::ALL.len()];
+    match step.op % 9 {
+        0 => {
+            let c = operands.cast(machine, step.c, 1);
+            let x = operands.constant(machine, width, 0);
+            let y = operands.constant(machine, width, 1);
+            let choice = machine.ite(c, x, y);
+            let b = operands.other_or_constant(machine, width);
+            match step.b % 4 {
+                0 => machine.binary(binary, choice, b),
+                1 => machine.binary(binary, b, choice),
+                2 => machine.compare(compare, choice, b),
+                _ => machine.cast(choice, chosen_width(step.c), operands.flag(0)),
+            }
+        }
+        1 => {
+            let b = operands.other_or_constant(machine, width);
+            let whole = machine.binary(binary, a, b);
+            split_and_join(machine, whole, 1 + u32::from(step.c) % 9)
+        }
+        2 => {
+            let wide = machine.cast(a, width.max(32), operands.flag(0));
+            let width = machine.width(wide);
+            let up = u128::from(step.b).wrapping_neg();
+            let up = machine.constant(width, if operands.flag(1) { up } else { step.b.into() });
+            let moved = machine.binary(BinaryOp::Add, wide, up);
+            let limit = machine.constant(width, u128::from(step.c) * 2);
+            machine.compare(compare, moved, limit)
+        }
+        3 => distribute(machine, operands, a),
+        4 => {
+            let c = operands.cast(machine, step.c, 1);
+            let k = operands.constant(machine, width, 0);
+            let b = operands.cast(machine, step.b, width);
+            let (x, y) = (machine.binary(binary, a, k), machine.binary(binary, b, k));
+            machine.ite(c, x, y)
+        }
+        5 => {
+            let b = operands.cast(machine, step.b, width);
+            let (x, y) = (machine.not(a), machine.not(b));
+            machine.compare(compare, x, y)
+        }
+        6 => {
+            let b = operands.cast(machine, step.b, width);
+            let c = operands.cast(machine, step.c, width);
+            let (x, y) = (machine.binary(binary, a, b), machine.binary(binary, a, c));
+            machine.compare(compare, x, y)
+        }
+        7 => {
+            let least = machine.constant(width, 1 << (width - 1));
+            let near = machine.constant(width, u128::from(step.b % 5).wrapping_sub(2));
+            let limit = machine.binary(BinaryOp::Add, least, near);
+            if operands.flag(1) {
+                machine.compare(compare, a, limit)
+            } else {
+                machine.compare(compare, limit, a)
+            }
+        }
+        _ => {
+            let b = operands.cast(machine, step.b, width);
+            let mut sum = a;
+            for number in 0..u32::from(step.c % 12) {
+                let factor = operands.constant(machine, width, number % 5);
+                let other = operands.cast(machine, step.b.wrapping_add(number as u8), width);
+                let part = machine.binary(BinaryOp::Mul, other, factor);
+                let op = if step.bits >> number & 1 == 1 {
+                    BinaryOp::Add
+                } else {
+                    BinaryOp::Sub
+                };
+                sum = machine.binary(op, sum, part);
+            }
+            machine.binary(BinaryOp::Sub, sum, b)
+        }
+    }
+}
+
+/// A word stored in pieces and loaded again.
+fn split_and_join<M: Machine>(machine: &mut M, whole: M::Value, piece: u32) -> M::Value {
+    let width = machine.width(whole);
+    let kept = piece.min(width);
+    let mut joined = machine.extract(whole, 0, kept);
+    let mut low = kept;
+    while low < width {
+        let kept = piece.min(width - low);
+        let part = machine.extract(whole, low, kept);
+        joined = machine.concat(part, joined);
+        low += kept;
+    }
+    joined
+}
+
+/// `a · (b + c)` against `a · b + a · c`, equal or nearly so.
+fn distribute<M: Machine>(machine: &mut M, operands: &Operands<'_, M>, a: M::Value) -> M::Value {
+    let width = machine.width(a);
+    let b = operands.cast(machine, operands.step.b, width);
+    let c = operands.cast(machine, operands.step.c, width);
+    let op = if operands.flag(1) {
+        BinaryOp::Add
+    } else {
+        BinaryOp::Sub
+    };
+    let inner = machine.binary(op, b, c);
+    let left = machine.binary(BinaryOp::Mul, a, inner);
+    let (ab, ac) = (
+        machine.binary(BinaryOp::Mul, b, a),
+        machine.binary(BinaryOp::Mul, c, a),
+    );
+    let right = machine.binary(op, ab, ac);
+    let near = machine.constant(width, u128::from(operands.step.width % 2));
+    let right = machine.binary(BinaryOp::Add, right, near);
+    machine.compare(CompareOp::Eq, left, right)
 }
 
 /// Runs a program; the first values are the symbolic bytes.

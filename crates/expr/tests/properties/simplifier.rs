@@ -1,6 +1,6 @@
 //! The simplifier against plain arithmetic, on random programs.
 
-use crate::common::{BYTES, PlainMachine, program, run};
+use crate::common::{BYTES, FoldingMachine, PlainMachine, program, run, run_wide};
 use everett_expr::{Arena, ArrayId, EvalScratch, codec, limbs};
 use proptest::prelude::*;
 
@@ -122,6 +122,45 @@ proptest! {
         for (&term, plain) in added.iter().zip(run(&mut PlainMachine { bytes }, &more)) {
             let value = arena.eval_limbs(term, &assignment, &mut scratch);
             prop_assert_eq!(limbs::to_u128(&value), plain.bits);
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn wide_terms_fold_to_their_values(
+        steps in program(10), bytes in any::<[u8; BYTES]>(), width in 129u32..300,
+    ) {
+        let mut arena = Arena::new();
+        let terms = run(&mut arena, &steps);
+        let terms = run_wide(&mut arena, &terms, width);
+        let mut folding = FoldingMachine { arena: Arena::new(), bytes };
+        let values = run(&mut folding, &steps);
+        let values = run_wide(&mut folding, &values, width);
+        let assignment = |_: ArrayId, index: u32| bytes[index as usize];
+        let mut scratch = EvalScratch::new();
+        for (&term, &value) in terms.iter().zip(&values) {
+            let found = arena.eval_limbs(term, &assignment, &mut scratch);
+            prop_assert_eq!(
+                Some(&found[..]), folding.arena.as_const_limbs(value), "{}", arena.display(term)
+            );
+        }
+    }
+
+    /// Where a rule stops in the middle, what it leaves is right as well.
+    #[test]
+    fn any_rule_limit_keeps_meaning(
+        steps in program(24), bytes in any::<[u8; BYTES]>(), limit in 0u32..8,
+    ) {
+        let mut arena = Arena::new();
+        arena.set_rule_limit(limit);
+        let terms = run(&mut arena, &steps);
+        let plain = run(&mut PlainMachine { bytes }, &steps);
+        let assignment = |_: ArrayId, index: u32| bytes[index as usize];
+        let mut scratch = EvalScratch::new();
+        for (&term, plain) in terms.iter().zip(&plain) {
+            let value = arena.eval_limbs(term, &assignment, &mut scratch);
+            prop_assert_eq!(limbs::to_u128(&value), plain.bits, "{}", arena.display(term));
         }
     }
 }
