@@ -322,3 +322,109 @@ fn byte_at(limbs: &[u64], low: u32) -> u8 {
     }
     bits as u8
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn bytes(arena: &mut Arena, count: u32) -> Vec<ExprId> {
+        let array = arena.array(0, "input", count);
+        (0..count).map(|index| arena.read(array, index)).collect()
+    }
+
+    #[test]
+    fn conjunctions_are_split_and_repetitions_dropped() {
+        let mut arena = Arena::new();
+        let byte = bytes(&mut arena, 2);
+        let limit = arena.constant(8, 10);
+        let (a, b) = (arena.ult(byte[0], limit), arena.ult(byte[1], limit));
+        let both = arena.and(a, b);
+        let mut constraints = Constraints::new();
+        constraints.add(&mut arena, both);
+        constraints.add(&mut arena, a);
+        let truth = arena.bool_constant(true);
+        constraints.add(&mut arena, truth);
+        assert_eq!(constraints.len(), 2);
+        assert!(constraints.contains(a) && constraints.contains(b) && !constraints.contains(both));
+        assert_eq!(constraints.slice_for(&mut arena, byte[1]), [b]);
+    }
+
+    #[test]
+    fn fixed_bytes_are_replaced_in_what_comes_later() {
+        let mut arena = Arena::new();
+        let byte = bytes(&mut arena, 4);
+        let word = arena.concat_bytes(&byte[..2]);
+        let value = arena.constant(16, 0x0201);
+        let fixed = arena.eq(word, value);
+        let mut constraints = Constraints::new();
+        constraints.add(&mut arena, fixed);
+        let sum = arena.add(byte[1], byte[2]);
+        let limit = arena.constant(8, 7);
+        let small = arena.ult(sum, limit);
+        constraints.add(&mut arena, small);
+        let slice = constraints.slice_for(&mut arena, byte[2]);
+        assert_eq!(slice.len(), 1);
+        assert_eq!(
+            arena.support(slice[0]).len(),
+            1,
+            "the fixed byte does not tie the groups"
+        );
+        let one = arena.constant(8, 1);
+        let known = arena.eq(byte[0], one);
+        let before = constraints.len();
+        constraints.add(&mut arena, known);
+        assert_eq!(constraints.len(), before);
+        let unknown = arena.not(known);
+        constraints.add(&mut arena, unknown);
+        assert!(constraints.contradiction().is_some());
+    }
+
+    proptest! {
+        /// The slice of a byte is what can be reached from it over shared bytes, and a clone stays as it was.
+        #[test]
+        fn slices_are_closed_over_shared_bytes(
+            pairs in prop::collection::vec((0usize..12, 0usize..12), 0..14),
+            start in 0usize..12,
+        ) {
+            let mut arena = Arena::new();
+            let byte = bytes(&mut arena, 12);
+            let mut constraints = Constraints::new();
+            let mut snapshots = Vec::new();
+            for &(a, b) in &pairs {
+                let sum = arena.add(byte[a], byte[b]);
+                let limit = arena.constant(8, 77);
+                let e = arena.ult(sum, limit);
+                snapshots.push((constraints.clone(), constraints.len()));
+                constraints.add(&mut arena, e);
+            }
+            for (snapshot, length) in snapshots {
+                prop_assert_eq!(snapshot.iter().count(), length);
+            }
+            let mut reached = vec![start];
+            loop {
+                let more: Vec<usize> = pairs
+                    .iter()
+                    .flat_map(|&(a, b)| [(a, b), (b, a)])
+                    .filter(|(a, b)| reached.contains(a) && !reached.contains(b))
+                    .map(|(_, b)| b)
+                    .collect();
+                if more.is_empty() {
+                    break;
+                }
+                reached.extend(more);
+            }
+            let mut expected: Vec<ExprId> = constraints
+                .iter()
+                .filter(|&e| {
+                    let support = arena.support(e);
+                    reached.iter().any(|&at| arena.as_variable(byte[at]).is_some_and(|v| support.contains(v)))
+                })
+                .collect();
+            let mut slice = constraints.slice_for(&mut arena, byte[start]);
+            slice.sort_unstable();
+            expected.sort_unstable();
+            prop_assert_eq!(slice, expected);
+        }
+    }
+}

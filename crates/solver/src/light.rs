@@ -54,7 +54,12 @@ impl Solver {
                 MAX_A_ROUND
             };
             let before = active.len();
-            self.take_in_broken(arena, &all, &candidate, limit, &mut active);
+            let changed = changed_mask(arena, &variables, model, &candidate);
+            let affected = all
+                .iter()
+                .copied()
+                .filter(|&e| arena.support_mask(e) & changed != 0);
+            self.take_in_broken(arena, affected, &candidate, limit, &mut active);
             if active.len() > before {
                 continue;
             }
@@ -83,13 +88,13 @@ impl Solver {
     fn take_in_broken(
         &mut self,
         arena: &Arena,
-        all: &[ExprId],
+        constraints: impl Iterator<Item = ExprId>,
         candidate: &Model,
         limit: usize,
         active: &mut Vec<ExprId>,
     ) {
         let known = active.len();
-        for &e in all {
+        for e in constraints {
             if active.len() - known >= limit {
                 return;
             }
@@ -108,6 +113,20 @@ fn first_constraints(arena: &Arena, all: &[ExprId], condition: ExprId) -> Vec<Ex
         .copied()
         .filter(|&e| arena.support_mask(e) & !mask == 0);
     near.take(MAX_AT_START).collect()
+}
+
+/// The bytes that differ, as a mask like that of a term's support: constraints without a bit of it still hold.
+fn changed_mask(
+    arena: &mut Arena,
+    variables: &[Variable],
+    model: &Model,
+    candidate: &Model,
+) -> u64 {
+    let differs = |variable: &&Variable| model.value(**variable) != candidate.value(**variable);
+    variables.iter().filter(differs).fold(0, |mask, variable| {
+        let byte = arena.read(variable.array, variable.index);
+        mask | arena.support_mask(byte)
+    })
 }
 
 /// All variables of the condition and of the active constraints, each once.

@@ -1,9 +1,11 @@
 //! Least, greatest and all values of a term.
 
+use crate::bytes::single_byte;
 use crate::chain::{Solver, Verdict};
 use crate::constraints::Constraints;
 use crate::model::Model;
 use everett_expr::{Arena, ExprId, scalar};
+use rustc_hash::FxHashSet;
 
 impl Solver {
     /// The least unsigned value of `e` (of at most 64 bits) under the constraints, with a model for it;
@@ -84,6 +86,9 @@ impl Solver {
         if arena.is_const(e) {
             return (found, true);
         }
+        if let Some(answer) = self.values_of_byte(arena, constraints, model, e, limit) {
+            return answer;
+        }
         // The range limits how many there can be, so the last question need not be asked.
         let (low, high) = arena.unsigned_range(e);
         let mut others = arena.bool_constant(true);
@@ -108,6 +113,39 @@ impl Solver {
                 Verdict::Unknown(_) => return (found, false),
             }
         }
+    }
+
+    /// The same from a table, where the term and its constraints depend on one byte.
+    fn values_of_byte(
+        &mut self,
+        arena: &Arena,
+        constraints: &Constraints,
+        model: &Model,
+        e: ExprId,
+        limit: usize,
+    ) -> Option<(Vec<(u64, Model)>, bool)> {
+        let variable = single_byte(arena, e)?;
+        let mut groups = Vec::new();
+        constraints.groups_for(&[variable], &mut groups);
+        if groups.iter().any(|group| group.variables.len() > 1) {
+            return None;
+        }
+        let allowed = self.allowed_values(arena, &groups, variable, true)?;
+        let column = *self.tables.column(arena, e)?;
+        let now = model.value(variable);
+        let mut found = vec![(column[usize::from(now)], model.clone())];
+        let mut known = FxHashSet::from_iter([column[usize::from(now)]]);
+        for byte in allowed.iter().filter(|&byte| byte != now) {
+            let value = column[usize::from(byte)];
+            if !known.insert(value) {
+                continue;
+            }
+            if found.len() >= limit {
+                return Some((found, false));
+            }
+            found.push((value, model.with([(variable.array, variable.index, byte)])));
+        }
+        Some((found, true))
     }
 
     fn value_under(&mut self, arena: &Arena, model: &Model, e: ExprId) -> Result<u64, String> {

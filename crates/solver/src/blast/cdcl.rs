@@ -23,16 +23,18 @@ fn code(lit: Lit) -> Code {
     lit.unsigned_abs() << 1 | u32::from(lit < 0)
 }
 
-fn lit_of(code: Code) -> Lit {
-    let variable = (code >> 1) as Lit;
-    if code & 1 == 1 { -variable } else { variable }
-}
-
 #[derive(Clone, Copy)]
 struct Watch {
     clause: ClauseRef,
     /// Some other literal of the clause: where it is true the clause need not be looked at.
     blocker: Code,
+}
+
+/// Where to look for the next decision; what comes before has values.
+#[derive(Default)]
+struct Next {
+    input: usize,
+    division: usize,
 }
 
 #[derive(Default)]
@@ -55,7 +57,6 @@ pub struct Cdcl {
     divisions: Vec<Division>,
     contradictory: bool,
     learnt: Vec<Code>,
-    pending: Vec<Code>,
     marked: Vec<u32>,
 }
 
@@ -271,7 +272,7 @@ impl Cdcl {
         budget: &mut u32,
     ) -> Option<SatAnswer> {
         let mut left = burst;
-        let mut next_input = 0;
+        let mut next = Next::default();
         loop {
             if let Some(broken) = self.propagate() {
                 if self.level() == 0 {
@@ -281,7 +282,7 @@ impl Cdcl {
                     return Some(SatAnswer::Unsat);
                 }
                 self.learn_from(broken);
-                next_input = 0;
+                next = Next::default();
                 left = left.saturating_sub(1);
                 *budget = budget.saturating_sub(1);
                 if left == 0 || *budget == 0 {
@@ -303,7 +304,7 @@ impl Cdcl {
                 }
                 continue;
             }
-            match self.next_decision(inputs, &mut next_input) {
+            match self.next_decision(inputs, &mut next) {
                 Some(literal) => self.decide(literal),
                 None => return Some(SatAnswer::Sat),
             }
@@ -311,26 +312,31 @@ impl Cdcl {
     }
 
     /// What took part in conflicts first, then the inputs in order, then the results of divisions.
-    fn next_decision(&mut self, inputs: &[Lit], next_input: &mut usize) -> Option<Code> {
+    fn next_decision(&mut self, inputs: &[Lit], next: &mut Next) -> Option<Code> {
         while let Some(variable) = self.heap.pop() {
             if self.values[variable as usize * 2] == 0 {
                 return Some(variable << 1 | u32::from(!self.preferred[variable as usize]));
             }
         }
-        while let Some(&lit) = inputs.get(*next_input) {
+        while let Some(&lit) = inputs.get(next.input) {
             let variable = lit.unsigned_abs();
             if self.values[variable as usize * 2] == 0 {
                 return Some(variable << 1 | u32::from(!self.preferred[variable as usize]));
             }
-            *next_input += 1;
+            next.input += 1;
         }
-        self.divisions.iter().find_map(|division| {
+        // A division of results of another comes after it, so one pass is enough.
+        while let Some(division) = self.divisions.get(next.division) {
             let value = |lit: Lit| match self.values[code(lit) as usize] {
                 0 => None,
                 value => Some(value == 1),
             };
-            division.next_result(value).map(code)
-        })
+            if let Some(lit) = division.next_result(value) {
+                return Some(code(lit));
+            }
+            next.division += 1;
+        }
+        None
     }
 
     /// Learns the clause of the first unique implication point and goes back to where it propagates.

@@ -143,3 +143,40 @@ fn floats_are_solved_by_the_second_tier() {
     assert_eq!(f32::from_bits(value as u32), 2.5);
     assert_eq!(solver.statistics().smt_queries, 1);
 }
+
+/// Slow queries end up in the log as scripts that the solver reads.
+#[test]
+fn slow_queries_are_logged() {
+    let folder = tempfile::tempdir().expect("a folder for temporary files");
+    let config = SolverConfig {
+        solver_log: Some(folder.path().join("queries")),
+        slow_query: Duration::ZERO,
+        ..SolverConfig::default()
+    };
+    let mut terms = Terms::new(2);
+    let arena = &mut terms.arena;
+    let product = arena.mul(terms.all[0], terms.all[1]);
+    let target = arena.constant(8, 77);
+    let condition = arena.eq(product, target);
+    let mut solver = Solver::new(config).expect("the directory can be made");
+    let verdict = solver.check(arena, &Constraints::new(), &Model::new(), condition);
+    assert!(matches!(verdict, Verdict::Sat(_)));
+    let files: Vec<_> = std::fs::read_dir(folder.path().join("queries"))
+        .expect("the log is a directory")
+        .map(|entry| entry.expect("an entry").path())
+        .collect();
+    let [file] = files.as_slice() else {
+        panic!("{files:?}")
+    };
+    let text = std::fs::read_to_string(file).expect("text");
+    assert!(
+        text.contains("(set-info :status sat)") && text.contains("bvmul"),
+        "{text}"
+    );
+    let Some(z3) = z3() else { return };
+    let output = std::process::Command::new(z3.program)
+        .arg(file)
+        .output()
+        .expect("z3 runs");
+    assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "sat");
+}
