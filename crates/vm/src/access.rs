@@ -49,10 +49,20 @@ impl Vm<'_> {
     #[inline(never)]
     pub fn store(&mut self, pointer: Value, len: usize, value: Value) -> Result<(), Interrupt> {
         let place = self.place(pointer, len as u64, true)?;
+        self.store_at(place, len, value)
+    }
+
+    /// Writes `len` (1 to 8) bytes to a place that was found for them. Asks nothing, so that operations
+    /// that write several pieces can find all places before they write the first.
+    pub(crate) fn store_at(
+        &mut self,
+        place: Place,
+        len: usize,
+        value: Value,
+    ) -> Result<(), Interrupt> {
         let value = self.fit(value, len);
         match place {
             Place::At(address) => {
-                self.checked(address, len as u64, true)?;
                 if let Some(object) = self.memory.object_at_mut(address, len as u64) {
                     let offset = address - object.start;
                     object.store(self.arena, offset, len, value);
