@@ -249,12 +249,6 @@ impl Arena {
     /// The term of a sum: added parts in order, then subtracted parts, then the constant.
     fn sum_of(&mut self, sum: &Linear, width: u32) -> ExprId {
         let constant = self.constant_u128(width, sum.constant);
-        if let [(e, coefficient)] = sum.terms[..]
-            && coefficient == mask(width)
-            && sum.constant == mask(width)
-        {
-            return self.intern(Node::Not { e }, width);
-        }
         let (negative, positive): (Vec<_>, Vec<_>) = sum
             .terms
             .iter()
@@ -272,7 +266,12 @@ impl Arena {
         let mut result = result.unwrap_or(constant);
         for (e, coefficient) in negative {
             let part = self.scaled(e, coefficient.wrapping_neg() & mask(width));
-            result = self.plain_binary(BinaryOp::Sub, result, part);
+            // What is subtracted from all ones is complemented.
+            result = if self.is_all_ones(result) {
+                self.not(part)
+            } else {
+                self.plain_binary(BinaryOp::Sub, result, part)
+            };
         }
         if constant_first || sum.constant == 0 {
             return result;
