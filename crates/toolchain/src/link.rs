@@ -16,7 +16,7 @@ use crate::error::{IoContext, ToolchainError};
 use crate::process;
 use crate::response;
 use crate::roots;
-use crate::sysroot::Sysroot;
+use crate::sysroot::{self, Sysroot};
 
 /// The size of a thread's stack where the program does not say, as on other systems.
 const STACK_SIZE: &str = "stack-size=8388608";
@@ -50,7 +50,7 @@ pub fn link(args: &[OsString]) -> Result<i32, ToolchainError> {
     let mut native = common(&sysroot, &link);
 
     let machine_code = [sysroot.libraries().join("libmath.a"), sysroot.builtins()];
-    insert_before_libc(&mut native, machine_code.map(OsString::from));
+    insert_before_libc(&mut native, &sysroot, machine_code);
     native.push("-o".into());
     native.push(link.output.clone().into());
     native.push("--lto-newpm-passes=globaldce".into());
@@ -69,11 +69,13 @@ pub fn link(args: &[OsString]) -> Result<i32, ToolchainError> {
     let resolutions = with_suffix(&link.output, ".resolution.txt");
     let text = fs::read(&resolutions).context("read", &resolutions)?;
     fs::remove_file(&resolutions).context("remove", &resolutions)?;
-    link_bitcode(
-        &sysroot,
-        &link,
-        roots::from_resolutions(&String::from_utf8_lossy(&text)),
-    )
+    let mut kept = roots::from_resolutions(&String::from_utf8_lossy(&text));
+    // The compiler's runtime, which is machine code natively, has versions of these too; that
+    // alone is no reason to keep them.
+    for name in sysroot::own_functions() {
+        kept.remove(name);
+    }
+    link_bitcode(&sysroot, &link, kept)
 }
 
 fn link_bitcode(
@@ -87,7 +89,7 @@ fn link_bitcode(
     loop {
         let mut args = common(sysroot, link);
         let runtime = sysroot.libraries().join("libcompiler_rt.a");
-        insert_before_libc(&mut args, [runtime.into()]);
+        insert_before_libc(&mut args, sysroot, [runtime]);
         args.push("-o".into());
         args.push(unfinished.clone().into());
         args.push("--lto-emit-llvm".into());
@@ -187,12 +189,23 @@ fn explain_missing_libraries(sysroot: &Sysroot, link: &Link) {
 }
 
 /// Puts libraries before libc, where they come before its functions but after all code of the
-/// user, which may define the same ones.
-fn insert_before_libc<const N: usize>(args: &mut Vec<OsString>, libraries: [OsString; N]) {
-    let is_library =
-        |arg: &OsString| arg == "-lc" || arg.to_string_lossy().contains("libclang_rt.builtins");
-    let at = args.iter().position(is_library).unwrap_or(args.len());
-    args.splice(at..at, libraries);
+/// user, which may define the same ones. A program without libc gets none of the objects.
+fn insert_before_libc<const N: usize>(
+    args: &mut Vec<OsString>,
+    sysroot: &Sysroot,
+    libraries: [PathBuf; N],
+) {
+    let is_libc = |arg: &OsString| arg == "-lc";
+    let is_runtime = |arg: &OsString| arg.to_string_lossy().contains("libclang_rt.builtins");
+    let objects = args.iter().any(is_libc).then(|| sysroot.own_objects());
+    let first = args.iter().position(|arg| is_libc(arg) || is_runtime(arg));
+    let at = first.unwrap_or(args.len());
+    let all = objects
+        .into_iter()
+        .flatten()
+        .chain(libraries)
+        .map(OsString::from);
+    args.splice(at..at, all);
 }
 
 /// The flag that keeps what is reachable from the named functions and changes nothing else.

@@ -20,7 +20,7 @@ use crate::wheel;
 pub const TARGET: &str = "x86_64-linux-musl";
 
 /// Raised whenever the recipe in this file changes what a sysroot contains.
-const RECIPE: &[u8] = b"7";
+const RECIPE: &[u8] = b"9";
 
 const START_ASM: &str = include_str!("../runtime/start.S");
 const START_C: &str = include_str!("../runtime/start.c");
@@ -32,6 +32,9 @@ const KLEE_H: &str = include_str!("../../../include/klee/klee.h");
 
 /// Where the compiler driver looks for its runtime.
 const BUILTINS: &str = "resource/lib/linux/libclang_rt.builtins-x86_64.a";
+
+/// Objects of bitcode with everett's own versions of library functions.
+const OWN_OBJECTS: [&str; 2] = ["everett-strings.o", "everett-long-double.o"];
 
 /// Headers and libraries, and the compiler that they were built with.
 pub struct Sysroot {
@@ -87,6 +90,11 @@ impl Sysroot {
         self.folder.join("usr/lib")
     }
 
+    /// Everett's own versions of library functions, which come before the library's.
+    pub fn own_objects(&self) -> [PathBuf; 2] {
+        OWN_OBJECTS.map(|name| self.libraries().join(name))
+    }
+
     /// The compiler's own headers and runtime.
     pub fn resources(&self) -> PathBuf {
         self.folder.join("resource")
@@ -110,10 +118,43 @@ impl Sysroot {
     }
 }
 
+/// The names of the functions in everett's own objects.
+pub fn own_functions() -> impl Iterator<Item = &'static str> {
+    let lines = [STRINGS_C, LONG_DOUBLE_C].into_iter().flat_map(str::lines);
+    lines.filter_map(|line| {
+        let (head, _) = line.strip_prefix("LIBRARY ")?.split_once('(')?;
+        head.rsplit([' ', '*']).next()
+    })
+}
+
 /// What tells one compiler package from another, without running it.
 fn identity_of(zig: &Path) -> Result<String, ToolchainError> {
     use std::os::unix::fs::MetadataExt;
     let metadata = fs::metadata(zig).context("look at", zig)?;
     // The size is enough beside the version in the default path; a path of the user may change.
     Ok(format!("{} {}", zig.display(), metadata.size()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn own_functions_are_read_from_their_sources() {
+        let names: Vec<&str> = own_functions().collect();
+        for name in [
+            "strlen",
+            "memchr",
+            "__strchrnul",
+            "wcsdup",
+            "fabsl",
+            "fmodl",
+            "sincosl",
+        ] {
+            assert!(names.contains(&name), "{name}");
+        }
+        let definitions =
+            STRINGS_C.matches("\nLIBRARY ").count() + LONG_DOUBLE_C.matches("\nLIBRARY ").count();
+        assert_eq!(names.len(), definitions);
+    }
 }

@@ -8,7 +8,8 @@ use std::process::Command;
 
 use super::probe::{check, link_probe, zig_cache, zig_library};
 use super::{
-    BUILTINS, EVERETT_H, KLEE_H, LONG_DOUBLE_C, NATIVE_C, START_ASM, START_C, STRINGS_C, TARGET,
+    BUILTINS, EVERETT_H, KLEE_H, LONG_DOUBLE_C, NATIVE_C, OWN_OBJECTS, START_ASM, START_C,
+    STRINGS_C, TARGET,
 };
 use crate::cache;
 use crate::error::{IoContext, ToolchainError};
@@ -23,9 +24,8 @@ pub fn shim_text(tool: &str) -> String {
     format!("#!/bin/sh\nexec \"${{EVERETT_EXECUTABLE:?is not set}}\" {tool} \"$@\"\n")
 }
 
-/// The C library: its parts in bitcode, those of everett first.
-const LIBC_SCRIPT: &str =
-    "INPUT ( everett-strings.o everett-long-double.o )\nGROUP ( libmusl.a libzigc.a )\n";
+/// The C library, in bitcode.
+const LIBC_SCRIPT: &str = "GROUP ( libmusl.a libzigc.a )\n";
 
 /// Flags for functions of everett in bitcode: plain loops that stay loops.
 const PLAIN: [&str; 6] = [
@@ -188,7 +188,12 @@ fn runtime(zig: &Path, folder: &Path) -> Result<(), ToolchainError> {
                 "-fno-pie",
                 "-c",
             ])
-            .args(["-fno-stack-protector", "-nostdlibinc", "-isystem"])
+            .args([
+                "-fno-stack-protector",
+                "-Wno-override-module",
+                "-nostdlibinc",
+                "-isystem",
+            ])
             .arg(folder.join("usr/include"))
             .arg("-resource-dir")
             .arg(folder.join("resource"))
@@ -200,18 +205,20 @@ fn runtime(zig: &Path, folder: &Path) -> Result<(), ToolchainError> {
     };
     compile("start.S", START_ASM, &[], &libraries.join("crt1.o"))?;
     compile("start.c", START_C, &PLAIN, &libraries.join("crti.o"))?;
-    compile(
-        "strings.c",
-        STRINGS_C,
-        &PLAIN,
-        &libraries.join("everett-strings.o"),
-    )?;
-    compile(
-        "long_double.c",
-        LONG_DOUBLE_C,
-        &PLAIN,
-        &libraries.join("everett-long-double.o"),
-    )?;
+    for (text, name) in [STRINGS_C, LONG_DOUBLE_C].into_iter().zip(OWN_OBJECTS) {
+        let readable = work.path().join("own.ll");
+        compile(
+            "own.c",
+            text,
+            &[&PLAIN[1..], &["-S", "-emit-llvm"]].concat(),
+            &readable,
+        )?;
+        let text = fs::read_to_string(&readable).context("read", &readable)?;
+        // The library's versions are weak and said to be all the same (`odr`). The linker insists
+        // that other versions are, too, and C has no word for it.
+        let text = text.replace("define weak ", "define weak_odr ");
+        compile("own.ll", &text, &PLAIN, &libraries.join(name))?;
+    }
     let native = work.path().join("everett_native.o");
     // Never bitcode: in the bitcode these functions are the engine's own.
     compile(
