@@ -16,6 +16,9 @@ use crate::{numbers, table};
 /// What a system call costs on the virtual clock.
 const SYSTEM_CALL_NS: u64 = 1000;
 
+/// Warnings that are kept: a program can ask for ever new things that do not exist.
+const MAX_WARNINGS: usize = 100;
+
 /// Streams that are collected.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Stream {
@@ -93,7 +96,7 @@ impl HostState {
     /// Remembers what is not modelled, once.
     pub fn warn(&mut self, warning: impl Into<String>) {
         let warning = warning.into();
-        if !self.warnings.contains(&warning) {
+        if self.warnings.len() < MAX_WARNINGS && !self.warnings.contains(&warning) {
             self.warnings.push(warning);
         }
     }

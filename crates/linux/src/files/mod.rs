@@ -13,6 +13,8 @@ pub use tree::{Device, Inode, InodeId, Node, ROOT, Tree};
 use everett_expr::ExprId;
 use triomphe::Arc;
 
+use crate::bytes::Bytes;
+
 /// Files and open files.
 #[derive(Clone, Debug)]
 pub struct Files {
@@ -71,8 +73,21 @@ impl Files {
             return;
         };
         description.references = description.references.saturating_sub(1);
-        if description.references == 0 {
-            Arc::make_mut(&mut self.descriptions)[id.0 as usize] = None;
+        if description.references > 0 {
+            return;
+        }
+        let target = description.target;
+        Arc::make_mut(&mut self.descriptions)[id.0 as usize] = None;
+        if let Target::Inode(inode) = target {
+            self.let_go(inode);
+        }
+    }
+
+    /// Drops what a file holds if it has neither a name nor anyone who has it open.
+    pub fn let_go(&mut self, id: InodeId) {
+        let is_open = |description: &Description| description.target == Target::Inode(id);
+        if self.tree.get(id).links == 0 && !self.descriptions.iter().flatten().any(is_open) {
+            self.tree.get_mut(id).node = Node::Regular(Bytes::default());
         }
     }
 

@@ -301,48 +301,45 @@ impl Tree {
         }
     }
 
-    /// The absolute path of a directory.
-    pub fn path_of(&self, directory: InodeId) -> Vec<u8> {
+    /// The absolute path of a directory; `None` if it was removed.
+    pub fn path_of(&self, directory: InodeId) -> Option<Vec<u8>> {
         let mut parts = Vec::new();
         let mut at = directory;
         while at != ROOT {
             let Node::Directory(_, parent) = self.get(at).node else {
-                break;
+                return None;
             };
-            if let Node::Directory(names, _) = &self.get(parent).node
-                && let Some((name, _)) = names.iter().find(|entry| *entry.1 == at)
-            {
-                parts.push(name.clone());
-            }
+            let Node::Directory(names, _) = &self.get(parent).node else {
+                return None;
+            };
+            let (name, _) = names.iter().find(|entry| *entry.1 == at)?;
+            parts.push(name.as_slice());
             at = parent;
         }
         if parts.is_empty() {
-            return b"/".to_vec();
+            return Some(b"/".to_vec());
         }
-        parts
-            .iter()
-            .rev()
-            .flat_map(|part| [b"/", part.as_slice()].concat())
-            .collect()
+        Some(
+            parts
+                .iter()
+                .rev()
+                .flat_map(|part| [b"/", *part].concat())
+                .collect(),
+        )
     }
 
     /// Calls `visit` with the path, relative to a directory, of everything below it.
     pub fn for_each_path(&self, directory: InodeId, visit: &mut dyn FnMut(&[u8])) {
-        let mut prefix = Vec::new();
-        self.visit_paths(directory, &mut prefix, visit);
-    }
-
-    fn visit_paths(&self, at: InodeId, prefix: &mut Vec<u8>, visit: &mut dyn FnMut(&[u8])) {
-        let Node::Directory(names, _) = &self.get(at).node else {
-            return;
-        };
-        for (name, id) in names {
-            let before = prefix.len();
-            prefix.extend_from_slice(name);
-            visit(prefix);
-            prefix.push(b'/');
-            self.visit_paths(*id, prefix, visit);
-            prefix.truncate(before);
+        let mut waiting = vec![(directory, Vec::new())];
+        while let Some((at, prefix)) = waiting.pop() {
+            let Node::Directory(names, _) = &self.get(at).node else {
+                continue;
+            };
+            for (name, id) in names {
+                let path = [prefix.as_slice(), name].concat();
+                visit(&path);
+                waiting.push((*id, [path.as_slice(), b"/"].concat()));
+            }
         }
     }
 
@@ -382,8 +379,8 @@ mod tests {
         assert_eq!(tree.lookup(ROOT, b"/a/none", true), Err(Errno::ENOENT));
         assert_eq!(tree.lookup(ROOT, b"", true), Err(Errno::ENOENT));
         assert_eq!(tree.lookup(ROOT, b"/..", true), Ok(ROOT));
-        assert_eq!(tree.path_of(b), b"/a/b");
-        assert_eq!(tree.path_of(ROOT), b"/");
+        assert_eq!(tree.path_of(b).unwrap(), b"/a/b");
+        assert_eq!(tree.path_of(ROOT).unwrap(), b"/");
     }
 
     #[test]

@@ -136,7 +136,8 @@ fn readlinkat(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 }
 
 fn getcwd(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
-    let mut path = kernel.host.files.tree.path_of(kernel.process.cwd);
+    let path = kernel.host.files.tree.path_of(kernel.process.cwd);
+    let mut path = path.ok_or(Errno::ENOENT)?;
     path.push(0);
     if call.args[1] < path.len() as u64 {
         return Err(Errno::ERANGE.into());
@@ -368,6 +369,9 @@ impl Kernel<'_, '_> {
             (_, false) => {}
         }
         self.host.files.tree.remove(place.directory, place.name);
+        if !directory {
+            self.host.files.let_go(id);
+        }
         Ok(Value::ZERO)
     }
 }

@@ -19,7 +19,7 @@ pub const ROWS: &[Row] = &[
         &[],
         rt_sigaction,
     )
-    .without("SA_SIGINFO contents, SA_ONSTACK, SA_RESTART"),
+    .without("registers in the context of a handler, SA_ONSTACK, SA_RESTART"),
     Row::new(
         "rt_sigprocmask",
         14,
@@ -45,6 +45,7 @@ const HARMLESS: &[i32] = &[17, 18, 23, 28];
 /// SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU.
 const STOPPING: &[i32] = &[19, 20, 21, 22];
 
+const SA_SIGINFO: u64 = 4;
 const SA_NODEFER: u64 = 0x4000_0000;
 const SA_RESETHAND: u64 = 0x8000_0000;
 
@@ -231,9 +232,11 @@ impl Kernel<'_, '_> {
             let message = format!("the handler of signal {signal} is no function");
             return Err(Bug::new(BugKind::InvalidCall, message).into());
         };
-        // `siginfo` and `ucontext` are not made: a handler that reads them is found to read null.
         let args = [Value::concrete(signal as u64), Value::ZERO, Value::ZERO];
         self.vm.push_frame(function, &args, None, OnReturn::Stop)?;
+        if action.flags & SA_SIGINFO != 0 {
+            self.give_signal_information(signal)?;
+        }
         self.task.handlers.push(self.task.blocked);
         self.task.blocked |= blockable(action.mask);
         if action.flags & SA_NODEFER == 0 {
@@ -241,6 +244,30 @@ impl Kernel<'_, '_> {
         }
         if action.flags & SA_RESETHAND != 0 {
             Arc::make_mut(&mut self.process.actions)[signal as usize - 1].handler = DEFAULT;
+        }
+        Ok(())
+    }
+
+    /// Gives the handler that was just called its `siginfo` and `ucontext`, on its own stack.
+    fn give_signal_information(&mut self, signal: i32) -> Result<(), Stop> {
+        const INFORMATION_SIZE: u64 = 128;
+        const CONTEXT_SIZE: u64 = 968;
+        const SENT_BY_PROCESS: u32 = 0;
+        let information = self.vm.push_slot(INFORMATION_SIZE, 16)?;
+        let context = self.vm.push_slot(CONTEXT_SIZE, 16)?;
+        let (pid, uid) = (self.process.pid, self.process.uid);
+        let words = [signal as u32, 0, SENT_BY_PROCESS, 0, pid, uid];
+        self.write_bytes(information, &words.map(u32::to_le_bytes).concat())?;
+        let Some(frame) = self.vm.thread.top() else {
+            return Ok(());
+        };
+        let code = self.vm.image.code(frame.function);
+        let parameters = code.map_or(0, |code| code.parameter_registers as usize);
+        let base = frame.base as usize;
+        for (at, address) in [(1, information), (2, context)] {
+            if at < parameters {
+                self.vm.thread.registers[base + at] = Value::concrete(address);
+            }
         }
         Ok(())
     }

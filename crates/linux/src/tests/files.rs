@@ -260,6 +260,10 @@ fn directories_are_made_entered_and_removed() {
         Err(Errno::EISDIR)
     );
     assert_eq!(bench.call(&mut host, "rmdir", &[inner]), Ok(0));
+    assert_eq!(
+        bench.call(&mut host, "getcwd", &[room, 16]),
+        Err(Errno::ENOENT)
+    );
     assert_eq!(bench.call(&mut host, "rmdir", &[path]), Ok(0));
 }
 

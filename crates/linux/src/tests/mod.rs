@@ -169,6 +169,10 @@ fn get(host: &Host, address: u64, len: u64) -> Buffer {
     object.snapshot(address - object.start, len)
 }
 
+/// How the libc binds the operands of a system call.
+const CONSTRAINTS: &str =
+    "={ax},{ax},{di},{si},{dx},{r10},{r8},{r9},~{rcx},~{r11},~{memory},~{dirflag},~{fpsr},~{flags}";
+
 /// A `main` that makes system calls and returns the result of the last.
 #[derive(Default)]
 struct Script {
@@ -212,7 +216,7 @@ impl Script {
             .insert("second".to_owned(), function_address(1));
         program.assembly.push(Assembly {
             template: "syscall".to_owned(),
-            constraints: String::new(),
+            constraints: CONSTRAINTS.to_owned(),
         });
         program.segments = vec![(FunctionId(0), 0), (FunctionId(1), 0)];
         program
@@ -232,7 +236,8 @@ fn code(calls: &[(u64, Vec<u64>)], segment: u32) -> Code {
     });
     for (number, args) in calls {
         let mut operands = Vec::new();
-        for constant in std::iter::once(number).chain(args) {
+        let padding = std::iter::repeat(&0).take(6 - args.len());
+        for constant in std::iter::once(number).chain(args).chain(padding) {
             operands.push(Operand::constant(code.constants.len() as u32));
             code.constants.push(*constant);
         }

@@ -235,3 +235,30 @@ fn clocks_tell_the_virtual_time() {
         Err(Errno::EFAULT)
     );
 }
+
+#[test]
+fn a_handler_that_asks_gets_information() {
+    let (mut bench, mut host) = idle();
+    let action = [Script::second(), 4, 0, 0].map(u64::to_le_bytes).concat();
+    let block = put(&mut host, &action);
+    assert_eq!(
+        bench.call(&mut host, "rt_sigaction", &[SIGTERM, block, 0, 8]),
+        Ok(0)
+    );
+    assert_eq!(bench.call(&mut host, "kill", &[OWN_PID, SIGTERM]), Ok(0));
+    let deliver = |mut slice: crate::host::Slice<'_, '_>| slice.kernel.deliver_signals();
+    host.with_running(bench.around(), deliver).unwrap().unwrap();
+    let thread = host.thread();
+    assert_eq!(thread.frames.len(), 2);
+    let base = thread.frames[1].base as usize;
+    let [signal, information, context] = [0, 1, 2].map(|at| thread.registers[base + at].bits);
+    assert_eq!(signal, SIGTERM);
+    assert_eq!(get(&host, information, 128).bytes()[0], SIGTERM as u8);
+    assert!(host.memory().object_at(context, 968).is_some());
+    // They die with the handler.
+    assert!(matches!(
+        bench.run(&mut host),
+        HostExit::Ended(Ending::Exit(_))
+    ));
+    assert!(host.memory().object_at(information, 1).is_none());
+}
