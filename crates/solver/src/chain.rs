@@ -331,11 +331,17 @@ impl Solver {
         model: &Model,
     ) -> Verdict {
         let Some(smt) = &mut self.smt else {
-            return Verdict::Unknown(
-                "the query needs an SMT solver (it exceeds the conflict budget or has floats) and \
-                 none is configured"
-                    .to_owned(),
-            );
+            let why = if self.heavy.met_floats() {
+                "it has floats".to_owned()
+            } else {
+                format!(
+                    "it takes more than {} conflicts",
+                    self.config.conflict_budget
+                )
+            };
+            return Verdict::Unknown(format!(
+                "the query needs an SMT solver, because {why}, and none is configured"
+            ));
         };
         self.statistics.smt_queries += 1;
         let started = (self.config.clock)();

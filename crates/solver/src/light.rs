@@ -63,7 +63,12 @@ impl Solver {
             if active.len() > before {
                 continue;
             }
-            if self.light.met_floats() && !self.holds(arena, query, &candidate) {
+            // Floats are free values to the SAT solver, so what it found may be wrong.
+            let terms = active.iter().chain([&query.condition]);
+            if !terms
+                .copied()
+                .all(|e| arena.eval_bool(e, &candidate, &mut self.scratch))
+            {
                 return None;
             }
             let solution = solution(query, support, |variable| candidate.value(variable));

@@ -17,6 +17,9 @@ const NO_REASON: ClauseRef = ClauseRef::MAX;
 /// In front of the literals of a clause: its length, and for learned ones how many levels it spans.
 const HEADER: usize = 2;
 const RESTART_UNIT: u32 = 50;
+/// So many visits of watches cost as much of the budget as one conflict: where conflicts are dear, because
+/// each undoes and repeats nearly everything, the query is not easy.
+const VISITS_PER_CONFLICT: usize = 3000;
 const FIRST_LEARNED_LIMIT: usize = 3000;
 
 fn code(lit: Lit) -> Code {
@@ -56,6 +59,7 @@ pub struct Cdcl {
     failed: Vec<Code>,
     divisions: Vec<Division>,
     contradictory: bool,
+    visits: usize,
     learnt: Vec<Code>,
     marked: Vec<u32>,
 }
@@ -216,6 +220,7 @@ impl Cdcl {
     /// Looks at all clauses that watch a literal that became false.
     fn visit_watches(&mut self, falsified: Code) -> Option<ClauseRef> {
         let mut watches = std::mem::take(&mut self.watches[falsified as usize]);
+        self.visits += watches.len();
         let mut broken = None;
         let (mut read, mut write) = (0, 0);
         while read < watches.len() {
@@ -284,7 +289,9 @@ impl Cdcl {
                 self.learn_from(broken);
                 next = Next::default();
                 left = left.saturating_sub(1);
-                *budget = budget.saturating_sub(1);
+                let visits = self.visits / VISITS_PER_CONFLICT;
+                self.visits %= VISITS_PER_CONFLICT;
+                *budget = budget.saturating_sub(1 + u32::try_from(visits).unwrap_or(u32::MAX - 1));
                 if left == 0 || *budget == 0 {
                     return None;
                 }
