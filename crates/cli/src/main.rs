@@ -3,6 +3,7 @@
 mod checkpoint;
 mod display;
 mod exec;
+mod follow;
 mod input;
 mod load;
 mod output;
@@ -37,6 +38,8 @@ enum Command {
     Run(run::RunArgs),
     /// Goes on with a run that was stopped.
     Resume(run::ResumeArgs),
+    /// Follows the tests of a run again and says where each ends.
+    Follow(follow::FollowArgs),
     /// Runs a program concretely, as if it were started natively. Nothing is explored, nothing written.
     #[command(disable_help_flag = true)]
     Exec(exec::ExecArgs),
@@ -87,6 +90,7 @@ fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::Run(args) => run::run(&args),
         Command::Resume(args) => run::resume(&args),
+        Command::Follow(args) => follow::follow(&args),
         Command::Exec(args) => exec::exec(&args),
         Command::Cc(_)
         | Command::Cxx(_)

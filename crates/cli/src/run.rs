@@ -111,6 +111,21 @@ pub struct RunArgs {
     command: Vec<OsString>,
 }
 
+impl RunArgs {
+    /// What an earlier run was told.
+    pub fn of(dir: &Path) -> Result<RunArgs> {
+        let text = std::fs::read(dir.join("args.json"))
+            .with_context(|| format!("{} is not the folder of a run", dir.display()))?;
+        serde_json::from_slice(&text)
+            .with_context(|| format!("{}/args.json is damaged", dir.display()))
+    }
+
+    /// The program.
+    pub fn program(&self) -> &Path {
+        Path::new(&self.command[0])
+    }
+}
+
 /// What `everett resume` is told.
 #[derive(clap::Args)]
 pub struct ResumeArgs {
@@ -203,10 +218,7 @@ pub fn run(args: &RunArgs) -> Result<u8> {
 /// Goes on with a run that was stopped.
 pub fn resume(resume: &ResumeArgs) -> Result<u8> {
     clock();
-    let text = std::fs::read(resume.dir.join("args.json"))
-        .with_context(|| format!("{} is not the folder of a run", resume.dir.display()))?;
-    let mut args: RunArgs = serde_json::from_slice(&text)
-        .with_context(|| format!("{}/args.json is damaged", resume.dir.display()))?;
+    let mut args = RunArgs::of(&resume.dir)?;
     let checkpoint = Checkpoint::read(&resume.dir)?;
     args.max_time = resume.max_time;
     args.max_paths = resume.max_paths;
@@ -227,7 +239,7 @@ fn explore(
     folder: &Folder,
     checkpoint: Option<Checkpoint>,
 ) -> Result<u8> {
-    let config = explorer_config(args, folder)?;
+    let config = explorer_config(args, Some(folder.path().join("shelf")))?;
     let pending: Option<Vec<Trace>> = checkpoint
         .as_ref()
         .map(|checkpoint| checkpoint.pending.clone());
@@ -269,14 +281,12 @@ fn explore(
     })
 }
 
-fn explorer_config(args: &RunArgs, folder: &Folder) -> Result<ExplorerConfig> {
+pub fn explorer_config(args: &RunArgs, shelf: Option<PathBuf>) -> Result<ExplorerConfig> {
     let program = Path::new(&args.command[0]);
     let smt = match &args.smt_solver {
         Some(path) if path.as_os_str() == "none" => None,
         Some(path) => Some(SmtConfig::for_program(path.clone(), args.solver_time)),
-        None => {
-            find_z3().map(|path| SmtConfig::for_program(path, args.solver_time))
-        }
+        None => find_z3().map(|path| SmtConfig::for_program(path, args.solver_time)),
     };
     Ok(ExplorerConfig {
         host: host_config(program, &args.command[1..], &args.env)?,
@@ -309,7 +319,7 @@ fn explorer_config(args: &RunArgs, folder: &Folder) -> Result<ExplorerConfig> {
         keep_output: false,
         clock,
         memory_used,
-        shelf: Some(folder.path().join("shelf")),
+        shelf,
     })
 }
 
@@ -331,5 +341,7 @@ fn find_z3() -> Option<PathBuf> {
         return Some(PathBuf::from(path));
     }
     let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path).map(|dir| dir.join("z3")).find(|candidate| candidate.is_file())
+    std::env::split_paths(&path)
+        .map(|dir| dir.join("z3"))
+        .find(|candidate| candidate.is_file())
 }

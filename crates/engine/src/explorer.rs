@@ -3,7 +3,10 @@
 use everett_expr::{Arena, EvalScratch};
 use everett_linux::{Ending, Host, HostConfig, HostExit, Stream};
 use everett_solver::{Solver, SolverConfig, SolverError, SolverStatistics, Verdict};
-use everett_vm::{Bug, BugKind, Coverage, Image, Interrupt, StackTable, Surroundings, VmOptions};
+use everett_vm::{
+    Bug, BugKind, Coverage, Image, Interrupt, StackTable, Surroundings, VmOptions, leak_finding,
+    leaked_blocks,
+};
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -20,7 +23,7 @@ use crate::search::{Searcher, UnknownSearcher, searcher};
 use crate::shelf::Shelf;
 use crate::source::{describe, principal};
 use crate::state::State;
-use crate::trace::{Trace, TraceChoice};
+use crate::trace::{Trace, TraceChoice, TraceEnd, digest};
 use crate::weight::{Weight, WeightSum};
 
 /// Where the search stops.
@@ -129,6 +132,14 @@ pub enum Stopped {
     Limit(&'static str),
     /// It was asked to.
     Asked,
+}
+
+/// The finding for memory that nobody can free any more.
+fn leak(arena: &Arena, host: &Host) -> Option<Bug> {
+    host.processes().iter().find_map(|process| {
+        let threads: Vec<_> = process.tasks.iter().map(|task| &task.thread).collect();
+        leak_finding(&leaked_blocks(&process.memory, &threads, arena))
+    })
 }
 
 /// One worker.
@@ -598,7 +609,7 @@ impl<'a> Explorer<'a> {
         if !self.config.check_leaks {
             return ending;
         }
-        match state.host.as_ref().and_then(|_| None::<Bug>) {
+        match state.host.as_ref().and_then(|host| leak(&self.arena, host)) {
             Some(bug) => Ending::Bug(Box::new(bug)),
             None => ending,
         }
@@ -672,8 +683,10 @@ impl<'a> Explorer<'a> {
         let Some(host) = &state.host else {
             return [Vec::new(), Vec::new()];
         };
-        [Stream::Stdout, Stream::Stderr]
-            .map(|stream| host.output(stream).evaluate(&mut self.arena, &state.path.model))
+        [Stream::Stdout, Stream::Stderr].map(|stream| {
+            host.output(stream)
+                .evaluate(&mut self.arena, &state.path.model)
+        })
     }
 
     fn close(
@@ -681,11 +694,14 @@ impl<'a> Explorer<'a> {
         id: StateId,
         state: &State,
         ending: PathEnding,
-        trace: Option<Trace>,
+        mut trace: Option<Trace>,
         listener: &mut dyn Listener,
     ) {
         self.frontier.remove(id);
         self.searcher.removed(id);
+        if let Some(trace) = &mut trace {
+            trace.end = Some(self.trace_end(state, &ending));
+        }
         let output = if self.config.keep_output {
             self.output(state)
         } else {
@@ -699,6 +715,21 @@ impl<'a> Explorer<'a> {
             instructions: state.instructions(),
             output,
         });
+    }
+
+    fn trace_end(&mut self, state: &State, ending: &PathEnding) -> TraceEnd {
+        let output = self.output(state).map(|bytes| digest(&bytes));
+        let mut end = TraceEnd {
+            output,
+            ..TraceEnd::default()
+        };
+        match ending {
+            PathEnding::Exit(status) => end.exit = Some(*status),
+            PathEnding::Signal(signal) => end.signal = Some(*signal),
+            PathEnding::Bug(kind) => end.finding = Some(kind.name().to_owned()),
+            PathEnding::Silent | PathEnding::Cut(_) => {}
+        }
+        end
     }
 
     /// Near the memory limit, puts states away and lets go of terms that nothing uses any more.

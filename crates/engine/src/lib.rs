@@ -20,5 +20,5 @@ pub use explorer::{
 pub use finding::{Finding, FindingIndex, FindingKey, PathEnd, PathEnding};
 pub use search::SEARCHERS;
 pub use source::{SourceFrame, describe, principal};
-pub use trace::{Pending, Trace, TraceChoice, TraceInput};
+pub use trace::{Pending, Trace, TraceChoice, TraceEnd, TraceInput, digest};
 pub use weight::{Weight, WeightSum};

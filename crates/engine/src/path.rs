@@ -151,6 +151,7 @@ impl Path {
             inputs: self.inputs_under(model),
             choices,
             pending: None,
+            end: None,
         }
     }
 

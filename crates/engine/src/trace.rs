@@ -38,6 +38,31 @@ pub struct Pending {
     pub depth: u32,
 }
 
+/// How the path of a trace ended, for comparing when it is followed again.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct TraceEnd {
+    /// The program ended with this status.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit: Option<i32>,
+    /// A signal ended it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signal: Option<i32>,
+    /// It ended in a finding of this kind.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finding: Option<String>,
+    /// Digests of what it wrote to standard output and standard error.
+    pub output: [String; 2],
+}
+
+/// Length and FNV-1a digest of bytes: enough to see that they are the same, short enough for every test.
+pub fn digest(bytes: &[u8]) -> String {
+    let mut hash = 0xcbf2_9ce4_8422_2325u64;
+    for byte in bytes {
+        hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
+    }
+    format!("{}:{hash:016x}", bytes.len())
+}
+
 /// What made a path what it is.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Trace {
@@ -49,6 +74,9 @@ pub struct Trace {
     /// Where it stands, if it goes on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pending: Option<Pending>,
+    /// How it ended, if it did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end: Option<TraceEnd>,
 }
 
 /// Bytes as hexadecimal digits, which people can read and which are short.

@@ -95,7 +95,8 @@ pub fn function_address(function: u32) -> u64 {
 /// The function that has this address.
 pub fn function_at(address: u64) -> Option<u32> {
     let offset = address.checked_sub(FUNCTION_BASE)?;
-    (offset < (1 << 36) && offset % FUNCTION_STRIDE == 0).then_some((offset / FUNCTION_STRIDE) as u32)
+    (offset < (1 << 36) && offset % FUNCTION_STRIDE == 0)
+        .then_some((offset / FUNCTION_STRIDE) as u32)
 }
 
 /// Address of a basic block, for `blockaddress` and `indirectbr`.

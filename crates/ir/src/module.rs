@@ -360,6 +360,8 @@ pub struct FunctionAttributes {
     pub returns_twice: bool,
     pub naked: bool,
     pub noinline: bool,
+    /// Code as the front end wrote it: nothing is computed that the source does not ask for.
+    pub optnone: bool,
     pub strictfp: bool,
     pub willreturn: bool,
     pub cold: bool,

@@ -191,6 +191,7 @@ pub mod attributes {
     pub const NEST: u64 = 8;
     pub const NOALIAS: u64 = 9;
     pub const NOINLINE: u64 = 14;
+    pub const OPTNONE: u64 = 37;
     pub const NORETURN: u64 = 17;
     pub const NOUNWIND: u64 = 18;
     pub const RETURNED: u64 = 22;

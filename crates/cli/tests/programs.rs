@@ -1,0 +1,311 @@
+//! Runs every program under `tests/programs/` natively and symbolically, each file a test of its own.
+//!
+//! A program says in comments at its head what is expected of it:
+//!
+//! ```text
+//! // build: -O2                    more flags for the compiler
+//! // exec: ARGS                    run natively and with `everett exec`: same output, same exit code
+//! // stdin: TEXT                   standard input of the `exec` runs (escapes \n \t \\ \0)
+//! // run: OPTIONS                  options of `everett run`, before the program
+//! // args: WORDS                   the program's arguments for `everett run` (--sym-arg 3 …)
+//! // paths: 12                     completed paths
+//! // complete: yes|no              whether all was explored (default: yes)
+//! // finding: KIND LINE            a finding; none are expected where none is named
+//! ```
+//!
+//! Every test that a run writes is followed again and must end as it ended, and where the symbolic input comes
+//! from `make_symbolic` alone, the native program is fed each test and must end the same way too.
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+fn main() {
+    let arguments = Arguments::from_args();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/programs");
+    let mut programs = Vec::new();
+    collect(&root, &mut programs);
+    programs.sort();
+    let trials = programs.into_iter().map(|path| {
+        let name = path
+            .strip_prefix(&root)
+            .unwrap_or(&path)
+            .display()
+            .to_string();
+        let stem = name.replace(['/', '.'], "_");
+        Trial::test(name, move || Case::new(&path, &stem)?.check())
+    });
+    libtest_mimic::run(&arguments, trials.collect()).exit();
+}
+
+fn collect(folder: &Path, programs: &mut Vec<PathBuf>) {
+    let Ok(entries) = fs::read_dir(folder) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            collect(&path, programs);
+        } else if path
+            .extension()
+            .is_some_and(|e| e == "c" || e == "cc" || e == "rs")
+        {
+            programs.push(path);
+        }
+    }
+}
+
+#[derive(Default)]
+struct Header {
+    build: Vec<String>,
+    exec: Vec<Vec<String>>,
+    stdin: Vec<u8>,
+    run: Option<Vec<String>>,
+    args: Vec<String>,
+    paths: Option<u64>,
+    incomplete: bool,
+    findings: Vec<(String, u64)>,
+}
+
+impl Header {
+    fn parse(source: &str) -> Result<Header, Failed> {
+        let mut header = Header::default();
+        for line in source.lines().take_while(|line| line.starts_with("//")) {
+            let Some((key, value)) = line.trim_start_matches('/').trim().split_once(':') else {
+                continue;
+            };
+            let words = || {
+                value
+                    .split_whitespace()
+                    .map(str::to_owned)
+                    .collect::<Vec<_>>()
+            };
+            match key {
+                "build" => header.build = words(),
+                "exec" => header.exec.push(words()),
+                "stdin" => header.stdin = unescape(value.trim_start()),
+                "run" => header.run = Some(words()),
+                "args" => header.args = words(),
+                "paths" => header.paths = Some(value.trim().parse()?),
+                "complete" => header.incomplete = value.trim() == "no",
+                "finding" => match words().as_slice() {
+                    [kind, line] => header.findings.push((kind.clone(), line.parse()?)),
+                    _ => return Err(format!("bad header line: {line}").into()),
+                },
+                _ => {}
+            }
+        }
+        header.findings.sort();
+        Ok(header)
+    }
+}
+
+fn unescape(text: &str) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        match (byte, byte == b'\\') {
+            (_, true) => bytes.push(match rest.next() {
+                Some(b'n') => b'\n',
+                Some(b't') => b'\t',
+                Some(b'0') => 0,
+                Some(other) => other,
+                None => b'\\',
+            }),
+            (byte, _) => bytes.push(byte),
+        }
+    }
+    bytes
+}
+
+struct Case {
+    header: Header,
+    source: PathBuf,
+    folder: PathBuf,
+    program: PathBuf,
+}
+
+fn everett() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_everett"))
+}
+
+fn succeed(command: &mut Command) -> Result<Output, Failed> {
+    let output = command.output()?;
+    if !output.status.success() {
+        return Err(format!("{command:?} failed:\n{}", text(&output)).into());
+    }
+    Ok(output)
+}
+
+fn text(output: &Output) -> String {
+    let (out, err) = (&output.stdout, &output.stderr);
+    format!(
+        "{}{}",
+        String::from_utf8_lossy(out),
+        String::from_utf8_lossy(err)
+    )
+}
+
+impl Case {
+    fn new(source: &Path, stem: &str) -> Result<Case, Failed> {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR"))
+            .join("programs")
+            .join(stem);
+        if folder.exists() {
+            fs::remove_dir_all(&folder)?;
+        }
+        fs::create_dir_all(&folder)?;
+        let header = Header::parse(&fs::read_to_string(source)?)?;
+        let program = folder.join("program");
+        Ok(Case {
+            header,
+            source: source.canonicalize()?,
+            folder,
+            program,
+        })
+    }
+
+    fn check(&self) -> Result<(), Failed> {
+        let tool = match self.source.extension().and_then(|e| e.to_str()) {
+            Some("cc") => "c++",
+            Some("rs") => "rustc",
+            _ => "cc",
+        };
+        let mut build = everett();
+        build
+            .arg(tool)
+            .args(&self.header.build)
+            .arg("-o")
+            .arg(&self.program)
+            .arg(&self.source);
+        succeed(build.current_dir(&self.folder))?;
+        for args in &self.header.exec {
+            self.compare_exec(args)?;
+        }
+        match &self.header.run {
+            Some(options) => self.explore(options),
+            None => Ok(()),
+        }
+    }
+
+    fn feed(&self, command: &mut Command) -> Result<Output, Failed> {
+        let input = self.folder.join("stdin");
+        fs::write(&input, &self.header.stdin)?;
+        command.stdin(Stdio::from(fs::File::open(input)?));
+        command.env_clear().current_dir(&self.folder);
+        Ok(command.output()?)
+    }
+
+    fn compare_exec(&self, args: &[String]) -> Result<(), Failed> {
+        let native = self.feed(Command::new(&self.program).args(args))?;
+        let model = self.feed(everett().arg("exec").arg(&self.program).args(args))?;
+        let code = |output: &Output| {
+            use std::os::unix::process::ExitStatusExt;
+            output
+                .status
+                .code()
+                .or(output.status.signal().map(|signal| 128 + signal))
+        };
+        if native.stdout != model.stdout || code(&native) != code(&model) {
+            return Err(format!(
+                "exec {args:?} differs\n--- native {:?}\n{}\n--- everett {:?}\n{}",
+                code(&native),
+                text(&native),
+                code(&model),
+                text(&model)
+            )
+            .into());
+        }
+        Ok(())
+    }
+
+    fn explore(&self, options: &[String]) -> Result<(), Failed> {
+        let out = self.folder.join("out");
+        let mut run = everett();
+        run.args(["run", "--all-tests", "--max-time", "60s", "--out"])
+            .arg(&out)
+            .args(options);
+        run.arg(&self.program)
+            .args(&self.header.args)
+            .current_dir(&self.folder);
+        let output = run.output()?;
+        if output.status.code() == Some(2) {
+            return Err(format!("{run:?} failed:\n{}", text(&output)).into());
+        }
+        let summary: Value = serde_json::from_slice(&fs::read(out.join("summary.json"))?)?;
+        self.check_summary(&summary).map_err(|error| {
+            Failed::from(format!(
+                "{}\n{}",
+                error.message().unwrap_or(""),
+                text(&output)
+            ))
+        })?;
+        succeed(everett().arg("follow").arg(&out).current_dir(&self.folder))?;
+        self.check_natively(&out)
+    }
+
+    fn check_summary(&self, summary: &Value) -> Result<(), Failed> {
+        let empty = Vec::new();
+        let findings = summary["findings"].as_array().unwrap_or(&empty);
+        let mut found: Vec<(String, u64)> = findings
+            .iter()
+            .map(|finding| {
+                let kind = finding["kind"].as_str().unwrap_or("").to_owned();
+                (kind, finding["line"].as_u64().unwrap_or(0))
+            })
+            .collect();
+        found.sort();
+        let expected = &self.header.findings;
+        if &found != expected {
+            return Err(format!("expected findings {expected:?}, found {found:?}").into());
+        }
+        let complete = summary["complete"].as_bool();
+        if complete != Some(!self.header.incomplete) {
+            return Err(format!("complete is {complete:?}").into());
+        }
+        let weight = |part: &str| summary["weight"][part].as_f64().unwrap_or(f64::NAN);
+        let sum = weight("finished") + weight("pending") + weight("unknown");
+        if (sum - 1.0).abs() > 1e-9 {
+            return Err(format!("the weights sum to {sum}").into());
+        }
+        let completed = summary["paths"]["completed"].as_u64();
+        match self.header.paths {
+            Some(paths) if completed != Some(paths) => {
+                Err(format!("expected {paths} paths, completed {completed:?}").into())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Feeds every test that ends in an exit to the native program.
+    fn check_natively(&self, out: &Path) -> Result<(), Failed> {
+        if !self.header.args.is_empty() {
+            return Ok(());
+        }
+        for entry in fs::read_dir(out.join("tests"))?.flatten() {
+            let path = entry.path();
+            if path
+                .extension()
+                .is_none_or(|extension| extension != "trace")
+            {
+                continue;
+            }
+            let trace: Value = serde_json::from_slice(&fs::read(&path)?)?;
+            let Some(code) = trace["end"]["exit"].as_i64() else {
+                continue;
+            };
+            let mut native = Command::new(&self.program);
+            native.env("EVERETT_TEST", path.with_extension("ktest"));
+            native.stdin(Stdio::null()).current_dir(&self.folder);
+            let output = native.output()?;
+            if output.status.code() != Some(code as i32 & 0xff) {
+                let test = path.display();
+                let message = format!("{test}: {:?} natively, {code} here", output.status.code());
+                return Err(format!("{message}\n{}", text(&output)).into());
+            }
+        }
+        Ok(())
+    }
+}
