@@ -203,7 +203,7 @@ fn install(
 
 fn refused(path: &[u8], errno: Errno) -> Bug {
     let path = String::from_utf8_lossy(path);
-    let message = format!("{path:?} cannot be made at the start: {}", errno.name());
+    let message = format!("{path:?} cannot be made at the start: {errno}");
     Bug::new(BugKind::Unsupported, message)
 }
 

@@ -1,7 +1,8 @@
 //! Numbers of errors.
 
 /// Why a system call failed.
-#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, thiserror::Error)]
+#[error("{}", self.name())]
 pub struct Errno(pub i32);
 
 macro_rules! errnos {

@@ -236,7 +236,7 @@ fn code(calls: &[(u64, Vec<u64>)], segment: u32) -> Code {
     });
     for (number, args) in calls {
         let mut operands = Vec::new();
-        let padding = std::iter::repeat(&0).take(6 - args.len());
+        let padding = std::iter::repeat_n(&0, 6 - args.len());
         for constant in std::iter::once(number).chain(args).chain(padding) {
             operands.push(Operand::constant(code.constants.len() as u32));
             code.constants.push(*constant);
