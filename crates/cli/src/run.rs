@@ -85,7 +85,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "TIME", value_parser = parse_time, default_value = "30s")]
     solver_time: Duration,
     /// Conflicts that the first tier may have in one query.
-    #[arg(long, value_name = "N", default_value_t = 100_000)]
+    #[arg(long, value_name = "N", default_value_t = 20_000)]
     solver_conflicts: u32,
     /// Folder for slow queries, as SMT-LIB files.
     #[arg(long, value_name = "DIR")]
@@ -286,7 +286,7 @@ pub fn explorer_config(args: &RunArgs, shelf: Option<PathBuf>) -> Result<Explore
     let smt = match &args.smt_solver {
         Some(path) if path.as_os_str() == "none" => None,
         Some(path) => Some(SmtConfig::for_program(path.clone(), args.solver_time)),
-        None => find_z3().map(|path| SmtConfig::for_program(path, args.solver_time)),
+        None => Some(SmtConfig::z3_found_by(find_z3, args.solver_time)),
     };
     Ok(ExplorerConfig {
         host: host_config(program, &args.command[1..], &args.env)?,
@@ -335,13 +335,14 @@ fn stop_flag() -> Result<Arc<AtomicBool>> {
     Ok(stop)
 }
 
-/// z3 where it is there already.
-fn find_z3() -> Option<PathBuf> {
-    if let Some(path) = std::env::var_os("EVERETT_Z3") {
-        return Some(PathBuf::from(path));
-    }
-    let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path)
+/// z3 where it is there already; else the pinned one, installed now.
+fn find_z3() -> Result<PathBuf, String> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let installed = std::env::split_paths(&path)
         .map(|dir| dir.join("z3"))
-        .find(|candidate| candidate.is_file())
+        .find(|candidate| candidate.is_file());
+    match installed {
+        Some(path) if std::env::var_os("EVERETT_Z3").is_none() => Ok(path),
+        _ => everett_toolchain::ensure_z3().map_err(|error| error.to_string()),
+    }
 }

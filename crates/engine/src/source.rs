@@ -21,6 +21,7 @@ impl SourceFrame {
     /// It lies in a library that came with the toolchain, not in what the user wrote.
     pub fn is_library(&self) -> bool {
         const PARTS: &[&str] = &[
+            "/everett/runtime/",
             "/libc/musl/",
             "/lib/c/",
             "/lib/std/",
