@@ -1,7 +1,7 @@
 //! Calls: to functions of the program, through pointers, and to operations of the vm.
 
 use everett_ir::address;
-use everett_ir::code::{Body, Call, Callee, ExternalId, FunctionId};
+use everett_ir::code::{Body, ByValue, Call, Callee, Code, ExternalId, FunctionId, ValueType};
 use smallvec::SmallVec;
 use triomphe::Arc;
 
@@ -54,16 +54,20 @@ impl<'a> Vm<'a> {
         Bug::new(kind, format!("call of {pointer:#x}, which is no function")).into()
     }
 
-    fn call_function(
+    /// Calls a function of the program as a call site says.
+    pub(crate) fn call_function(
         &mut self,
         function: FunctionId,
-        call: &'a Call,
+        call: &Call,
         mut args: SmallVec<[Value; 8]>,
     ) -> Result<(), Interrupt> {
         let Some(code) = self.image.code(function) else {
             let name = &self.image.program().functions[function.0 as usize].name;
             return Err(Bug::new(BugKind::Unsupported, format!("call of {name}")).into());
         };
+        if code.by_value.iter().any(|copy| is_in_registers(call, copy)) {
+            return self.call_with_copies(function, code, call, &args);
+        }
         for copy in &call.by_value {
             let at = register_of(call, copy.argument);
             let pointer = self.concretize(args[at])?;
@@ -89,6 +93,54 @@ impl<'a> Vm<'a> {
         }
         if let Some(frame) = self.thread.frames.last_mut() {
             frame.variadic = variadic.map(Arc::new);
+        }
+        Ok(())
+    }
+
+    /// Calls a function that wants copies of values in memory which the caller has in registers. Compilers
+    /// differ in how they write down that a long double is passed on the stack.
+    fn call_with_copies(
+        &mut self,
+        function: FunctionId,
+        code: &Code,
+        call: &Call,
+        args: &[Value],
+    ) -> Result<(), Interrupt> {
+        if !call.by_value.is_empty() || code.variadic {
+            let message = "a call that copies some arguments on either side";
+            return Err(Bug::new(BugKind::Unsupported, message).into());
+        }
+        let mut flat: SmallVec<[Value; 8]> = SmallVec::new();
+        let mut copies = Vec::new();
+        for (index, ty) in call.arg_types.iter().enumerate() {
+            let first = register_of(call, index as u32);
+            let registers = &args[first..first + ty.registers() as usize];
+            let copy = code
+                .by_value
+                .iter()
+                .find(|copy| copy.argument as usize == index && is_in_registers(call, copy));
+            match copy {
+                Some(copy) => {
+                    copies.push((flat.len(), copy, registers));
+                    flat.push(Value::ZERO);
+                }
+                None => flat.extend_from_slice(registers),
+            }
+        }
+        self.push_frame(function, &flat, None, OnReturn::Caller)?;
+        for (at, copy, registers) in copies {
+            let slot = self.push_slot(copy.size, u64::from(copy.align))?;
+            for (limb, value) in registers.iter().enumerate() {
+                let offset = 8 * limb as u64;
+                let len = copy.size.saturating_sub(offset).min(8);
+                if len > 0 {
+                    self.store(Value::concrete(slot + offset), len as usize, *value)?;
+                }
+            }
+            let base = self.thread.top().map_or(0, |frame| frame.base as usize);
+            if at < code.parameter_registers as usize {
+                self.thread.registers[base + at] = Value::concrete(slot);
+            }
         }
         Ok(())
     }
@@ -149,6 +201,12 @@ impl<'a> Vm<'a> {
             }
         }
     }
+}
+
+/// Whether the caller has in registers what the callee wants as a copy in memory.
+fn is_in_registers(call: &Call, copy: &ByValue) -> bool {
+    let ty = call.arg_types.get(copy.argument as usize);
+    ty.is_some_and(|ty| *ty != ValueType::Pointer)
 }
 
 /// First register of an argument.

@@ -79,4 +79,11 @@ impl Image {
             Body::External(_) => None,
         }
     }
+
+    /// Whether a function takes its arguments as they are in registers, none as a copy in memory.
+    #[inline(always)]
+    pub fn takes_registers(&self, function: FunctionId) -> bool {
+        self.code(function)
+            .is_none_or(|code| code.by_value.is_empty())
+    }
 }

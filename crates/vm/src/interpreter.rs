@@ -307,6 +307,7 @@ impl<'a> Vm<'a> {
                     let call = &at.code.calls[call as usize];
                     if let Callee::Function(function) = call.callee
                         && call.by_value.is_empty()
+                        && self.image.takes_registers(function)
                         && call.fixed as usize == call.arg_types.len()
                     {
                         let args: SmallVec<[Value; 8]> =

@@ -282,3 +282,6 @@ fn uncaught() -> Interrupt {
     )
     .into()
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,7 @@
 //! Inline assembly. What the libc does all the time is recognised by its text; everything else is taken apart
 //! and executed instruction by instruction.
 
+mod bits;
 mod execute;
 mod machine;
 mod parse;
@@ -24,10 +25,22 @@ const FREQUENT: &[Row] = &[
     ("syscall", "={ax},{ax},{di},{si}", system_call),
     ("syscall", "={ax},{ax},{di},{si},{dx}", system_call),
     ("syscall", "={ax},{ax},{di},{si},{dx},{r10}", system_call),
-    ("syscall", "={ax},{ax},{di},{si},{dx},{r10},{r8}", system_call),
-    ("syscall", "={ax},{ax},{di},{si},{dx},{r10},{r8},{r9}", system_call),
+    (
+        "syscall",
+        "={ax},{ax},{di},{si},{dx},{r10},{r8}",
+        system_call,
+    ),
+    (
+        "syscall",
+        "={ax},{ax},{di},{si},{dx},{r10},{r8},{r9}",
+        system_call,
+    ),
     ("mov %fs:0,$0", "=r", thread_pointer),
-    ("lock ; cmpxchg $3, $1", "={ax},=*m,{ax},r", compare_exchange),
+    (
+        "lock ; cmpxchg $3, $1",
+        "={ax},=*m,{ax},r",
+        compare_exchange,
+    ),
     ("xchg $0, $1", "=r,=*m,0", exchange),
     ("lock ; xadd $0, $1", "=r,=*m,0", fetch_add),
     ("lock ; incl $0", "=*m,*m", increment),
@@ -44,7 +57,9 @@ pub fn resolve(assembly: &Assembly) -> Option<Handler> {
     let codes = assembly.constraints.split(',');
     let operands: Vec<&str> = codes.filter(|code| !code.starts_with('~')).collect();
     let operands = operands.join(",");
-    let known = FREQUENT.iter().find(|row| row.0 == template && row.1 == operands);
+    let known = FREQUENT
+        .iter()
+        .find(|row| row.0 == template && row.1 == operands);
     if let Some(row) = known {
         return Some(row.2);
     }
@@ -68,8 +83,7 @@ fn interpret(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     let instructions = parse::template(&assembly.template).ok_or_else(not_understood)?;
     let mut machine = Machine::new(vm, args, &constraints)?;
     for instruction in &instructions {
-        let (execute, suffix) =
-            execute::lookup(&instruction.name).ok_or_else(not_understood)?;
+        let (execute, suffix) = execute::lookup(&instruction.name).ok_or_else(not_understood)?;
         execute(&mut machine, instruction, suffix)?;
     }
     let mut results = machine.finish(&constraints)?;

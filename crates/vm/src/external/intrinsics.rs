@@ -3,9 +3,9 @@
 
 pub mod integer;
 pub mod memory;
-pub mod x86;
 #[cfg(test)]
 pub mod testing;
+pub mod x86;
 
 use everett_expr::ExprId;
 use everett_ir::code::{FloatKind, Lane, ValueType};

@@ -9,7 +9,6 @@ use everett_ir::code::{Body, FloatKind, ValueType};
 use super::intrinsics::done;
 use super::{Operation, supplied};
 use crate::floating::{bits128, format, registers128};
-use crate::thread::OnReturn;
 use crate::value::Value;
 use crate::vm::{Arguments, Done, Interrupt, Vm};
 
@@ -245,7 +244,11 @@ fn choose_terms(
     if choice.orders_zeros {
         let same = arena.float_compare(FloatCompareOp::Oeq, format, x, y);
         let sign = arena.extract(y, format.width() - 1, 1);
-        let sign = if choice.greater { arena.not(sign) } else { sign };
+        let sign = if choice.greater {
+            arena.not(sign)
+        } else {
+            sign
+        };
         let by_sign = arena.and(same, sign);
         takes_y = arena.or(takes_y, by_sign);
     }
@@ -365,7 +368,11 @@ fn classes(arena: &mut Arena, format: FloatFormat, x: ExprId) -> [ExprId; 10] {
     let (low, bits) = exponent_field(format);
     let width = format.width();
     let nan = arena.float_is_nan(format, x);
-    let quiet_bit = if format == FloatFormat::X87 { 62 } else { low - 1 };
+    let quiet_bit = if format == FloatFormat::X87 {
+        62
+    } else {
+        low - 1
+    };
     let quiet = arena.extract(x, quiet_bit, 1);
     let magnitude = arena.float_abs(format, x);
     let exponent = arena.extract(x, low, bits);
@@ -561,7 +568,7 @@ fn libm(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     };
     match &program.functions[function.0 as usize].body {
         Body::Code(_) => {
-            vm.push_frame(function, &args.values, None, OnReturn::Caller)?;
+            vm.call_function(function, args.call, args.values.clone())?;
             Ok(Done::Moved)
         }
         Body::External(id) => match vm.image.external(*id) {

@@ -108,17 +108,21 @@ impl Layout {
 }
 
 fn placed(pieces: &[(u64, u64, Value)], at: u64) -> impl Iterator<Item = Piece> {
-    pieces.iter().map(move |&(offset, len, value)| Piece::Value {
-        offset: at + offset,
-        len,
-        value,
-    })
+    pieces
+        .iter()
+        .map(move |&(offset, len, value)| Piece::Value {
+            offset: at + offset,
+            len,
+            value,
+        })
 }
 
 /// The registers of an argument with their offsets and sizes in memory.
 fn pieces(argument: &VariadicArgument) -> Vec<(u64, u64, Value)> {
     let lane = match argument.ty {
-        ValueType::Vector { lane, .. } if lane.registers() == 1 => u64::from(lane.bits().div_ceil(8)),
+        ValueType::Vector { lane, .. } if lane.registers() == 1 => {
+            u64::from(lane.bits().div_ceil(8))
+        }
         _ => 8,
     };
     let values = argument.values.iter().enumerate();
@@ -200,4 +204,102 @@ fn va_copy(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
 /// The areas are stack slots of the frame and die with it.
 fn va_end(_: &mut Vm<'_>, _: &Arguments<'_>) -> Result<Done, Interrupt> {
     Ok(Done::Void)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::intrinsics::testing::{Bench, pointer};
+    use super::*;
+    use crate::memory::ObjectKind;
+    use crate::thread::{Frame, OnReturn};
+    use everett_ir::code::FunctionId;
+
+    fn argument(ty: ValueType, values: &[u64]) -> VariadicArgument {
+        VariadicArgument {
+            ty,
+            values: values.iter().map(|bits| Value::concrete(*bits)).collect(),
+            by_value: None,
+        }
+    }
+
+    fn frame(variadic: Variadic) -> Frame {
+        Frame {
+            function: FunctionId(0),
+            pc: 0,
+            base: 0,
+            first_slot: 0,
+            serial: 1,
+            on_return: OnReturn::Stop,
+            callers: None,
+            variadic: Some(Arc::new(variadic)),
+            landing: (Value::ZERO, 0),
+        }
+    }
+
+    /// Starts a list in a frame with these arguments; gives a reader of words at an area and an offset.
+    fn start(
+        arguments: Vec<VariadicArgument>,
+        general: u32,
+        vector: u32,
+    ) -> impl Fn(u64, u64) -> u64 {
+        let mut bench = Bench::default();
+        let block = bench.memory.allocate(24, 8, ObjectKind::Heap);
+        let list = block.expect("room").start;
+        bench.thread.frames.push(frame(Variadic {
+            arguments,
+            named_general: general,
+            named_vector: vector,
+            named_stack: 0,
+        }));
+        bench.call("llvm.va_start.p0", &[pointer(list)], ValueType::Void);
+        let word = |bench: &mut Bench, at: u64| {
+            let value = bench.memory.load(&mut bench.arena, at, 8);
+            value.expect("inside the area").bits
+        };
+        let fields = [0, 8, 16].map(|at| word(&mut bench, list + at));
+        let bench = std::cell::RefCell::new(bench);
+        move |field, offset| match field {
+            0 => fields[0],
+            _ => word(&mut bench.borrow_mut(), fields[field as usize] + offset),
+        }
+    }
+
+    const OVERFLOW: u64 = 1;
+    const SAVED: u64 = 2;
+    const LONG: ValueType = ValueType::Int(64);
+    const DOUBLE: ValueType = ValueType::Float(FloatKind::Double);
+
+    #[test]
+    fn registers_then_stack() {
+        let mut arguments: Vec<_> = (0..7).map(|x| argument(LONG, &[x])).collect();
+        arguments.extend((0..9).map(|x| argument(DOUBLE, &[100 + x])));
+        let word = start(arguments, 1, 0);
+        // Behind one named argument: offsets 8 and 48.
+        assert_eq!(word(0, 0), 48 << 32 | 8);
+        for at in 0..5 {
+            assert_eq!(word(SAVED, 8 + 8 * at), at);
+        }
+        assert_eq!([0, 8].map(|at| word(OVERFLOW, at)), [5, 6]);
+        for at in 0..8 {
+            assert_eq!(word(SAVED, 48 + 16 * at), 100 + at);
+        }
+        assert_eq!(word(OVERFLOW, 16), 108);
+    }
+
+    #[test]
+    fn wide_arguments_are_aligned() {
+        let extended = ValueType::Float(FloatKind::X87);
+        let arguments = vec![
+            argument(ValueType::Int(128), &[1, 2]),
+            argument(LONG, &[3]),
+            argument(LONG, &[4]),
+            argument(extended, &[5, 6]),
+        ];
+        let word = start(arguments, 5, 8);
+        // One register is left: the wide integer does not fit, the next one does.
+        assert_eq!(word(0, 0), 176 << 32 | 40);
+        assert_eq!(word(SAVED, 40), 3);
+        assert_eq!([0, 8, 16].map(|at| word(OVERFLOW, at)), [1, 2, 4]);
+        assert_eq!([32, 40].map(|at| word(OVERFLOW, at)), [5, 6]);
+    }
 }

@@ -74,11 +74,7 @@ fn reduce(
     Ok(vm.done(combined))
 }
 
-fn reduce_binary(
-    vm: &mut Vm<'_>,
-    args: &Arguments<'_>,
-    op: BinaryOp,
-) -> Result<Done, Interrupt> {
+fn reduce_binary(vm: &mut Vm<'_>, args: &Arguments<'_>, op: BinaryOp) -> Result<Done, Interrupt> {
     reduce(vm, args, |vm, x, y| vm.arena.binary(op, x, y))
 }
 
@@ -138,11 +134,7 @@ fn lane_format(args: &Arguments<'_>, index: usize) -> Result<FloatFormat, Interr
 }
 
 /// `start op lane op lane ...`, in this order.
-fn reduce_ordered(
-    vm: &mut Vm<'_>,
-    args: &Arguments<'_>,
-    op: FloatOp,
-) -> Result<Done, Interrupt> {
+fn reduce_ordered(vm: &mut Vm<'_>, args: &Arguments<'_>, op: FloatOp) -> Result<Done, Interrupt> {
     let format = lane_format(args, 1)?;
     let start = vm.operand_term(args, 0, format.width());
     let (_, lanes) = vm.lane_terms(args, 1)?;
@@ -215,7 +207,11 @@ fn splice(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     let at = args.operand(2)[0];
     let at = vm.concretize(at)? as u32 as i32;
     let lanes = (first.len() / limbs) as i32;
-    let from = if at < 0 { lanes.saturating_add(at).max(0) } else { at } as usize;
+    let from = if at < 0 {
+        lanes.saturating_add(at).max(0)
+    } else {
+        at
+    } as usize;
     let count = first.len();
     let both = first.into_iter().chain(args.operand(1));
     let mut result: Wide = both.skip(from * limbs).take(count).collect();
@@ -226,7 +222,9 @@ fn splice(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
 fn reverse(_: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     let limbs = limbs(args, 0)?;
     let values = args.operand(0);
-    Ok(done(values.chunks(limbs).rev().flatten().copied().collect()))
+    Ok(done(
+        values.chunks(limbs).rev().flatten().copied().collect(),
+    ))
 }
 
 fn interleave2(_: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
@@ -265,7 +263,10 @@ mod tests {
             lanes: lanes.len() as u16,
             lane: Lane::Int(width),
         };
-        (ty, lanes.iter().map(|lane| Value::concrete(*lane)).collect())
+        (
+            ty,
+            lanes.iter().map(|lane| Value::concrete(*lane)).collect(),
+        )
     }
 
     fn call(name: &str, args: &[Argument], result: ValueType) -> Vec<u64> {
@@ -313,17 +314,29 @@ mod tests {
         let two = vector(32, &[8, 9]);
         let other = vector(32, &[4, 5, 6, 7]);
         let args = [four.clone(), two.clone(), int(64, 2)];
-        assert_eq!(call("llvm.vector.insert.v4i32.v2i32", &args, ty), [0, 1, 8, 9]);
+        assert_eq!(
+            call("llvm.vector.insert.v4i32.v2i32", &args, ty),
+            [0, 1, 8, 9]
+        );
         let args = [four.clone(), int(64, 2)];
-        assert_eq!(call("llvm.vector.extract.v2i32.v4i32", &args, two.0), [2, 3]);
+        assert_eq!(
+            call("llvm.vector.extract.v2i32.v4i32", &args, two.0),
+            [2, 3]
+        );
         let args = [four.clone(), other.clone(), int(32, 3)];
         assert_eq!(call("llvm.vector.splice.v4i32", &args, ty), [3, 4, 5, 6]);
         let minus_one = int(32, u128::from(u32::MAX));
         let args = [four.clone(), other, minus_one];
         assert_eq!(call("llvm.vector.splice.v4i32", &args, ty), [3, 4, 5, 6]);
-        assert_eq!(call("llvm.vector.reverse.v4i32", &[four.clone()], ty), [3, 2, 1, 0]);
+        assert_eq!(
+            call("llvm.vector.reverse.v4i32", &[four.clone()], ty),
+            [3, 2, 1, 0]
+        );
         assert_eq!(call("llvm.stepvector.v4i32", &[], ty), [0, 1, 2, 3]);
         let pair = ValueType::Aggregate { registers: 4 };
-        assert_eq!(call("llvm.vector.deinterleave2.v4i32", &[four], pair), [0, 2, 1, 3]);
+        assert_eq!(
+            call("llvm.vector.deinterleave2.v4i32", &[four], pair),
+            [0, 2, 1, 3]
+        );
     }
 }

@@ -2,7 +2,7 @@
 
 use everett_expr::{BinaryOp, ExprId, FloatFormat, FloatUnaryOp, RoundingMode};
 
-use super::super::intrinsics::integer::{count_ones, leading_zeros, reverse, trailing_zeros};
+use super::bits;
 use super::machine::{Flags, Location, Machine};
 use super::parse::{Instruction, Operand};
 use super::x87;
@@ -58,24 +58,6 @@ const INSTRUCTIONS: &[(&str, Execute)] = &[
     ("mul", mul),
     ("imul", imul),
     ("div", div),
-    ("shl", shl),
-    ("sal", shl),
-    ("shr", shr),
-    ("sar", sar),
-    ("rol", rol),
-    ("ror", ror),
-    ("shld", shld),
-    ("shrd", shrd),
-    ("bswap", bswap),
-    ("bsf", bsf),
-    ("bsr", bsr),
-    ("tzcnt", tzcnt),
-    ("lzcnt", lzcnt),
-    ("popcnt", popcnt),
-    ("bt", bt),
-    ("bts", bts),
-    ("btr", btr),
-    ("btc", btc),
     ("cpuid", cpuid),
     ("rdtsc", rdtsc),
     ("rdtscp", rdtsc),
@@ -93,7 +75,10 @@ const INSTRUCTIONS: &[(&str, Execute)] = &[
 /// What the instruction with this name does, and the width that its suffix gives.
 pub fn lookup(name: &str) -> Option<(Execute, Option<u32>)> {
     let find = |name: &str| {
-        let rows = INSTRUCTIONS.iter().chain(x87::INSTRUCTIONS);
+        let rows = INSTRUCTIONS
+            .iter()
+            .chain(bits::INSTRUCTIONS)
+            .chain(x87::INSTRUCTIONS);
         rows.into_iter().find(|row| row.0 == name).map(|row| row.1)
     };
     if let Some(execute) = find(name) {
@@ -164,7 +149,7 @@ pub fn operand<'i>(
 }
 
 /// Source and destination of an instruction with two operands, read; and the destination's place.
-fn both(
+pub fn both(
     m: &mut Machine<'_, '_, '_>,
     i: &Instruction,
     suffix: Option<u32>,
@@ -176,7 +161,7 @@ fn both(
 }
 
 /// The last operand, read, and its place.
-fn single(
+pub fn single(
     m: &mut Machine<'_, '_, '_>,
     i: &Instruction,
     suffix: Option<u32>,
@@ -213,7 +198,9 @@ fn lea(m: &mut Machine<'_, '_, '_>, i: &Instruction, _: Option<u32>) -> Step {
     let (source, _) = m.locate(operand(m, i, 0)?)?;
     let (target, _) = m.locate(operand(m, i, 1)?)?;
     let Location::Memory(pointer) = source else {
-        return Err(m.args.unsupported("with the address of what is not in memory"));
+        return Err(m
+            .args
+            .unsupported("with the address of what is not in memory"));
     };
     let address = pointer.to_term(m.vm.arena, 64);
     m.write(target, address)
@@ -229,7 +216,12 @@ fn push_flags(m: &mut Machine<'_, '_, '_>, _: &Instruction, _: Option<u32>) -> S
     // Interrupts are enabled, and one bit is always set.
     let mut flags = m.vm.arena.constant(64, 0x202);
     let now = m.flags;
-    for (bit, flag) in [(0, now.carry), (6, now.zero), (7, now.sign), (11, now.overflow)] {
+    for (bit, flag) in [
+        (0, now.carry),
+        (6, now.zero),
+        (7, now.sign),
+        (11, now.overflow),
+    ] {
         let flag = m.vm.arena.zext(flag, 64);
         let by = m.vm.arena.constant(64, bit);
         let flag = m.vm.arena.shl(flag, by);
@@ -301,7 +293,7 @@ fn cmpxchg16b(m: &mut Machine<'_, '_, '_>, i: &Instruction, _: Option<u32>) -> S
     cmpxchg_pair(m, i, 128)
 }
 
-fn set_result_flags(m: &mut Machine<'_, '_, '_>, result: ExprId) {
+pub fn set_result_flags(m: &mut Machine<'_, '_, '_>, result: ExprId) {
     let width = m.vm.arena.width(result);
     let zero = m.vm.arena.zero(width);
     m.flags.zero = m.vm.arena.eq(result, zero);
@@ -532,7 +524,10 @@ fn div(m: &mut Machine<'_, '_, '_>, i: &Instruction, suffix: Option<u32>) -> Ste
     })?;
     let too_large = m.vm.arena.uge(high, divisor);
     m.vm.forbid(too_large, || {
-        Bug::new(BugKind::Overflow, "the quotient does not fit in its register")
+        Bug::new(
+            BugKind::Overflow,
+            "the quotient does not fit in its register",
+        )
     })?;
     let dividend = m.vm.arena.concat(high, low);
     let wide = m.vm.arena.zext(divisor, 2 * width);
@@ -544,246 +539,9 @@ fn div(m: &mut Machine<'_, '_, '_>, i: &Instruction, suffix: Option<u32>) -> Ste
     m.write(Location::General(2), remainder)
 }
 
-/// The value that is shifted, its place, and by how much; one operand alone is shifted by one.
-fn shift_operands(
-    m: &mut Machine<'_, '_, '_>,
-    i: &Instruction,
-    suffix: Option<u32>,
-) -> Result<(ExprId, Location, ExprId), Interrupt> {
-    let last = operand(m, i, i.operands.len().saturating_sub(1))?;
-    let (target, known) = m.locate(last)?;
-    let Some(width) = suffix.or(known) else {
-        return Err(m.args.unsupported("without a width"));
-    };
-    let x = m.read(target, width)?;
-    let count = if i.operands.len() > 1 {
-        let (source, _) = m.locate(operand(m, i, 0)?)?;
-        m.read(source, 8)?
-    } else {
-        m.vm.arena.constant(8, 1)
-    };
-    // The processor looks at five bits, or six.
-    let mask = if width == 64 { 63 } else { 31 };
-    let mask = m.vm.arena.constant(8, mask);
-    let count = m.vm.arena.and(count, mask);
-    let count = m.vm.arena.zext(count, 2 * width);
-    Ok((x, target, count))
-}
-
-/// Flags of a shift; one by nothing leaves them.
-fn shift_flags(m: &mut Machine<'_, '_, '_>, count: ExprId, carry: ExprId, result: ExprId) {
-    let before = m.flags;
-    let width = m.vm.arena.width(count);
-    let zero = m.vm.arena.zero(width);
-    let none = m.vm.arena.eq(count, zero);
-    set_result_flags(m, result);
-    m.flags.carry = m.vm.arena.ite(none, before.carry, carry);
-    m.flags.zero = m.vm.arena.ite(none, before.zero, m.flags.zero);
-    m.flags.sign = m.vm.arena.ite(none, before.sign, m.flags.sign);
-}
-
-fn shl(m: &mut Machine<'_, '_, '_>, i: &Instruction, suffix: Option<u32>) -> Step {
-    let (x, target, count) = shift_operands(m, i, suffix)?;
-    let width = m.vm.arena.width(x);
-    let wide = m.vm.arena.zext(x, 2 * width);
-    let shifted = m.vm.arena.shl(wide, count);
-    let result = m.vm.arena.extract(shifted, 0, width);
-    let carry = m.vm.arena.extract(shifted, width, 1);
-    shift_flags(m, count, carry, result);
-    m.write(target, result)
-}
-
-fn shift_right(
-    m: &mut Machine<'_, '_, '_>,
-    i: &Instruction,
-    suffix: Option<u32>,
-    op: BinaryOp,
-) -> Step {
-    let (x, target, count) = shift_operands(m, i, suffix)?;
-    let width = m.vm.arena.width(x);
-    // One bit more below keeps what is shifted out last.
-    let below = m.vm.arena.zero(width);
-    let wide = m.vm.arena.concat(x, below);
-    let shifted = m.vm.arena.binary(op, wide, count);
-    let result = m.vm.arena.extract(shifted, width, width);
-    let carry = m.vm.arena.extract(shifted, width - 1, 1);
-    shift_flags(m, count, carry, result);
-    m.write(target, result)
-}
-
-fn shr(m: &mut Machine<'_, '_, '_>, i: &Instruction, suffix: Option<u32>) -> Step {
-    shift_right(m, i, suffix, BinaryOp::LShr)
-}
-
-fn sar(m: &mut Machine<'_, '_, '_>, i: &Instruction, suffix: Option<u32>) -> Step {
-    shift_right(m, i, suffix, BinaryOp::AShr)
-}
-
-fn rotate(m: &mut Machine<'_, '_, '_>, i: &Instruction, suffix: Option<u32>, left: bool) -> Step {
-    let (x, target, count) = shift_operands(m, i, suffix)?;
-    let width = m.vm.arena.width(x);
-    let modulus = m.vm.arena.constant(2 * width, u64::from(width));
-    let count = m.vm.arena.urem(count, modulus);
-    let twice = m.vm.arena.concat(x, x);
-    let (result, carry_bit) = if left {
-        let shifted = m.vm.arena.shl(twice, count);
-        (m.vm.arena.extract(shifted, width, width), 0)
-    } else {
-        let shifted = m.vm.arena.lshr(twice, count);
-        (m.vm.arena.extract(shifted, 0, width), width - 1)
-    };
-    m.flags.carry = m.vm.arena.extract(result, carry_bit, 1);
-    m.write(target, result)
-}
-
-fn rol(m: &mut Machine<'_, '_, '_>, i: &Instruction, suffix: Option<u32>) -> Step {
-    rotate(m, i, suffix, true)
-}
-
-fn ror(m: &mut Machine<'_, '_, '_>, i: &Instruction, suffix: Option<u32>) -> Step {
-    rotate(m, i, suffix, false)
-}
-
-/// Shifts bits of another register in; the amount is the first operand.
-fn double_shift(
-    m: &mut Machine<'_, '_, '_>,
-    i: &Instruction,
-    suffix: Option<u32>,
-    left: bool,
-) -> Step {
-    let (x, target, count) = shift_operands(m, i, suffix)?;
-    let width = m.vm.arena.width(x);
-    let (source, _) = m.locate(operand(m, i, 1)?)?;
-    let filler = m.read(source, width)?;
-    let result = if left {
-        let both = m.vm.arena.concat(x, filler);
-        let shifted = m.vm.arena.shl(both, count);
-        m.vm.arena.extract(shifted, width, width)
-    } else {
-        let both = m.vm.arena.concat(filler, x);
-        let shifted = m.vm.arena.lshr(both, count);
-        m.vm.arena.extract(shifted, 0, width)
-    };
-    m.write(target, result)
-}
-
-fn shld(m: &mut Machine<'_, '_, '_>, i: &Instruction, suffix: Option<u32>) -> Step {
-    double_shift(m, i, suffix, true)
-}
-
-fn shrd(m: &mut Machine<'_, '_, '_>, i: &Instruction, suffix: Option<u32>) -> Step {
-    double_shift(m, i, suffix, false)
-}
-
-fn bswap(m: &mut Machine<'_, '_, '_>, i: &Instruction, suffix: Option<u32>) -> Step {
-    let (x, target) = single(m, i, suffix)?;
-    let result = reverse(m.vm.arena, x, 8);
-    m.write(target, result)
-}
-
-/// Position of a bit; where no bit is set the destination stays as it is.
-fn scan(m: &mut Machine<'_, '_, '_>, i: &Instruction, suffix: Option<u32>, lowest: bool) -> Step {
-    let (x, old, target) = both(m, i, suffix)?;
-    let width = m.vm.arena.width(x);
-    let position = if lowest {
-        trailing_zeros(m.vm.arena, x)
-    } else {
-        let zeros = leading_zeros(m.vm.arena, x);
-        let top = m.vm.arena.constant(width, u64::from(width - 1));
-        m.vm.arena.sub(top, zeros)
-    };
-    let zero = m.vm.arena.zero(width);
-    m.flags.zero = m.vm.arena.eq(x, zero);
-    let result = m.vm.arena.ite(m.flags.zero, old, position);
-    m.write(target, result)
-}
-
-fn bsf(m: &mut Machine<'_, '_, '_>, i: &Instruction, suffix: Option<u32>) -> Step {
-    scan(m, i, suffix, true)
-}
-
-fn bsr(m: &mut Machine<'_, '_, '_>, i: &Instruction, suffix: Option<u32>) -> Step {
-    scan(m, i, suffix, false)
-}
-
-fn tzcnt(m: &mut Machine<'_, '_, '_>, i: &Instruction, suffix: Option<u32>) -> Step {
-    let (x, _, target) = both(m, i, suffix)?;
-    let result = trailing_zeros(m.vm.arena, x);
-    m.write(target, result)
-}
-
-fn lzcnt(m: &mut Machine<'_, '_, '_>, i: &Instruction, suffix: Option<u32>) -> Step {
-    let (x, _, target) = both(m, i, suffix)?;
-    let result = leading_zeros(m.vm.arena, x);
-    m.write(target, result)
-}
-
-fn popcnt(m: &mut Machine<'_, '_, '_>, i: &Instruction, suffix: Option<u32>) -> Step {
-    let (x, _, target) = both(m, i, suffix)?;
-    let width = m.vm.arena.width(x);
-    let result = count_ones(m.vm.arena, x);
-    let result = m.vm.arena.zext_or_trunc(result, width);
-    m.write(target, result)
-}
-
-/// One bit goes to the carry; what becomes of it is up to `change`. A position in a register may lie beyond
-/// the word in memory that it counts from.
-fn one_bit(
-    m: &mut Machine<'_, '_, '_>,
-    i: &Instruction,
-    suffix: Option<u32>,
-    change: Option<BinaryOp>,
-) -> Step {
-    let width = m.width(i, suffix)?;
-    let (source, _) = m.locate(operand(m, i, 0)?)?;
-    let (mut target, _) = m.locate(operand(m, i, 1)?)?;
-    let position = m.read(source, width)?;
-    if let (Location::Memory(base), false) = (target, matches!(source, Location::Immediate(_))) {
-        let wide = m.vm.arena.sext_or_trunc(position, 64);
-        let by = m.vm.arena.constant(64, u64::from(width.trailing_zeros()));
-        let word = m.vm.arena.ashr(wide, by);
-        let bytes = m.vm.arena.constant(64, u64::from(width / 8));
-        let offset = m.vm.arena.mul(word, bytes);
-        let base = base.to_term(m.vm.arena, 64);
-        let address = m.vm.arena.add(base, offset);
-        target = Location::Memory(Value::of_term(m.vm.arena, address));
-    }
-    let x = m.read(target, width)?;
-    let mask = m.vm.arena.constant(width, u64::from(width - 1));
-    let position = m.vm.arena.and(position, mask);
-    let shifted = m.vm.arena.lshr(x, position);
-    m.flags.carry = m.vm.arena.extract(shifted, 0, 1);
-    let Some(change) = change else {
-        return Ok(());
-    };
-    let one = m.vm.arena.constant(width, 1);
-    let mut bit = m.vm.arena.shl(one, position);
-    if change == BinaryOp::And {
-        bit = m.vm.arena.not(bit);
-    }
-    let result = m.vm.arena.binary(change, x, bit);
-    m.write(target, result)
-}
-
-fn bt(m: &mut Machine<'_, '_, '_>, i: &Instruction, suffix: Option<u32>) -> Step {
-    one_bit(m, i, suffix, None)
-}
-
-fn bts(m: &mut Machine<'_, '_, '_>, i: &Instruction, suffix: Option<u32>) -> Step {
-    one_bit(m, i, suffix, Some(BinaryOp::Or))
-}
-
-fn btr(m: &mut Machine<'_, '_, '_>, i: &Instruction, suffix: Option<u32>) -> Step {
-    one_bit(m, i, suffix, Some(BinaryOp::And))
-}
-
-fn btc(m: &mut Machine<'_, '_, '_>, i: &Instruction, suffix: Option<u32>) -> Step {
-    one_bit(m, i, suffix, Some(BinaryOp::Xor))
-}
-
 const CONDITIONS: &[&str] = &[
-    "e", "z", "ne", "nz", "c", "b", "nae", "nc", "ae", "nb", "s", "ns", "o", "no", "a", "nbe", "be",
-    "na", "l", "nge", "ge", "nl", "g", "nle", "le", "ng",
+    "e", "z", "ne", "nz", "c", "b", "nae", "nc", "ae", "nb", "s", "ns", "o", "no", "a", "nbe",
+    "be", "na", "l", "nge", "ge", "nl", "g", "nle", "le", "ng",
 ];
 
 fn is_condition(code: &str) -> bool {

@@ -295,7 +295,11 @@ fn integer(text: &str) -> Option<i64> {
         Some(hex) => u64::from_str_radix(hex, 16).ok()?,
         None => digits.parse().ok()?,
     } as i64;
-    Some(if negative { number.wrapping_neg() } else { number })
+    Some(if negative {
+        number.wrapping_neg()
+    } else {
+        number
+    })
 }
 
 #[cfg(test)]
@@ -306,12 +310,33 @@ mod tests {
     fn operands_are_found() {
         let found = constraints("={ax},=*m,{ax},r,~{memory},~{dirflag}").expect("known");
         assert_eq!(found.len(), 4);
-        assert_eq!(found[0], Constraint { output: true, home: Home::General(0) });
-        assert_eq!(found[1], Constraint { output: true, home: Home::Memory });
-        assert_eq!(found[3], Constraint { output: false, home: Home::Anywhere });
+        assert_eq!(
+            found[0],
+            Constraint {
+                output: true,
+                home: Home::General(0)
+            }
+        );
+        assert_eq!(
+            found[1],
+            Constraint {
+                output: true,
+                home: Home::Memory
+            }
+        );
+        assert_eq!(
+            found[3],
+            Constraint {
+                output: false,
+                home: Home::Anywhere
+            }
+        );
         let found = constraints("=r,=&r,0,rme,%1,rme").expect("known");
         assert_eq!(found[4].home, Home::Tied(1));
-        assert_eq!(constraints("={st},={ax},{st(1)},0").expect("known")[2].home, Home::Stack(1));
+        assert_eq!(
+            constraints("={st},={ax},{st(1)},0").expect("known")[2].home,
+            Home::Stack(1)
+        );
         assert_eq!(constraints("r,!i"), None);
     }
 
@@ -320,13 +345,22 @@ mod tests {
         let found = template("lock ; cmpxchg $3, $1").expect("known");
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].name, "cmpxchg");
-        assert_eq!(found[0].operands, [Operand::Argument(3, None), Operand::Argument(1, None)]);
+        assert_eq!(
+            found[0].operands,
+            [Operand::Argument(3, None), Operand::Argument(1, None)]
+        );
         let found = template("mov $1, $0 ; lock ; orl $$0,(%rsp)").expect("known");
         assert_eq!(found[1].operands[0], Operand::Immediate(0));
         assert!(matches!(found[1].operands[1], Operand::At(0, _)));
         let found = template("  xchg$(q$|$)  $(%$|$)rbx,${1:q}\n  cpuid").expect("known");
         assert_eq!(found[0].name, "xchgq");
-        assert_eq!(found[0].operands[0], Operand::Named(Register { number: 3, width: 64 }));
+        assert_eq!(
+            found[0].operands[0],
+            Operand::Named(Register {
+                number: 3,
+                width: 64
+            })
+        );
         assert_eq!(found[0].operands[1], Operand::Argument(1, Some(64)));
         // The other dialect has its operands the other way round.
         let found = template("mov ${0:q}, rbx\ncpuid").expect("known");

@@ -61,16 +61,31 @@ fn atomics_of_the_libc() {
     assert_eq!(run(template, cas, &[5], args, INT), (vec![5], vec![9]));
     assert_eq!(run(template, cas, &[6], args, INT), (vec![6], vec![6]));
     let args = |at| vec![pointer(at), int(32, 7)];
-    assert_eq!(run("xchg $0, $1", "=r,=*m,0", &[3], args, INT), (vec![3], vec![7]));
-    assert_eq!(run("lock ; xadd $0, $1", "=r,=*m,0", &[3], args, INT), (vec![3], vec![10]));
+    assert_eq!(
+        run("xchg $0, $1", "=r,=*m,0", &[3], args, INT),
+        (vec![3], vec![7])
+    );
+    assert_eq!(
+        run("lock ; xadd $0, $1", "=r,=*m,0", &[3], args, INT),
+        (vec![3], vec![10])
+    );
     let or = run("lock ; or $1, $0", "=*m,r", &[8], args, ValueType::Void);
     assert_eq!(or, (vec![], vec![15]));
     let and = run("lock ; and $1, $0", "=*m,r", &[12], args, ValueType::Void);
     assert_eq!(and, (vec![], vec![4]));
     let template = "mov $1, $0 ; lock ; orl $$0,(%rsp)";
-    assert_eq!(run(template, "=*m,r", &[1], args, ValueType::Void), (vec![], vec![7]));
+    assert_eq!(
+        run(template, "=*m,r", &[1], args, ValueType::Void),
+        (vec![], vec![7])
+    );
     let args = |at| vec![pointer(at), pointer(at)];
-    let inc = run("lock ; incl $0", "=*m,*m", &[u64::MAX], args, ValueType::Void);
+    let inc = run(
+        "lock ; incl $0",
+        "=*m,*m",
+        &[u64::MAX],
+        args,
+        ValueType::Void,
+    );
     assert_eq!(inc, (vec![], vec![0xffff_ffff_0000_0000]));
     let dec = run("lock ; decl $0", "=*m,*m", &[1], args, ValueType::Void);
     assert_eq!(dec, (vec![], vec![0]));
@@ -98,8 +113,16 @@ fn wide_compare_and_exchange() {
 #[test]
 fn arithmetic_of_two_words() {
     let all = int(64, u128::from(u64::MAX));
-    let product = plain("mulq $3", "={ax},={dx},%0,rm", &[all.clone(), all.clone()], pair(2));
-    assert_eq!(number(&product), u128::from(u64::MAX) * u128::from(u64::MAX));
+    let product = plain(
+        "mulq $3",
+        "={ax},={dx},%0,rm",
+        &[all.clone(), all.clone()],
+        pair(2),
+    );
+    assert_eq!(
+        number(&product),
+        u128::from(u64::MAX) * u128::from(u64::MAX)
+    );
     let template = "addq $5,$1\n\tadcq $3,$0";
     let constraints = "=r,=&r,0,rme,%1,rme";
     let args = [int(64, 1), int(64, 2), all.clone(), int(64, 1)];
@@ -116,14 +139,27 @@ fn arithmetic_of_two_words() {
 
 #[test]
 fn bits_are_moved_and_found() {
-    let rotated = plain("roll $1,$0", "=r,I,0", &[int(32, 5), int(32, 0x8000_0001)], INT);
+    let rotated = plain(
+        "roll $1,$0",
+        "=r,I,0",
+        &[int(32, 5), int(32, 0x8000_0001)],
+        INT,
+    );
     assert_eq!(rotated, [u64::from(0x8000_0001u32.rotate_left(5))]);
-    let rotated = plain("rorq ${1:b},$0", "=r,{cx},0", &[int(64, 3), int(64, 9)], LONG);
+    let rotated = plain(
+        "rorq ${1:b},$0",
+        "=r,{cx},0",
+        &[int(64, 3), int(64, 9)],
+        LONG,
+    );
     assert_eq!(rotated, [9u64.rotate_right(3)]);
     let swapped = plain("bswap $0", "=r,0", &[int(64, 0x0102_0304_0506_0708)], LONG);
     assert_eq!(swapped, [0x0807_0605_0403_0201]);
     assert_eq!(plain("bsf $1,$0", "=r,r", &[int(64, 0x50)], LONG), [4]);
-    assert_eq!(plain("bsr $1,$0 ; xor $$63,$0", "=r,r", &[int(64, 0x50)], LONG), [57]);
+    assert_eq!(
+        plain("bsr $1,$0 ; xor $$63,$0", "=r,r", &[int(64, 0x50)], LONG),
+        [57]
+    );
     assert_eq!(plain("popcntq $1,$0", "=r,rm", &[int(64, 0x57)], LONG), [5]);
     let args = |at| vec![pointer(at), int(32, 33), pointer(at)];
     let template = "btsl $2,$1; setc $0";
@@ -137,12 +173,21 @@ fn bits_are_moved_and_found() {
 
 #[test]
 fn what_the_processor_says_of_itself() {
-    let known = plain("cpuid", "={ax},={bx},={cx},={dx},0,2", &[int(32, 1), int(32, 0)], pair(4));
+    let known = plain(
+        "cpuid",
+        "={ax},={bx},={cx},={dx},0,2",
+        &[int(32, 1), int(32, 0)],
+        pair(4),
+    );
     assert_eq!(known[3] >> 26 & 1, 1, "has SSE2");
     assert_eq!(known[2] >> 28 & 1, 0, "has no AVX");
-    let through_rbx =
-        "  xchg$(q$|$)  $(%$|$)rbx,${1:q}\n  cpuid\n  xchg$(q$|$)  $(%$|$)rbx,${1:q}";
-    let vendor = plain(through_rbx, "={ax},=r,={cx},={dx},0", &[int(32, 0)], pair(4));
+    let through_rbx = "  xchg$(q$|$)  $(%$|$)rbx,${1:q}\n  cpuid\n  xchg$(q$|$)  $(%$|$)rbx,${1:q}";
+    let vendor = plain(
+        through_rbx,
+        "={ax},=r,={cx},={dx},0",
+        &[int(32, 0)],
+        pair(4),
+    );
     let name: Vec<u8> = [vendor[1], vendor[3], vendor[2]]
         .iter()
         .flat_map(|word| (*word as u32).to_le_bytes())
@@ -152,7 +197,10 @@ fn what_the_processor_says_of_itself() {
     let args = [int(32, 0), int(32, 0)];
     let vendor = plain(other_dialect, "=&r,={ax},={cx},={dx},1,2", &args, pair(4));
     assert_eq!(vendor[0], 0x756e_6547);
-    assert_eq!(plain("xgetbv", "={ax},={dx},{cx}", &[int(32, 0)], pair(2)), [3, 0]);
+    assert_eq!(
+        plain("xgetbv", "={ax},={dx},{cx}", &[int(32, 0)], pair(2)),
+        [3, 0]
+    );
 }
 
 #[test]
@@ -163,8 +211,17 @@ fn barriers_do_nothing() {
     }
     assert_eq!(plain("", "rm", &[int(64, 3)], none), []);
     assert_eq!(plain("", "=r,0", &[int(64, 3)], LONG), [3]);
-    assert_eq!(plain("", "=r,=r,0,1", &[int(64, 3), int(64, 4)], pair(2)), [3, 4]);
-    let memory = run("", "=*m,*m", &[5], |at| vec![pointer(at), pointer(at)], none);
+    assert_eq!(
+        plain("", "=r,=r,0,1", &[int(64, 3), int(64, 4)], pair(2)),
+        [3, 4]
+    );
+    let memory = run(
+        "",
+        "=*m,*m",
+        &[5],
+        |at| vec![pointer(at), pointer(at)],
+        none,
+    );
     assert_eq!(memory, (vec![], vec![5]));
 }
 
@@ -207,8 +264,14 @@ fn double(registers: &[u64]) -> f64 {
 #[test]
 fn the_x87_computes() {
     let kind = ValueType::Float(FloatKind::X87);
-    assert_eq!(double(&plain("fsqrt", "={st},0", &[extended(2.25)], kind)), 1.5);
-    assert_eq!(double(&plain("frndint", "={st},0", &[extended(2.5)], kind)), 2.0);
+    assert_eq!(
+        double(&plain("fsqrt", "={st},0", &[extended(2.25)], kind)),
+        1.5
+    );
+    assert_eq!(
+        double(&plain("frndint", "={st},0", &[extended(2.5)], kind)),
+        2.0
+    );
     let template = "fprem1; fnstsw %ax";
     let remainder = |x: f64, y: f64| {
         let args = [extended(y), extended(x)];
@@ -224,7 +287,10 @@ fn the_x87_computes() {
     let args = |at| vec![pointer(at), extended(-2.5)];
     let stored = run("fistpll $0", "=*m,{st},~{st}", &[0], args, ValueType::Void);
     assert_eq!(stored.1, [-2i64 as u64]);
-    let float = (ValueType::Float(FloatKind::Double), vec![Value::concrete(2.5f64.to_bits())]);
+    let float = (
+        ValueType::Float(FloatKind::Double),
+        vec![Value::concrete(2.5f64.to_bits())],
+    );
     assert_eq!(plain("cvtsd2si $1, $0", "=r,x", &[float], LONG), [2]);
 }
 

@@ -107,7 +107,12 @@ fn compute<const N: usize>(
 }
 
 fn ptrmask(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
-    compute(vm, args, |_, [x, y]| x & y, |arena, _, [x, y]| arena.and(x, y))
+    compute(
+        vm,
+        args,
+        |_, [x, y]| x & y,
+        |arena, _, [x, y]| arena.and(x, y),
+    )
 }
 
 fn abs(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
@@ -322,7 +327,11 @@ fn fshr(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
 /// The result where it fits in the width, else the nearest number that does.
 fn clamp(width: u32, exact: Option<i128>, negative: bool) -> u128 {
     let range = signed_range(width);
-    let nearest = if negative { *range.start() } else { *range.end() };
+    let nearest = if negative {
+        *range.start()
+    } else {
+        *range.end()
+    };
     let result = exact.map_or(nearest, |exact| exact.clamp(*range.start(), *range.end()));
     result as u128 & mask(width)
 }

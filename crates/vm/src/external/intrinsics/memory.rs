@@ -33,9 +33,7 @@ fn stackrestore(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt
     let first = vm.thread.top().map_or(0, |frame| frame.first_slot);
     let keep = token.max(u64::from(first));
     while vm.thread.slots.len() as u64 > keep {
-        if let Some(slot) = vm.thread.slots.pop() {
-            vm.memory.pop_stack(slot);
-        }
+        vm.pop_slot();
     }
     Ok(Done::Void)
 }
@@ -207,4 +205,77 @@ fn masked_scatter(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interru
     store_lanes(vm, args, |_, index, _| {
         pointers.get(index).copied().unwrap_or(Value::ZERO)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{Argument, Bench, bits, int, pointer};
+    use super::*;
+    use crate::memory::ObjectKind;
+
+    fn vector(width: u16, lanes: &[u64]) -> Argument {
+        let ty = ValueType::Vector {
+            lanes: lanes.len() as u16,
+            lane: Lane::Int(width),
+        };
+        (
+            ty,
+            lanes.iter().map(|lane| Value::concrete(*lane)).collect(),
+        )
+    }
+
+    fn block(bench: &mut Bench, bytes: &[u8]) -> u64 {
+        let object = bench
+            .memory
+            .allocate(bytes.len() as u64, 8, ObjectKind::Heap);
+        let object = object.expect("room");
+        object.write_concrete(0, bytes);
+        object.start
+    }
+
+    #[test]
+    fn lanes_outside_the_mask_are_not_touched() {
+        let mut bench = Bench::default();
+        // The last lane would lie behind the end.
+        let start = block(&mut bench, &[1, 2, 3]);
+        let mask = vector(1, &[1, 0, 1, 0]);
+        let rest = vector(8, &[7, 8, 9, 10]);
+        let args = [pointer(start), mask.clone(), rest.clone()];
+        let result = bench.call("llvm.masked.load.v4i8.p0", &args, rest.0);
+        assert_eq!(bits(&result), [1, 8, 3, 10]);
+        // Older modules pass the alignment too.
+        let args = [pointer(start), int(32, 1), mask.clone(), rest.clone()];
+        let result = bench.call("llvm.masked.load.v4i8.p0", &args, rest.0);
+        assert_eq!(bits(&result), [1, 8, 3, 10]);
+        let args = [rest, pointer(start), mask];
+        bench.call("llvm.masked.store.v4i8.p0", &args, ValueType::Void);
+        let after: Vec<u64> = (0..3)
+            .map(|at| bench.vm(|vm| vm.byte_at(start + at)).bits)
+            .collect();
+        assert_eq!(after, [7, 2, 9]);
+        let outside = [pointer(start), vector(1, &[0, 0, 0, 1]), vector(8, &[0; 4])];
+        let result = bench.try_call("llvm.masked.load.v4i8.p0", &outside, outside[2].0);
+        assert!(matches!(result, Err(Interrupt::Bug(_))));
+    }
+
+    #[test]
+    fn the_stack_is_taken_back() {
+        let mut bench = Bench::default();
+        let kept = bench.vm(|vm| vm.push_slot(8, 8)).expect("room");
+        let token = bench.call("llvm.stacksave.p0", &[], ValueType::Pointer);
+        let freed = bench.vm(|vm| vm.push_slot(8, 8)).expect("room");
+        let token = (ValueType::Pointer, token.to_vec());
+        bench.call("llvm.stackrestore.p0", &[token], ValueType::Void);
+        assert!(bench.memory.object_at(kept, 8).is_some());
+        assert!(bench.memory.object_at(freed, 8).is_none());
+    }
+
+    #[test]
+    fn relative_tables() {
+        let mut bench = Bench::default();
+        let start = block(&mut bench, &[0, 0, 0, 0, 0xf0, 0xff, 0xff, 0xff]);
+        let args = [pointer(start), int(64, 4)];
+        let result = bench.call("llvm.load.relative.i64", &args, ValueType::Pointer);
+        assert_eq!(bits(&result), [start - 16]);
+    }
 }

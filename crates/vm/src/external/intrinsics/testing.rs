@@ -145,9 +145,8 @@ impl Bench {
 
     /// The bits of registers, each as wide as the value of one is, where the input has these bytes.
     pub fn evaluate(&self, registers: &[Value], input: &[u8]) -> Vec<u64> {
-        let assignment = |_: everett_expr::ArrayId, index: u32| {
-            input.get(index as usize).copied().unwrap_or(0)
-        };
+        let assignment =
+            |_: everett_expr::ArrayId, index: u32| input.get(index as usize).copied().unwrap_or(0);
         let mut scratch = EvalScratch::new();
         registers
             .iter()

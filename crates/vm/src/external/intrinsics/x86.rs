@@ -153,7 +153,10 @@ fn saturate(arena: &mut Arena, e: ExprId, signed: bool) -> ExprId {
     } else {
         (0, (1u64 << half) - 1)
     };
-    let (least, greatest) = (arena.constant(width, least), arena.constant(width, greatest));
+    let (least, greatest) = (
+        arena.constant(width, least),
+        arena.constant(width, greatest),
+    );
     let too_small = arena.slt(e, least);
     let too_large = arena.sgt(e, greatest);
     let result = arena.ite(too_large, greatest, e);
@@ -281,7 +284,10 @@ fn psad_bw(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     let zero = arena.zero(64);
     let sums: Vec<ExprId> = distances
         .chunks(8)
-        .map(|part| part.iter().fold(zero, |sum, &distance| arena.add(sum, distance)))
+        .map(|part| {
+            part.iter()
+                .fold(zero, |sum, &distance| arena.add(sum, distance))
+        })
         .collect();
     Ok(vm.done_lanes(sums))
 }

@@ -158,7 +158,10 @@ proptest! {
 fn long_doubles_take_two_registers() {
     let kind = ValueType::Float(FloatKind::X87);
     // 2.25 = 0x4000_9000000000000000
-    let value = vec![Value::concrete(0x9000_0000_0000_0000), Value::concrete(0x4000)];
+    let value = vec![
+        Value::concrete(0x9000_0000_0000_0000),
+        Value::concrete(0x4000),
+    ];
     let mut bench = Bench::default();
     let result = bench.call("llvm.sqrt.f80", &[(kind, value.clone())], kind);
     assert_eq!(number(&bits(&result)), 0x3fff_c000_0000_0000_0000);

@@ -41,11 +41,7 @@ fn concrete(name: &str, width: u16, operands: &[u128]) -> (u128, u64) {
     let mut bench = Bench::default();
     let (count, _) = shape(name);
     let args: Vec<Argument> = operands[..count].iter().map(|x| int(width, *x)).collect();
-    let results = bench.call(
-        &format!("{name}.i{width}"),
-        &args,
-        result_type(name, width),
-    );
+    let results = bench.call(&format!("{name}.i{width}"), &args, result_type(name, width));
     split(name, &bits(&results))
 }
 

@@ -1,0 +1,138 @@
+//! Exceptions through programs of a few instructions.
+
+use everett_ir::code::{
+    Body, Call, Callee, Clause, Code, ExternalId, Function, FunctionId, Inst, LandingPad, Operand,
+    Program, SegmentId, ValueType,
+};
+
+use super::{END_OF_STACK, filter_selector, selector_for};
+use crate::external::Bench;
+use crate::memory::ObjectKind;
+use crate::thread::OnReturn;
+use crate::value::Value;
+use crate::vm::Exit;
+
+const RUST: u64 = 0x4d4f_5a00_5255_5354;
+const CXX: u64 = 0x434c_4e47_432b_2b00;
+
+/// A function that calls `callee` with its parameter, and returns what the call or its landing pad gives:
+/// two registers, the second 999 where the call returned.
+fn caller(callee: Callee, pad: Option<LandingPad>, segment: u32) -> Code {
+    let registers = Operand::register;
+    let call = Call {
+        callee,
+        args: vec![registers(0)],
+        arg_types: vec![ValueType::Pointer],
+        fixed: 1,
+        by_value: Vec::new(),
+        dst: 1,
+        result: ValueType::Int(64),
+        unwind: pad.as_ref().map(|_| 0),
+    };
+    let instructions = vec![
+        Inst::Segment {
+            count: 1,
+            id: SegmentId(segment),
+        },
+        Inst::Call { call: 0 },
+        Inst::Return { values: (0, 2) },
+        Inst::LandingPad { dst: 1 },
+        Inst::Return { values: (2, 2) },
+    ];
+    Code {
+        locations: vec![None; instructions.len()],
+        instructions,
+        constants: vec![999],
+        operands: vec![
+            registers(1),
+            Operand::constant(0),
+            registers(1),
+            registers(2),
+        ],
+        calls: vec![call],
+        landing_pads: pad.into_iter().collect(),
+        registers: 3,
+        parameter_registers: 1,
+        ..Code::default()
+    }
+}
+
+fn pad(cleanup: bool, clauses: Vec<Clause>) -> Option<LandingPad> {
+    Some(LandingPad {
+        target: 3,
+        cleanup,
+        clauses,
+    })
+}
+
+/// Runs a chain of functions, the innermost of which raises an exception of this class; each has one of the
+/// landing pads. Gives what the outermost returns, 0 for the address of the exception.
+fn raise(class: u64, pads: Vec<Option<LandingPad>>) -> [u64; 2] {
+    let last = pads.len() - 1;
+    let mut program = Program {
+        externals: vec!["_Unwind_RaiseException".to_owned()],
+        ..Program::default()
+    };
+    for (index, pad) in pads.into_iter().enumerate() {
+        let callee = if index == last {
+            Callee::External(ExternalId(0))
+        } else {
+            Callee::Function(FunctionId(index as u32 + 1))
+        };
+        let code = caller(callee, pad, index as u32);
+        program.segments.push((FunctionId(index as u32), 0));
+        program.functions.push(Function {
+            name: format!("f{index}"),
+            body: Body::Code(Box::new(code)),
+            location: None,
+        });
+    }
+    let mut bench = Bench::with(program);
+    let block = bench.memory.allocate(256, 16, ObjectKind::Heap);
+    let block = block.expect("room");
+    let exception = block.start + 128;
+    block.write_concrete(128, &class.to_le_bytes());
+    let exit = bench.vm(|vm| {
+        let args = [Value::concrete(exception)];
+        vm.push_frame(FunctionId(0), &args, None, OnReturn::Stop)
+            .expect("it has code");
+        vm.run(1000)
+    });
+    let Exit::Returned(values) = exit else {
+        panic!("the program does not end: {exit:?}");
+    };
+    let same = values[0].bits == exception;
+    [if same { 0 } else { values[0].bits }, values[1].bits]
+}
+
+#[test]
+fn catch_all_takes_any_exception() {
+    let all = || pad(false, vec![Clause::Catch(0)]);
+    assert_eq!(raise(RUST, vec![all(), None, None]), [0, selector_for(0)]);
+    assert_eq!(raise(CXX, vec![all(), None]), [0, selector_for(0)]);
+}
+
+#[test]
+fn nobody_takes_it() {
+    // Cleanups alone do not make a handler: the unwinder comes back to who raised it.
+    let answer = raise(RUST, vec![pad(true, vec![])]);
+    assert_eq!(answer, [END_OF_STACK, 999]);
+}
+
+#[test]
+fn cleanups_come_before_the_handler() {
+    let all = pad(false, vec![Clause::Catch(0)]);
+    // The cleanup's function returns instead of resuming, so the outer call gets its result.
+    assert_eq!(raise(RUST, vec![all, pad(true, vec![]), None])[1], 999);
+}
+
+#[test]
+fn types_are_for_exceptions_of_their_language() {
+    let typed = pad(false, vec![Clause::Catch(0x5000), Clause::Catch(0)]);
+    assert_eq!(raise(RUST, vec![typed, None]), [0, selector_for(0)]);
+    let filter = pad(false, vec![Clause::Filter(vec![0x5000])]);
+    let expected = [0, filter_selector(0)];
+    assert_eq!(raise(RUST, vec![filter, None]), expected);
+    let nothing_passes = pad(false, vec![Clause::Filter(vec![])]);
+    assert_eq!(raise(CXX, vec![nothing_passes, None]), expected);
+}
