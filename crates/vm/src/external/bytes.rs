@@ -135,8 +135,9 @@ fn distinct_operands(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<(u64, u64,
 }
 
 fn copy_operands(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<(u64, u64, u64), Interrupt> {
-    let pointers = [(args.get(1), false), (args.get(0), true)];
-    let ([from, to], len) = vm.ranges(pointers, args.get(2))?;
+    // The target first: what is written outside of it is worse than what is read.
+    let pointers = [(args.get(0), true), (args.get(1), false)];
+    let ([to, from], len) = vm.ranges(pointers, args.get(2))?;
     Ok((to, from, len))
 }
 
