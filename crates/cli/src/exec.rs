@@ -105,8 +105,7 @@ impl Session {
                 continue;
             }
             let zeros = |_: everett_expr::ArrayId, _: u32| 0u8;
-            let bytes = output.evaluate(&mut self.arena, &zeros);
-            let fresh = &bytes[self.shown[at] as usize..];
+            let fresh = &output.evaluate_from(self.shown[at], &mut self.arena, &zeros);
             if stream == Stream::Stdout {
                 std::io::stdout().write_all(fresh)?;
                 std::io::stdout().flush()?;

@@ -1,5 +1,9 @@
 //! One worker: picks states, runs them, forks them, and accounts for every path.
 
+mod config;
+mod endings;
+mod upkeep;
+
 use everett_expr::{Arena, EvalScratch};
 use everett_linux::{Ending, Host, HostConfig, HostExit, Stream};
 use everett_solver::{Solver, SolverConfig, SolverError, SolverStatistics, Verdict};
@@ -13,105 +17,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+pub use config::{ExplorerConfig, ExplorerError, Limits, Statistics};
+
 use crate::distance::Distances;
-use crate::finding::{Finding, FindingIndex, PathEnd, PathEnding};
+use crate::finding::{Finding, FindingIndex, PathEnd, PathEnding, uncaught_signal};
 use crate::frontier::{Frontier, StateId, StateInfo, Stored};
 use crate::oracle::{Fork, PathOracle};
 use crate::path::{Answer, Path};
 use crate::random::Random;
 use crate::search::{Searcher, UnknownSearcher, searcher};
 use crate::shelf::Shelf;
-use crate::source::{describe, principal};
+use crate::source::{describe_ends, principal, take_trap_reason};
 use crate::state::State;
 use crate::trace::{Trace, TraceChoice, TraceEnd, digest};
 use crate::weight::{Weight, WeightSum};
-
-/// Where the search stops.
-#[derive(Clone, Debug, Default)]
-pub struct Limits {
-    /// Time for the whole run.
-    pub max_time: Option<Duration>,
-    /// Memory of the process; over it states are put away.
-    pub max_memory: Option<u64>,
-    /// Paths that end.
-    pub max_paths: Option<u64>,
-    /// Forks of the whole run.
-    pub max_forks: Option<u64>,
-    /// Forks along one path; a deeper one is cut off.
-    pub max_depth: Option<u32>,
-    /// Instructions on one path; more is a hang.
-    pub max_instructions: Option<u64>,
-}
-
-/// What the search is told.
-#[derive(Clone)]
-pub struct ExplorerConfig {
-    /// What the host is started with.
-    pub host: HostConfig,
-    /// Settings of the vm.
-    pub vm: VmOptions,
-    /// Settings of the solver.
-    pub solver: SolverConfig,
-    /// Searchers that take turns.
-    pub search: Vec<String>,
-    /// Instructions before another state is picked.
-    pub batch_instructions: u64,
-    /// Seed of everything random.
-    pub seed: u64,
-    /// Where the search stops.
-    pub limits: Limits,
-    /// Make a trace for every path, not only for those that cover something new.
-    pub all_tests: bool,
-    /// Report every path that ends in a finding, not only the first at a place.
-    pub all_findings: bool,
-    /// Report memory that nobody can free any more at exit.
-    pub check_leaks: bool,
-    /// Keep what paths write.
-    pub keep_output: bool,
-    /// Time since the start.
-    pub clock: fn() -> Duration,
-    /// Memory that the process takes.
-    pub memory_used: fn() -> u64,
-    /// File for states that are put away.
-    pub shelf: Option<PathBuf>,
-}
-
-/// Why the search could not start.
-#[derive(Debug, thiserror::Error)]
-pub enum ExplorerError {
-    /// Of the searchers.
-    #[error(transparent)]
-    Searcher(#[from] UnknownSearcher),
-    /// Of the solver.
-    #[error(transparent)]
-    Solver(#[from] SolverError),
-    /// Of the shelf.
-    #[error("states cannot be put away: {0}")]
-    Shelf(#[from] io::Error),
-}
-
-/// What was counted.
-#[derive(Clone, Debug, Default)]
-pub struct Statistics {
-    /// Instructions executed, without those of following traces.
-    pub instructions: u64,
-    /// Instructions executed to take states up again.
-    pub replayed: u64,
-    /// Forks.
-    pub forks: u64,
-    /// Paths that the program ended, well or badly.
-    pub paths_completed: u64,
-    /// Paths that ended otherwise.
-    pub paths_partial: u64,
-    /// Most states at a time.
-    pub states_peak: u64,
-    /// States put away.
-    pub put_away: u64,
-    /// Weight of paths that ended.
-    pub finished: WeightSum,
-    /// Weight of paths that were given up.
-    pub unknown: WeightSum,
-}
 
 /// Told while the search goes on.
 pub trait Listener {
@@ -132,14 +51,6 @@ pub enum Stopped {
     Limit(&'static str),
     /// It was asked to.
     Asked,
-}
-
-/// The finding for memory that nobody can free any more.
-fn leak(arena: &Arena, host: &Host) -> Option<Bug> {
-    host.processes().iter().find_map(|process| {
-        let threads: Vec<_> = process.tasks.iter().map(|task| &task.thread).collect();
-        leak_finding(&leaked_blocks(&process.memory, &threads, arena))
-    })
 }
 
 /// One worker.
@@ -526,296 +437,6 @@ impl<'a> Explorer<'a> {
             self.distances_stale = false;
             self.instructions_at_renewal = self.statistics.instructions.max(1);
         }
-    }
-
-    fn cut(
-        &mut self,
-        id: StateId,
-        state: Box<State>,
-        why: &'static str,
-        listener: &mut dyn Listener,
-    ) {
-        self.statistics.unknown.add(state.path.weight);
-        self.statistics.paths_partial += 1;
-        self.close(id, &state, PathEnding::Cut(why), None, listener);
-    }
-
-    /// A path has ended.
-    fn end(
-        &mut self,
-        id: StateId,
-        mut state: Box<State>,
-        ending: Ending,
-        listener: &mut dyn Listener,
-    ) {
-        let ending = self.check_leaks(&state, ending);
-        let is_own_limit = matches!(&ending, Ending::Bug(bug) if bug.kind.is_own_limit());
-        let is_silent = matches!(&ending, Ending::EndPath);
-        if is_own_limit {
-            self.statistics.unknown.add(state.path.weight);
-            self.note_limit("unsupported");
-        } else {
-            self.statistics.finished.add(state.path.weight);
-        }
-        if is_own_limit || is_silent {
-            self.statistics.paths_partial += 1;
-        } else {
-            self.statistics.paths_completed += 1;
-        }
-        if let Some(host) = &state.host {
-            for warning in host.warnings() {
-                let warning = warning.to_string();
-                if !self.warnings.contains(&warning) {
-                    self.warnings.push(warning);
-                }
-            }
-        }
-        let bug = match ending {
-            Ending::Bug(bug) => bug,
-            Ending::Exit(status) => {
-                let wanted = self.wants_test(&state);
-                if wanted {
-                    self.settle_preferences(&mut state.path);
-                }
-                let status = match status.term {
-                    None => status.bits,
-                    Some(term) => self.arena.eval(term, &state.path.model, &mut self.scratch),
-                };
-                let trace = wanted.then(|| state.path.trace_under(&state.path.model));
-                return self.close(id, &state, PathEnding::Exit(status as i32), trace, listener);
-            }
-            Ending::Signal(signal) => {
-                let trace = Some(state.path.trace_under(&state.path.model));
-                return self.close(id, &state, PathEnding::Signal(signal), trace, listener);
-            }
-            Ending::EndPath => return self.close(id, &state, PathEnding::Silent, None, listener),
-        };
-        self.settle_preferences(&mut state.path);
-        let trace = state.path.trace_under(&state.path.model);
-        let output = self.output(&state);
-        let first = self.report(&state, &bug, trace.clone(), output, listener);
-        let trace = (first || self.config.all_tests || self.config.all_findings).then_some(trace);
-        self.close(id, &state, PathEnding::Bug(bug.kind), trace, listener);
-    }
-
-    fn wants_test(&self, state: &State) -> bool {
-        self.config.all_tests || state.covered_new
-    }
-
-    fn check_leaks(&self, state: &State, ending: Ending) -> Ending {
-        let Ending::Exit(_) = &ending else {
-            return ending;
-        };
-        if !self.config.check_leaks {
-            return ending;
-        }
-        match state.host.as_ref().and_then(|host| leak(&self.arena, host)) {
-            Some(bug) => Ending::Bug(Box::new(bug)),
-            None => ending,
-        }
-    }
-
-    /// Tells of a finding if it is the first at its place.
-    fn report(
-        &mut self,
-        state: &State,
-        bug: &Bug,
-        trace: Trace,
-        output: [Vec<u8>; 2],
-        listener: &mut dyn Listener,
-    ) -> bool {
-        let program = self.image.program();
-        let host = state.host.as_ref();
-        let sites = host.map_or_else(Vec::new, Host::stack);
-        let stack = describe(program, &sites);
-        let place = principal(&stack).cloned();
-        let key = match &place {
-            Some(place) => (
-                bug.kind,
-                place.file.clone(),
-                place.line,
-                place.function.clone(),
-            ),
-            None => (bug.kind, String::new(), 0, String::new()),
-        };
-        let first = self.findings.count(key);
-        if !first && !self.config.all_findings {
-            return false;
-        }
-        let of = |id: Option<everett_vm::StackId>| {
-            id.map_or_else(Vec::new, |id| describe(program, &self.stacks.sites(id)))
-        };
-        let finding = Finding {
-            kind: bug.kind,
-            message: bug.message.clone(),
-            allocated: of(bug.allocated),
-            freed: of(bug.freed),
-            stack,
-            trace,
-            clock_ns: host.map_or(0, Host::clock_ns),
-            instructions: state.instructions(),
-            output,
-        };
-        listener.finding(&finding);
-        first
-    }
-
-    /// Changes the model so that as many preferences hold as can, in their order.
-    fn settle_preferences(&mut self, path: &mut Path) {
-        let preferences = path.preferences.clone();
-        let mut constraints = path.constraints.clone();
-        for preference in preferences.iter() {
-            let holds = self.arena.eval(*preference, &path.model, &mut self.scratch) != 0;
-            if !holds {
-                match self
-                    .solver
-                    .check(&mut self.arena, &constraints, &path.model, *preference)
-                {
-                    Verdict::Sat(model) => path.model = model,
-                    _ => continue,
-                }
-            }
-            constraints.add(&mut self.arena, *preference);
-        }
-    }
-
-    fn output(&mut self, state: &State) -> [Vec<u8>; 2] {
-        let Some(host) = &state.host else {
-            return [Vec::new(), Vec::new()];
-        };
-        [Stream::Stdout, Stream::Stderr].map(|stream| {
-            host.output(stream)
-                .evaluate(&mut self.arena, &state.path.model)
-        })
-    }
-
-    fn close(
-        &mut self,
-        id: StateId,
-        state: &State,
-        ending: PathEnding,
-        mut trace: Option<Trace>,
-        listener: &mut dyn Listener,
-    ) {
-        self.frontier.remove(id);
-        self.searcher.removed(id);
-        if let Some(trace) = &mut trace {
-            trace.end = Some(self.trace_end(state, &ending));
-        }
-        let output = if self.config.keep_output {
-            self.output(state)
-        } else {
-            [Vec::new(), Vec::new()]
-        };
-        listener.path(&PathEnd {
-            ending,
-            trace,
-            covered_new: state.covered_new,
-            depth: state.path.depth,
-            instructions: state.instructions(),
-            output,
-        });
-    }
-
-    fn trace_end(&mut self, state: &State, ending: &PathEnding) -> TraceEnd {
-        let output = self.output(state).map(|bytes| digest(&bytes));
-        let mut end = TraceEnd {
-            output,
-            ..TraceEnd::default()
-        };
-        match ending {
-            PathEnding::Exit(status) => end.exit = Some(*status),
-            PathEnding::Signal(signal) => end.signal = Some(*signal),
-            PathEnding::Bug(kind) => end.finding = Some(kind.name().to_owned()),
-            PathEnding::Silent | PathEnding::Cut(_) => {}
-        }
-        end
-    }
-
-    /// Near the memory limit, puts states away and lets go of terms that nothing uses any more.
-    fn mind_memory(&mut self) {
-        self.ticks += 1;
-        let Some(limit) = self.config.limits.max_memory else {
-            return;
-        };
-        if self.ticks % 256 != 0 || (self.config.memory_used)() < limit / 10 * 8 {
-            return;
-        }
-        self.note_limit("max-memory");
-        let Some(shelf) = &mut self.shelf else { return };
-        let live: Vec<StateId> = self
-            .frontier
-            .iter()
-            .filter(|(_, stored)| matches!(stored, Stored::Live(_)))
-            .map(|(id, _)| id)
-            .collect();
-        for id in live.iter().skip(live.len() / 4) {
-            let Some(Stored::Live(state)) = self.frontier.take(*id) else {
-                continue;
-            };
-            match shelf.put(&state.path.pending_trace()) {
-                Ok(place) => {
-                    self.frontier.put(*id, Stored::Away(place));
-                    self.statistics.put_away += 1;
-                }
-                Err(error) => {
-                    self.warnings
-                        .push(format!("states cannot be put away: {error}"));
-                    self.frontier.put(*id, Stored::Live(state));
-                    break;
-                }
-            }
-        }
-        self.sweep();
-    }
-
-    /// Lets go of terms that no state uses.
-    fn sweep(&mut self) {
-        let mut terms = Vec::new();
-        for (_, stored) in self.frontier.iter() {
-            let Stored::Live(state) = stored else {
-                continue;
-            };
-            terms.extend(state.path.constraints.iter());
-            terms.extend(state.path.preferences.iter().copied());
-            if let Some(host) = &state.host {
-                host.for_each_term(&mut |term| terms.push(term));
-            }
-        }
-        self.solver.on_sweep();
-        self.arena.sweep(terms.into_iter());
-    }
-
-    /// Traces of all states that are still to be explored.
-    pub fn pending(&mut self) -> Vec<Trace> {
-        let mut traces = Vec::new();
-        let mut away = Vec::new();
-        for (_, stored) in self.frontier.iter() {
-            match stored {
-                Stored::Live(state) => traces.push(state.path.pending_trace()),
-                Stored::Away(place) => away.push(*place),
-                Stored::Running => {}
-            }
-        }
-        for place in away {
-            match self.shelf.as_mut().map(|shelf| shelf.get(place)) {
-                Some(Ok(trace)) => traces.push(trace),
-                _ => self
-                    .warnings
-                    .push("a state that was put away is lost".to_owned()),
-            }
-        }
-        traces
-    }
-
-    /// The weight of all that is still to be explored.
-    pub fn pending_weight(&mut self) -> WeightSum {
-        let mut sum = WeightSum::default();
-        for trace in self.pending() {
-            let halvings = trace.pending.map_or(0, |pending| pending.halvings);
-            sum.add(Weight { halvings });
-        }
-        sum
     }
 
     /// What was counted.

@@ -1,6 +1,6 @@
 //! What the explorer tells about paths that ended.
 
-use everett_vm::BugKind;
+use everett_vm::{Bug, BugKind};
 use std::collections::BTreeMap;
 
 use crate::source::SourceFrame;
@@ -59,6 +59,32 @@ pub struct Finding {
     pub instructions: u64,
     /// What the path wrote to standard output and standard error.
     pub output: [Vec<u8>; 2],
+}
+
+/// What is wrong where a signal ends the program.
+pub fn uncaught_signal(signal: i32) -> Bug {
+    let name = match signal {
+        1 => "SIGHUP",
+        2 => "SIGINT",
+        3 => "SIGQUIT",
+        4 => "SIGILL",
+        5 => "SIGTRAP",
+        7 => "SIGBUS",
+        8 => "SIGFPE",
+        9 => "SIGKILL",
+        10 => "SIGUSR1",
+        11 => "SIGSEGV",
+        12 => "SIGUSR2",
+        13 => "SIGPIPE",
+        14 => "SIGALRM",
+        15 => "SIGTERM",
+        24 => "SIGXCPU",
+        25 => "SIGXFSZ",
+        31 => "SIGSYS",
+        _ => "a signal",
+    };
+    let message = format!("{name} (signal {signal}) ended the program");
+    Bug::new(BugKind::Signal, message)
 }
 
 /// What tells one finding from another: kind and place.

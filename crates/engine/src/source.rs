@@ -89,10 +89,39 @@ fn location_near(locations: &[Option<LocationId>], pc: u32) -> Option<LocationId
         .find_map(|location| *location)
 }
 
+/// Stacks longer than this are told with their middle left out.
+const MOST_FRAMES: usize = 200;
+
+/// As [`describe`], with the middle of a very deep stack left out.
+pub fn describe_ends(program: &Program, sites: &[CallSite]) -> Vec<SourceFrame> {
+    if sites.len() <= MOST_FRAMES {
+        return describe(program, sites);
+    }
+    let half = MOST_FRAMES / 2;
+    let mut frames = describe(program, &sites[..half]);
+    frames.push(SourceFrame {
+        function: format!("({} calls left out)", sites.len() - 2 * half),
+        file: String::new(),
+        line: 0,
+        column: 0,
+    });
+    frames.extend(describe(program, &sites[sites.len() - half..]));
+    frames
+}
+
+/// Takes the frames away that clang invents to say why a sanitizer trapped, and tells that reason.
+pub fn take_trap_reason(frames: &mut Vec<SourceFrame>) -> Option<String> {
+    let first = frames.first()?;
+    let reason = first.function.strip_prefix("__clang_trap_msg$")?;
+    let reason = reason.replacen('$', ": ", 1);
+    frames.remove(0);
+    Some(reason)
+}
+
 /// The frame to name first: the innermost one in what the user wrote, else the innermost.
 pub fn principal(frames: &[SourceFrame]) -> Option<&SourceFrame> {
     frames
         .iter()
-        .find(|frame| !frame.is_library())
+        .find(|frame| !frame.is_library() && frame.line != 0)
         .or(frames.first())
 }

@@ -1,0 +1,233 @@
+//! What happens when a path has ended: accounts, findings, tests.
+
+use super::*;
+
+/// The finding for memory that nobody can free any more.
+fn leak(arena: &Arena, host: &Host) -> Option<Bug> {
+    host.processes().iter().find_map(|process| {
+        let threads: Vec<_> = process.tasks.iter().map(|task| &task.thread).collect();
+        leak_finding(&leaked_blocks(&process.memory, &threads, arena))
+    })
+}
+
+impl Explorer<'_> {
+    pub(super) fn cut(
+        &mut self,
+        id: StateId,
+        state: Box<State>,
+        why: &'static str,
+        listener: &mut dyn Listener,
+    ) {
+        self.statistics.unknown.add(state.path.weight);
+        self.statistics.paths_partial += 1;
+        self.close(id, &state, PathEnding::Cut(why), None, listener);
+    }
+
+    /// A path has ended.
+    pub(super) fn end(
+        &mut self,
+        id: StateId,
+        mut state: Box<State>,
+        ending: Ending,
+        listener: &mut dyn Listener,
+    ) {
+        let ending = self.check_leaks(&state, ending);
+        let is_own_limit = matches!(&ending, Ending::Bug(bug) if bug.kind.is_own_limit());
+        let is_silent = matches!(&ending, Ending::EndPath);
+        if is_own_limit {
+            self.statistics.unknown.add(state.path.weight);
+            self.note_limit("unsupported");
+        } else {
+            self.statistics.finished.add(state.path.weight);
+        }
+        if is_own_limit || is_silent {
+            self.statistics.paths_partial += 1;
+        } else {
+            self.statistics.paths_completed += 1;
+        }
+        if let Some(host) = &state.host {
+            for warning in host.warnings() {
+                let warning = warning.to_string();
+                if !self.warnings.contains(&warning) {
+                    self.warnings.push(warning);
+                }
+            }
+        }
+        let signal = match &ending {
+            Ending::Signal(signal) => Some(*signal),
+            _ => None,
+        };
+        let bug = match ending {
+            Ending::Bug(bug) => bug,
+            Ending::Exit(status) => {
+                let wanted = self.wants_test(&state);
+                if wanted {
+                    self.settle_preferences(&mut state.path);
+                }
+                let status = match status.term {
+                    None => status.bits,
+                    Some(term) => self.arena.eval(term, &state.path.model, &mut self.scratch),
+                };
+                let trace = wanted.then(|| state.path.trace_under(&state.path.model));
+                return self.close(id, &state, PathEnding::Exit(status as i32), trace, listener);
+            }
+            Ending::Signal(signal) => Box::new(uncaught_signal(signal)),
+            Ending::EndPath => return self.close(id, &state, PathEnding::Silent, None, listener),
+        };
+        let path_ending = match signal {
+            Some(signal) => PathEnding::Signal(signal),
+            None => PathEnding::Bug(bug.kind),
+        };
+        self.settle_preferences(&mut state.path);
+        let trace = state.path.trace_under(&state.path.model);
+        let output = self.output(&state);
+        let first = self.report(&state, &bug, trace.clone(), output, listener);
+        let trace = (first || self.config.all_tests || self.config.all_findings).then_some(trace);
+        self.close(id, &state, path_ending, trace, listener);
+    }
+
+    pub(super) fn wants_test(&self, state: &State) -> bool {
+        self.config.all_tests || state.covered_new
+    }
+
+    fn check_leaks(&self, state: &State, ending: Ending) -> Ending {
+        let Ending::Exit(_) = &ending else {
+            return ending;
+        };
+        if !self.config.check_leaks {
+            return ending;
+        }
+        match state.host.as_ref().and_then(|host| leak(&self.arena, host)) {
+            Some(bug) => Ending::Bug(Box::new(bug)),
+            None => ending,
+        }
+    }
+
+    /// Tells of a finding if it is the first at its place.
+    pub(super) fn report(
+        &mut self,
+        state: &State,
+        bug: &Bug,
+        trace: Trace,
+        output: [Vec<u8>; 2],
+        listener: &mut dyn Listener,
+    ) -> bool {
+        let program = self.image.program();
+        let host = state.host.as_ref();
+        let sites = host.map_or_else(Vec::new, Host::stack);
+        let of = |id: Option<everett_vm::StackId>| {
+            id.map_or_else(Vec::new, |id| {
+                describe_ends(program, &self.stacks.sites(id))
+            })
+        };
+        let allocated = of(bug.allocated);
+        // Where a program ends says nothing about what it lost; where it got it does.
+        let mut stack = match bug.kind {
+            BugKind::Leak if !allocated.is_empty() => allocated.clone(),
+            _ => describe_ends(program, &sites),
+        };
+        let message = match take_trap_reason(&mut stack) {
+            Some(reason) => format!("{} ({reason})", bug.message),
+            None => bug.message.clone(),
+        };
+        let place = principal(&stack).cloned();
+        let key = match &place {
+            Some(place) => (
+                bug.kind,
+                place.file.clone(),
+                place.line,
+                place.function.clone(),
+            ),
+            None => (bug.kind, String::new(), 0, String::new()),
+        };
+        let first = self.findings.count(key);
+        if !first && !self.config.all_findings {
+            return false;
+        }
+        let finding = Finding {
+            kind: bug.kind,
+            message,
+            allocated,
+            freed: of(bug.freed),
+            stack,
+            trace,
+            clock_ns: host.map_or(0, Host::clock_ns),
+            instructions: state.instructions(),
+            output,
+        };
+        listener.finding(&finding);
+        first
+    }
+
+    /// Changes the model so that as many preferences hold as can, in their order.
+    fn settle_preferences(&mut self, path: &mut Path) {
+        let preferences = path.preferences.clone();
+        let mut constraints = path.constraints.clone();
+        for preference in preferences.iter() {
+            let holds = self.arena.eval(*preference, &path.model, &mut self.scratch) != 0;
+            if !holds {
+                match self
+                    .solver
+                    .check(&mut self.arena, &constraints, &path.model, *preference)
+                {
+                    Verdict::Sat(model) => path.model = model,
+                    _ => continue,
+                }
+            }
+            constraints.add(&mut self.arena, *preference);
+        }
+    }
+
+    fn output(&mut self, state: &State) -> [Vec<u8>; 2] {
+        let Some(host) = &state.host else {
+            return [Vec::new(), Vec::new()];
+        };
+        [Stream::Stdout, Stream::Stderr].map(|stream| {
+            host.output(stream)
+                .evaluate(&mut self.arena, &state.path.model)
+        })
+    }
+
+    fn close(
+        &mut self,
+        id: StateId,
+        state: &State,
+        ending: PathEnding,
+        mut trace: Option<Trace>,
+        listener: &mut dyn Listener,
+    ) {
+        self.frontier.remove(id);
+        self.searcher.removed(id);
+        if let Some(trace) = &mut trace {
+            trace.end = Some(self.trace_end(state, &ending));
+        }
+        let output = if self.config.keep_output {
+            self.output(state)
+        } else {
+            [Vec::new(), Vec::new()]
+        };
+        listener.path(&PathEnd {
+            ending,
+            trace,
+            covered_new: state.covered_new,
+            depth: state.path.depth,
+            instructions: state.instructions(),
+            output,
+        });
+    }
+
+    fn trace_end(&mut self, state: &State, ending: &PathEnding) -> TraceEnd {
+        let output = self.output(state).map(|bytes| digest(&bytes));
+        let mut end = TraceEnd {
+            output,
+            ..TraceEnd::default()
+        };
+        match ending {
+            PathEnding::Exit(status) => end.exit = Some(*status),
+            PathEnding::Signal(signal) => end.signal = Some(*signal),
+            PathEnding::Bug(kind) => end.finding = Some(kind.name().to_owned()),
+            PathEnding::Silent | PathEnding::Cut(_) => {}
+        }
+        end
+    }
+}

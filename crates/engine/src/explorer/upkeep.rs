@@ -1,0 +1,91 @@
+//! Memory, and what is left to be explored.
+
+use super::*;
+
+impl Explorer<'_> {
+    /// Near the memory limit, puts states away and lets go of terms that nothing uses any more.
+    pub(super) fn mind_memory(&mut self) {
+        self.ticks += 1;
+        let Some(limit) = self.config.limits.max_memory else {
+            return;
+        };
+        if self.ticks % 256 != 0 || (self.config.memory_used)() < limit / 10 * 8 {
+            return;
+        }
+        self.note_limit("max-memory");
+        let Some(shelf) = &mut self.shelf else { return };
+        let live: Vec<StateId> = self
+            .frontier
+            .iter()
+            .filter(|(_, stored)| matches!(stored, Stored::Live(_)))
+            .map(|(id, _)| id)
+            .collect();
+        for id in live.iter().skip(live.len() / 4) {
+            let Some(Stored::Live(state)) = self.frontier.take(*id) else {
+                continue;
+            };
+            match shelf.put(&state.path.pending_trace()) {
+                Ok(place) => {
+                    self.frontier.put(*id, Stored::Away(place));
+                    self.statistics.put_away += 1;
+                }
+                Err(error) => {
+                    self.warnings
+                        .push(format!("states cannot be put away: {error}"));
+                    self.frontier.put(*id, Stored::Live(state));
+                    break;
+                }
+            }
+        }
+        self.sweep();
+    }
+
+    /// Lets go of terms that no state uses.
+    fn sweep(&mut self) {
+        let mut terms = Vec::new();
+        for (_, stored) in self.frontier.iter() {
+            let Stored::Live(state) = stored else {
+                continue;
+            };
+            terms.extend(state.path.constraints.iter());
+            terms.extend(state.path.preferences.iter().copied());
+            if let Some(host) = &state.host {
+                host.for_each_term(&mut |term| terms.push(term));
+            }
+        }
+        self.solver.on_sweep();
+        self.arena.sweep(terms.into_iter());
+    }
+
+    /// Traces of all states that are still to be explored.
+    pub fn pending(&mut self) -> Vec<Trace> {
+        let mut traces = Vec::new();
+        let mut away = Vec::new();
+        for (_, stored) in self.frontier.iter() {
+            match stored {
+                Stored::Live(state) => traces.push(state.path.pending_trace()),
+                Stored::Away(place) => away.push(*place),
+                Stored::Running => {}
+            }
+        }
+        for place in away {
+            match self.shelf.as_mut().map(|shelf| shelf.get(place)) {
+                Some(Ok(trace)) => traces.push(trace),
+                _ => self
+                    .warnings
+                    .push("a state that was put away is lost".to_owned()),
+            }
+        }
+        traces
+    }
+
+    /// The weight of all that is still to be explored.
+    pub fn pending_weight(&mut self) -> WeightSum {
+        let mut sum = WeightSum::default();
+        for trace in self.pending() {
+            let halvings = trace.pending.map_or(0, |pending| pending.halvings);
+            sum.add(Weight { halvings });
+        }
+        sum
+    }
+}
