@@ -202,6 +202,14 @@ pub fn memory_used() -> u64 {
     pages.unwrap_or(0) * 4096
 }
 
+/// Most memory that the process had so far.
+pub fn memory_peak() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+    kib.unwrap_or(0) * 1024
+}
+
 /// Explores a program.
 pub fn run(args: &RunArgs) -> Result<u8> {
     clock();

@@ -25,6 +25,8 @@ pub struct Summary {
     pub queries_smt: u64,
     pub solver_seconds: f64,
     pub wall_seconds: f64,
+    /// Most memory that the process had.
+    pub memory_peak_bytes: u64,
     pub weight: Weights,
     pub coverage: CoverageTotals,
     pub limits_hit: Vec<String>,
@@ -98,6 +100,7 @@ impl Summary {
             queries_smt: solver.smt_queries,
             solver_seconds: (solver.sat_time + solver.smt_time).as_secs_f64(),
             wall_seconds: wall.as_secs_f64(),
+            memory_peak_bytes: crate::run::memory_peak(),
             weight: Weights {
                 finished: statistics.finished.to_f64(),
                 pending: pending.to_f64(),

@@ -1,0 +1,268 @@
+//! Measures `everett` on the programs under `benches/programs` and prints the figures beside KLEE's.
+//!
+//! KLEE's figures (3.3-pre, STP, the fastest settings found: solver in process, depth first) were taken on a machine on
+//! which `benches/calibrate.c` takes 0.30 s; they are scaled by what it takes here. Ours are the best of three runs,
+//! depth first, once with a test for every path and once without tests.
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+/// What `calibrate.c` took where KLEE was measured.
+const KLEE_CALIBRATION: f64 = 0.30;
+const RUNS: usize = 3;
+
+/// A program and what KLEE took for it.
+struct Row {
+    program: &'static str,
+    paths: u64,
+    klee_seconds: f64,
+    klee_without_tests: Option<f64>,
+    /// How many times faster we mean to be.
+    target: f64,
+}
+
+const ROWS: &[Row] = &[
+    Row {
+        program: "01_concrete_loop",
+        paths: 2,
+        klee_seconds: 19.2,
+        klee_without_tests: None,
+        target: 20.0,
+    },
+    Row {
+        program: "02_branch_tree",
+        paths: 65_536,
+        klee_seconds: 11.4,
+        klee_without_tests: Some(2.2),
+        target: 5.0,
+    },
+    Row {
+        program: "03_branch_tree_dep",
+        paths: 4_096,
+        klee_seconds: 7.0,
+        klee_without_tests: None,
+        target: 5.0,
+    },
+    Row {
+        program: "05_bubble_sort",
+        paths: 720,
+        klee_seconds: 13.9,
+        klee_without_tests: None,
+        target: 2.0,
+    },
+    Row {
+        program: "07_expr_parser",
+        paths: 3_046,
+        klee_seconds: 5.1,
+        klee_without_tests: None,
+        target: 2.0,
+    },
+    Row {
+        program: "08_strings",
+        paths: 211,
+        klee_seconds: 1.0,
+        klee_without_tests: None,
+        target: 1.0,
+    },
+    Row {
+        program: "10_linked_list",
+        paths: 720,
+        klee_seconds: 4.0,
+        klee_without_tests: None,
+        target: 2.0,
+    },
+];
+
+struct Measured {
+    seconds: f64,
+    summary: Value,
+    peak_kib: u64,
+}
+
+struct Bench {
+    everett: PathBuf,
+    root: PathBuf,
+    work: PathBuf,
+}
+
+fn main() -> Result<()> {
+    let everett = std::env::args_os()
+        .nth(1)
+        .map(PathBuf::from)
+        .context("usage: everett-bench EVERETT")?;
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let work = std::env::temp_dir().join(format!("everett-bench-{}", std::process::id()));
+    std::fs::create_dir_all(&work)?;
+    let bench = Bench {
+        everett: everett.canonicalize()?,
+        root,
+        work,
+    };
+    let table = bench.table()?;
+    println!("{table}");
+    std::fs::write(bench.root.join("benches/results.md"), &table)?;
+    std::fs::remove_dir_all(&bench.work)?;
+    Ok(())
+}
+
+impl Bench {
+    fn table(&self) -> Result<String> {
+        let calibration = self.calibrate()?;
+        let scale = calibration / KLEE_CALIBRATION;
+        let mut text = format!(
+            "calibrate.c: {calibration:.2} s; KLEE's times are multiplied by {scale:.2}\n\n\
+             | program | paths | instructions | KLEE s | everett s | times faster | without tests | wanted | instructions/s | KiB a state |\n\
+             |---|---|---|---|---|---|---|---|---|---|\n"
+        );
+        for row in ROWS {
+            self.build(row.program)?;
+            let with_tests = self.best(row, &["--search", "dfs", "--all-tests"])?;
+            let without = self.best(row, &["--search", "dfs", "--no-tests"])?;
+            let klee = row.klee_seconds * scale;
+            let klee_without = row.klee_without_tests.unwrap_or(row.klee_seconds) * scale;
+            let instructions = without.summary["instructions"].as_u64().unwrap_or(0);
+            // Depth first keeps few states, so memory is taken from a run with the default searchers.
+            let wide = self.explore(row.program, &["--no-tests"])?;
+            let states = wide.summary["states_peak"].as_u64().unwrap_or(1).max(1);
+            let idle = self.idle_kib()?;
+            let per_state = wide.peak_kib.saturating_sub(idle) as f64 / states as f64;
+            writeln!(
+                text,
+                "| {} | {} | {instructions} | {klee:.2} | {:.3} | {:.1} | {:.3} s, {:.1} times | {} | {:.1} M | {} |",
+                row.program,
+                row.paths,
+                with_tests.seconds,
+                klee / with_tests.seconds,
+                without.seconds,
+                klee_without / without.seconds,
+                row.target,
+                instructions as f64 / without.seconds / 1e6,
+                if states >= 100 {
+                    format!("{per_state:.1}")
+                } else {
+                    "–".to_owned()
+                },
+            )?;
+        }
+        let hello = self.hello()?;
+        writeln!(
+            text,
+            "\n`everett run` of hello world from a warm cache: {hello:.3} s (wanted: under 0.15)"
+        )?;
+        Ok(text)
+    }
+
+    fn calibrate(&self) -> Result<f64> {
+        let program = self.work.join("calibrate");
+        let source = self.root.join("benches/calibrate.c");
+        succeed(
+            Command::new("gcc")
+                .arg("-O1")
+                .arg(source)
+                .arg("-o")
+                .arg(&program),
+        )?;
+        let mut best = f64::MAX;
+        for _ in 0..RUNS {
+            let start = Instant::now();
+            succeed(&mut Command::new(&program))?;
+            best = best.min(start.elapsed().as_secs_f64());
+        }
+        Ok(best)
+    }
+
+    fn build(&self, name: &str) -> Result<()> {
+        let source = self.root.join("benches/programs").join(format!("{name}.c"));
+        let mut build = Command::new(&self.everett);
+        succeed(
+            build
+                .arg("cc")
+                .arg("-O0")
+                .arg("-o")
+                .arg(self.work.join(name))
+                .arg(source),
+        )
+    }
+
+    fn best(&self, row: &Row, options: &[&str]) -> Result<Measured> {
+        let mut best: Option<Measured> = None;
+        for _ in 0..RUNS {
+            let run = self.explore(row.program, options)?;
+            let paths = run.summary["paths"]["completed"].as_u64();
+            if paths != Some(row.paths) || run.summary["complete"] != true {
+                bail!("{}: {paths:?} paths instead of {}", row.program, row.paths);
+            }
+            if best.as_ref().is_none_or(|best| run.seconds < best.seconds) {
+                best = Some(run);
+            }
+        }
+        best.context("no run")
+    }
+
+    fn explore(&self, name: &str, options: &[&str]) -> Result<Measured> {
+        let out = self.work.join("out");
+        if out.exists() {
+            std::fs::remove_dir_all(&out)?;
+        }
+        let mut run = Command::new(&self.everett);
+        run.args(["run", "--quiet", "--search", "dfs", "--out"])
+            .arg(&out);
+        run.args(options).arg(self.work.join(name));
+        let start = Instant::now();
+        let output = run.output()?;
+        let seconds = start.elapsed().as_secs_f64();
+        if output.status.code() == Some(2) {
+            bail!("{run:?}: {}", String::from_utf8_lossy(&output.stderr));
+        }
+        let summary: Value = serde_json::from_slice(&std::fs::read(out.join("summary.json"))?)?;
+        let peak_kib = summary["memory_peak_bytes"].as_u64().unwrap_or(0) / 1024;
+        Ok(Measured {
+            seconds,
+            summary,
+            peak_kib,
+        })
+    }
+
+    /// Memory of a run that has one state.
+    fn idle_kib(&self) -> Result<u64> {
+        Ok(self.explore("01_concrete_loop", &["--no-tests"])?.peak_kib)
+    }
+
+    fn hello(&self) -> Result<f64> {
+        let source = self.work.join("hello.c");
+        std::fs::write(
+            &source,
+            "#include <stdio.h>\nint main(void) { printf(\"hello, %d\\n\", 42); return 0; }\n",
+        )?;
+        let mut build = Command::new(&self.everett);
+        succeed(
+            build
+                .arg("cc")
+                .arg("-o")
+                .arg(self.work.join("hello"))
+                .arg(&source),
+        )?;
+        let mut best = f64::MAX;
+        for _ in 0..RUNS {
+            best = best.min(self.explore("hello", &[])?.seconds);
+        }
+        Ok(best)
+    }
+}
+
+fn succeed(command: &mut Command) -> Result<()> {
+    let output = command
+        .output()
+        .with_context(|| format!("cannot start {command:?}"))?;
+    if !output.status.success() {
+        bail!(
+            "{command:?} failed: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+    }
+    Ok(())
+}
