@@ -329,7 +329,7 @@ mod tests {
         let args = [four.clone(), other, minus_one];
         assert_eq!(call("llvm.vector.splice.v4i32", &args, ty), [3, 4, 5, 6]);
         assert_eq!(
-            call("llvm.vector.reverse.v4i32", &[four.clone()], ty),
+            call("llvm.vector.reverse.v4i32", std::slice::from_ref(&four), ty),
             [3, 2, 1, 0]
         );
         assert_eq!(call("llvm.stepvector.v4i32", &[], ty), [0, 1, 2, 3]);

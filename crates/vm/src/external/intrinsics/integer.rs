@@ -263,7 +263,7 @@ fn cttz(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
 }
 
 fn bswap(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
-    if args.width(0) % 8 != 0 {
+    if !args.width(0).is_multiple_of(8) {
         return Err(args.unsupported("at this width"));
     }
     compute(
