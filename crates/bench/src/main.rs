@@ -209,8 +209,7 @@ impl Bench {
             std::fs::remove_dir_all(&out)?;
         }
         let mut run = Command::new(&self.everett);
-        run.args(["run", "--quiet", "--search", "dfs", "--out"])
-            .arg(&out);
+        run.args(["run", "--quiet", "--out"]).arg(&out);
         run.args(options).arg(self.work.join(name));
         let start = Instant::now();
         let output = run.output()?;

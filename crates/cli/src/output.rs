@@ -95,7 +95,7 @@ impl Recorder {
         let ktest = self.ktest(trace);
         let written = self.folder.write(&format!("{stem}.ktest"), &ktest);
         self.keep(written);
-        let text = serde_json::to_vec_pretty(trace).unwrap_or_default();
+        let text = serde_json::to_vec(trace).unwrap_or_default();
         let written = self.folder.write(&format!("{stem}.trace"), &text);
         self.keep(written);
     }

@@ -88,9 +88,15 @@ impl Folder {
     /// Writes a file in it.
     pub fn write(&self, name: &str, bytes: &[u8]) -> Result<(), WriteError> {
         let path = self.root.join(name);
-        if let Some(parent) = path.parent() {
-            fs::create_dir_all(parent).map_err(failed(parent))?;
+        match fs::write(&path, bytes) {
+            // Most files go into folders that are there; only the first one of a new folder pays for making it.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                if let Some(parent) = path.parent() {
+                    fs::create_dir_all(parent).map_err(failed(parent))?;
+                }
+                fs::write(&path, bytes).map_err(failed(&path))
+            }
+            written => written.map_err(failed(&path)),
         }
-        fs::write(&path, bytes).map_err(failed(&path))
     }
 }

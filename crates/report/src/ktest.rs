@@ -24,7 +24,7 @@ impl KTest {
     /// The bytes of the file.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = MAGIC.to_vec();
-        let mut number = |out: &mut Vec<u8>, value: usize| {
+        let number = |out: &mut Vec<u8>, value: usize| {
             out.extend_from_slice(&(value as u32).to_be_bytes());
         };
         number(&mut out, VERSION as usize);
