@@ -37,10 +37,20 @@ impl Default for SolverConfig {
     }
 }
 
+/// Where the program of the second tier is.
+#[derive(Clone, Debug)]
+pub enum SmtProgram {
+    /// It is known.
+    Path(PathBuf),
+    /// It is asked for when the first query needs it: most runs need none, and finding it can mean
+    /// installing it.
+    Lazy(fn() -> Result<PathBuf, String>),
+}
+
 /// A solver that speaks SMT-LIB on its standard input and output.
 #[derive(Clone, Debug)]
 pub struct SmtConfig {
-    pub program: PathBuf,
+    pub program: SmtProgram,
     /// What makes it read commands from its input, like `-in` for z3.
     pub arguments: Vec<String>,
     /// After this time a query is `Unknown` and the process is ended.
@@ -64,9 +74,17 @@ impl SmtConfig {
             .map(|&argument| argument.to_owned())
             .collect();
         SmtConfig {
-            program,
+            program: SmtProgram::Path(program),
             arguments,
             timeout,
+        }
+    }
+
+    /// z3, at a path that `find` tells when the first query needs it.
+    pub fn z3_found_by(find: fn() -> Result<PathBuf, String>, timeout: Duration) -> SmtConfig {
+        SmtConfig {
+            program: SmtProgram::Lazy(find),
+            ..SmtConfig::for_program(PathBuf::from("z3"), timeout)
         }
     }
 }

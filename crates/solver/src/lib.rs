@@ -17,6 +17,6 @@ mod tests;
 mod values;
 
 pub use chain::{Solver, Verdict};
-pub use config::{SmtConfig, SolverConfig, SolverError, SolverStatistics};
+pub use config::{SmtConfig, SmtProgram, SolverConfig, SolverError, SolverStatistics};
 pub use constraints::Constraints;
 pub use model::Model;

@@ -79,6 +79,8 @@ pub struct Thread {
     pub frames: Vec<Frame>,
     /// Addresses of live stack slots, in the order of their making.
     pub slots: Vec<u64>,
+    /// Bytes in these slots.
+    pub stack_bytes: u64,
     /// Base of `%fs`.
     pub fs_base: u64,
     /// Control word of the x87; only its rounding mode has an effect, and only on conversions to integers.
@@ -99,6 +101,7 @@ impl Thread {
             registers: Vec::new(),
             frames: Vec::new(),
             slots: Vec::new(),
+            stack_bytes: 0,
             fs_base: 0,
             x87_control: DEFAULT_X87_CONTROL,
             locals: Vec::new(),

@@ -13,12 +13,15 @@ use crate::stacks::{CallSite, StackId, StackTable};
 use crate::thread::{Frame, OnReturn, Thread, Variadic, VariadicArgument};
 use crate::value::Value;
 
+/// What a call takes at least of a native stack: the return address and a saved register.
+const FRAME_BYTES: u64 = 16;
+
 /// What the user can set.
 #[derive(Clone, Debug)]
 pub struct VmOptions {
     /// Deepest stack of calls; one more is a stack overflow.
     pub max_frames: usize,
-    /// Bytes of stack slots in use; more is a stack overflow.
+    /// Bytes of stack in use, in slots and in the least that a frame takes; more is a stack overflow.
     pub max_stack_bytes: u64,
     /// Allocations of a symbolic size are at most this large.
     pub max_symbolic_size: u64,
@@ -30,18 +33,25 @@ pub struct VmOptions {
     pub check_overflow: bool,
     /// Calls of malloc and its family return null where they exceed this many live bytes.
     pub max_heap: u64,
+    /// Report decisions on memory that was never written. Programs must be loaded without promotion of stack slots.
+    pub check_uninitialised: bool,
+    /// Report exceptions and panics that nobody catches where they are thrown; otherwise the program goes on
+    /// to its own end.
+    pub report_uncaught: bool,
 }
 
 impl Default for VmOptions {
     fn default() -> VmOptions {
         VmOptions {
-            max_frames: 20_000,
+            max_frames: 250_000,
             max_stack_bytes: 8 << 20,
             max_symbolic_size: 4096,
             max_allocation: 1 << 32,
             max_positions: 1024,
             check_overflow: false,
             max_heap: 8 << 30,
+            check_uninitialised: false,
+            report_uncaught: false,
         }
     }
 }
@@ -246,6 +256,7 @@ impl<'a> Vm<'a> {
         if let Some(bit) = self.arena.as_const(condition) {
             return Ok(bit != 0);
         }
+        self.forbid_uninitialised(condition)?;
         self.asked = true;
         Ok(self.oracle.branch(self.arena, condition)?)
     }
@@ -255,6 +266,7 @@ impl<'a> Vm<'a> {
         match value.term {
             None => Ok(value.bits),
             Some(term) => {
+                self.forbid_uninitialised(term)?;
                 self.asked = true;
                 Ok(self.oracle.concretize(self.arena, term)?)
             }
@@ -329,8 +341,10 @@ impl<'a> Vm<'a> {
             let message = format!("{name} cannot be called this way");
             return Err(Bug::new(BugKind::Unsupported, message).into());
         };
-        if self.thread.frames.len() >= self.options.max_frames {
-            let message = format!("{} calls are nested", self.thread.frames.len());
+        let depth = self.thread.frames.len();
+        let bytes = self.thread.stack_bytes + FRAME_BYTES * depth as u64;
+        if depth >= self.options.max_frames || bytes > self.options.max_stack_bytes {
+            let message = format!("{depth} calls are nested and take {bytes} bytes");
             return Err(Bug::new(BugKind::StackOverflow, message).into());
         }
         let thread = &mut *self.thread;
@@ -359,19 +373,26 @@ impl<'a> Vm<'a> {
     pub fn pop_frame(&mut self) -> Option<Frame> {
         let frame = self.thread.frames.pop()?;
         while self.thread.slots.len() > frame.first_slot as usize {
-            if let Some(slot) = self.thread.slots.pop() {
-                self.memory.pop_stack(slot);
-            }
+            self.pop_slot();
         }
         self.thread.registers.truncate(frame.base as usize);
         Some(frame)
+    }
+
+    /// Takes the newest stack slot away.
+    pub fn pop_slot(&mut self) {
+        if let Some(slot) = self.thread.slots.pop() {
+            let size = self.memory.pop_stack(slot);
+            self.thread.stack_bytes = self.thread.stack_bytes.saturating_sub(size);
+        }
     }
 
     /// A stack slot of the running frame.
     pub fn push_slot(&mut self, size: u64, align: u64) -> Result<u64, Interrupt> {
         let stack_overflow =
             || Bug::new(BugKind::StackOverflow, format!("no room for {size} bytes"));
-        if size > self.options.max_stack_bytes {
+        let bytes = self.thread.stack_bytes.saturating_add(size);
+        if bytes > self.options.max_stack_bytes {
             return Err(stack_overflow().into());
         }
         let start = self
@@ -379,6 +400,8 @@ impl<'a> Vm<'a> {
             .push_stack(self.thread.number, size, align.max(1))
             .ok_or_else(stack_overflow)?;
         self.thread.slots.push(start);
+        self.thread.stack_bytes = bytes;
+        self.mark_uninitialised(start, 0);
         Ok(start)
     }
 

@@ -1,10 +1,11 @@
 //! The solver process: started when needed, ended and started again where it hangs or dies.
 
 use super::print::{script, variable_name};
-use crate::config::SmtConfig;
+use crate::config::{SmtConfig, SmtProgram};
 use everett_expr::{Arena, ExprId, Variable};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
@@ -18,6 +19,8 @@ pub enum SmtAnswer {
 
 pub struct SmtProcess {
     config: SmtConfig,
+    /// Where the program is, once it was looked for; a search that failed is not repeated.
+    program: Option<Result<PathBuf, String>>,
     running: Option<Running>,
 }
 
@@ -35,6 +38,7 @@ impl SmtProcess {
     pub fn new(config: SmtConfig) -> SmtProcess {
         SmtProcess {
             config,
+            program: None,
             running: None,
         }
     }
@@ -46,16 +50,30 @@ impl SmtProcess {
         answer.unwrap_or_else(|reason| {
             // Its state is unknown: the next query gets a new one.
             self.running = None;
-            SmtAnswer::Unknown(format!("{}: {reason}", self.config.program.display()))
+            match &self.program {
+                Some(Ok(program)) => SmtAnswer::Unknown(format!("{}: {reason}", program.display())),
+                _ => SmtAnswer::Unknown(reason),
+            }
         })
+    }
+
+    fn start(&mut self) -> Result<Running, String> {
+        let program = self
+            .program
+            .get_or_insert_with(|| match &self.config.program {
+                SmtProgram::Path(path) => Ok(path.clone()),
+                SmtProgram::Lazy(find) => find(),
+            });
+        Running::start(program.as_ref().map_err(String::clone)?, &self.config)
     }
 
     fn ask(&mut self, text: &str, variables: &[Variable]) -> Result<SmtAnswer, String> {
         let timeout = self.config.timeout;
-        let running = match &mut self.running {
+        let running = match self.running.take() {
             Some(running) => running,
-            none => none.insert(Running::start(&self.config)?),
+            None => self.start()?,
         };
+        let running = self.running.insert(running);
         running.send("(reset)\n(set-option :print-success false)\n")?;
         running.send("(set-option :produce-models true)\n")?;
         running.send(text)?;
@@ -70,8 +88,8 @@ impl SmtProcess {
 }
 
 impl Running {
-    fn start(config: &SmtConfig) -> Result<Running, String> {
-        let started = Command::new(&config.program)
+    fn start(program: &Path, config: &SmtConfig) -> Result<Running, String> {
+        let started = Command::new(program)
             .args(&config.arguments)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -155,7 +173,7 @@ fn parse_value(line: &str) -> Option<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::path::PathBuf;
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
     #[test]
     fn values_in_all_notations() {
@@ -171,7 +189,7 @@ mod tests {
             .map(|&argument| argument.to_owned())
             .collect();
         let mut process = SmtProcess::new(SmtConfig {
-            program: PathBuf::from(program),
+            program: SmtProgram::Path(PathBuf::from(program)),
             arguments,
             timeout,
         });
@@ -197,5 +215,24 @@ mod tests {
             Duration::from_secs(5),
         );
         assert!(matches!(answer, SmtAnswer::Unknown(reason) if reason.contains("nonsense")));
+    }
+
+    #[test]
+    fn a_program_that_is_found_lazily_is_looked_for_once_and_only_when_needed() {
+        static SEARCHES: AtomicUsize = AtomicUsize::new(0);
+        let find = || {
+            SEARCHES.fetch_add(1, Ordering::SeqCst);
+            Err("it is nowhere".to_owned())
+        };
+        let config = SmtConfig::z3_found_by(find, Duration::from_secs(5));
+        let mut process = SmtProcess::new(config);
+        assert_eq!(SEARCHES.load(Ordering::SeqCst), 0);
+        let mut arena = Arena::new();
+        let truth = arena.bool_constant(true);
+        for _ in 0..2 {
+            let answer = process.solve(&arena, &[truth]);
+            assert!(matches!(answer, SmtAnswer::Unknown(reason) if reason == "it is nowhere"));
+        }
+        assert_eq!(SEARCHES.load(Ordering::SeqCst), 1);
     }
 }

@@ -3,7 +3,7 @@
 use super::{Terms, steps};
 use crate::blast::{Blaster, Sat, SatAnswer};
 use crate::smt::{SmtAnswer, SmtProcess};
-use crate::{Constraints, Model, SmtConfig, Solver, SolverConfig, Verdict};
+use crate::{Constraints, Model, SmtConfig, SmtProgram, Solver, SolverConfig, Verdict};
 use everett_expr::{EvalScratch, FloatCompareOp, FloatFormat, FloatOp};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
@@ -173,8 +173,10 @@ fn slow_queries_are_logged() {
         text.contains("(set-info :status sat)") && text.contains("bvmul"),
         "{text}"
     );
-    let Some(z3) = z3() else { return };
-    let output = std::process::Command::new(z3.program)
+    let Some(SmtProgram::Path(z3)) = z3().map(|config| config.program) else {
+        return;
+    };
+    let output = std::process::Command::new(z3)
         .arg(file)
         .output()
         .expect("z3 runs");

@@ -206,15 +206,23 @@ impl Memory {
         Some(start)
     }
 
-    /// Ends the life of the stack slot at `start`; slots die in the reverse order of their making.
-    pub fn pop_stack(&mut self, start: u64) {
-        let Some(slot) = Slot::of(start) else { return };
+    /// Ends the life of the stack slot at `start` and tells its size; slots die in the reverse order of
+    /// their making.
+    pub fn pop_stack(&mut self, start: u64) -> u64 {
+        let Some(slot) = Slot::of(start) else {
+            return 0;
+        };
         let (stack, index) = locate(slot);
-        if let Some(table) = self.table_mut(stack, slot.class) {
-            table.next = index;
-            if let Some(object) = table.get_mut(index) {
+        let Some(table) = self.table_mut(stack, slot.class) else {
+            return 0;
+        };
+        table.next = index;
+        match table.get_mut(index) {
+            Some(object) => {
                 object.kill(None);
+                object.size
             }
+            None => 0,
         }
     }
 
