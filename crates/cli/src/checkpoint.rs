@@ -1,6 +1,6 @@
 //! What is kept of a run that was stopped, so that `everett resume` goes on where it was.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use everett_engine::{Explorer, Trace, WeightSum};
 use everett_report::Folder;
 use serde::{Deserialize, Serialize};
@@ -10,6 +10,8 @@ use std::time::Duration;
 use crate::output::{FindingEntry, Recorder};
 
 const FILE: &str = "checkpoint.json";
+/// Far more forks than a path has: adding up weights takes a bit for each.
+const MOST_HALVINGS: u32 = 1 << 24;
 
 /// A run that was stopped.
 #[derive(Serialize, Deserialize)]
@@ -84,11 +86,26 @@ impl Checkpoint {
         })?;
         let checkpoint: Checkpoint = serde_json::from_slice(&text)
             .with_context(|| format!("{} is damaged", path.display()))?;
-        for weight in [&checkpoint.finished, &checkpoint.unknown] {
-            WeightSum::from_hex(weight)
-                .with_context(|| format!("{} is damaged: a weight", path.display()))?;
-        }
+        checkpoint
+            .check()
+            .with_context(|| format!("{} is damaged", path.display()))?;
         Ok(checkpoint)
+    }
+
+    /// Looks for numbers that no run can have.
+    fn check(&self) -> Result<()> {
+        for weight in [&self.finished, &self.unknown] {
+            WeightSum::from_hex(weight).context("a weight is no number")?;
+        }
+        Duration::try_from_secs_f64(self.wall_seconds).context("the time is no time")?;
+        let pending = self
+            .pending
+            .iter()
+            .filter_map(|trace| trace.pending.as_ref());
+        if pending.into_iter().any(|at| at.halvings > MOST_HALVINGS) {
+            bail!("a state has a weight that is too small");
+        }
+        Ok(())
     }
 
     /// Removes it: the run is at its end.
@@ -113,6 +130,12 @@ impl Checkpoint {
             .zip(self.covered.chars())
         {
             *mark = u8::from(digit == '1');
+        }
+        for finding in &self.findings {
+            let (kind, file) = (finding.kind.clone(), finding.file.clone());
+            explorer
+                .findings_mut()
+                .count((kind, file, finding.line, finding.function.clone()));
         }
         let statistics = explorer.statistics_mut();
         statistics.finished = WeightSum::from_hex(&self.finished).unwrap_or_default();

@@ -1,7 +1,7 @@
 //! `everett follow`: follows traces again, asking the solver nothing, and compares how they end.
 
 use anyhow::{Context, Result, bail};
-use everett_engine::{Explorer, Finding, Listener, PathEnd, Trace};
+use everett_engine::{Explorer, Finding, Limits, Listener, PathEnd, Trace};
 use everett_vm::Image;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -21,7 +21,7 @@ pub struct FollowArgs {
 pub fn follow(args: &FollowArgs) -> Result<u8> {
     let (folder, traces) = traces_of(&args.path)?;
     let run = RunArgs::of(&folder)?;
-    let image = load(run.program(), true)?;
+    let image = load(run.program(), run.promotes())?;
     let mut different = 0;
     for path in &traces {
         let text =
@@ -92,6 +92,12 @@ fn follow_one(run: &RunArgs, image: &Image, trace: Trace) -> Result<Option<Trace
     let mut config = explorer_config(run, None)?;
     config.all_tests = true;
     config.all_findings = true;
+    // The limits of the run are not those of following it; only the one that made hangs is part of the paths.
+    config.limits = Limits {
+        max_memory: config.limits.max_memory,
+        max_instructions: config.limits.max_instructions,
+        ..Limits::default()
+    };
     let mut explorer = Explorer::new(image, config, Some(vec![trace]))?;
     let mut last = Last::default();
     explorer.run(&AtomicBool::new(false), &mut last);

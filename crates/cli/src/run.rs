@@ -61,7 +61,7 @@ pub struct RunArgs {
     )]
     search: Vec<String>,
     /// Instructions before another state is picked.
-    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..))]
     batch: u64,
     /// Write a test for every path, not only for those that cover something new.
     #[arg(long)]
@@ -78,6 +78,9 @@ pub struct RunArgs {
     /// Report signed and unsigned overflow that the compiler was promised not to happen.
     #[arg(long)]
     check_overflow: bool,
+    /// Report decisions on memory that was never written.
+    #[arg(long)]
+    check_uninitialised: bool,
     /// Solver for what exceeds the first tier: path of z3, bitwuzla or cvc5; `none` for no such solver.
     #[arg(long, value_name = "PROGRAM")]
     smt_solver: Option<PathBuf>,
@@ -91,7 +94,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "DIR")]
     solver_log: Option<PathBuf>,
     /// Environment variables of the program, NAME=VALUE. It has no others.
-    #[arg(long, value_name = "NAME=VALUE")]
+    #[arg(long, value_name = "NAME=VALUE", value_parser = parse_variable)]
     env: Vec<String>,
     /// Print nothing but findings and errors.
     #[arg(long, short)]
@@ -116,8 +119,20 @@ impl RunArgs {
     pub fn of(dir: &Path) -> Result<RunArgs> {
         let text = std::fs::read(dir.join("args.json"))
             .with_context(|| format!("{} is not the folder of a run", dir.display()))?;
-        serde_json::from_slice(&text)
-            .with_context(|| format!("{}/args.json is damaged", dir.display()))
+        let args: RunArgs = serde_json::from_slice(&text)
+            .with_context(|| format!("{}/args.json is damaged", dir.display()))?;
+        if args.command.is_empty() {
+            bail!(
+                "{}/args.json is damaged: it names no program",
+                dir.display()
+            );
+        }
+        Ok(args)
+    }
+
+    /// Whether stack slots may become registers, in which nothing is ever unwritten.
+    pub fn promotes(&self) -> bool {
+        !self.check_uninitialised
     }
 
     /// The program.
@@ -158,10 +173,16 @@ fn parse_time(text: &str) -> Result<Duration, String> {
         unit => return Err(format!("{unit:?} is no unit of time; use ms, s, m or h")),
     };
     match digits.parse::<f64>() {
-        Ok(number) if number >= 0.0 && number.is_finite() => {
-            Ok(Duration::from_secs_f64(number * factor))
-        }
+        Ok(number) => Duration::try_from_secs_f64(number * factor)
+            .map_err(|_| format!("{text} is no time that can pass")),
         _ => Err(format!("{digits:?} is no number")),
+    }
+}
+
+fn parse_variable(text: &str) -> Result<String, String> {
+    match text.split_once('=') {
+        Some((name, _)) if !name.is_empty() => Ok(text.to_owned()),
+        _ => Err(format!("{text:?} is no variable; write NAME=VALUE")),
     }
 }
 
@@ -214,7 +235,7 @@ pub fn memory_peak() -> u64 {
 pub fn run(args: &RunArgs) -> Result<u8> {
     clock();
     let program = PathBuf::from(&args.command[0]);
-    let image = load(&program, true)?;
+    let image = load(&program, args.promotes())?;
     let folder = match &args.out {
         Some(path) => Folder::create(path)?,
         None => Folder::next(Path::new("everett-out"))?,
@@ -233,7 +254,7 @@ pub fn resume(resume: &ResumeArgs) -> Result<u8> {
     args.max_forks = resume.max_forks;
     args.quiet = resume.quiet;
     args.json = resume.json;
-    let image = load(Path::new(&args.command[0]), true)?;
+    let image = load(args.program(), args.promotes())?;
     if checkpoint.segments() != image.program().segments.len() {
         bail!("the program has changed since the run was stopped; start a new run");
     }
@@ -301,6 +322,8 @@ pub fn explorer_config(args: &RunArgs, shelf: Option<PathBuf>) -> Result<Explore
         vm: VmOptions {
             max_symbolic_size: args.max_symbolic_size,
             check_overflow: args.check_overflow,
+            check_uninitialised: args.check_uninitialised,
+            report_uncaught: true,
             ..VmOptions::default()
         },
         solver: SolverConfig {

@@ -19,6 +19,7 @@ mod stacks;
 #[cfg(test)]
 mod testing;
 mod thread;
+mod uninitialised;
 mod unwind;
 mod value;
 mod vm;

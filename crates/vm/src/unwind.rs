@@ -140,6 +140,9 @@ impl<'a> Vm<'a> {
         if state.resumed {
             return Err(uncaught());
         }
+        if self.options.report_uncaught {
+            return Err(self.uncaught_exception(state.exception));
+        }
         self.thread.unwinding = None;
         self.finish_call(&[Value::concrete(END_OF_STACK)]);
         Ok(())
@@ -232,6 +235,9 @@ impl<'a> Vm<'a> {
 
     /// A clause that does not look at the type has taken the exception.
     fn take(&mut self, state: &Unwinding, selector: u64) -> Result<(), Interrupt> {
+        if let Some(finding) = self.uncaught_panic(state) {
+            return Err(finding);
+        }
         if self.is_cxx(state.exception) {
             let object = self.thrown_object(state.exception)?;
             self.set_adjusted(state.exception, object)?;
@@ -282,6 +288,8 @@ fn uncaught() -> Interrupt {
     )
     .into()
 }
+
+mod uncaught;
 
 #[cfg(test)]
 mod tests;

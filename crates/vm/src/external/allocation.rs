@@ -73,6 +73,8 @@ impl Vm<'_> {
     fn heap_block(&mut self, size: Value, align: u64) -> Result<Value, Interrupt> {
         let limit = self.options.max_allocation;
         let (bytes, size_term) = match size.term {
+            // No allocator ever serves these: programs ask for them to see the request fail.
+            None if size.bits > i64::MAX as u64 => return Ok(self.exhausted()),
             None => (size.bits, None),
             Some(_) => {
                 let size = size.to_term(self.arena, 64);
@@ -94,7 +96,9 @@ impl Vm<'_> {
             Some(object) => {
                 object.allocated = stack;
                 object.size_term = size_term;
-                Ok(Value::concrete(object.start))
+                let start = object.start;
+                self.mark_uninitialised(start, 0);
+                Ok(Value::concrete(start))
             }
             None => Ok(self.exhausted()),
         }
@@ -152,7 +156,15 @@ fn malloc(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
 
 fn calloc(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     match vm.size_product(args.get(0), args.get(1))? {
-        Some(size) => vm.heap_block(size, MALLOC_ALIGN).map(Done::Value),
+        Some(size) => {
+            let block = vm.heap_block(size, MALLOC_ALIGN)?;
+            if vm.options.check_uninitialised
+                && let Some(object) = vm.memory.object_at_mut(block.bits, 0)
+            {
+                object.fill(0, object.size, 0);
+            }
+            Ok(Done::Value(block))
+        }
         None => Ok(Done::Value(vm.exhausted())),
     }
 }
@@ -271,6 +283,7 @@ mod tests {
     fn sizes_that_overflow_give_null_and_huge_ones_are_found() {
         let mut lab = Lab::new();
         assert_eq!(lab.ask("calloc", &[1 << 40, 1 << 40]), Ok(0));
+        assert_eq!(lab.ask("malloc", &[u64::MAX]), Ok(0));
         let huge = lab.ask("malloc", &[1 << 40]);
         assert_eq!(huge, Err(BugKind::HugeAllocation));
         lab.options.max_heap = 100;

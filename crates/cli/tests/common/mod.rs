@@ -1,0 +1,123 @@
+//! What the tests share: building programs, running Everett, reading what it wrote.
+
+#![allow(dead_code, reason = "each test file uses a part of it")]
+
+pub mod branching;
+pub mod generator;
+pub mod samples;
+
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// An empty folder of this name for a test.
+pub fn folder(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    if folder.exists() {
+        fs::remove_dir_all(&folder).expect("the old folder can be removed");
+    }
+    fs::create_dir_all(&folder).expect("a folder for the test");
+    folder
+}
+
+/// Everett, to be started in a folder.
+pub fn everett(folder: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_everett"));
+    command.current_dir(folder);
+    command
+}
+
+/// Everything that a process printed.
+pub fn text(output: &Output) -> String {
+    let (out, err) = (&output.stdout, &output.stderr);
+    String::from_utf8_lossy(out).into_owned() + &String::from_utf8_lossy(err)
+}
+
+/// The output of a command that must end with this code.
+pub fn expect(command: &mut Command, code: i32) -> Output {
+    let output = command.output().expect("it starts");
+    let seen = output.status.code();
+    assert_eq!(seen, Some(code), "{command:?} said:\n{}", text(&output));
+    output
+}
+
+/// Writes a C program into a folder and builds it.
+pub fn build(folder: &Path, name: &str, source: &str, flags: &[&str]) {
+    let file = format!("{name}.c");
+    fs::write(folder.join(&file), source).expect("the source can be written");
+    let mut command = everett(folder);
+    command.args(["cc", "-w"]).args(flags);
+    expect(command.args(["-o", name, &file]), 0);
+}
+
+/// The summary of a run.
+pub fn summary(out: &Path) -> Value {
+    let bytes = fs::read(out.join("summary.json")).expect("a summary");
+    serde_json::from_slice(&bytes).expect("JSON")
+}
+
+/// The same without what is measured: times and memory.
+pub fn summary_without_measures(out: &Path) -> Value {
+    let mut value = summary(out);
+    let fields = value.as_object_mut().expect("an object");
+    fields.retain(|name, _| !name.ends_with("_seconds") && !name.starts_with("memory"));
+    value
+}
+
+/// A count in a summary.
+pub fn count(summary: &Value, pointer: &str) -> u64 {
+    let value = summary.pointer(pointer).and_then(Value::as_u64);
+    value.unwrap_or_else(|| panic!("no count {pointer} in {summary}"))
+}
+
+/// The weights must sum to 1, whatever ended the run.
+pub fn check_weights(summary: &Value) {
+    let part = |name: &str| summary["weight"][name].as_f64().expect("a weight");
+    let sum = part("finished") + part("pending") + part("unknown");
+    assert!((sum - 1.0).abs() < 1e-9, "the weights sum to {sum}");
+}
+
+/// Files below a folder, by their path in it.
+pub fn files(root: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    let mut folders = vec![root.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let name = path.strip_prefix(root).expect("below the root");
+            let bytes = fs::read(&path).expect("readable");
+            found.insert(name.display().to_string(), bytes);
+        }
+    }
+    found
+}
+
+/// The traces among the tests of a run.
+pub fn traces(out: &Path) -> Vec<(PathBuf, Value)> {
+    let tests = files(&out.join("tests"));
+    let traces = tests
+        .into_iter()
+        .filter(|(name, _)| name.ends_with(".trace"));
+    traces
+        .map(|(name, bytes)| {
+            let trace = serde_json::from_slice(&bytes).expect("a trace is JSON");
+            (out.join("tests").join(name), trace)
+        })
+        .collect()
+}
+
+/// How all paths of a run ended, sorted: the same for every order in which they were explored.
+pub fn endings(out: &Path) -> Vec<String> {
+    let mut endings: Vec<String> = traces(out)
+        .iter()
+        .map(|(_, trace)| trace["end"].to_string())
+        .collect();
+    endings.sort();
+    endings
+}

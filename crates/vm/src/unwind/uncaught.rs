@@ -1,0 +1,118 @@
+//! Exceptions and panics that nobody in the program catches, reported where they are thrown.
+
+use everett_ir::code::Location;
+
+use super::{EXCEPTION_TYPE, Unwinding};
+use crate::bug::{Bug, BugKind};
+use crate::value::Value;
+use crate::vm::{Interrupt, Vm};
+
+/// "MOZ\0RUST", the class of Rust's panics.
+const RUST_CLASS: u64 = 0x4d4f_5a00_5255_5354;
+/// Offset of the name in a C++ type info.
+const TYPE_NAME: u64 = 8;
+/// Offset of what was thrown, a `Box<dyn Any + Send>`, in the exception of a panic.
+const RUST_PAYLOAD: u64 = 40;
+/// Offset of the size in a table of methods.
+const TABLE_SIZE: u64 = 8;
+/// Longest name or message that is told.
+const MOST_TEXT: u64 = 500;
+
+impl Vm<'_> {
+    /// The finding that nobody takes an exception of C++.
+    pub(super) fn uncaught_exception(&mut self, exception: u64) -> Interrupt {
+        let name = self
+            .is_cxx(exception)
+            .then(|| self.peek(exception.wrapping_add_signed(EXCEPTION_TYPE)))
+            .flatten()
+            .and_then(|type_info| self.peek(type_info.wrapping_add(TYPE_NAME)))
+            .and_then(|name| self.peek_text(name, None));
+        let message = match name {
+            Some(name) => format!("an exception of type {name} that nobody catches"),
+            None => "an exception that nobody catches".to_owned(),
+        };
+        Bug::new(BugKind::UncaughtException, message).into()
+    }
+
+    /// The finding that a panic gets as far as the runtime, which ends the process, if this is one.
+    pub(super) fn uncaught_panic(&mut self, state: &Unwinding) -> Option<Interrupt> {
+        let reported = self.options.report_uncaught && !state.resumed;
+        if !reported
+            || self.exception_class(state.exception) != RUST_CLASS
+            || !self.is_caught_by_runtime(state.frame)
+        {
+            return None;
+        }
+        let message = match self.panic_message(state.exception) {
+            Some(text) => format!("panic: {text}"),
+            None => "a panic that nobody catches".to_owned(),
+        };
+        Some(Bug::new(BugKind::Panic, message).into())
+    }
+
+    /// Whether the innermost `catch_unwind` around the call that this frame executes is the one that the runtime
+    /// puts around `main`. Functions may have been inlined into each other, so it is looked for among the
+    /// places in the source, not among the frames.
+    fn is_caught_by_runtime(&self, frame: usize) -> bool {
+        let program = self.image.program();
+        let mut inside = false;
+        for frame in self.thread.frames[..=frame].iter().rev() {
+            let Some(code) = self.image.code(frame.function) else {
+                return false;
+            };
+            let mut place = code.locations.get(frame.pc as usize).copied().flatten();
+            while let Some(id) = place {
+                let location: &Location = program.location(id);
+                let name = program.string(location.function);
+                let catches = name.starts_with("catch_unwind") || name.starts_with("try<");
+                if inside && !catches {
+                    return program.string(location.file).ends_with("std/src/rt.rs");
+                }
+                inside |= catches;
+                place = location.inlined_at;
+            }
+        }
+        false
+    }
+
+    /// The message of a panic, if what was thrown looks like one: a `&str` or a `String`.
+    fn panic_message(&mut self, exception: u64) -> Option<String> {
+        let data = self.peek(exception.wrapping_add(RUST_PAYLOAD))?;
+        let table = self.peek(exception.wrapping_add(RUST_PAYLOAD + 8))?;
+        let size = self.peek(table.wrapping_add(TABLE_SIZE))?;
+        let word = |vm: &mut Self, at: u64| vm.peek(data.wrapping_add(8 * at));
+        match size {
+            16 => {
+                let (start, length) = (word(self, 0)?, word(self, 1)?);
+                self.peek_text(start, Some(length))
+            }
+            24 => {
+                // Capacity, pointer, length; which of the first two comes first is the compiler's choice.
+                let (first, second, length) = (word(self, 0)?, word(self, 1)?, word(self, 2)?);
+                self.peek_text(second, Some(length))
+                    .or_else(|| self.peek_text(first, Some(length)))
+            }
+            _ => None,
+        }
+    }
+
+    /// A word of memory, if it is there and known.
+    fn peek(&mut self, address: u64) -> Option<u64> {
+        let value: Value = self.memory.load(self.arena, address, 8).ok()?;
+        value.as_concrete()
+    }
+
+    /// Text of this length, or up to a zero. Bytes that are not known are question marks.
+    fn peek_text(&mut self, start: u64, length: Option<u64>) -> Option<String> {
+        let mut bytes = Vec::new();
+        for at in 0..length.unwrap_or(MOST_TEXT).min(MOST_TEXT) {
+            let byte = self.memory.load(self.arena, start.wrapping_add(at), 1);
+            match byte.ok()?.as_concrete() {
+                Some(0) if length.is_none() => break,
+                Some(byte) => bytes.push(byte as u8),
+                None => bytes.push(b'?'),
+            }
+        }
+        Some(String::from_utf8_lossy(&bytes).into_owned())
+    }
+}
