@@ -1,0 +1,5 @@
+// exec: a b c
+// exec:
+int main(int argc, char **argv) {
+  return argv[argc] == 0 ? argc * 50 : -1;
+}

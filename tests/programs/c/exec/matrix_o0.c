@@ -1,0 +1,2 @@
+// exec:
+#include "matrix.h"

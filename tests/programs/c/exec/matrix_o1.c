@@ -1,0 +1,3 @@
+// build: -O1
+// exec:
+#include "matrix.h"

@@ -1,0 +1,3 @@
+// build: -O2
+// exec:
+#include "matrix.h"

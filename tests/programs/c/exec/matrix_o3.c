@@ -1,0 +1,3 @@
+// build: -O3 -ffast-math
+// exec:
+#include "matrix.h"

@@ -1,0 +1,3 @@
+// build: -Os
+// exec:
+#include "matrix.h"

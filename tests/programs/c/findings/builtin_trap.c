@@ -1,0 +1,5 @@
+// run:
+// finding: trap 4
+int main(void) {
+  __builtin_trap(); // here
+}

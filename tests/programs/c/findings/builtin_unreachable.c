@@ -1,0 +1,18 @@
+// run:
+// paths: 4
+// finding: unreachable 16
+#include <everett.h>
+
+int main(void) {
+  unsigned kind = everett_symbolic_u8("kind");
+  switch (kind) {
+  case 0:
+    return 1;
+  case 1:
+    return 2;
+  case 2:
+    return 3;
+  default:
+    __builtin_unreachable(); // here
+  }
+}

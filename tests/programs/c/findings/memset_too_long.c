@@ -1,0 +1,12 @@
+// run:
+// finding: out-of-bounds 10
+#include <everett.h>
+#include <string.h>
+
+int main(void) {
+  char room[100];
+  size_t length = everett_symbolic_u8("length");
+  everett_assume(length <= 101);
+  memset(room, 1, length); // here
+  return 0;
+}

@@ -1,0 +1,8 @@
+// run:
+// finding: signal 6
+#include <signal.h>
+
+int main(void) {
+  raise(SIGTERM); // here
+  return 0;
+}

@@ -1,0 +1,15 @@
+// run:
+// finding: stack-overflow 9
+static int use(volatile char *bytes) {
+  return bytes[0];
+}
+
+static int large(void) {
+  volatile char room[9 << 20];
+  room[0] = 1; // here
+  return use(room);
+}
+
+int main(void) {
+  return large();
+}
