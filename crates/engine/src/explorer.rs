@@ -73,7 +73,10 @@ pub struct Explorer<'a> {
     limits_hit: Vec<&'static str>,
     warnings: Vec<String>,
     shelf: Option<Shelf>,
+    /// Looks at the clock.
     ticks: u64,
+    /// States picked.
+    rounds: u64,
 }
 
 impl<'a> Explorer<'a> {
@@ -103,6 +106,7 @@ impl<'a> Explorer<'a> {
             warnings: Vec::new(),
             shelf: config.shelf.as_deref().map(Shelf::create).transpose()?,
             ticks: 0,
+            rounds: 0,
             config,
         };
         let starts = pending.unwrap_or_else(|| vec![Trace::default()]);
@@ -160,10 +164,7 @@ impl<'a> Explorer<'a> {
             Some("max-time")
         } else if limits.max_paths.is_some_and(|limit| paths >= limit) {
             Some("max-paths")
-        } else if limits
-            .max_forks
-            .is_some_and(|limit| self.statistics.forks >= limit)
-        {
+        } else if self.out_of_forks() {
             Some("max-forks")
         } else {
             None
@@ -243,7 +244,7 @@ impl<'a> Explorer<'a> {
                 let bug = Bug::new(BugKind::Hang, message);
                 return self.end(id, state, Ending::Bug(Box::new(bug)), listener);
             }
-            if state.instructions() >= target || self.out_of_time() {
+            if state.instructions() >= target || self.out_of_time() || self.out_of_forks() {
                 break;
             }
         }
@@ -256,12 +257,17 @@ impl<'a> Explorer<'a> {
     /// Looks at the clock now and then, so that states which fork all the time do not run past the limit.
     fn out_of_time(&mut self) -> bool {
         self.ticks += 1;
-        self.ticks % 64 == 0
+        self.ticks.is_multiple_of(64)
             && self
                 .config
                 .limits
                 .max_time
                 .is_some_and(|limit| (self.config.clock)() >= limit)
+    }
+
+    fn out_of_forks(&self) -> bool {
+        let limit = self.config.limits.max_forks;
+        limit.is_some_and(|limit| self.statistics.forks >= limit)
     }
 
     fn hangs(&self, state: &State) -> bool {
@@ -431,7 +437,10 @@ impl<'a> Explorer<'a> {
 
     fn renew_distances(&mut self) {
         // Every renewal walks the whole program, so it is not done for each new segment.
-        let since = self.statistics.instructions - self.instructions_at_renewal;
+        let since = self
+            .statistics
+            .instructions
+            .saturating_sub(self.instructions_at_renewal);
         if self.distances_stale && (since > 1_000_000 || self.instructions_at_renewal == 0) {
             self.distances.renew(&self.coverage.segments);
             self.distances_stale = false;
@@ -467,6 +476,11 @@ impl<'a> Explorer<'a> {
     /// What was found.
     pub fn findings(&self) -> &FindingIndex {
         &self.findings
+    }
+
+    /// The same, for not telling again what an earlier run told.
+    pub fn findings_mut(&mut self) -> &mut FindingIndex {
+        &mut self.findings
     }
 
     /// Limits that were reached.

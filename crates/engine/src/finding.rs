@@ -87,8 +87,8 @@ pub fn uncaught_signal(signal: i32) -> Bug {
     Bug::new(BugKind::Signal, message)
 }
 
-/// What tells one finding from another: kind and place.
-pub type FindingKey = (BugKind, String, u32, String);
+/// What tells one finding from another: name of the kind, file, line and function.
+pub type FindingKey = (String, String, u32, String);
 
 /// Findings that were reported, and how many paths ended in each.
 #[derive(Clone, Debug, Default)]

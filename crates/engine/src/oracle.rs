@@ -87,6 +87,18 @@ impl<'a> PathOracle<'a> {
         arena.eq(term, constant)
     }
 
+    /// Values that other states had taken before this one was put away are not this one's again.
+    fn exclude(&mut self, arena: &mut Arena, term: ExprId) {
+        if !std::mem::take(&mut self.path.excluded_anew) {
+            return;
+        }
+        for value in self.path.excluded.clone() {
+            let same = Self::equal(arena, term, value);
+            let different = arena.not(same);
+            self.path.constrain(arena, different);
+        }
+    }
+
     /// The choice that the followed trace made here.
     fn followed_choice(&mut self, site: &ChoiceSite, alternatives: u32) -> Option<u32> {
         let follow = self.path.follow.as_mut()?;
@@ -144,6 +156,13 @@ impl Oracle for PathOracle<'_> {
     fn concretize(&mut self, arena: &mut Arena, term: ExprId) -> Result<u64, Suspend> {
         if let Some(Answer::Value(answer)) = self.recall() {
             return Ok(answer);
+        }
+        self.exclude(arena, term);
+        // A state that was taken up again knows the values that others have taken only as numbers.
+        for value in self.path.excluded.clone() {
+            let taken = Self::equal(arena, term, value);
+            let other = arena.not(taken);
+            self.path.constrain(arena, other);
         }
         let value = self.eval(arena, term);
         let same = Self::equal(arena, term, value);

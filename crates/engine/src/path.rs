@@ -58,6 +58,8 @@ pub struct Path {
     pub tape: SmallVec<[Answer; 2]>,
     /// Values of the next question that other states have taken.
     pub excluded: SmallVec<[u64; 1]>,
+    /// They come from a trace, so that the condition does not exclude them yet.
+    pub excluded_anew: bool,
     /// Questions answered since the start.
     pub answered: u64,
     /// Its part of the search.
@@ -90,6 +92,7 @@ impl Path {
                 .iter()
                 .flat_map(|pending| pending.excluded.iter().copied())
                 .collect();
+            path.excluded_anew = true;
         } else {
             path.follow = Some(Box::new(Follow {
                 trace,
@@ -110,6 +113,7 @@ impl Path {
         };
         if self.answered >= pending.answered {
             self.excluded = pending.excluded.iter().copied().collect();
+            self.excluded_anew = true;
             self.follow = None;
         }
     }

@@ -26,6 +26,7 @@ impl SourceFrame {
             "/lib/c/",
             "/lib/std/",
             "/libcxx/",
+            "/include/c++/",
             "/libcxxabi/",
             "/libunwind/",
             "/compiler_rt/",
@@ -80,13 +81,13 @@ fn frames_of(program: &Program, site: CallSite) -> Vec<SourceFrame> {
     frames
 }
 
-/// The location of an instruction, or of the nearest one before it that has one.
+/// The location of an instruction, or of the nearest one before it that has one. What comes before all locations
+/// makes room on the stack, and has that of the first.
 fn location_near(locations: &[Option<LocationId>], pc: u32) -> Option<LocationId> {
     let upto = (pc as usize + 1).min(locations.len());
-    locations[..upto]
-        .iter()
-        .rev()
-        .find_map(|location| *location)
+    let (before, after) = locations.split_at(upto);
+    let mut nearest = before.iter().rev().chain(after);
+    nearest.find_map(|location| *location)
 }
 
 /// Stacks longer than this are told with their middle left out.

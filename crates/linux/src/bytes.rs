@@ -108,7 +108,7 @@ impl Bytes {
                 .copy_from(within, from, done, room);
             done += room;
         }
-        if from.len() > 0 {
+        if !from.is_empty() {
             self.len = self.len.max(offset + from.len() as u64);
         }
     }

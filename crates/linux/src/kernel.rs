@@ -102,7 +102,7 @@ impl Kernel<'_, '_> {
     pub fn write_buffer(&mut self, address: u64, bytes: &Buffer) -> Result<(), Stop> {
         self.check(address, bytes.len() as u64, true)?;
         if let Some(object) = self.vm.memory.object_at_mut(address, bytes.len() as u64)
-            && bytes.len() > 0
+            && !bytes.is_empty()
         {
             let offset = address - object.start;
             object.write_buffer(offset, bytes);

@@ -3,9 +3,11 @@
 use everett_expr::{FloatCompareOp, FloatFormat, FloatOp as TermOp, float};
 use everett_ir::code::{FloatCast, FloatKind, FloatOp, FloatPredicate};
 use smallvec::smallvec;
+use std::cmp::Ordering;
 
 use crate::bug::{Bug, BugKind};
 use crate::integer::{Wide, concrete_limbs};
+use crate::rare_floats;
 use crate::value::Value;
 use crate::vm::{Interrupt, Vm};
 
@@ -17,7 +19,7 @@ pub fn format(kind: FloatKind) -> Result<FloatFormat, Interrupt> {
         FloatKind::Double => Ok(FloatFormat::Double),
         FloatKind::X87 => Ok(FloatFormat::X87),
         FloatKind::BFloat | FloatKind::Quad => {
-            let message = format!("arithmetic on floating-point values of the format {kind:?}");
+            let message = format!("symbolic floating-point values of the format {kind:?}");
             Err(Bug::new(BugKind::Unsupported, message).into())
         }
     }
@@ -64,8 +66,12 @@ impl Vm<'_> {
         a: &[Value],
         b: &[Value],
     ) -> Result<Wide, Interrupt> {
+        let operands = bits128(a).zip(bits128(b));
+        if let Some((x, y)) = operands.filter(|_| rare_floats::is_rare(kind)) {
+            return Ok(registers128(kind, rare_floats::binary(op, kind, x, y)));
+        }
         let format = format(kind)?;
-        if let (Some(x), Some(y)) = (bits128(a), bits128(b)) {
+        if let Some((x, y)) = operands {
             return Ok(registers128(kind, float::binary(term_op(op), format, x, y)));
         }
         let x = self.wide_term(a, kind.bits());
@@ -120,9 +126,20 @@ impl Vm<'_> {
                 return self.float_compare_both(pred, kind, a, b);
             }
         };
-        let format = format(kind)?;
         let (a, b) = if swap { (b, a) } else { (a, b) };
-        if let (Some(x), Some(y)) = (bits128(a), bits128(b)) {
+        let operands = bits128(a).zip(bits128(b));
+        if let Some((x, y)) = operands.filter(|_| rare_floats::is_rare(kind)) {
+            let order = rare_floats::compare(kind, x, y);
+            let holds = match op {
+                Oeq => order == Some(Ordering::Equal),
+                Olt => order == Some(Ordering::Less),
+                Ole => order.is_some_and(Ordering::is_le),
+                Uno => order.is_none(),
+            };
+            return Ok(Value::concrete(u64::from(holds != negate)));
+        }
+        let format = format(kind)?;
+        if let Some((x, y)) = operands {
             let holds = float::compare(op, format, x, y) != negate;
             return Ok(Value::concrete(u64::from(holds)));
         }
@@ -158,6 +175,10 @@ impl Vm<'_> {
     pub(crate) fn float_cast(&mut self, cast: FloatCast, a: &[Value]) -> Result<Wide, Interrupt> {
         match cast {
             FloatCast::Format { from, to } => {
+                let is_rare = rare_floats::is_rare(from) || rare_floats::is_rare(to);
+                if let Some(x) = bits128(a).filter(|_| is_rare) {
+                    return Ok(registers128(to, rare_floats::convert(from, to, x)));
+                }
                 let (from_format, to_format) = (format(from)?, format(to)?);
                 if let Some(x) = bits128(a) {
                     return Ok(registers128(to, float::convert(from_format, to_format, x)));
@@ -167,8 +188,12 @@ impl Vm<'_> {
                 Ok(self.wide_value(result))
             }
             FloatCast::FromInt { width, signed, to } => {
-                let format = format(to)?;
                 let width = u32::from(width);
+                if let Some(x) = bits128(a).filter(|_| rare_floats::is_rare(to) && width <= 128) {
+                    let bits = rare_floats::from_int(signed, to, width, x);
+                    return Ok(registers128(to, bits));
+                }
+                let format = format(to)?;
                 if let Some(x) = concrete_limbs(a) {
                     return Ok(registers128(to, float::from_int(signed, format, width, &x)));
                 }
@@ -181,8 +206,14 @@ impl Vm<'_> {
                 width,
                 signed,
             } => {
-                let format = format(from)?;
                 let width = u32::from(width);
+                if let Some(x) = bits128(a).filter(|_| rare_floats::is_rare(from) && width <= 128) {
+                    let bits = rare_floats::to_int(signed, from, x, width);
+                    let limbs = [bits as u64, (bits >> 64) as u64];
+                    let limbs = limbs.into_iter().take(width.div_ceil(64) as usize);
+                    return Ok(limbs.map(Value::concrete).collect());
+                }
+                let format = format(from)?;
                 if let Some(x) = bits128(a) {
                     let result = float::to_int(signed, format, x, width);
                     return Ok(result.into_iter().map(Value::concrete).collect());

@@ -15,6 +15,7 @@ mod interpreter;
 mod leak;
 mod memory;
 mod oracle;
+mod rare_floats;
 mod stacks;
 #[cfg(test)]
 mod testing;

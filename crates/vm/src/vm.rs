@@ -317,11 +317,11 @@ impl<'a> Vm<'a> {
         if let Some(frame) = frames.get(known) {
             below = frame.callers;
         }
-        for index in known..frames.len() {
-            frames[index].callers = below;
+        for frame in &mut frames[known..] {
+            frame.callers = below;
             let site = CallSite {
-                function: frames[index].function,
-                pc: frames[index].pc,
+                function: frame.function,
+                pc: frame.pc,
             };
             below = Some(self.stacks.push(below, site));
         }

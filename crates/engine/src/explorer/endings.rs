@@ -133,12 +133,12 @@ impl Explorer<'_> {
         let place = principal(&stack).cloned();
         let key = match &place {
             Some(place) => (
-                bug.kind,
+                bug.kind.name().to_owned(),
                 place.file.clone(),
                 place.line,
                 place.function.clone(),
             ),
-            None => (bug.kind, String::new(), 0, String::new()),
+            None => (bug.kind.name().to_owned(), String::new(), 0, String::new()),
         };
         let first = self.findings.count(key);
         if !first && !self.config.all_findings {

@@ -5,11 +5,11 @@ use super::*;
 impl Explorer<'_> {
     /// Near the memory limit, puts states away and lets go of terms that nothing uses any more.
     pub(super) fn mind_memory(&mut self) {
-        self.ticks += 1;
+        self.rounds += 1;
         let Some(limit) = self.config.limits.max_memory else {
             return;
         };
-        if self.ticks % 256 != 0 || (self.config.memory_used)() < limit / 10 * 8 {
+        if !self.rounds.is_multiple_of(256) || (self.config.memory_used)() < limit / 10 * 8 {
             return;
         }
         self.note_limit("max-memory");

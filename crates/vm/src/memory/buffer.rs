@@ -52,17 +52,9 @@ impl Buffer {
         self.bytes.len()
     }
 
-    /// Bytes of memory that it takes, for the accounts.
-    pub fn footprint(&self) -> usize {
-        let lines = self.overlay.iter().flatten().count();
-        size_of::<Buffer>()
-            + if self.bytes.spilled() {
-                self.bytes.len()
-            } else {
-                0
-            }
-            + self.overlay.len() * 8
-            + lines * size_of::<Line>()
+    /// It holds none.
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
     }
 
     /// Nothing in it is symbolic.

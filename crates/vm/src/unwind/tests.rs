@@ -12,7 +12,7 @@ use crate::thread::OnReturn;
 use crate::value::Value;
 use crate::vm::Exit;
 
-const RUST: u64 = 0x4d4f_5a00_5255_5354;
+const RUST: u64 = u64::from_le_bytes(*b"MOZ\0RUST");
 const CXX: u64 = 0x434c_4e47_432b_2b00;
 
 /// A function that calls `callee` with its parameter, and returns what the call or its landing pad gives:

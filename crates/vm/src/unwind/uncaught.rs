@@ -7,8 +7,8 @@ use crate::bug::{Bug, BugKind};
 use crate::value::Value;
 use crate::vm::{Interrupt, Vm};
 
-/// "MOZ\0RUST", the class of Rust's panics.
-const RUST_CLASS: u64 = 0x4d4f_5a00_5255_5354;
+/// The class of Rust's panics.
+const RUST_CLASS: u64 = u64::from_le_bytes(*b"MOZ\0RUST");
 /// Offset of the name in a C++ type info.
 const TYPE_NAME: u64 = 8;
 /// Offset of what was thrown, a `Box<dyn Any + Send>`, in the exception of a panic.
@@ -44,7 +44,7 @@ impl Vm<'_> {
             return None;
         }
         let message = match self.panic_message(state.exception) {
-            Some(text) => format!("panic: {text}"),
+            Some(text) => text.lines().map(str::trim).collect::<Vec<_>>().join(", "),
             None => "a panic that nobody catches".to_owned(),
         };
         Some(Bug::new(BugKind::Panic, message).into())
