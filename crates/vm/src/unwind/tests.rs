@@ -6,11 +6,12 @@ use everett_ir::code::{
 };
 
 use super::{END_OF_STACK, filter_selector, selector_for};
+use crate::bug::BugKind;
 use crate::external::Bench;
 use crate::memory::ObjectKind;
 use crate::thread::OnReturn;
 use crate::value::Value;
-use crate::vm::Exit;
+use crate::vm::{Exit, VmOptions};
 
 const RUST: u64 = u64::from_le_bytes(*b"MOZ\0RUST");
 const CXX: u64 = 0x434c_4e47_432b_2b00;
@@ -68,6 +69,16 @@ fn pad(cleanup: bool, clauses: Vec<Clause>) -> Option<LandingPad> {
 /// Runs a chain of functions, the innermost of which raises an exception of this class; each has one of the
 /// landing pads. Gives what the outermost returns, 0 for the address of the exception.
 fn raise(class: u64, pads: Vec<Option<LandingPad>>) -> [u64; 2] {
+    let (exit, exception) = run(class, pads, &VmOptions::default());
+    let Exit::Returned(values) = exit else {
+        panic!("the program does not end: {exit:?}");
+    };
+    let same = values[0].bits == exception;
+    [if same { 0 } else { values[0].bits }, values[1].bits]
+}
+
+/// The same, with options: how it ends, and the address of the exception.
+fn run(class: u64, pads: Vec<Option<LandingPad>>, options: &VmOptions) -> (Exit, u64) {
     let last = pads.len() - 1;
     let mut program = Program {
         externals: vec!["_Unwind_RaiseException".to_owned()],
@@ -92,17 +103,14 @@ fn raise(class: u64, pads: Vec<Option<LandingPad>>) -> [u64; 2] {
     let block = block.expect("room");
     let exception = block.start + 128;
     block.write_concrete(128, &class.to_le_bytes());
+    bench.options = options.clone();
     let exit = bench.vm(|vm| {
         let args = [Value::concrete(exception)];
         vm.push_frame(FunctionId(0), &args, None, OnReturn::Stop)
             .expect("it has code");
         vm.run(1000)
     });
-    let Exit::Returned(values) = exit else {
-        panic!("the program does not end: {exit:?}");
-    };
-    let same = values[0].bits == exception;
-    [if same { 0 } else { values[0].bits }, values[1].bits]
+    (exit, exception)
 }
 
 #[test]
@@ -117,6 +125,23 @@ fn nobody_takes_it() {
     // Cleanups alone do not make a handler: the unwinder comes back to who raised it.
     let answer = raise(RUST, vec![pad(true, vec![])]);
     assert_eq!(answer, [END_OF_STACK, 999]);
+}
+
+#[test]
+fn what_nobody_takes_is_reported_where_asked() {
+    let options = VmOptions {
+        report_uncaught: true,
+        ..VmOptions::default()
+    };
+    let (exit, _) = run(RUST, vec![None, pad(true, vec![])], &options);
+    let Exit::Bug(bug) = exit else {
+        panic!("no finding: {exit:?}");
+    };
+    assert_eq!(bug.kind, BugKind::UncaughtException);
+    // A handler that is not the runtime's makes it no finding.
+    let all = pad(false, vec![Clause::Catch(0)]);
+    let (exit, _) = run(RUST, vec![all, None], &options);
+    assert!(matches!(exit, Exit::Returned(_)));
 }
 
 #[test]

@@ -1,0 +1,19 @@
+// With panic=abort a panic ends in SIGABRT, and nothing is dropped.
+// build: -C panic=abort
+// exec: now
+// exec:
+struct Guard;
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        println!("dropped");
+    }
+}
+
+fn main() {
+    let _guard = Guard;
+    if std::env::args().len() > 1 {
+        panic!("abort");
+    }
+    println!("calm");
+}

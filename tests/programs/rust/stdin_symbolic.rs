@@ -1,0 +1,16 @@
+// Lines of symbolic standard input, counted.
+// build: --edition 2024
+// run:
+// args: --sym-stdin 2
+// finding: panic 13
+use std::io::BufRead;
+
+fn main() {
+    let mut count = 0;
+    for line in std::io::stdin().lock().lines() {
+        let line = line.unwrap_or_default();
+        count += 1;
+        assert!(line != "!", "line {}", count);
+    }
+    std::process::exit(count);
+}
