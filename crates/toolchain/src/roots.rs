@@ -138,10 +138,14 @@ fn library_function(name: &[u8]) -> Option<String> {
         return None;
     }
     // Names in the table follow each other without a gap, so only the start of a type is sure.
-    let floating = types
-        .split('.')
-        .find(|part| part.starts_with('f') || part.starts_with('v'))?;
-    let width = floating.rsplit('f').next()?;
+    let mut widths = types.split('.').filter_map(|part| {
+        let lane = match part.strip_prefix('v') {
+            Some(vector) => vector.trim_start_matches(|c: char| c.is_ascii_digit()),
+            None => part,
+        };
+        lane.strip_prefix('f')
+    });
+    let width = widths.next()?;
     let suffix = match width {
         _ if width.starts_with("32") => "f",
         _ if width.starts_with("80") => "l",
@@ -178,8 +182,8 @@ mod tests {
     fn intrinsics_name_their_functions() {
         let text = b"\x00mainllvm.exp.f64llvm.sin.f32llvm.memcpy.p0.p0.i64printf\x00\
                      llvm.experimental.constrained.log.f80\x01llvm.sincos.f64\x00\
-                     llvm.pow.v4f32\x00llvm.tanh.f64llvm.ceil.f64\x00";
-        let expected = ["exp", "sinf", "logl", "sin", "cos", "powf", "tanh"];
+                     llvm.pow.v4f32\x00llvm.tanh.f64llvm.ceil.f64\x00llvm.pow.f80frexpl\x00";
+        let expected = ["exp", "sinf", "logl", "sin", "cos", "powf", "powl", "tanh"];
         assert_eq!(from_intrinsics(text), set(&expected));
         assert_eq!(from_intrinsics(b"llvm."), set(&[]));
     }
