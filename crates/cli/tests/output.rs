@@ -36,6 +36,14 @@ fn mask(text: &str, folder: &Path) -> String {
     );
     let mut masked: Vec<String> = Vec::new();
     for line in text.lines() {
+        // Where the libraries were built is not ours to say.
+        let line = match line.split_once(" at /") {
+            Some((before, place)) => {
+                let file = place.rsplit('/').next().unwrap_or(place);
+                &format!("{before} at LIBRARY/{file}")
+            }
+            None => line,
+        };
         let words: Vec<&str> = line.split(' ').collect();
         let mut line: Vec<String> = Vec::new();
         for (at, word) in words.iter().enumerate() {

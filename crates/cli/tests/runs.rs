@@ -102,11 +102,8 @@ fn every_searcher_reaches_the_same_paths() {
         );
         let endings = endings(&out);
         assert_eq!(endings.len() as u64, FORKS_PATHS, "{search}");
-        assert_eq!(
-            *expected.get_or_insert_with(|| endings.clone()),
-            endings,
-            "{search}"
-        );
+        let first = expected.get_or_insert_with(|| endings.clone());
+        assert!(*first == endings, "{search} reaches other paths");
     }
 }
 
@@ -195,7 +192,7 @@ fn states_are_put_away_at_the_memory_limit() {
     build(&folder, "large", LARGE_STATES, &["-O1"]);
     let start = |out: &str, limit: &str| {
         let mut run = everett(&folder);
-        run.args(["run", "--all-tests", "--search", "bfs", "--batch", "1000"]);
+        run.args(["run", "--all-tests", "--search", "bfs", "--batch", "1"]);
         run.args(["--max-memory", limit, "--out", out, "./large"]);
         watched(&mut run)
     };
@@ -212,14 +209,14 @@ fn states_are_put_away_at_the_memory_limit() {
     assert_eq!(counts["complete"], true);
     assert!(peak < LIMIT, "{peak} bytes");
     assert_eq!(count(&summary(&free), "/states_put_away"), 0);
-    assert_eq!(endings(&bounded), endings(&free));
+    assert!(endings(&bounded) == endings(&free), "the paths differ");
     assert_eq!(endings(&bounded).len(), 512);
 }
 
 /// A run that was resumed must have found what an uninterrupted one finds.
 fn check_same_as_whole(folder: &Path, resumed: &str, whole: &str) {
     let (resumed, whole) = (folder.join(resumed), folder.join(whole));
-    assert_eq!(endings(&resumed), endings(&whole));
+    assert!(endings(&resumed) == endings(&whole), "the paths differ");
     assert!(!resumed.join("checkpoint.json").exists());
     let (resumed, whole) = (summary(&resumed), summary(&whole));
     for part in [

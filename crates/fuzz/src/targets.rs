@@ -1,0 +1,250 @@
+//! What reads bytes: the seeds, and what must hold of whatever is made of them.
+
+use everett_engine::Trace;
+use everett_expr::{Arena, BinaryOp, CompareOp, EvalScratch, codec};
+use everett_ir::bitstream::{BitReader, Entry, ReadError};
+use everett_ir::lower::{LowerOptions, lower};
+use everett_report::KTest;
+use everett_vm::{Image, external};
+use std::path::Path;
+
+use crate::mutate::{Random, Spans};
+
+/// Something that reads bytes.
+pub struct Target {
+    /// Its name.
+    pub name: &'static str,
+    /// What it reads.
+    pub what: &'static str,
+    /// Inputs to start from.
+    pub seeds: fn() -> Vec<Vec<u8>>,
+    /// The records of an input, where it has some.
+    pub spans: fn(&[u8]) -> Spans,
+    /// Reads an input; `true` if it was accepted. Panics are bugs.
+    pub run: fn(&[u8]) -> bool,
+}
+
+/// All targets.
+pub const TARGETS: &[Target] = &[
+    Target {
+        name: "reader",
+        what: "bitcode: read, lowered, verified, made an image",
+        seeds: bitcode,
+        spans: records,
+        run: read_bitcode,
+    },
+    Target {
+        name: "codec",
+        what: "terms: decoded, evaluated, encoded and decoded again",
+        seeds: terms,
+        spans: no_records,
+        run: read_terms,
+    },
+    Target {
+        name: "ktest",
+        what: "test files of KLEE: read and written again",
+        seeds: ktests,
+        spans: no_records,
+        run: read_ktest,
+    },
+    Target {
+        name: "trace",
+        what: "traces: read and written again",
+        seeds: traces,
+        spans: no_records,
+        run: read_trace,
+    },
+];
+
+/// The target of this name.
+pub fn target(name: &str) -> Option<&'static Target> {
+    TARGETS.iter().find(|target| target.name == name)
+}
+
+fn no_records(_: &[u8]) -> Spans {
+    Spans::new()
+}
+
+/// Bitcode of several compilers, from the tests of the reader.
+fn bitcode() -> Vec<Vec<u8>> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../ir/tests/data");
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut paths: Vec<_> = entries.map(|entry| entry.path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "bc"));
+    paths.sort();
+    let files = paths.iter().filter_map(|path| std::fs::read(path).ok());
+    files.collect()
+}
+
+/// Where the records of bitcode are, by block and code.
+fn records(bytes: &[u8]) -> Spans {
+    let mut spans = Spans::new();
+    // Behind the magic word; what cannot be walked is left to the other ways of damage.
+    let _ = walk(&mut BitReader::new(bytes, 4), &mut spans);
+    spans
+}
+
+fn walk(reader: &mut BitReader<'_>, spans: &mut Spans) -> Result<(), ReadError> {
+    let mut blocks = Vec::new();
+    loop {
+        if blocks.is_empty() && reader.at_end() {
+            return Ok(());
+        }
+        let start = reader.position();
+        match reader.next_entry()? {
+            Entry::SubBlock(id) => {
+                reader.enter(id)?;
+                blocks.push(id);
+            }
+            Entry::EndBlock => {
+                blocks.pop();
+            }
+            Entry::Record(code) => {
+                let block = blocks.last().copied().unwrap_or(u32::MAX);
+                let places = spans.entry((block, code)).or_default();
+                places.push((start, reader.position()));
+            }
+        }
+    }
+}
+
+fn read_bitcode(bytes: &[u8]) -> bool {
+    let Ok(modules) = everett_ir::read_modules(bytes) else {
+        return false;
+    };
+    let mut accepted = false;
+    for module in &modules {
+        for promote in [false, true] {
+            let options = LowerOptions {
+                is_vm_operation: &external::is_replaced,
+                promote,
+            };
+            let Ok(program) = lower(module, &options) else {
+                continue;
+            };
+            match Image::new(program) {
+                Ok(_) => accepted = true,
+                // What is lowered is in order, whatever it was made of.
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+    accepted
+}
+
+/// Some terms, encoded.
+fn terms() -> Vec<Vec<u8>> {
+    (0..12)
+        .map(|seed| random_terms(&mut Random::new(seed)))
+        .collect()
+}
+
+fn random_terms(random: &mut Random) -> Vec<u8> {
+    let mut arena = Arena::new();
+    let array = arena.array(0, "input", 16);
+    let mut bytes = Vec::new();
+    for index in 0..6 {
+        bytes.push(arena.read(array, index));
+    }
+    let mut words = vec![arena.constant(32, random.next() & 0xffff_ffff)];
+    for chunk in bytes.windows(4) {
+        words.push(arena.concat_bytes(chunk));
+    }
+    for _ in 0..20 {
+        let (a, b) = (
+            words[random.below(words.len())],
+            words[random.below(words.len())],
+        );
+        let term = match random.below(4) {
+            0 => {
+                let condition = arena.compare(CompareOp::Ult, a, b);
+                arena.ite(condition, b, a)
+            }
+            1 => {
+                let (wide, low) = (arena.concat(a, b), random.below(32) as u32);
+                arena.extract(wide, low, 32)
+            }
+            2 => {
+                let part = arena.extract(a, 3, 13);
+                arena.sext(part, 32)
+            }
+            _ => arena.binary(BinaryOp::ALL[random.below(13)], a, b),
+        };
+        words.push(term);
+    }
+    let roots = &words[words.len() - 3..];
+    codec::encode(&arena, roots)
+}
+
+fn read_terms(bytes: &[u8]) -> bool {
+    let mut arena = Arena::new();
+    let Ok(roots) = codec::decode(&mut arena, bytes) else {
+        return false;
+    };
+    let values = |_: everett_expr::ArrayId, index: u32| index.wrapping_mul(37) as u8;
+    let mut scratch = EvalScratch::new();
+    let again = codec::encode(&arena, &roots);
+    let mut other = Arena::new();
+    let copies = codec::decode(&mut other, &again);
+    let copies = copies.unwrap_or_else(|error| panic!("what was written is not read: {error}"));
+    assert_eq!(roots.len(), copies.len());
+    for (root, copy) in roots.iter().zip(&copies) {
+        assert_eq!(arena.width(*root), other.width(*copy));
+        let here = arena.eval_limbs(*root, &values, &mut scratch).to_vec();
+        let there = other
+            .eval_limbs(*copy, &values, &mut EvalScratch::new())
+            .to_vec();
+        assert_eq!(
+            here, there,
+            "a term has another value after its way through bytes"
+        );
+    }
+    true
+}
+
+fn ktests() -> Vec<Vec<u8>> {
+    let object = |name: &str, size: usize| (name.to_owned(), vec![7u8; size]);
+    let tests = [
+        KTest {
+            args: Vec::new(),
+            objects: Vec::new(),
+        },
+        KTest {
+            args: vec!["./program".to_owned(), "--sym-arg".to_owned()],
+            objects: vec![
+                object("arg0", 4),
+                object("stdin", 64),
+                object("model_version", 0),
+            ],
+        },
+    ];
+    tests.iter().map(KTest::to_bytes).collect()
+}
+
+fn read_ktest(bytes: &[u8]) -> bool {
+    let Ok(test) = KTest::from_bytes(bytes) else {
+        return false;
+    };
+    assert_eq!(KTest::from_bytes(&test.to_bytes()), Ok(test));
+    true
+}
+
+fn traces() -> Vec<Vec<u8>> {
+    let texts = [
+        r#"{"inputs":[{"name":"b","bytes":"00ff10"},{"name":"ä","bytes":""}]}"#,
+        r#"{"inputs":[],"choices":[{"site":"s","alternatives":3,"picked":1}],"pending":{"answered":12,"excluded":[1,2],"halvings":4,"depth":4}}"#,
+        r#"{"inputs":[],"end":{"exit":3,"output":["0:cbf29ce484222325","1:00"]}}"#,
+        r#"{"inputs":[],"end":{"signal":11,"finding":"x","output":["",""]}}"#,
+    ];
+    texts.iter().map(|text| text.as_bytes().to_vec()).collect()
+}
+
+fn read_trace(bytes: &[u8]) -> bool {
+    let Ok(trace) = serde_json::from_slice::<Trace>(bytes) else {
+        return false;
+    };
+    let text = serde_json::to_vec(&trace).unwrap_or_else(|error| panic!("{error}"));
+    let again: Trace = serde_json::from_slice(&text).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(again, trace);
+    true
+}
