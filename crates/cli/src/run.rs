@@ -213,6 +213,12 @@ pub fn clock() -> Duration {
     START.get_or_init(Instant::now).elapsed()
 }
 
+/// Gives memory that was freed back to the system: the allocator keeps it for a while otherwise.
+fn release_memory() {
+    // SAFETY: it may be called at any time, from any thread.
+    unsafe { libmimalloc_sys::mi_collect(true) };
+}
+
 /// Memory that the process takes, from the kernel.
 pub fn memory_used() -> u64 {
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
@@ -314,6 +320,7 @@ pub fn explorer_config(args: &RunArgs, shelf: Option<PathBuf>) -> Result<Explore
     let program = Path::new(&args.command[0]);
     let smt = match &args.smt_solver {
         Some(path) if path.as_os_str() == "none" => None,
+        Some(path) if !is_program(path) => bail!("there is no solver {}", path.display()),
         Some(path) => Some(SmtConfig::for_program(path.clone(), args.solver_time)),
         None => Some(SmtConfig::z3_found_by(find_z3, args.solver_time)),
     };
@@ -350,6 +357,7 @@ pub fn explorer_config(args: &RunArgs, shelf: Option<PathBuf>) -> Result<Explore
         keep_output: false,
         clock,
         memory_used,
+        release_memory,
         shelf,
     })
 }
@@ -364,6 +372,14 @@ fn stop_flag() -> Result<Arc<AtomicBool>> {
         }
     })?;
     Ok(stop)
+}
+
+/// Whether a program is there, by its path or by the name that a shell would find.
+fn is_program(path: &Path) -> bool {
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    let mut folders = std::env::split_paths(&folders);
+    path.is_file()
+        || (path.components().count() == 1 && folders.any(|dir| dir.join(path).is_file()))
 }
 
 /// z3 where it is there already; else the pinned one, installed now.

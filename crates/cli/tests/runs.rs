@@ -189,10 +189,10 @@ fn watched(command: &mut Command) -> u64 {
 fn states_are_put_away_at_the_memory_limit() {
     const LIMIT: u64 = 64 << 20;
     let folder = folder("max-memory");
-    build(&folder, "large", LARGE_STATES, &["-O1"]);
+    build(&folder, "large", LARGE_STATES, &[]);
     let start = |out: &str, limit: &str| {
         let mut run = everett(&folder);
-        run.args(["run", "--all-tests", "--search", "bfs", "--batch", "1"]);
+        run.args(["run", "--all-tests", "--search", "bfs", "--batch", "10"]);
         run.args(["--max-memory", limit, "--out", out, "./large"]);
         watched(&mut run)
     };

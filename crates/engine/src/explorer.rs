@@ -76,7 +76,10 @@ pub struct Explorer<'a> {
     /// Looks at the clock.
     ticks: u64,
     /// States picked.
-    rounds: u64,
+    /// Rounds until memory is looked at again.
+    rounds_left: u64,
+    /// Memory that is in use although states were put away.
+    memory_floor: u64,
 }
 
 impl<'a> Explorer<'a> {
@@ -106,7 +109,8 @@ impl<'a> Explorer<'a> {
             warnings: Vec::new(),
             shelf: config.shelf.as_deref().map(Shelf::create).transpose()?,
             ticks: 0,
-            rounds: 0,
+            rounds_left: 0,
+            memory_floor: 0,
             config,
         };
         let starts = pending.unwrap_or_else(|| vec![Trace::default()]);

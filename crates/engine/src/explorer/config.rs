@@ -48,6 +48,8 @@ pub struct ExplorerConfig {
     pub clock: fn() -> Duration,
     /// Memory that the process takes.
     pub memory_used: fn() -> u64,
+    /// Gives memory that was freed back to the system.
+    pub release_memory: fn(),
     /// File for states that are put away.
     pub shelf: Option<PathBuf>,
 }

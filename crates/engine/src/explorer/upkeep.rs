@@ -5,14 +5,31 @@ use super::*;
 impl Explorer<'_> {
     /// Near the memory limit, puts states away and lets go of terms that nothing uses any more.
     pub(super) fn mind_memory(&mut self) {
-        self.rounds += 1;
         let Some(limit) = self.config.limits.max_memory else {
             return;
         };
-        if !self.rounds.is_multiple_of(256) || (self.config.memory_used)() < limit / 10 * 8 {
+        if self.rounds_left > 0 {
+            self.rounds_left -= 1;
+            return;
+        }
+        let used = (self.config.memory_used)();
+        // Asking takes longer than a short round, so it is done often only where it matters.
+        self.rounds_left = if used < limit / 2 { 255 } else { 7 };
+        // What putting away did not free, it will not free the next time either.
+        let floor = self.memory_floor.min(limit);
+        let most = (limit / 10 * 8).max(floor + (limit - floor) / 2);
+        if used < most {
             return;
         }
         self.note_limit("max-memory");
+        self.put_away();
+        self.sweep();
+        (self.config.release_memory)();
+        self.memory_floor = (self.config.memory_used)();
+    }
+
+    /// Puts most states away.
+    fn put_away(&mut self) {
         let Some(shelf) = &mut self.shelf else { return };
         let live: Vec<StateId> = self
             .frontier
@@ -37,7 +54,6 @@ impl Explorer<'_> {
                 }
             }
         }
-        self.sweep();
     }
 
     /// Lets go of terms that no state uses.
