@@ -1,8 +1,8 @@
 // Reading an empty optional and the wrong alternative of a variant on some paths.
 // run:
 // paths: 5
-// finding: uncaught-exception 17
-// finding: uncaught-exception 19
+// finding: uncaught-exception 18
+// finding: uncaught-exception 20
 #include <everett.h>
 #include <optional>
 #include <variant>

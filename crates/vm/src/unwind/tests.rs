@@ -11,7 +11,7 @@ use crate::external::Bench;
 use crate::memory::ObjectKind;
 use crate::thread::OnReturn;
 use crate::value::Value;
-use crate::vm::{Exit, VmOptions};
+use crate::vm::{Exit, Interrupt, VmOptions};
 
 const RUST: u64 = u64::from_le_bytes(*b"MOZ\0RUST");
 const CXX: u64 = 0x434c_4e47_432b_2b00;
@@ -134,7 +134,7 @@ fn what_nobody_takes_is_reported_where_asked() {
         ..VmOptions::default()
     };
     let (exit, _) = run(RUST, vec![None, pad(true, vec![])], &options);
-    let Exit::Bug(bug) = exit else {
+    let Exit::Interrupted(Interrupt::Bug(bug)) = exit else {
         panic!("no finding: {exit:?}");
     };
     assert_eq!(bug.kind, BugKind::UncaughtException);

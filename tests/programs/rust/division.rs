@@ -1,0 +1,22 @@
+// Division by a symbolic number: zero, and the smallest number by minus one.
+// build: --edition 2024
+// run:
+// paths: 3
+// finding: panic 20
+unsafe extern "C" {
+    fn everett_make_symbolic(place: *mut u8, size: usize, name: *const u8);
+}
+
+fn symbolic<const N: usize>() -> [u8; N] {
+    let mut bytes = [0; N];
+    // SAFETY: the array has that many bytes, and the name ends in a zero.
+    unsafe { everett_make_symbolic(bytes.as_mut_ptr(), N, c"input".as_ptr().cast()) };
+    bytes
+}
+
+fn main() {
+    let [a, b] = symbolic::<2>();
+    let (a, b) = (a as i8, b as i8);
+    let quotient = a / b;
+    std::process::exit(i32::from(quotient == 127) & 0);
+}

@@ -1,0 +1,29 @@
+// Files and directories are written, read and removed in the model's file system.
+// build: --edition 2024
+// exec:
+use std::fs::{self, File, OpenOptions};
+use std::io::{BufWriter, Read, Seek, SeekFrom, Write};
+
+fn main() -> std::io::Result<()> {
+    fs::create_dir_all("scratch/deeper")?;
+    let mut file = BufWriter::new(File::create("scratch/a.txt")?);
+    for n in 0..5 {
+        writeln!(file, "line {n}")?;
+    }
+    file.into_inner()?.sync_all()?;
+    println!("{:?}", fs::read_to_string("scratch/a.txt")?.lines().last());
+    let mut file = OpenOptions::new().read(true).append(true).open("scratch/a.txt")?;
+    file.write_all(b"more")?;
+    file.seek(SeekFrom::Start(5))?;
+    let mut text = String::new();
+    file.read_to_string(&mut text)?;
+    println!("{} {:?}", text.len(), &text[..1]);
+    fs::rename("scratch/a.txt", "scratch/deeper/b.txt")?;
+    println!("{:?}", File::open("scratch/a.txt").map_err(|e| e.kind()).err());
+    let mut names: Vec<_> = fs::read_dir("scratch")?.map(|e| e.unwrap().file_name()).collect();
+    names.sort();
+    println!("{names:?} {}", fs::metadata("scratch/deeper/b.txt")?.len());
+    fs::remove_dir_all("scratch")?;
+    println!("{}", fs::exists("scratch")?);
+    Ok(())
+}
