@@ -162,10 +162,16 @@ static void open_test(void) {
   }
 }
 
+// A name that is used again has a number behind it in the test: `byte`, `byte_1`, `byte_2`.
 static int same_name(const unsigned char *bytes, uint32_t size, const char *name) {
-  for (uint32_t i = 0; i < size; i++)
-    if (!name[i] || bytes[i] != (unsigned char)name[i]) return 0;
-  return name[size] == 0;
+  uint32_t i = 0;
+  for (; name[i]; i++)
+    if (i == size || bytes[i] != (unsigned char)name[i]) return 0;
+  if (i == size) return 1;
+  if (bytes[i++] != '_' || i == size) return 0;
+  for (; i < size; i++)
+    if (bytes[i] < '0' || bytes[i] > '9') return 0;
+  return 1;
 }
 
 // Hands out the next object of that name. Objects of other names before it belong to arguments,

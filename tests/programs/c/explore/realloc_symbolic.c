@@ -1,0 +1,17 @@
+// run:
+// finding: out-of-bounds 14
+#include <everett.h>
+#include <stdlib.h>
+
+int main(void) {
+  unsigned size = everett_symbolic_u8("size");
+  everett_assume(size >= 1 && size <= 16);
+  char *block = malloc(4);
+  block[3] = 9;
+  block = realloc(block, size);
+  if (size >= 4 && block[3] != 9)
+    return 50;
+  block[7] = 1; // here
+  free(block);
+  return 0;
+}
