@@ -64,7 +64,11 @@ int main(int argc, char **argv) {{
   }}
   everett_make_symbolic(b, sizeof b, "b");
   for (int i = 0; i < 4; i++) everett_assume(b[i] < {DOMAIN});
-  return all[which](b);
+  int code = all[which](b);
+  // Optimised code may choose among constants without a branch; here every value becomes a path of its own.
+  for (volatile int value = 0; value <= 250; value++)
+    if (code == value) {{ volatile int same = value; return same; }}
+  return 251;
 }}"#
     );
     out
