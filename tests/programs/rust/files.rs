@@ -18,12 +18,14 @@ fn main() -> std::io::Result<()> {
     let mut text = String::new();
     file.read_to_string(&mut text)?;
     println!("{} {:?}", text.len(), &text[..1]);
-    fs::rename("scratch/a.txt", "scratch/deeper/b.txt")?;
+    fs::write("scratch/deeper/b.txt", text.to_uppercase())?;
+    fs::remove_file("scratch/a.txt")?;
     println!("{:?}", File::open("scratch/a.txt").map_err(|e| e.kind()).err());
-    let mut names: Vec<_> = fs::read_dir("scratch")?.map(|e| e.unwrap().file_name()).collect();
-    names.sort();
-    println!("{names:?} {}", fs::metadata("scratch/deeper/b.txt")?.len());
-    fs::remove_dir_all("scratch")?;
+    println!("{}", fs::metadata("scratch/deeper/b.txt")?.len());
+    println!("{:?}", fs::remove_dir("scratch").map_err(|e| e.kind()).err());
+    fs::remove_file("scratch/deeper/b.txt")?;
+    fs::remove_dir("scratch/deeper")?;
+    fs::remove_dir("scratch")?;
     println!("{}", fs::exists("scratch")?);
     Ok(())
 }

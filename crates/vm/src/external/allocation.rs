@@ -11,6 +11,9 @@ use crate::vm::{Arguments, Done, Interrupt, Vm};
 /// Alignment of what malloc returns.
 const MALLOC_ALIGN: u64 = 16;
 
+/// Bytes that a process can address.
+const ADDRESSES: u64 = 1 << 47;
+
 /// How much larger the next bound of a symbolic size is.
 const SIZE_STEP: u64 = 16;
 /// Where musl keeps `errno` in the block that `%fs` points to.
@@ -73,8 +76,8 @@ impl Vm<'_> {
     fn heap_block(&mut self, size: Value, align: u64) -> Result<Value, Interrupt> {
         let limit = self.options.max_allocation;
         let (bytes, size_term) = match size.term {
-            // No allocator ever serves these: programs ask for them to see the request fail.
-            None if size.bits > i64::MAX as u64 => return Ok(self.exhausted()),
+            // There are not so many addresses: programs ask for it to see the request fail.
+            None if size.bits >= ADDRESSES => return Ok(self.exhausted()),
             None => (size.bits, None),
             Some(_) => {
                 let size = size.to_term(self.arena, 64);
@@ -284,6 +287,7 @@ mod tests {
         let mut lab = Lab::new();
         assert_eq!(lab.ask("calloc", &[1 << 40, 1 << 40]), Ok(0));
         assert_eq!(lab.ask("malloc", &[u64::MAX]), Ok(0));
+        assert_eq!(lab.ask("malloc", &[1 << 47]), Ok(0));
         let huge = lab.ask("malloc", &[1 << 40]);
         assert_eq!(huge, Err(BugKind::HugeAllocation));
         lab.options.max_heap = 100;
