@@ -3,6 +3,7 @@
 use everett_expr::{Arena, ArrayId, ExprId};
 use everett_solver::{Constraints, Model};
 use smallvec::SmallVec;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::trace::{Pending, Trace, TraceChoice, TraceInput};
@@ -125,18 +126,22 @@ impl Path {
 
     /// Makes the name of a new input unique as KLEE does: `x`, `x_1`, `x_2`.
     pub fn unique_name(&self, name: &str) -> String {
-        let taken = |candidate: &str| self.inputs.iter().any(|input| &*input.name == candidate);
-        if !taken(name) {
+        let (mut is_taken, mut numbers) = (false, BTreeSet::new());
+        for input in self.inputs.iter() {
+            match input.name.strip_prefix(name) {
+                Some("") => is_taken = true,
+                Some(rest) => {
+                    let digits = rest.strip_prefix('_').unwrap_or("");
+                    numbers.extend(digits.parse::<u32>().ok());
+                }
+                None => {}
+            }
+        }
+        if !is_taken {
             return name.to_owned();
         }
-        let mut number = 1;
-        loop {
-            let candidate = format!("{name}_{number}");
-            if !taken(&candidate) {
-                return candidate;
-            }
-            number += 1;
-        }
+        let free = (1..).find(|number| !numbers.contains(number));
+        format!("{name}_{}", free.unwrap_or(u32::MAX))
     }
 
     /// Inputs under a model.
@@ -175,5 +180,30 @@ impl Path {
             pending: Some(pending),
             ..self.trace_under(&self.model)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_inputs_get_the_first_free_number() {
+        let mut arena = Arena::new();
+        let mut path = Path::default();
+        let mut names = Vec::new();
+        for name in ["x", "x_2", "x", "x", "xy", "x", "y_1", "y", "y"] {
+            let name = path.unique_name(name);
+            let array = arena.array(names.len() as u32, &name, 1);
+            let input = Input {
+                name: name.as_str().into(),
+                array,
+                size: 1,
+            };
+            Arc::make_mut(&mut path.inputs).push(input);
+            names.push(name);
+        }
+        let expected = ["x", "x_2", "x_1", "x_3", "xy", "x_4", "y_1", "y", "y_2"];
+        assert_eq!(names, expected);
     }
 }

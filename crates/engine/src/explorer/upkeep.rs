@@ -98,9 +98,22 @@ impl Explorer<'_> {
     /// The weight of all that is still to be explored.
     pub fn pending_weight(&mut self) -> WeightSum {
         let mut sum = WeightSum::default();
-        for trace in self.pending() {
-            let halvings = trace.pending.map_or(0, |pending| pending.halvings);
-            sum.add(Weight { halvings });
+        let mut away = Vec::new();
+        for (_, stored) in self.frontier.iter() {
+            match stored {
+                Stored::Live(state) => sum.add(state.path.weight),
+                Stored::Away(place) => away.push(*place),
+                Stored::Running => {}
+            }
+        }
+        for place in away {
+            // One that is lost has no weight here; it is told where its trace is needed.
+            let trace = self.shelf.as_mut().and_then(|shelf| shelf.get(place).ok());
+            let pending = trace.and_then(|trace| trace.pending);
+            if let Some(pending) = pending {
+                let halvings = pending.halvings;
+                sum.add(Weight { halvings });
+            }
         }
         sum
     }
