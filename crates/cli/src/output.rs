@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use everett_engine::{Explorer, Finding, Listener, PathEnd, SourceFrame, Trace, principal};
-use everett_report::{Folder, KTest, WriteError};
+use everett_report::{Folder, KTest, Writer};
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 use std::path::Path;
@@ -32,7 +32,7 @@ pub struct FindingEntry {
 
 /// Writes tests and findings into the folder of a run.
 pub struct Recorder {
-    folder: Folder,
+    writer: Writer,
     display: Display,
     command: Vec<String>,
     write_tests: bool,
@@ -40,8 +40,8 @@ pub struct Recorder {
     pub tests: u64,
     /// Findings so far.
     pub findings: Vec<FindingEntry>,
-    /// What could not be written; the run goes on, what was found is still shown.
-    failure: Option<WriteError>,
+    /// Something could not be written; the run goes on, what is found is still shown.
+    failed: bool,
 }
 
 impl Recorder {
@@ -52,15 +52,15 @@ impl Recorder {
         command: Vec<String>,
         write_tests: bool,
     ) -> Recorder {
-        let (tests, findings, failure) = (0, Vec::new(), None);
+        let writer = Writer::new(folder);
         Recorder {
-            folder,
+            writer,
             display,
             command,
             write_tests,
-            tests,
-            findings,
-            failure,
+            tests: 0,
+            findings: Vec::new(),
+            failed: false,
         }
     }
 
@@ -70,12 +70,11 @@ impl Recorder {
         self.findings = checkpoint.findings.clone();
     }
 
-    fn keep(&mut self, written: Result<(), WriteError>) {
-        if let Err(error) = written
-            && self.failure.is_none()
-        {
-            self.display.warn(&error.to_string());
-            self.failure = Some(error);
+    fn write(&mut self, name: String, bytes: Vec<u8>) {
+        if !self.writer.write(name, bytes) && !self.failed {
+            self.failed = true;
+            self.display
+                .warn("results cannot be written any more; the search goes on");
         }
     }
 
@@ -93,11 +92,9 @@ impl Recorder {
 
     fn write_trace(&mut self, stem: &str, trace: &Trace) {
         let ktest = self.ktest(trace);
-        let written = self.folder.write(&format!("{stem}.ktest"), &ktest);
-        self.keep(written);
+        self.write(format!("{stem}.ktest"), ktest);
         let text = serde_json::to_vec(trace).unwrap_or_default();
-        let written = self.folder.write(&format!("{stem}.trace"), &text);
-        self.keep(written);
+        self.write(format!("{stem}.trace"), text);
     }
 
     /// The last words of a run. An error if something could not be written.
@@ -137,10 +134,7 @@ impl Recorder {
             ));
         }
         self.display.say(&format!("results in {}", path.display()));
-        match self.failure {
-            Some(error) => Err(error.into()),
-            None => Ok(()),
-        }
+        Ok(self.writer.finish()?)
     }
 }
 
@@ -161,10 +155,7 @@ impl Listener for Recorder {
             .cloned()
             .unwrap_or_else(unknown_place);
         let text = describe(finding);
-        let written = self
-            .folder
-            .write(&format!("{dir}/finding.txt"), text.as_bytes());
-        self.keep(written);
+        self.write(format!("{dir}/finding.txt"), text.into_bytes());
         self.write_trace(&format!("{dir}/finding"), &finding.trace);
         let entry = FindingEntry {
             kind: finding.kind.name().to_owned(),
@@ -182,10 +173,7 @@ impl Listener for Recorder {
             "instructions": finding.instructions, "clock_ns": finding.clock_ns,
         });
         let json = serde_json::to_vec_pretty(&json).unwrap_or_default();
-        let written = self
-            .folder
-            .write(&format!("{}/finding.json", entry.dir), &json);
-        self.keep(written);
+        self.write(format!("{}/finding.json", entry.dir), json);
         self.findings.push(entry);
         self.display.finding(finding, number);
     }

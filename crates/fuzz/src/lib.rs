@@ -73,7 +73,7 @@ pub fn fuzz(
     }
     let mut mutator = Mutator::new(random_seed, seeds, target.spans);
     while begin.elapsed() < time {
-        count(&mutator.next())?;
+        count(&mutator.input())?;
     }
     Ok(tally)
 }

@@ -13,7 +13,7 @@ impl Random {
     }
 
     /// Any number.
-    pub fn next(&mut self) -> u64 {
+    pub fn number(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -23,7 +23,7 @@ impl Random {
 
     /// A number below a limit, which is not 0.
     pub fn below(&mut self, limit: usize) -> usize {
-        (self.next() % limit as u64) as usize
+        (self.number() % limit as u64) as usize
     }
 }
 
@@ -56,11 +56,10 @@ impl Mutator {
     }
 
     /// The next input.
-    #[expect(clippy::should_implement_trait, reason = "it never ends")]
-    pub fn next(&mut self) -> Vec<u8> {
+    pub fn input(&mut self) -> Vec<u8> {
         if self.seeds.is_empty() {
             let length = self.random.below(64);
-            return (0..length).map(|_| self.random.next() as u8).collect();
+            return (0..length).map(|_| self.random.number() as u8).collect();
         }
         let which = self.random.below(self.seeds.len());
         let mut bytes = self.seeds[which].bytes.clone();
@@ -72,7 +71,7 @@ impl Mutator {
 
     fn damage(&mut self, which: usize, bytes: &mut Vec<u8>) {
         if bytes.is_empty() {
-            bytes.push(self.random.next() as u8);
+            bytes.push(self.random.number() as u8);
             return;
         }
         match self.random.below(16) {
@@ -82,7 +81,7 @@ impl Mutator {
             }
             3 => {
                 let at = self.random.below(bytes.len());
-                bytes[at] = self.random.next() as u8;
+                bytes[at] = self.random.number() as u8;
             }
             4 => self.write_number(bytes),
             5 => {
@@ -170,7 +169,7 @@ impl Mutator {
             return;
         }
         for _ in 0..=self.random.below(3) {
-            flip(bytes, start + self.random.next() % size);
+            flip(bytes, start + self.random.number() % size);
         }
     }
 }
@@ -193,8 +192,8 @@ mod tests {
         let none = |_: &[u8]| Spans::new();
         let mut a = Mutator::new(5, &seeds, none);
         let mut b = Mutator::new(5, &seeds, none);
-        let inputs: Vec<_> = (0..200).map(|_| a.next()).collect();
-        assert!(inputs.iter().all(|input| *input == b.next()));
+        let inputs: Vec<_> = (0..200).map(|_| a.input()).collect();
+        assert!(inputs.iter().all(|input| *input == b.input()));
         let changed = inputs.iter().filter(|input| !seeds.contains(input));
         assert!(changed.count() > 150);
     }

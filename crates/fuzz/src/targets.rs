@@ -146,7 +146,7 @@ fn random_terms(random: &mut Random) -> Vec<u8> {
     for index in 0..6 {
         bytes.push(arena.read(array, index));
     }
-    let mut words = vec![arena.constant(32, random.next() & 0xffff_ffff)];
+    let mut words = vec![arena.constant(32, random.number() & 0xffff_ffff)];
     for chunk in bytes.windows(4) {
         words.push(arena.concat_bytes(chunk));
     }

@@ -3,7 +3,9 @@
 mod folder;
 mod ktest;
 mod lcov;
+mod writer;
 
 pub use folder::{Folder, WriteError};
 pub use ktest::{KTest, KTestError};
 pub use lcov::LineCoverage;
+pub use writer::Writer;

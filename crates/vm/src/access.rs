@@ -3,7 +3,7 @@
 //! A symbolic pointer is first brought down to one object: the one that its constant part lies in, or one
 //! of those that a choice inside it names. Whether the access stays inside is asked; where it may not, that
 //! path is a finding. Inside a small object the access becomes one expression over all positions; in a
-//! large one, and where no object can be told, the pointer is made concrete, one path for each value.
+//! large one the pointer is made concrete, one path for each value.
 
 use everett_expr::{BinaryOp, ExprId, Node};
 
@@ -99,15 +99,11 @@ impl Vm<'_> {
         }
         match self.base_object(term) {
             Some((start, size)) => self.place_within(term, start, size, len, write),
-            None => {
-                let address = self.concretize(pointer)?;
-                self.checked(address, len, write)?;
-                Ok(Place::At(address))
-            }
+            None => self.place_anywhere(term, len, write),
         }
     }
 
-    fn place_within(
+    pub(crate) fn place_within(
         &mut self,
         term: ExprId,
         start: u64,

@@ -27,7 +27,7 @@ impl<'a> Vm<'a> {
                 self.operate(self.image.assembly(index), name, call, args)
             }
             Callee::Pointer(_) => {
-                let pointer = self.concretize(pointer.unwrap_or(Value::ZERO))?;
+                let pointer = self.concretize_function(pointer.unwrap_or(Value::ZERO))?;
                 let Some(function) = self.function_at(pointer) else {
                     return Err(self.bad_pointer(pointer));
                 };

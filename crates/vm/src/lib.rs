@@ -4,6 +4,7 @@
 //! never asks a solver and never draws a random number; it asks an [`Oracle`].
 
 mod access;
+mod anywhere;
 mod atomic;
 mod bug;
 mod call;

@@ -7,7 +7,7 @@ use std::fmt::Write;
 pub struct Numbers(pub u64);
 
 impl Numbers {
-    pub fn next(&mut self) -> u64 {
+    pub fn number(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -16,7 +16,7 @@ impl Numbers {
     }
 
     pub fn below(&mut self, limit: usize) -> usize {
-        (self.next() % limit as u64) as usize
+        (self.number() % limit as u64) as usize
     }
 
     pub fn pick<T: Copy>(&mut self, from: &[T]) -> T {
@@ -290,7 +290,7 @@ impl File<'_> {
         for _ in 0..3 {
             let words: Vec<String> = (0..6)
                 .map(|_| {
-                    let word = self.numbers.next();
+                    let word = self.numbers.number();
                     let word = self
                         .numbers
                         .pick(&[word, word >> 48, word >> 60, !0, 0, 1 << 63]);
@@ -619,7 +619,7 @@ impl File<'_> {
                 format!("({t})x{at}")
             }
             4 | 5 => {
-                let word = self.numbers.next();
+                let word = self.numbers.number();
                 let word =
                     self.numbers
                         .pick(&[word >> 60, word >> 56, word >> 40, word, !0, 0x8000_0000]);

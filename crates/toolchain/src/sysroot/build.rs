@@ -176,7 +176,10 @@ fn runtime(zig: &Path, folder: &Path) -> Result<(), ToolchainError> {
     let work = tempfile::tempdir().context("create", "a temporary folder")?;
     let libraries = folder.join("usr/lib");
     // Reports name the runtime's files by a path that is the same on every machine.
-    let prefix = format!("-ffile-prefix-map={}=/everett/runtime", work.path().display());
+    let prefix = format!(
+        "-ffile-prefix-map={}=/everett/runtime",
+        work.path().display()
+    );
     let compile = |name: &str, text: &str, flags: &[&str], output: &Path| {
         let source = work.path().join(name);
         write(&source, text)?;

@@ -327,6 +327,21 @@ impl Memory {
             .filter(move |object| object.kind == kind && object.is_live())
     }
 
+    /// Start and size of all live objects that an access of `len` bytes to an address from `min` to `max` can be
+    /// inside of, by address.
+    pub fn live_between(&self, min: u64, max: u64, len: u64) -> Vec<(u64, u64)> {
+        let stacks = self.tables.stacks.iter().flat_map(|tables| tables.iter());
+        let tables = self.tables.shared.iter().chain(stacks);
+        let mut objects: Vec<(u64, u64)> = tables
+            .flat_map(|table| table.iter())
+            .filter(|object| object.is_live() && object.size >= len)
+            .filter(|object| object.start <= max && object.start + (object.size - len) >= min)
+            .map(|object| (object.start, object.size))
+            .collect();
+        objects.sort_unstable();
+        objects
+    }
+
     /// All terms in memory, for marking what is alive.
     pub fn for_each_term(&self, visit: &mut dyn FnMut(ExprId)) {
         let stacks = self.tables.stacks.iter().flat_map(|tables| tables.iter());
