@@ -57,7 +57,9 @@ impl Body<'_, '_> {
             arg_types.push(ty);
         }
         let (result, fixed) = self.signature_of(call, args.len());
-        let by_value = self.by_value(call);
+        let mut by_value = self.by_value(call);
+        // Only damaged modules ask for copies of what is no pointer.
+        by_value.retain(|copy| arg_types.get(copy.argument as usize) == Some(&ValueType::Pointer));
         let dst = if result.registers() > 0 {
             self.fresh(result.registers())
         } else {
