@@ -21,6 +21,8 @@ pub(super) enum Intrinsic {
     ObjectSize,
     /// The lesser or greater of two integers: the first if the comparison holds.
     Choose(IntPredicate),
+    /// The number of the first lane that is not zero; the number of lanes if all are.
+    FirstLane,
     /// A constrained floating-point operation that is an ordinary one.
     Binary(BinaryOp),
     /// A constrained conversion.
@@ -143,6 +145,7 @@ impl Intrinsic {
             | "threadlocal.address" => Intrinsic::First,
             "is.constant" | "invariant.start" => Intrinsic::Zero,
             "objectsize" => Intrinsic::ObjectSize,
+            "experimental.cttz.elts" => Intrinsic::FirstLane,
             "smax" => Intrinsic::Choose(IntPredicate::Sgt),
             "smin" => Intrinsic::Choose(IntPredicate::Slt),
             "umax" => Intrinsic::Choose(IntPredicate::Ugt),
@@ -239,6 +242,9 @@ impl Body<'_, '_> {
             (Intrinsic::Choose(predicate), Some(a), Some(b)) => {
                 self.lesser_or_greater(id, predicate, a, b, call, result)
             }
+            (Intrinsic::FirstLane, Some(vector), _) => self
+                .first_lane(vector, result)
+                .unwrap_or_else(|| self.whole(id, call, args)),
             (Intrinsic::Binary(op), Some(a), Some(b)) => {
                 self.binary(op, a, b, IntFlags::default(), result)
             }
@@ -280,6 +286,23 @@ impl Body<'_, '_> {
                 _ => return None,
             },
         )
+    }
+
+    /// `llvm.experimental.cttz.elts` of conditions: a choice for each lane, the last first.
+    fn first_lane(&mut self, vector: Value, result: TypeId) -> Option<Ops> {
+        let (_, lanes) = self.lanes_of(vector).filter(|(lane, _)| lane.bits() == 1)?;
+        let (number, _) = self.lanes_of_type(result)?;
+        if number.bits() > 64 {
+            return None;
+        }
+        let conditions = self.operands(vector);
+        let mut first = self.constant(u64::from(lanes) & mask(number.bits()));
+        for index in (0..lanes).rev() {
+            let condition = self.at(conditions, index);
+            let here = self.constant(u64::from(index) & mask(number.bits()));
+            first = self.choose(condition, number.bits(), here, first);
+        }
+        Some(self.one(first))
     }
 
     /// `llvm.smax` and the like: a comparison and a choice for each lane.
