@@ -93,7 +93,10 @@ impl<'a> Explorer<'a> {
         let mut explorer = Explorer {
             image,
             arena: Arena::new(),
-            solver: Solver::new(config.solver.clone())?,
+            solver: Solver::new(SolverConfig {
+                deadline: config.limits.max_time,
+                ..config.solver.clone()
+            })?,
             stacks: StackTable::default(),
             coverage: Coverage::new(program.segments.len()),
             scratch: EvalScratch::new(),
@@ -235,6 +238,8 @@ impl<'a> Explorer<'a> {
                         return self.cut(id, state, "max-depth", listener);
                     }
                 }
+                // The time is over and a question is open.
+                (HostExit::Suspended, None) => break,
                 (HostExit::Ended(ending), _) => return self.end(id, state, ending, listener),
                 _ => {}
             }
@@ -287,7 +292,13 @@ impl<'a> Explorer<'a> {
     }
 
     fn run_slice(&mut self, state: &mut State, budget: u64) -> (HostExit, Option<Fork>) {
-        let mut oracle = PathOracle::new(&mut state.path, &mut self.solver, &mut self.scratch);
+        let deadline = self
+            .config
+            .limits
+            .max_time
+            .map(|end| (self.config.clock, end));
+        let (solver, scratch) = (&mut self.solver, &mut self.scratch);
+        let mut oracle = PathOracle::new(&mut state.path, solver, scratch, deadline);
         let mut around = Surroundings {
             image: self.image,
             arena: &mut self.arena,

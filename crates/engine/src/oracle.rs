@@ -6,6 +6,7 @@ use everett_expr::{Arena, ArrayId, EvalScratch, ExprId};
 use everett_solver::{Model, Solver, Verdict};
 use everett_vm::{ChoiceSite, Oracle, Suspend};
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::path::{Answer, Input, Path};
 use crate::trace::TraceChoice;
@@ -39,6 +40,8 @@ pub struct PathOracle<'a> {
     path: &'a mut Path,
     solver: &'a mut Solver,
     scratch: &'a mut EvalScratch,
+    /// The clock of the run, and when it is over.
+    deadline: Option<(fn() -> Duration, Duration)>,
     /// Next answer on the tape.
     next: usize,
     /// What has to be forked, after a suspension.
@@ -47,14 +50,25 @@ pub struct PathOracle<'a> {
 
 impl<'a> PathOracle<'a> {
     /// The oracle of the state with this path.
-    pub fn new(path: &'a mut Path, solver: &'a mut Solver, scratch: &'a mut EvalScratch) -> Self {
+    pub fn new(
+        path: &'a mut Path,
+        solver: &'a mut Solver,
+        scratch: &'a mut EvalScratch,
+        deadline: Option<(fn() -> Duration, Duration)>,
+    ) -> Self {
         PathOracle {
             path,
             solver,
             scratch,
+            deadline,
             next: 0,
             fork: None,
         }
+    }
+
+    /// The run's time is over: a question that was not answered stays open.
+    fn is_late(&self) -> bool {
+        self.deadline.is_some_and(|(clock, end)| clock() >= end)
     }
 
     fn recall(&mut self) -> Option<Answer> {
@@ -94,7 +108,10 @@ impl<'a> PathOracle<'a> {
         }
         for value in self.path.excluded.clone() {
             let same = Self::equal(arena, term, value);
-            let different = arena.not(same);
+            if self.is_late() {
+            return Err(Suspend);
+        }
+        let different = arena.not(same);
             self.path.constrain(arena, different);
         }
     }
@@ -133,6 +150,9 @@ impl Oracle for PathOracle<'_> {
             self.answer(Answer::Bool(side));
             return Ok(side);
         }
+        if self.is_late() {
+            return Err(Suspend);
+        }
         let other = if side { negated } else { condition };
         let other = self
             .solver
@@ -143,6 +163,7 @@ impl Oracle for PathOracle<'_> {
                 return Ok(side);
             }
             Verdict::Sat(model) => Ok(model),
+            Verdict::Unknown(_) if self.is_late() => return Err(Suspend),
             Verdict::Unknown(reason) => Err(reason),
         };
         self.fork = Some(Fork::Branch {
@@ -181,6 +202,7 @@ impl Oracle for PathOracle<'_> {
                 return Ok(value);
             }
             Verdict::Sat(model) => Ok(model),
+            Verdict::Unknown(_) if self.is_late() => return Err(Suspend),
             Verdict::Unknown(reason) => Err(reason),
         };
         self.fork = Some(Fork::Value { term, value, other });
@@ -230,6 +252,7 @@ impl Oracle for PathOracle<'_> {
                     holds = true;
                 }
                 Verdict::Unsat => {}
+                Verdict::Unknown(_) if self.is_late() => return Err(Suspend),
                 Verdict::Unknown(reason) => {
                     let side = false;
                     self.fork = Some(Fork::Branch {

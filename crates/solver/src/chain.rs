@@ -9,6 +9,7 @@ use crate::log::QueryLog;
 use crate::model::Model;
 use crate::smt::{SmtAnswer, SmtProcess};
 use everett_expr::{Arena, EvalScratch, ExprId, Support, Variable};
+use std::time::Duration;
 
 /// The answer to a query.
 #[derive(Clone, Debug, PartialEq)]
@@ -346,7 +347,8 @@ impl Solver {
         self.statistics.smt_queries += 1;
         let started = (self.config.clock)();
         let terms: Vec<ExprId> = query.terms().collect();
-        let answer = smt.solve(arena, &terms);
+        let deadline = self.config.deadline.unwrap_or(Duration::MAX);
+        let answer = smt.solve_within(arena, &terms, deadline.saturating_sub(started));
         self.statistics.smt_time += (self.config.clock)().saturating_sub(started);
         match answer {
             SmtAnswer::Sat(values) => {

@@ -10,6 +10,8 @@ pub struct SolverConfig {
     /// Time since some fixed point; the library reads no clock of its own. Only statistics and the
     /// log of slow queries depend on it, never an answer.
     pub clock: fn() -> Duration,
+    /// When, by `clock`, no query of the second tier may take any more time.
+    pub deadline: Option<Duration>,
     /// Conflicts after which a query goes from the small SAT solver to CaDiCaL.
     pub light_conflict_budget: u32,
     /// Conflicts of CaDiCaL after which a query goes to the second tier.
@@ -27,6 +29,7 @@ impl Default for SolverConfig {
     fn default() -> Self {
         SolverConfig {
             clock: || Duration::ZERO,
+            deadline: None,
             light_conflict_budget: 400,
             conflict_budget: 20_000,
             clause_limit: 100_000,

@@ -44,9 +44,21 @@ impl SmtProcess {
     }
 
     /// Can all terms hold?
+    #[cfg(test)]
     pub fn solve(&mut self, arena: &Arena, terms: &[ExprId]) -> SmtAnswer {
+        self.solve_within(arena, terms, Duration::MAX)
+    }
+
+    /// The same, in at most this time, however much is configured.
+    pub fn solve_within(
+        &mut self,
+        arena: &Arena,
+        terms: &[ExprId],
+        patience: Duration,
+    ) -> SmtAnswer {
         let script = script(arena, terms);
-        let answer = self.ask(&script.text, &script.variables);
+        let patience = patience.min(self.config.timeout);
+        let answer = self.ask(&script.text, &script.variables, patience);
         answer.unwrap_or_else(|reason| {
             // Its state is unknown: the next query gets a new one.
             self.running = None;
@@ -67,8 +79,12 @@ impl SmtProcess {
         Running::start(program.as_ref().map_err(String::clone)?, &self.config)
     }
 
-    fn ask(&mut self, text: &str, variables: &[Variable]) -> Result<SmtAnswer, String> {
-        let timeout = self.config.timeout;
+    fn ask(
+        &mut self,
+        text: &str,
+        variables: &[Variable],
+        timeout: Duration,
+    ) -> Result<SmtAnswer, String> {
         let running = match self.running.take() {
             Some(running) => running,
             None => self.start()?,
