@@ -108,10 +108,7 @@ impl<'a> PathOracle<'a> {
         }
         for value in self.path.excluded.clone() {
             let same = Self::equal(arena, term, value);
-            if self.is_late() {
-            return Err(Suspend);
-        }
-        let different = arena.not(same);
+            let different = arena.not(same);
             self.path.constrain(arena, different);
         }
     }
@@ -191,6 +188,9 @@ impl Oracle for PathOracle<'_> {
             self.path.constrain(arena, same);
             self.answer(Answer::Value(value));
             return Ok(value);
+        }
+        if self.is_late() {
+            return Err(Suspend);
         }
         let different = arena.not(same);
         let other = self
