@@ -176,12 +176,6 @@ impl Oracle for PathOracle<'_> {
             return Ok(answer);
         }
         self.exclude(arena, term);
-        // A state that was taken up again knows the values that others have taken only as numbers.
-        for value in self.path.excluded.clone() {
-            let taken = Self::equal(arena, term, value);
-            let other = arena.not(taken);
-            self.path.constrain(arena, other);
-        }
         let value = self.eval(arena, term);
         let same = Self::equal(arena, term, value);
         if self.follows() {
