@@ -41,14 +41,16 @@ pub fn link(args: &[OsString]) -> Result<i32, ToolchainError> {
     if link.relocatable {
         return link_relocatable(&sysroot, &link);
     }
-    let program_only = link.output == Path::new("/dev/null");
+    let program_only = is_probe(&link.output);
     let bitcode = with_suffix(&link.output, ".bc");
     if !program_only && bitcode.exists() {
         // A link that fails must not leave the bitcode of another program beside it.
         fs::remove_file(&bitcode).context("remove", &bitcode)?;
     }
     let mut native = common(&sysroot, &link);
-
+    if program_only {
+        native.push("--lto-CGO0".into());
+    }
     let machine_code = [sysroot.libraries().join("libmath.a"), sysroot.builtins()];
     insert_before_libc(&mut native, &sysroot, machine_code);
     native.push("-o".into());
@@ -76,6 +78,19 @@ pub fn link(args: &[OsString]) -> Result<i32, ToolchainError> {
         kept.remove(name);
     }
     link_bitcode(&sysroot, &link, kept)
+}
+
+/// Whether the program is thrown away once it was seen to link or to run: those by which configure
+/// scripts and CMake find out what there is. There are hundreds of them, and nobody wants their bitcode.
+fn is_probe(output: &Path) -> bool {
+    let Some(name) = output.file_name().and_then(OsStr::to_str) else {
+        return false;
+    };
+    let folder = output.parent().unwrap_or(Path::new(""));
+    output == Path::new("/dev/null")
+        || name.starts_with("cmTC_")
+        // The log lies beside the program for as long as the script runs.
+        || (name == "conftest" && folder.join("config.log").exists())
 }
 
 fn link_bitcode(
@@ -340,6 +355,19 @@ mod tests {
         assert!(parsed(&["-plugin-opt=O2"]).optimised);
         assert!(!parsed(&["-plugin-opt=O0"]).optimised);
         assert!(parsed(&["-r"]).relocatable);
+    }
+
+    #[test]
+    fn programs_of_configure_scripts_get_no_bitcode() {
+        let folder = tempfile::tempdir().unwrap();
+        let conftest = folder.path().join("conftest");
+        assert!(!is_probe(&conftest));
+        fs::write(folder.path().join("config.log"), "").unwrap();
+        assert!(is_probe(&conftest));
+        assert!(is_probe(Path::new("/dev/null")));
+        assert!(is_probe(Path::new("CMakeFiles/cmTC_1a2b3")));
+        assert!(!is_probe(&folder.path().join("server")));
+        assert!(!is_probe(Path::new("a.out")));
     }
 
     #[test]

@@ -1,0 +1,266 @@
+//! Builds the real programs under `tests/targets/` and holds `everett exec` against native runs of them.
+//!
+//! A target is a folder: `build` makes its programs (see `tests/targets/make`), `files/` is what lies in the
+//! working directory, `cases` says what is run there:
+//!
+//! ```text
+//! everywhere                       first line: part of `./test`; other targets need `./test --targets all`
+//! # a comment
+//! $ ./sort -n 'a file'             a command; words can be put in single quotes
+//! < TEXT                           a line of its standard input
+//! ? 2                              its exit code, where that is not 0
+//! ```
+//!
+//! Standard output and exit code must be the same natively and on the model. A command or a script of the
+//! driver (`*.script`, see `tests/targets/driver.c`) can start every program of the target by its name `./NAME`.
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+/// Targets that are not part of every test run are tested where this variable is set.
+const ALL: &str = "EVERETT_TEST_ALL_TARGETS";
+/// Seconds after which a run that does not end is ended.
+const PATIENCE: &str = "300";
+
+fn main() {
+    let arguments = Arguments::from_args();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/targets");
+    let mut folders: Vec<PathBuf> = fs::read_dir(&root)
+        .map(|entries| entries.flatten().map(|entry| entry.path()).collect())
+        .unwrap_or_default();
+    folders.sort();
+    let all = std::env::var_os(ALL).is_some();
+    let mut trials = Vec::new();
+    for folder in folders {
+        let Ok(text) = fs::read_to_string(folder.join("cases")) else {
+            continue;
+        };
+        let name = folder
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
+        if all || text.starts_with("everywhere\n") {
+            trials.push(Trial::test(name.clone(), move || {
+                Target::new(name, folder)?.check(&parse(&text)?)
+            }));
+        }
+    }
+    libtest_mimic::run(&arguments, trials).exit();
+}
+
+#[derive(Debug, Default)]
+struct Case {
+    words: Vec<String>,
+    stdin: String,
+    code: i32,
+}
+
+fn parse(text: &str) -> Result<Vec<Case>, Failed> {
+    let mut cases: Vec<Case> = Vec::new();
+    for line in text.lines() {
+        let (mark, rest) = line.split_once(' ').unwrap_or((line, ""));
+        match (mark, cases.last_mut()) {
+            ("$", _) => cases.push(Case {
+                words: split(rest),
+                ..Case::default()
+            }),
+            ("<", Some(case)) => {
+                case.stdin.push_str(rest);
+                case.stdin.push('\n');
+            }
+            ("?", Some(case)) => case.code = rest.trim().parse()?,
+            ("" | "#" | "everywhere", _) => {}
+            _ => return Err(format!("not understood: {line}").into()),
+        }
+    }
+    Ok(cases)
+}
+
+fn split(line: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut rest = line.trim();
+    while !rest.is_empty() {
+        let (word, after) = match rest.strip_prefix('\'') {
+            Some(quoted) => quoted.split_once('\'').unwrap_or((quoted, "")),
+            None => rest.split_once(' ').unwrap_or((rest, "")),
+        };
+        words.push(word.to_owned());
+        rest = after.trim_start();
+    }
+    words
+}
+
+struct Target {
+    /// The description.
+    folder: PathBuf,
+    /// The programs.
+    built: PathBuf,
+    /// Where it is run.
+    work: PathBuf,
+}
+
+impl Target {
+    fn new(name: String, folder: PathBuf) -> Result<Target, Failed> {
+        let mut make = Command::new(folder.with_file_name("make"));
+        make.arg(&name)
+            .env("EVERETT", env!("CARGO_BIN_EXE_everett"));
+        let output = make.output()?;
+        if !output.status.success() {
+            return Err(format!("{make:?} failed:\n{}", text(&output)).into());
+        }
+        let built = PathBuf::from(String::from_utf8(output.stdout)?.trim());
+        let work = Path::new(env!("CARGO_TARGET_TMPDIR"))
+            .join("targets")
+            .join(name);
+        Ok(Target {
+            folder,
+            built,
+            work,
+        })
+    }
+
+    fn check(&self, cases: &[Case]) -> Result<(), Failed> {
+        if cases.is_empty() {
+            return Err("there are no cases".into());
+        }
+        let mut different = String::new();
+        for case in cases {
+            if let Err(failed) = self.compare(case) {
+                different.push_str(failed.message().unwrap_or("failed"));
+            }
+        }
+        match different.is_empty() {
+            true => Ok(()),
+            false => Err(different.into()),
+        }
+    }
+
+    fn compare(&self, case: &Case) -> Result<(), Failed> {
+        self.prepare()?;
+        let mut command = patiently();
+        let native = feed(command.args(&case.words), case, &self.work)?;
+        // The files are as they were before the native run.
+        self.prepare()?;
+        let mut command = patiently();
+        command.arg(env!("CARGO_BIN_EXE_everett")).arg("exec");
+        if self.folder.join("files").exists() {
+            command.arg("--files").arg(self.folder.join("files"));
+        }
+        for program in self.programs(case)? {
+            command.arg("--program").arg(program);
+        }
+        let model = feed(command.args(&case.words), case, &self.work)?;
+        let expected = Some(case.code);
+        if native.status.code() == expected
+            && model.status.code() == expected
+            && native.stdout == model.stdout
+        {
+            return Ok(());
+        }
+        Err(format!(
+            "\n=== {:?}, exit code {}\n--- native {:?}\n{}--- everett {:?}\n{}",
+            case.words,
+            case.code,
+            native.status.code(),
+            text(&native),
+            model.status.code(),
+            text(&model)
+        )
+        .into())
+    }
+
+    /// A fresh working directory: the files of the target, and its programs.
+    fn prepare(&self) -> Result<(), Failed> {
+        if self.work.exists() {
+            fs::remove_dir_all(&self.work)?;
+        }
+        fs::create_dir_all(&self.work)?;
+        let files = self.folder.join("files");
+        if files.exists() {
+            copy(&files, &self.work)?;
+        }
+        for name in self.names()? {
+            symlink(self.built.join(&name), self.work.join(&name))?;
+            let bitcode = format!("{name}.bc");
+            symlink(self.built.join(&bitcode), self.work.join(&bitcode))?;
+        }
+        Ok(())
+    }
+
+    /// The names of all programs of the target.
+    fn names(&self) -> Result<Vec<String>, Failed> {
+        let mut names = Vec::new();
+        for entry in fs::read_dir(&self.built)? {
+            let name = entry?.file_name().to_string_lossy().into_owned();
+            names.extend(name.strip_suffix(".bc").map(str::to_owned));
+        }
+        names.sort();
+        Ok(names)
+    }
+
+    /// The programs that a case may start: those that it names, or that its script names.
+    fn programs(&self, case: &Case) -> Result<Vec<String>, Failed> {
+        let mut named = case.words[1..].join(" ");
+        for word in &case.words {
+            if word.ends_with(".script") {
+                named.push('\n');
+                named.push_str(&fs::read_to_string(self.work.join(word))?);
+            }
+        }
+        let is_named = |name: &String| {
+            let path = format!("./{name}");
+            named
+                .split([' ', '\n', '\'', ';', '|', '('])
+                .any(|word| word == path)
+        };
+        let names = self.names()?.into_iter().filter(is_named);
+        Ok(names.map(|name| format!("./{name}")).collect())
+    }
+}
+
+/// A command that is ended where it does not end by itself.
+fn patiently() -> Command {
+    let mut command = Command::new("/usr/bin/timeout");
+    command.args(["--kill-after=5", PATIENCE]);
+    command
+}
+
+fn feed(command: &mut Command, case: &Case, folder: &Path) -> Result<Output, Failed> {
+    let mut child = command
+        .env_clear()
+        .current_dir(folder)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()?;
+    if let Some(mut stdin) = child.stdin.take() {
+        // A program need not read what it is given.
+        let _ = stdin.write_all(case.stdin.as_bytes());
+    }
+    Ok(child.wait_with_output()?)
+}
+
+fn copy(from: &Path, to: &Path) -> Result<(), Failed> {
+    for entry in fs::read_dir(from)? {
+        let path = entry?.path();
+        let target = to.join(path.file_name().unwrap_or_default());
+        if path.is_dir() {
+            fs::create_dir_all(&target)?;
+            copy(&path, &target)?;
+        } else {
+            fs::copy(&path, &target)?;
+        }
+    }
+    Ok(())
+}
+
+fn text(output: &Output) -> String {
+    let (out, err) = (&output.stdout, &output.stderr);
+    let (out, err) = (String::from_utf8_lossy(out), String::from_utf8_lossy(err));
+    format!("{out}{err}")
+}
