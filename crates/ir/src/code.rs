@@ -122,6 +122,18 @@ impl FloatKind {
         }
     }
 
+    /// Bits of the significand, with the leading one.
+    pub fn precision(self) -> u32 {
+        match self {
+            FloatKind::Half => 11,
+            FloatKind::BFloat => 8,
+            FloatKind::Single => 24,
+            FloatKind::Double => 53,
+            FloatKind::X87 => 64,
+            FloatKind::Quad => 113,
+        }
+    }
+
     /// Registers that a value takes.
     pub fn registers(self) -> u32 {
         self.bits().div_ceil(64)

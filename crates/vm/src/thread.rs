@@ -83,7 +83,7 @@ pub struct Thread {
     pub stack_bytes: u64,
     /// Base of `%fs`.
     pub fs_base: u64,
-    /// Control word of the x87; only its rounding mode has an effect, and only on conversions to integers.
+    /// Control word of the x87; rounding, precision and masks are those of the start.
     pub x87_control: u16,
     /// Thread-local globals that this thread has used.
     pub locals: Vec<(GlobalId, u64)>,

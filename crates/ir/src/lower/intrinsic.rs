@@ -222,6 +222,14 @@ impl Body<'_, '_> {
             _ => return Ops::EMPTY,
         };
         let arg = |index: usize| args.get(index).copied();
+        if let Some(mode) = self.other_rounding(args)
+            && !self.is_exact(kind, arg(0), result)
+        {
+            let name = &self.cx.externals[id.0 as usize];
+            self.unsupported(&format!("{name} with {mode}"));
+            let registers = self.shape(result).map_or(0, |shape| shape.registers);
+            return self.zeros(registers);
+        }
         match (kind, arg(0), arg(1)) {
             (Intrinsic::Marker | Intrinsic::Nothing, ..) => Ops::EMPTY,
             (Intrinsic::First, Some(first), _) => self.operands(first),
@@ -262,30 +270,62 @@ impl Body<'_, '_> {
         self.emit_call(Callee::External(id), call, args, &[], None)
     }
 
-    /// The predicate of a constrained comparison, which is a string.
-    fn predicate(&self, value: Option<Value>) -> Option<FloatPredicate> {
-        let Some(Value::Metadata(index)) = value else {
+    /// A metadata argument that is a string.
+    fn metadata_string(&self, value: Value) -> Option<&str> {
+        let Value::Metadata(index) = value else {
             return None;
         };
-        Some(
-            match &**self.cx.module.metadata_strings.get(index as usize)? {
-                "oeq" => FloatPredicate::Oeq,
-                "ogt" => FloatPredicate::Ogt,
-                "oge" => FloatPredicate::Oge,
-                "olt" => FloatPredicate::Olt,
-                "ole" => FloatPredicate::Ole,
-                "one" => FloatPredicate::One,
-                "ord" => FloatPredicate::Ord,
-                "uno" => FloatPredicate::Uno,
-                "ueq" => FloatPredicate::Ueq,
-                "ugt" => FloatPredicate::Ugt,
-                "uge" => FloatPredicate::Uge,
-                "ult" => FloatPredicate::Ult,
-                "ule" => FloatPredicate::Ule,
-                "une" => FloatPredicate::Une,
-                _ => return None,
-            },
-        )
+        let string = self.cx.module.metadata_strings.get(index as usize)?;
+        Some(string)
+    }
+
+    /// The rounding mode that an argument sets, if it is another than to nearest: all arithmetic here is to
+    /// nearest, and so is what the program finds set (`round.dynamic`).
+    fn other_rounding(&self, args: &[Value]) -> Option<String> {
+        let strings = args.iter().filter_map(|&arg| self.metadata_string(arg));
+        let mut modes = strings.filter(|string| string.starts_with("round."));
+        modes
+            .find(|mode| !matches!(*mode, "round.tonearest" | "round.dynamic"))
+            .map(str::to_owned)
+    }
+
+    /// Whether an operation has the same result in every rounding mode.
+    fn is_exact(&mut self, kind: Intrinsic, value: Option<Value>, result: TypeId) -> bool {
+        let signed = match kind {
+            Intrinsic::Binary(BinaryOp::FRem) => return true,
+            Intrinsic::Cast(CastOp::SiToFp) => true,
+            Intrinsic::Cast(CastOp::UiToFp) => false,
+            _ => return false,
+        };
+        let from = value.and_then(|value| self.lanes_of(value));
+        match (from, self.lanes_of_type(result)) {
+            // The least signed number is a power of two.
+            (Some((Lane::Int(width), _)), Some((Lane::Float(to), _))) => {
+                u32::from(width) <= to.precision() + u32::from(signed)
+            }
+            _ => false,
+        }
+    }
+
+    /// The predicate of a constrained comparison, which is a string.
+    fn predicate(&self, value: Option<Value>) -> Option<FloatPredicate> {
+        Some(match self.metadata_string(value?)? {
+            "oeq" => FloatPredicate::Oeq,
+            "ogt" => FloatPredicate::Ogt,
+            "oge" => FloatPredicate::Oge,
+            "olt" => FloatPredicate::Olt,
+            "ole" => FloatPredicate::Ole,
+            "one" => FloatPredicate::One,
+            "ord" => FloatPredicate::Ord,
+            "uno" => FloatPredicate::Uno,
+            "ueq" => FloatPredicate::Ueq,
+            "ugt" => FloatPredicate::Ugt,
+            "uge" => FloatPredicate::Uge,
+            "ult" => FloatPredicate::Ult,
+            "ule" => FloatPredicate::Ule,
+            "une" => FloatPredicate::Une,
+            _ => return None,
+        })
     }
 
     /// `llvm.experimental.cttz.elts` of conditions: a choice for each lane, the last first.

@@ -4,4 +4,5 @@ mod build;
 mod constants;
 mod machine;
 mod memory;
+mod rounding;
 mod values;

@@ -86,6 +86,7 @@ fn interpret(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
         let (execute, suffix) = execute::lookup(&instruction.name).ok_or_else(not_understood)?;
         execute(&mut machine, instruction, suffix)?;
     }
+    x87::check_control(&machine)?;
     let mut results = machine.finish(&constraints)?;
     results.truncate(args.call.result.registers() as usize);
     Ok(match results.len() {

@@ -1,7 +1,8 @@
-//! The floating-point environment. Rounding is to nearest, always; exceptions are not recorded.
+//! The floating-point environment. Rounding is to nearest, always; a program that sets another mode, or unmasks
+//! exceptions, is not supported. Exceptions are not recorded.
 
 use super::{Operation, supplied};
-use crate::bug::{Bug, BugKind};
+use crate::thread::DEFAULT_X87_CONTROL;
 use crate::value::Value;
 use crate::vm::{Arguments, Done, Interrupt, Vm};
 
@@ -11,8 +12,8 @@ pub const OPERATIONS: &[Operation] = &[
     supplied("feraiseexcept", succeed),
     supplied("fetestexcept", succeed),
     supplied("fegetround", succeed),
-    supplied("fesetround", set_round),
-    supplied("__fesetround", set_round),
+    supplied("fesetround", set_rounding),
+    supplied("__fesetround", set_rounding),
     supplied("fegetenv", get_environment),
     supplied("feholdexcept", get_environment),
     supplied("fesetenv", set_environment),
@@ -22,10 +23,36 @@ pub const OPERATIONS: &[Operation] = &[
 
 /// Size of `fenv_t`: what `fnstenv` writes, then `mxcsr`.
 const SIZE: u64 = 32;
+/// `MXCSR` as a thread starts with it: to nearest, subnormals as they are, exceptions masked, none recorded.
+pub const DEFAULT_MXCSR: u32 = 0x1f80;
 /// Words of the environment as a thread starts with it.
-const INITIAL: [u32; 8] = [0xffff_037f, 0xffff_0000, 0xffff_ffff, 0, 0, 0, 0, 0x1f80];
+const INITIAL: [u32; 8] = [
+    0xffff_0000 | DEFAULT_X87_CONTROL as u32,
+    0xffff_0000,
+    0xffff_ffff,
+    0,
+    0,
+    0,
+    0,
+    DEFAULT_MXCSR,
+];
 /// `FE_DFL_ENV`.
 const DEFAULT_ENVIRONMENT: u64 = u64::MAX;
+
+/// Whether arithmetic is under this `MXCSR` as it is at the start. The flags of exceptions mean nothing to it.
+pub fn is_usual_mxcsr(word: u64) -> bool {
+    word & !0x3f == u64::from(DEFAULT_MXCSR)
+}
+
+/// The same of the masks in a control word of the x87.
+pub fn masks_exceptions(control: u16) -> bool {
+    control & 0x3f == 0x3f
+}
+
+/// The same of a whole control word: rounding, precision and masks.
+pub fn is_usual_control(control: u16) -> bool {
+    (control ^ DEFAULT_X87_CONTROL) & 0xf00 == 0 && masks_exceptions(control)
+}
 
 fn succeed(_: &mut Vm<'_>, _: &Arguments<'_>) -> Result<Done, Interrupt> {
     Ok(Done::Value(Value::ZERO))
@@ -36,10 +63,14 @@ fn nearest(_: &mut Vm<'_>, _: &Arguments<'_>) -> Result<Done, Interrupt> {
     Ok(Done::Value(Value::concrete(1)))
 }
 
-/// A mode that cannot be set is refused, as C allows it.
-fn set_round(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
-    let mode = vm.concretize(args.get(0))?;
-    Ok(Done::Value(Value::concrete(u64::from(mode != 0))))
+/// What is no mode is refused; the processor has the others, so refusing them would be wrong.
+fn set_rounding(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
+    const FAILED: u64 = 0xffff_ffff;
+    match vm.concretize(args.get(0))? {
+        0 => Ok(Done::Value(Value::ZERO)),
+        0x400 | 0x800 | 0xc00 => Err(args.unsupported("for other modes than to nearest")),
+        _ => Ok(Done::Value(Value::concrete(FAILED))),
+    }
 }
 
 fn get_environment(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
@@ -62,9 +93,8 @@ fn set_environment(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interr
     let control = vm.concretize(control)?;
     let mxcsr = vm.load(Value::concrete(from + 28), 4)?;
     let mxcsr = vm.concretize(mxcsr)?;
-    if control >> 10 & 3 != 0 || mxcsr >> 13 & 3 != 0 {
-        let message = "a floating-point environment that does not round to nearest";
-        return Err(Bug::new(BugKind::Unsupported, message).into());
+    if !is_usual_control(control as u16) || !is_usual_mxcsr(mxcsr) {
+        return Err(args.unsupported("for another environment than the default"));
     }
     Ok(Done::Value(Value::ZERO))
 }
@@ -72,6 +102,7 @@ fn set_environment(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interr
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bug::BugKind;
     use crate::testing::Lab;
 
     #[test]
@@ -85,10 +116,38 @@ mod tests {
         assert_eq!(lab.ask("fesetenv", &[u64::MAX]), Ok(0));
         assert_eq!(lab.ask("fegetround", &[]), Ok(0));
         assert_eq!(lab.ask("fesetround", &[0]), Ok(0));
-        assert_ne!(lab.ask("__fesetround", &[0x400]), Ok(0));
-        lab.memory
-            .store(&mut lab.arena, place, 2, Value::concrete(0x77f))
-            .unwrap();
-        assert_eq!(lab.ask("fesetenv", &[place]), Err(BugKind::Unsupported));
+        assert_eq!(lab.ask("fesetround", &[1]), Ok(0xffff_ffff));
+        let other = lab.ask("__fesetround", &[0x400]);
+        assert_eq!(other, Err(BugKind::Unsupported));
+    }
+
+    #[test]
+    fn other_environments_are_not_supported() {
+        let outcome = |control: u16, mxcsr: u32| {
+            let mut lab = Lab::new();
+            let place = lab.block(&[0; 32]);
+            lab.ask("fegetenv", &[place])?;
+            for (at, size, word) in [(0, 2, u32::from(control)), (28, 4, mxcsr)] {
+                lab.memory
+                    .store(
+                        &mut lab.arena,
+                        place + at,
+                        size,
+                        Value::concrete(word.into()),
+                    )
+                    .expect("it is in the block");
+            }
+            lab.ask("fesetenv", &[place])
+        };
+        let flags_raised = outcome(0x37f, 0x1fbf);
+        assert_eq!(flags_raised, Ok(0));
+        // Rounding, precision, masks.
+        for control in [0x77f, 0xf7f, 0x27f, 0x37e] {
+            assert_eq!(outcome(control, 0x1f80), Err(BugKind::Unsupported));
+        }
+        // Rounding, flushing to zero, subnormals as zero, masks.
+        for mxcsr in [0x3f80, 0x9f80, 0x1fc0, 0x1f00] {
+            assert_eq!(outcome(0x37f, mxcsr), Err(BugKind::Unsupported));
+        }
     }
 }

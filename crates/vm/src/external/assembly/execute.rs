@@ -2,6 +2,7 @@
 
 use everett_expr::{BinaryOp, ExprId, FloatFormat, FloatUnaryOp, RoundingMode};
 
+use super::super::environment::{DEFAULT_MXCSR, is_usual_mxcsr};
 use super::bits;
 use super::machine::{Flags, Location, Machine};
 use super::parse::{Instruction, Operand};
@@ -68,7 +69,7 @@ const INSTRUCTIONS: &[(&str, Execute)] = &[
     ("cvtss2si", cvtss2si),
     ("cvttsd2si", cvttsd2si),
     ("cvttss2si", cvttss2si),
-    ("ldmxcsr", nothing),
+    ("ldmxcsr", ldmxcsr),
     ("stmxcsr", stmxcsr),
 ];
 
@@ -702,9 +703,18 @@ fn cvttss2si(m: &mut Machine<'_, '_, '_>, i: &Instruction, suffix: Option<u32>) 
     to_int(m, i, suffix, FloatFormat::Single, false)
 }
 
-/// All exceptions masked, to nearest.
+fn ldmxcsr(m: &mut Machine<'_, '_, '_>, i: &Instruction, _: Option<u32>) -> Step {
+    let (source, _) = m.locate(operand(m, i, 0)?)?;
+    let word = m.read(source, 32)?;
+    let word = Value::of_term(m.vm.arena, word);
+    if !is_usual_mxcsr(m.vm.concretize(word)?) {
+        return Err(m.args.unsupported("of another word than the default"));
+    }
+    Ok(())
+}
+
 fn stmxcsr(m: &mut Machine<'_, '_, '_>, i: &Instruction, _: Option<u32>) -> Step {
     let (target, _) = m.locate(operand(m, i, 0)?)?;
-    let word = m.vm.arena.constant(32, 0x1f80);
+    let word = m.vm.arena.constant(32, DEFAULT_MXCSR.into());
     m.write(target, word)
 }

@@ -296,15 +296,30 @@ fn the_x87_computes() {
 
 #[test]
 fn the_control_word_sets_the_rounding() {
-    let mut bench = Bench::default();
-    let block = bench.memory.allocate(8, 8, ObjectKind::Heap).expect("room");
-    let start = block.start;
-    block.write_concrete(0, &0x0f7fu16.to_le_bytes());
-    let kind = ValueType::Float(FloatKind::X87);
-    let loaded = bench.assembly("fldcw $0", "*m", &[pointer(start)], ValueType::Void);
-    assert!(loaded.is_ok());
-    let rounded = bench.assembly("frndint", "={st},0", &[extended(2.75)], kind);
-    assert_eq!(double(&bits(&rounded.expect("rounds"))), 2.0);
+    // The word at $1 is loaded, that at $2 is the default.
+    let round = |template: &str, control: u16| {
+        let mut bench = Bench::default();
+        let block = bench.memory.allocate(4, 4, ObjectKind::Heap).expect("room");
+        let start = block.start;
+        block.write_concrete(0, &control.to_le_bytes());
+        block.write_concrete(2, &0x037fu16.to_le_bytes());
+        let args = [pointer(start), pointer(start + 2), extended(2.75)];
+        let kind = ValueType::Float(FloatKind::X87);
+        match bench.assembly(template, "={st},*m,*m,0", &args, kind) {
+            Ok(result) => Some(double(&bits(&result))),
+            Err(Interrupt::Bug(bug)) if bug.kind == BugKind::Unsupported => None,
+            Err(other) => panic!("{other:?}"),
+        }
+    };
+    let set_back = "fldcw $1; frndint; fldcw $2";
+    assert_eq!(round(set_back, 0x037f), Some(3.0));
+    assert_eq!(round(set_back, 0x0f7f), Some(2.0));
+    // Exceptions are not masked; what is set stays; the root would be rounded.
+    assert_eq!(round(set_back, 0x0340), None);
+    assert_eq!(round("fldcw $1; frndint", 0x037f), Some(3.0));
+    assert_eq!(round("fldcw $1; frndint", 0x0f7f), None);
+    assert_eq!(round("fldcw $1; frndint", 0x027f), None);
+    assert_eq!(round("fldcw $1; fsqrt; fldcw $2", 0x0f7f), None);
 }
 
 #[test]

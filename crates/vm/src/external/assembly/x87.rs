@@ -1,7 +1,10 @@
-//! Instructions of the x87 in inline assembly. Its stack holds what the constraints put there.
+//! Instructions of the x87 in inline assembly. Its stack holds what the constraints put there. Within a piece of
+//! assembly the control word may set another rounding for what rounds to integers; nothing else takes notice
+//! of it, so everything else is not supported under it, and it must be set back at the end.
 
 use everett_expr::{ExprId, FloatCompareOp, FloatFormat, FloatOp, FloatUnaryOp, RoundingMode};
 
+use super::super::environment::{is_usual_control, masks_exceptions};
 use super::execute::{Execute, Step, operand};
 use super::machine::{EXTENDED, Location, Machine};
 use super::parse::Instruction;
@@ -58,7 +61,20 @@ fn fldcw(m: &mut Machine<'_, '_, '_>, i: &Instruction, _: Option<u32>) -> Step {
     let (source, _) = m.locate(operand(m, i, 0)?)?;
     let word = m.read(source, 16)?;
     let word = Value::of_term(m.vm.arena, word);
-    m.control = m.vm.concretize(word)? as u16;
+    let control = m.vm.concretize(word)? as u16;
+    if !masks_exceptions(control) {
+        return Err(m.args.unsupported("where it unmasks exceptions"));
+    }
+    m.control = control;
+    Ok(())
+}
+
+/// Whether rounding and precision are as at the start.
+pub fn check_control(m: &Machine<'_, '_, '_>) -> Step {
+    if !is_usual_control(m.control) {
+        let why = "with another rounding or precision of the x87 than the default";
+        return Err(m.args.unsupported(why));
+    }
     Ok(())
 }
 
@@ -86,6 +102,7 @@ fn set_top(m: &mut Machine<'_, '_, '_>, term: ExprId) -> Step {
 }
 
 fn fsqrt(m: &mut Machine<'_, '_, '_>, _: &Instruction, _: Option<u32>) -> Step {
+    check_control(m)?;
     let x = top(m)?;
     let root = m.vm.arena.float_unary(FloatUnaryOp::Sqrt, X87, x);
     set_top(m, root)
@@ -232,6 +249,9 @@ fn fldt(m: &mut Machine<'_, '_, '_>, i: &Instruction, _: Option<u32>) -> Step {
 
 fn store(m: &mut Machine<'_, '_, '_>, i: &Instruction, format: FloatFormat) -> Step {
     let (target, _) = m.locate(operand(m, i, 0)?)?;
+    if format != X87 {
+        check_control(m)?;
+    }
     let x = top(m)?;
     m.stack.remove(0);
     let x = m.vm.arena.float_convert(X87, format, x);

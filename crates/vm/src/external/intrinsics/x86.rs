@@ -5,6 +5,7 @@ use everett_expr::{
 };
 use everett_ir::code::{FloatPredicate, IntOp, Lane};
 
+use super::super::environment::{DEFAULT_MXCSR, is_usual_mxcsr};
 use super::super::{Operation, supplied};
 use crate::floating::format;
 use crate::value::Value;
@@ -115,9 +116,6 @@ pub const OPERATIONS: &[Operation] = &[
     supplied("llvm.x86.rdtscp", rdtscp),
     supplied("llvm.x86.xgetbv", xgetbv),
 ];
-
-/// `MXCSR` with all exceptions masked, to nearest.
-const DEFAULT_MXCSR: u64 = 0x1f80;
 
 fn nothing(_: &mut Vm<'_>, _: &Arguments<'_>) -> Result<Done, Interrupt> {
     Ok(Done::Void)
@@ -552,13 +550,15 @@ fn comi(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
 }
 
 fn stmxcsr(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
-    vm.store(args.get(0), 4, Value::concrete(DEFAULT_MXCSR))?;
+    vm.store(args.get(0), 4, Value::concrete(DEFAULT_MXCSR.into()))?;
     Ok(Done::Void)
 }
 
-/// Read, as the processor does, but without effect: all arithmetic rounds to nearest.
 fn ldmxcsr(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
-    vm.load(args.get(0), 4)?;
+    let word = vm.load(args.get(0), 4)?;
+    if !is_usual_mxcsr(vm.concretize(word)?) {
+        return Err(args.unsupported("of another word than the default"));
+    }
     Ok(Done::Void)
 }
 

@@ -3,8 +3,11 @@
 use everett_ir::code::{FloatKind, Lane, ValueType};
 use proptest::prelude::*;
 
-use super::super::testing::{Argument, Bench, bits, int};
+use super::super::testing::{Argument, Bench, bits, int, pointer};
+use crate::bug::BugKind;
+use crate::memory::ObjectKind;
 use crate::value::Value;
+use crate::vm::Interrupt;
 
 /// Sixteen bytes as lanes of this type.
 fn vector(lane: Lane, bytes: [u8; 16]) -> Argument {
@@ -160,6 +163,31 @@ fn checksums() {
         crc = bits(&result)[0].into();
     }
     assert_eq!(crc ^ 0xffff_ffff, 0xe306_9283);
+}
+
+#[test]
+fn only_the_usual_mxcsr_can_be_loaded() {
+    let loaded = |word: u32| {
+        let mut bench = Bench::default();
+        let block = bench.memory.allocate(4, 4, ObjectKind::Heap).expect("room");
+        let args = [pointer(block.start)];
+        block.write_concrete(0, &word.to_le_bytes());
+        let intrinsic = bench.try_call("llvm.x86.sse.ldmxcsr", &args, ValueType::Void);
+        let assembly = bench.assembly("ldmxcsr $0", "*m", &args, ValueType::Void);
+        [intrinsic, assembly].map(|outcome| match outcome {
+            Ok(_) => true,
+            Err(Interrupt::Bug(bug)) if bug.kind == BugKind::Unsupported => false,
+            Err(other) => panic!("{other:?}"),
+        })
+    };
+    // As it is at the start, and with exceptions that happened.
+    for word in [0x1f80, 0x1fa0] {
+        assert_eq!(loaded(word), [true, true], "{word:x}");
+    }
+    // Upward, flushing to zero, subnormals as zero, overflow unmasked.
+    for word in [0x5f80, 0x9f80, 0x1fc0, 0x1b80] {
+        assert_eq!(loaded(word), [false, false], "{word:x}");
+    }
 }
 
 #[test]
