@@ -1,19 +1,23 @@
-//! A process without a program, and an oracle that knows what the symbolic bytes are: operations are called on
-//! symbolic data and must do what C says for the bytes that the oracle has in mind.
+//! A process without a program, and an oracle that knows what the symbolic bytes are: operations and pieces of
+//! assembly are called on symbolic data and must do what C says for the bytes that the oracle has in mind.
 
 use everett_expr::{Arena, ArrayId, Assignment, EvalScratch, ExprId};
-use everett_ir::code::{Call, Callee, ExternalId, Program, ValueType};
+use everett_ir::code::{Assembly, Call, Callee, ExternalId, Program, ValueType};
 use std::collections::HashMap;
 
 use crate::bug::BugKind;
-use crate::external::resolve;
+use crate::external::{Handler, resolve, resolve_assembly};
 use crate::image::Image;
+use crate::integer::Wide;
 use crate::memory::{Memory, ObjectKind};
 use crate::oracle::{ChoiceSite, Oracle, Suspend};
 use crate::stacks::StackTable;
 use crate::thread::Thread;
 use crate::value::Value;
 use crate::vm::{Arguments, Coverage, Done, Interrupt, Surroundings, Vm, VmOptions};
+
+/// An argument: its type and its registers.
+pub type Argument = (ValueType, Vec<Value>);
 
 /// Answers as if the symbolic bytes had these values.
 #[derive(Default)]
@@ -95,7 +99,8 @@ impl Lab {
         let image = Image::new(program).expect("a well-formed program");
         let memory = image.initial_memory();
         Lab {
-            coverage: Coverage::new(image.program().segments.len()),
+            // Programs that are put together by hand list no segments.
+            coverage: Coverage::new(image.program().segments.len().max(64)),
             image,
             arena: Arena::new(),
             world: World::default(),
@@ -144,17 +149,23 @@ impl Lab {
 
     /// A symbolic number that has this value in the world.
     pub fn symbolic(&mut self, number: u64, bytes: u32) -> Value {
+        let term = self.symbolic_term(number.into(), 8 * bytes);
+        Value::of_term(&self.arena, term)
+    }
+
+    /// The same of any width.
+    pub fn symbolic_term(&mut self, number: u128, width: u32) -> ExprId {
+        let bytes = width.div_ceil(8);
         let ordinal = self.world.bytes.len() as u32;
         let array = self.arena.array(ordinal, &format!("n{ordinal}"), bytes);
         let mut terms = Vec::new();
         for at in 0..bytes {
-            self.world
-                .bytes
-                .insert((array, at), (number >> (8 * at)) as u8);
+            let byte = (number >> (8 * at)) as u8;
+            self.world.bytes.insert((array, at), byte);
             terms.push(self.arena.read(array, at));
         }
         let term = self.arena.concat_bytes(&terms);
-        Value::of_term(&self.arena, term)
+        self.arena.extract(term, 0, width)
     }
 
     /// What a value is in the world.
@@ -179,32 +190,72 @@ impl Lab {
         (0..len as u64).map(|at| self.byte(address + at)).collect()
     }
 
-    /// Calls an operation; all arguments are 64 bits wide.
+    /// Calls an operation; all arguments are 64 bits wide, and so is the result.
     pub fn call(&mut self, name: &str, args: &[Value]) -> Result<Done, Interrupt> {
-        let types = vec![ValueType::Int(64); args.len()];
-        self.call_typed(name, args, types)
+        let long = ValueType::Int(64);
+        let args: Vec<Argument> = args.iter().map(|value| (long, vec![*value])).collect();
+        self.call_typed(name, &args, long)
     }
 
-    /// The same with types.
+    /// Calls an operation by its full name.
     pub fn call_typed(
         &mut self,
         name: &str,
-        args: &[Value],
-        arg_types: Vec<ValueType>,
+        args: &[Argument],
+        result: ValueType,
+    ) -> Result<Done, Interrupt> {
+        let handler = resolve(name).unwrap_or_else(|| panic!("{name} is known"));
+        let callee = Callee::External(ExternalId(0));
+        self.run(handler, callee, name, args, result)
+    }
+
+    /// The registers of a result that there must be.
+    pub fn compute(&mut self, name: &str, args: &[Argument], result: ValueType) -> Wide {
+        let done = self.call_typed(name, args, result);
+        registers(done.unwrap_or_else(|interrupt| panic!("{name}: {interrupt:?}")))
+    }
+
+    /// Executes inline assembly.
+    pub fn assembly(
+        &mut self,
+        template: &str,
+        constraints: &str,
+        args: &[Argument],
+        result: ValueType,
+    ) -> Result<Wide, Interrupt> {
+        let assembly = Assembly {
+            template: template.to_owned(),
+            constraints: constraints.to_owned(),
+        };
+        let handler = resolve_assembly(&assembly)
+            .unwrap_or_else(|| panic!("{template:?} with {constraints:?} is known"));
+        let mut program = Program::default();
+        program.assembly.push(assembly);
+        self.image = Image::new(program).expect("a well-formed program");
+        self.run(handler, Callee::Assembly(0), template, args, result)
+            .map(registers)
+    }
+
+    fn run(
+        &mut self,
+        handler: Handler,
+        callee: Callee,
+        name: &str,
+        args: &[Argument],
+        result: ValueType,
     ) -> Result<Done, Interrupt> {
         let call = Call {
-            callee: Callee::External(ExternalId(0)),
+            callee,
             args: Vec::new(),
-            fixed: arg_types.len() as u32,
-            arg_types,
+            arg_types: args.iter().map(|arg| arg.0).collect(),
+            fixed: args.len() as u32,
             by_value: Vec::new(),
             dst: 0,
-            result: ValueType::Int(64),
+            result,
             unwind: None,
         };
-        let handler = resolve(name).expect("an operation with this name");
+        let values = args.iter().flat_map(|arg| arg.1.iter().copied()).collect();
         self.vm(|vm| {
-            let values = args.iter().copied().collect();
             let arguments = Arguments {
                 values,
                 call: &call,
@@ -230,4 +281,39 @@ impl Lab {
             other => panic!("neither a value nor a finding: {other:?}"),
         }
     }
+}
+
+fn registers(done: Done) -> Wide {
+    match done {
+        Done::Void | Done::Moved => Wide::new(),
+        Done::Value(value) => Wide::from_slice(&[value]),
+        Done::Values(values) => values,
+    }
+}
+
+/// An integer argument.
+pub fn int(width: u16, bits: u128) -> Argument {
+    let values = (0..u32::from(width).div_ceil(64))
+        .map(|limb| Value::concrete((bits >> (64 * limb)) as u64))
+        .collect();
+    (ValueType::Int(width), values)
+}
+
+/// A pointer argument.
+pub fn pointer(address: u64) -> Argument {
+    (ValueType::Pointer, vec![Value::concrete(address)])
+}
+
+/// The number in registers.
+pub fn number(registers: &[u64]) -> u128 {
+    let limbs = registers.iter().rev();
+    limbs.fold(0, |bits, limb| bits << 64 | u128::from(*limb))
+}
+
+/// The concrete bits of registers.
+pub fn bits(registers: &[Value]) -> Vec<u64> {
+    registers
+        .iter()
+        .map(|value| value.as_concrete().expect("a concrete value"))
+        .collect()
 }

@@ -3,8 +3,6 @@
 
 pub mod integer;
 pub mod memory;
-#[cfg(test)]
-pub mod testing;
 pub mod x86;
 
 use everett_expr::ExprId;

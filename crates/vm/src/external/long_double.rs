@@ -172,7 +172,7 @@ fn remainder(x: u128, y: u128) -> u128 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Lab;
+    use crate::testing::{Argument, Lab, pointer};
 
     fn extended(x: f64) -> u128 {
         float::convert(FloatFormat::Double, FORMAT, u128::from(x.to_bits()))
@@ -180,12 +180,12 @@ mod tests {
 
     fn call(name: &str, args: &[f64]) -> f64 {
         let mut lab = Lab::new();
-        let values: Vec<Value> = args
+        let kind = ValueType::Float(KIND);
+        let args: Vec<Argument> = args
             .iter()
-            .flat_map(|x| registers128(KIND, extended(*x)))
+            .map(|x| (kind, registers128(KIND, extended(*x)).to_vec()))
             .collect();
-        let types = vec![ValueType::Float(KIND); args.len()];
-        match lab.call_typed(name, &values, types) {
+        match lab.call_typed(name, &args, ValueType::Int(64)) {
             Ok(Done::Values(values)) => {
                 let bits = bits128(&values).unwrap();
                 f64::from_bits(float::convert(FORMAT, FloatFormat::Double, bits) as u64)
@@ -223,8 +223,7 @@ mod tests {
         let mut lab = Lab::new();
         let bits = extended(-2.25);
         let place = lab.block(&bits.to_le_bytes());
-        let args = [Value::concrete(place)];
-        let done = lab.call_typed("floorl", &args, vec![ValueType::Pointer]);
+        let done = lab.call_typed("floorl", &[pointer(place)], ValueType::Float(KIND));
         let Ok(Done::Values(values)) = done else {
             panic!("{done:?}");
         };
@@ -237,8 +236,7 @@ mod tests {
         let bits = extended(-2.25);
         let place = lab.block(&bits.to_le_bytes());
         lab.blur(place + 9);
-        let args = [Value::concrete(place)];
-        let done = lab.call_typed("fabsl", &args, vec![ValueType::Pointer]);
+        let done = lab.call_typed("fabsl", &[pointer(place)], ValueType::Float(KIND));
         let Ok(Done::Values(values)) = done else {
             panic!("{done:?}");
         };

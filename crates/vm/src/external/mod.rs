@@ -21,9 +21,6 @@ mod strings;
 mod variadic;
 mod vectors;
 
-#[cfg(test)]
-pub(crate) use intrinsics::testing::Bench;
-
 use everett_ir::code::Assembly;
 use std::collections::HashMap;
 use std::sync::LazyLock;

@@ -208,9 +208,9 @@ fn va_end(_: &mut Vm<'_>, _: &Arguments<'_>) -> Result<Done, Interrupt> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::intrinsics::testing::{Bench, pointer};
     use super::*;
     use crate::memory::ObjectKind;
+    use crate::testing::{Lab, pointer};
     use crate::thread::{Frame, OnReturn};
     use everett_ir::code::FunctionId;
 
@@ -242,25 +242,25 @@ mod tests {
         general: u32,
         vector: u32,
     ) -> impl Fn(u64, u64) -> u64 {
-        let mut bench = Bench::default();
-        let block = bench.memory.allocate(24, 8, ObjectKind::Heap);
+        let mut lab = Lab::new();
+        let block = lab.memory.allocate(24, 8, ObjectKind::Heap);
         let list = block.expect("room").start;
-        bench.thread.frames.push(frame(Variadic {
+        lab.thread.frames.push(frame(Variadic {
             arguments,
             named_general: general,
             named_vector: vector,
             named_stack: 0,
         }));
-        bench.call("llvm.va_start.p0", &[pointer(list)], ValueType::Void);
-        let word = |bench: &mut Bench, at: u64| {
-            let value = bench.memory.load(&mut bench.arena, at, 8);
+        lab.compute("llvm.va_start.p0", &[pointer(list)], ValueType::Void);
+        let word = |lab: &mut Lab, at: u64| {
+            let value = lab.memory.load(&mut lab.arena, at, 8);
             value.expect("inside the area").bits
         };
-        let fields = [0, 8, 16].map(|at| word(&mut bench, list + at));
-        let bench = std::cell::RefCell::new(bench);
+        let fields = [0, 8, 16].map(|at| word(&mut lab, list + at));
+        let lab = std::cell::RefCell::new(lab);
         move |field, offset| match field {
             0 => fields[0],
-            _ => word(&mut bench.borrow_mut(), fields[field as usize] + offset),
+            _ => word(&mut lab.borrow_mut(), fields[field as usize] + offset),
         }
     }
 

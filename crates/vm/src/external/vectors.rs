@@ -253,9 +253,9 @@ fn stepvector(_: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::intrinsics::testing::{Argument, Bench, bits, int};
     use everett_ir::code::{FloatKind, Lane, ValueType};
 
+    use crate::testing::{Argument, Lab, bits, int};
     use crate::value::Value;
 
     fn vector(width: u16, lanes: &[u64]) -> Argument {
@@ -270,7 +270,7 @@ mod tests {
     }
 
     fn call(name: &str, args: &[Argument], result: ValueType) -> Vec<u64> {
-        bits(&Bench::default().call(name, args, result))
+        bits(&Lab::new().compute(name, args, result))
     }
 
     #[test]

@@ -209,9 +209,8 @@ fn masked_scatter(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interru
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{Argument, Bench, bits, int, pointer};
     use super::*;
-    use crate::memory::ObjectKind;
+    use crate::testing::{Argument, Lab, bits, int, pointer};
 
     fn vector(width: u16, lanes: &[u64]) -> Argument {
         let ty = ValueType::Vector {
@@ -224,58 +223,46 @@ mod tests {
         )
     }
 
-    fn block(bench: &mut Bench, bytes: &[u8]) -> u64 {
-        let object = bench
-            .memory
-            .allocate(bytes.len() as u64, 8, ObjectKind::Heap);
-        let object = object.expect("room");
-        object.write_concrete(0, bytes);
-        object.start
-    }
-
     #[test]
     fn lanes_outside_the_mask_are_not_touched() {
-        let mut bench = Bench::default();
+        let mut lab = Lab::new();
         // The last lane would lie behind the end.
-        let start = block(&mut bench, &[1, 2, 3]);
+        let start = lab.block(&[1, 2, 3]);
         let mask = vector(1, &[1, 0, 1, 0]);
         let rest = vector(8, &[7, 8, 9, 10]);
         let args = [pointer(start), mask.clone(), rest.clone()];
-        let result = bench.call("llvm.masked.load.v4i8.p0", &args, rest.0);
+        let result = lab.compute("llvm.masked.load.v4i8.p0", &args, rest.0);
         assert_eq!(bits(&result), [1, 8, 3, 10]);
         // Older modules pass the alignment too.
         let args = [pointer(start), int(32, 1), mask.clone(), rest.clone()];
-        let result = bench.call("llvm.masked.load.v4i8.p0", &args, rest.0);
+        let result = lab.compute("llvm.masked.load.v4i8.p0", &args, rest.0);
         assert_eq!(bits(&result), [1, 8, 3, 10]);
         let args = [rest, pointer(start), mask];
-        bench.call("llvm.masked.store.v4i8.p0", &args, ValueType::Void);
-        let after: Vec<u64> = (0..3)
-            .map(|at| bench.vm(|vm| vm.byte_at(start + at)).bits)
-            .collect();
-        assert_eq!(after, [7, 2, 9]);
+        lab.compute("llvm.masked.store.v4i8.p0", &args, ValueType::Void);
+        assert_eq!(lab.bytes(start, 3), [7, 2, 9]);
         let outside = [pointer(start), vector(1, &[0, 0, 0, 1]), vector(8, &[0; 4])];
-        let result = bench.try_call("llvm.masked.load.v4i8.p0", &outside, outside[2].0);
+        let result = lab.call_typed("llvm.masked.load.v4i8.p0", &outside, outside[2].0);
         assert!(matches!(result, Err(Interrupt::Bug(_))));
     }
 
     #[test]
     fn the_stack_is_taken_back() {
-        let mut bench = Bench::default();
-        let kept = bench.vm(|vm| vm.push_slot(8, 8)).expect("room");
-        let token = bench.call("llvm.stacksave.p0", &[], ValueType::Pointer);
-        let freed = bench.vm(|vm| vm.push_slot(8, 8)).expect("room");
+        let mut lab = Lab::new();
+        let kept = lab.vm(|vm| vm.push_slot(8, 8)).expect("room");
+        let token = lab.compute("llvm.stacksave.p0", &[], ValueType::Pointer);
+        let freed = lab.vm(|vm| vm.push_slot(8, 8)).expect("room");
         let token = (ValueType::Pointer, token.to_vec());
-        bench.call("llvm.stackrestore.p0", &[token], ValueType::Void);
-        assert!(bench.memory.object_at(kept, 8).is_some());
-        assert!(bench.memory.object_at(freed, 8).is_none());
+        lab.compute("llvm.stackrestore.p0", &[token], ValueType::Void);
+        assert!(lab.memory.object_at(kept, 8).is_some());
+        assert!(lab.memory.object_at(freed, 8).is_none());
     }
 
     #[test]
     fn relative_tables() {
-        let mut bench = Bench::default();
-        let start = block(&mut bench, &[0, 0, 0, 0, 0xf0, 0xff, 0xff, 0xff]);
+        let mut lab = Lab::new();
+        let start = lab.block(&[0, 0, 0, 0, 0xf0, 0xff, 0xff, 0xff]);
         let args = [pointer(start), int(64, 4)];
-        let result = bench.call("llvm.load.relative.i64", &args, ValueType::Pointer);
+        let result = lab.compute("llvm.load.relative.i64", &args, ValueType::Pointer);
         assert_eq!(bits(&result), [start - 16]);
     }
 }

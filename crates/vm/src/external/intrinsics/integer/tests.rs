@@ -3,8 +3,8 @@
 use everett_ir::code::ValueType;
 use proptest::prelude::*;
 
-use super::super::testing::{Argument, Bench, bits, int, number};
 use super::{OPERATIONS, mask, signed};
+use crate::testing::{Argument, Lab, bits, int, number};
 
 /// Number of integer operands, and whether a bit follows the result.
 fn shape(name: &str) -> (usize, bool) {
@@ -38,30 +38,28 @@ fn split(name: &str, registers: &[u64]) -> (u128, u64) {
 }
 
 fn concrete(name: &str, width: u16, operands: &[u128]) -> (u128, u64) {
-    let mut bench = Bench::default();
+    let mut lab = Lab::new();
     let (count, _) = shape(name);
     let args: Vec<Argument> = operands[..count].iter().map(|x| int(width, *x)).collect();
-    let results = bench.call(&format!("{name}.i{width}"), &args, result_type(name, width));
+    let results = lab.compute(&format!("{name}.i{width}"), &args, result_type(name, width));
     split(name, &bits(&results))
 }
 
 fn symbolic(name: &str, width: u16, operands: &[u128]) -> (u128, u64) {
-    let mut bench = Bench::default();
+    let mut lab = Lab::new();
     let (count, _) = shape(name);
-    let mut input = Vec::new();
     let mut args = Vec::new();
     for operand in &operands[..count] {
-        let term = bench.symbolic(input.len() as u32, u32::from(width));
-        input.extend_from_slice(&operand.to_le_bytes());
-        let registers = bench.vm(|vm| vm.wide_value(term));
+        let term = lab.symbolic_term(*operand, u32::from(width));
+        let registers = lab.vm(|vm| vm.wide_value(term));
         args.push((ValueType::Int(width), registers.to_vec()));
     }
-    let results = bench.call(name, &args, result_type(name, width));
+    let results = lab.compute(name, &args, result_type(name, width));
     assert!(
         results.iter().any(|value| value.term.is_some()),
         "{name} of unknown numbers is unknown"
     );
-    let bits = bench.evaluate(&results, &input);
+    let bits: Vec<u64> = results.iter().map(|value| lab.known(*value)).collect();
     split(name, &bits)
 }
 

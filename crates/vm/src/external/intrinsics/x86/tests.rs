@@ -3,9 +3,8 @@
 use everett_ir::code::{FloatKind, Lane, ValueType};
 use proptest::prelude::*;
 
-use super::super::testing::{Argument, Bench, bits, int, pointer};
 use crate::bug::BugKind;
-use crate::memory::ObjectKind;
+use crate::testing::{Argument, Lab, bits, int, pointer};
 use crate::value::Value;
 use crate::vm::Interrupt;
 
@@ -33,7 +32,7 @@ fn vector_type(lane: Lane) -> ValueType {
 }
 
 fn call(name: &str, args: &[Argument], result: ValueType) -> Vec<u64> {
-    bits(&Bench::default().call(name, args, result))
+    bits(&Lab::new().compute(name, args, result))
 }
 
 /// The lanes of a result joined again.
@@ -155,11 +154,11 @@ mod native {
 #[test]
 fn checksums() {
     // The check value of CRC-32C for the digits 1 to 9.
-    let mut bench = Bench::default();
+    let mut lab = Lab::new();
     let mut crc = 0xffff_ffffu128;
     for digit in b"123456789" {
         let args = [int(32, crc), int(8, (*digit).into())];
-        let result = bench.call("llvm.x86.sse42.crc32.32.8", &args, ValueType::Int(32));
+        let result = lab.compute("llvm.x86.sse42.crc32.32.8", &args, ValueType::Int(32));
         crc = bits(&result)[0].into();
     }
     assert_eq!(crc ^ 0xffff_ffff, 0xe306_9283);
@@ -168,14 +167,12 @@ fn checksums() {
 #[test]
 fn only_the_usual_mxcsr_can_be_loaded() {
     let loaded = |word: u32| {
-        let mut bench = Bench::default();
-        let block = bench.memory.allocate(4, 4, ObjectKind::Heap).expect("room");
-        let args = [pointer(block.start)];
-        block.write_concrete(0, &word.to_le_bytes());
-        let intrinsic = bench.try_call("llvm.x86.sse.ldmxcsr", &args, ValueType::Void);
-        let assembly = bench.assembly("ldmxcsr $0", "*m", &args, ValueType::Void);
-        [intrinsic, assembly].map(|outcome| match outcome {
-            Ok(_) => true,
+        let mut lab = Lab::new();
+        let args = [pointer(lab.block(&word.to_le_bytes()))];
+        let intrinsic = lab.call_typed("llvm.x86.sse.ldmxcsr", &args, ValueType::Void);
+        let assembly = lab.assembly("ldmxcsr $0", "*m", &args, ValueType::Void);
+        [intrinsic.map(drop), assembly.map(drop)].map(|outcome| match outcome {
+            Ok(()) => true,
             Err(Interrupt::Bug(bug)) if bug.kind == BugKind::Unsupported => false,
             Err(other) => panic!("{other:?}"),
         })
