@@ -1,14 +1,14 @@
-//! Runs every program under `tests/programs/` natively and symbolically, each file a test of its own.
+//! Runs every program under `tests/programs/` natively and symbolically; each build of each is a test.
 //!
 //! A program says in comments at its head what is expected of it:
 //!
 //! ```text
-//! // build: -O2                    more flags for the compiler
+//! // build: -O2                    more flags for the compiler; one line for each build
 //! // exec: ARGS                    run natively and with `everett exec`: same output, same exit code
 //! // stdin: TEXT                   standard input of the `exec` runs (escapes \n \t \\ \0)
 //! // run: OPTIONS                  options of `everett run`, before the program
 //! // args: WORDS                   the program's arguments for `everett run` (--sym-arg 3 …)
-//! // paths: 12                     completed paths
+//! // paths: 12                     completed paths; if they differ, one number for each build
 //! // complete: yes|no              whether all was explored (default: yes)
 //! // finding: KIND LINE            a finding; none are expected where none is named
 //! ```
@@ -21,6 +21,7 @@ use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::Arc;
 
 fn main() {
     let arguments = Arguments::from_args();
@@ -28,16 +29,34 @@ fn main() {
     let mut programs = Vec::new();
     collect(&root, &mut programs);
     programs.sort();
-    let trials = programs.into_iter().map(|path| {
-        let name = path
-            .strip_prefix(&root)
-            .unwrap_or(&path)
-            .display()
-            .to_string();
-        let stem = name.replace(['/', '.'], "_");
-        Trial::test(name, move || Case::new(&path, &stem)?.check())
-    });
+    let trials = programs.iter().flat_map(|path| trials(&root, path));
     libtest_mimic::run(&arguments, trials.collect()).exit();
+}
+
+/// A test for each build of a program; where there are several, the flags are in its name.
+fn trials(root: &Path, path: &Path) -> Vec<Trial> {
+    let name = path.strip_prefix(root).unwrap_or(path);
+    let name = name.display().to_string();
+    let source = fs::read_to_string(path).map_err(Failed::from);
+    let header = match source.and_then(|source| Header::parse(&source)) {
+        Ok(header) => Arc::new(header),
+        Err(error) => return vec![Trial::test(name, || Err(error))],
+    };
+    let several = header.builds.len() > 1;
+    let builds = header.builds.iter().enumerate();
+    builds
+        .map(|(build, flags)| {
+            let stem = format!("{}_{build}", name.replace(['/', '.'], "_"));
+            let name = match flags.join(" ") {
+                flags if several && !flags.is_empty() => format!("{name} {flags}"),
+                _ => name.clone(),
+            };
+            let (header, path) = (header.clone(), path.to_owned());
+            Trial::test(name, move || {
+                Case::new(header, build, &path, &stem)?.check()
+            })
+        })
+        .collect()
 }
 
 fn collect(folder: &Path, programs: &mut Vec<PathBuf>) {
@@ -59,12 +78,12 @@ fn collect(folder: &Path, programs: &mut Vec<PathBuf>) {
 
 #[derive(Default)]
 struct Header {
-    build: Vec<String>,
+    builds: Vec<Vec<String>>,
     exec: Vec<Vec<String>>,
     stdin: Vec<u8>,
     run: Option<Vec<String>>,
     args: Vec<String>,
-    paths: Option<u64>,
+    paths: Vec<u64>,
     incomplete: bool,
     findings: Vec<(String, u64)>,
 }
@@ -83,12 +102,15 @@ impl Header {
                     .collect::<Vec<_>>()
             };
             match key {
-                "build" => header.build = words(),
+                "build" => header.builds.push(words()),
                 "exec" => header.exec.push(words()),
                 "stdin" => header.stdin = unescape(value.trim_start()),
                 "run" => header.run = Some(words()),
                 "args" => header.args = words(),
-                "paths" => header.paths = Some(value.trim().parse()?),
+                "paths" => {
+                    let counts = value.split_whitespace().map(str::parse);
+                    header.paths = counts.collect::<Result<_, _>>()?;
+                }
                 "complete" => header.incomplete = value.trim() == "no",
                 "finding" => match words().as_slice() {
                     [kind, line] => header.findings.push((kind.clone(), line.parse()?)),
@@ -98,7 +120,21 @@ impl Header {
             }
         }
         header.findings.sort();
+        if header.builds.is_empty() {
+            header.builds.push(Vec::new());
+        }
+        if header.paths.len() > 1 && header.paths.len() != header.builds.len() {
+            return Err("there are neither one number of paths nor as many as builds".into());
+        }
         Ok(header)
+    }
+
+    /// How many paths a build has.
+    fn paths_of(&self, build: usize) -> Option<u64> {
+        match self.paths[..] {
+            [all] => Some(all),
+            _ => self.paths.get(build).copied(),
+        }
     }
 }
 
@@ -121,7 +157,9 @@ fn unescape(text: &str) -> Vec<u8> {
 }
 
 struct Case {
-    header: Header,
+    header: Arc<Header>,
+    /// Which of the builds this is.
+    build: usize,
     source: PathBuf,
     folder: PathBuf,
     program: PathBuf,
@@ -149,7 +187,7 @@ fn text(output: &Output) -> String {
 }
 
 impl Case {
-    fn new(source: &Path, stem: &str) -> Result<Case, Failed> {
+    fn new(header: Arc<Header>, build: usize, source: &Path, stem: &str) -> Result<Case, Failed> {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR"))
             .join("programs")
             .join(stem);
@@ -157,10 +195,10 @@ impl Case {
             fs::remove_dir_all(&folder)?;
         }
         fs::create_dir_all(&folder)?;
-        let header = Header::parse(&fs::read_to_string(source)?)?;
         let program = folder.join("program");
         Ok(Case {
             header,
+            build,
             source: source.canonicalize()?,
             folder,
             program,
@@ -176,7 +214,7 @@ impl Case {
         let mut build = everett();
         build
             .arg(tool)
-            .args(&self.header.build)
+            .args(&self.header.builds[self.build])
             .arg("-o")
             .arg(&self.program)
             .arg(&self.source);
@@ -271,7 +309,7 @@ impl Case {
             return Err(format!("the weights sum to {sum}").into());
         }
         let completed = summary["paths"]["completed"].as_u64();
-        match self.header.paths {
+        match self.header.paths_of(self.build) {
             Some(paths) if completed != Some(paths) => {
                 Err(format!("expected {paths} paths, completed {completed:?}").into())
             }

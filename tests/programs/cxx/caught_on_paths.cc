@@ -1,4 +1,6 @@
 // Exceptions of different types on different paths, all caught.
+// build:
+// build: -O2
 // run:
 // paths: 5
 #include <everett.h>

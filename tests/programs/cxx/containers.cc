@@ -1,4 +1,6 @@
 // The containers of the standard library.
+// build:
+// build: -O2
 // exec:
 #include <algorithm>
 #include <array>

@@ -1,4 +1,6 @@
 // Exceptions of every kind of type, caught by value, by reference, by pointer and by anything.
+// build:
+// build: -O2
 // exec:
 #include <cstdio>
 #include <exception>

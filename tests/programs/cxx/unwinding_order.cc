@@ -1,4 +1,6 @@
 // Destructors run innermost first while an exception crosses frames, and handlers see it once.
+// build:
+// build: -O2
 // exec:
 // exec: x
 #include <cstdio>

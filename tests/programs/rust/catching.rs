@@ -1,4 +1,6 @@
 // Panics that are caught, resumed and looked into; values are dropped in order on the way.
+// build:
+// build: -O
 // exec:
 use std::cell::Cell;
 use std::panic::{self, AssertUnwindSafe};

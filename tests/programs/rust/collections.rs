@@ -1,4 +1,6 @@
 // Strings, vectors, maps and iterators of the standard library.
+// build:
+// build: -C opt-level=3
 // exec:
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap, HashSet, VecDeque};
 

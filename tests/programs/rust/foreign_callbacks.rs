@@ -1,5 +1,6 @@
 // Functions of the C library call back into Rust, and panics cross frames of C where that is allowed.
 // build: --edition 2024
+// build: --edition 2024 -O
 // exec:
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 

@@ -1,4 +1,6 @@
 // Formatting of numbers, floats above all, and 128-bit arithmetic.
+// build:
+// build: -C opt-level=3
 // exec:
 #[derive(Debug, Clone, PartialEq, Default)]
 struct Point {

@@ -1,4 +1,6 @@
 // Every way to panic ends the program with 101 once nobody catches it.
+// build:
+// build: -O -C overflow-checks=on
 // exec: unwrap
 // exec: expect
 // exec: index

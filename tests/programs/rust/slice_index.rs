@@ -1,8 +1,9 @@
 // An index from the input: a panic where it is too large. The message has one, two or three digits.
 // build: --edition 2024
+// build: --edition 2024 -O
 // run:
 // paths: 4
-// finding: panic 20
+// finding: panic 21
 unsafe extern "C" {
     fn everett_make_symbolic(place: *mut u8, size: usize, name: *const u8);
 }
