@@ -98,7 +98,7 @@ fn follow_one(run: &RunArgs, image: &Image, trace: Trace) -> Result<Option<Trace
         max_instructions: config.limits.max_instructions,
         ..Limits::default()
     };
-    let mut explorer = Explorer::new(image, config, Some(vec![trace]))?;
+    let mut explorer = Explorer::new(image, config, Some(trace.into()))?;
     let mut last = Last::default();
     explorer.run(&AtomicBool::new(false), &mut last);
     Ok(last.trace)

@@ -1,15 +1,22 @@
 //! Writes tests and findings as they come.
 
 use anyhow::Result;
-use everett_engine::{Explorer, Finding, Listener, PathEnd, SourceFrame, Trace, principal};
+use everett_engine::{
+    Explorer, Finding, Listener, PathEnd, SourceFrame, Stopped, Trace, principal,
+};
 use everett_report::{Folder, KTest, Writer};
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 use std::path::Path;
+use std::time::Duration;
 
 use crate::checkpoint::Checkpoint;
 use crate::display::{Display, Mode, short};
+use crate::run::{clock, memory_used};
 use crate::summary::Summary;
+
+/// States become more and longer after the closing of a run was measured.
+const CLOSING_MARGIN: f64 = 1.3;
 
 /// A finding as `summary.json` lists it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -82,7 +89,7 @@ impl Recorder {
         let objects = trace
             .inputs
             .iter()
-            .map(|input| (input.name.clone(), input.bytes.clone()));
+            .map(|input| (input.name.to_string(), input.bytes.clone()));
         KTest {
             args: self.command.clone(),
             objects: objects.collect(),
@@ -181,6 +188,24 @@ impl Listener for Recorder {
     fn tick(&mut self, explorer: &Explorer<'_>) {
         self.display.tick(explorer);
     }
+
+    /// Does it all but for the files, and looks at the clock.
+    fn closing_time(&mut self, explorer: &Explorer<'_>) -> Duration {
+        let start = clock();
+        let checkpoint = Checkpoint::of(explorer, self, start);
+        let size = checkpoint.to_json().map_or(0, |json| json.len());
+        let summary = Summary::new(explorer, self, Stopped::Asked, start);
+        let _ = summary.line_coverage.to_lcov();
+        let making = clock().saturating_sub(start);
+        let files = Duration::from_nanos(size as u64);
+        making.mul_f64(CLOSING_MARGIN) + files + memory_used_time()
+    }
+}
+
+/// How long the system takes to free the memory of the process when it ends.
+fn memory_used_time() -> Duration {
+    const PER_GIB: Duration = Duration::from_millis(80);
+    PER_GIB.mul_f64(memory_used() as f64 / f64::from(1 << 30))
 }
 
 fn unknown_place() -> SourceFrame {
@@ -223,10 +248,10 @@ fn describe(finding: &Finding) -> String {
     if !finding.trace.inputs.is_empty() {
         text.push_str("inputs:\n");
     }
-    for input in &finding.trace.inputs {
+    for input in finding.trace.inputs.iter() {
         let _ = writeln!(text, "    {} = {}", input.name, readable(&input.bytes));
     }
-    for choice in &finding.trace.choices {
+    for choice in finding.trace.choices.iter() {
         let _ = writeln!(
             text,
             "    {}: {} of {}",

@@ -1,12 +1,13 @@
 //! `everett run` and `everett resume`.
 
 use anyhow::{Context, Result, bail};
-use everett_engine::{Explorer, ExplorerConfig, Limits, Stopped, Trace};
+use everett_engine::{Explorer, ExplorerConfig, Limits, Stopped};
 use everett_report::Folder;
 use everett_solver::{SmtConfig, SolverConfig};
 use everett_vm::{Image, VmOptions};
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
+use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::OnceLock;
@@ -27,7 +28,7 @@ pub struct RunArgs {
     /// Folder for the results; default: the next number below everett-out/.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Stop after this time, e.g. 90s, 10m, 2h.
+    /// Be done after this time, with the results written, e.g. 90s, 10m, 2h.
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     max_time: Option<Duration>,
     /// Put states away when the process needs more memory than this, e.g. 4G.
@@ -146,7 +147,7 @@ impl RunArgs {
 pub struct ResumeArgs {
     /// Folder of the run that was stopped.
     dir: PathBuf,
-    /// Stop after this time, counted from now.
+    /// Be done after this time, counted from now, with the results written.
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     max_time: Option<Duration>,
     /// Stop when this many paths have ended, counted from the first start.
@@ -275,10 +276,12 @@ fn explore(
     checkpoint: Option<Checkpoint>,
 ) -> Result<u8> {
     let config = explorer_config(args, Some(folder.path().join("shelf")))?;
-    let pending: Option<Vec<Trace>> = checkpoint
+    let pending = checkpoint
         .as_ref()
-        .map(|checkpoint| checkpoint.pending.clone());
-    let mut explorer = Explorer::new(image, config, pending)?;
+        .map(Checkpoint::unexplored)
+        .transpose()?;
+    // Leaving it to the end of the process is faster than taking it apart.
+    let mut explorer = ManuallyDrop::new(Explorer::new(image, config, pending)?);
     let mode = match (args.quiet, args.json) {
         (true, _) => Mode::Quiet,
         (_, true) => Mode::Json,
@@ -299,13 +302,13 @@ fn explore(
     }
     let stop = stop_flag()?;
     let stopped = explorer.run(&stop, &mut recorder);
-    let wall = clock() + earlier;
-    let summary = Summary::new(&mut explorer, &recorder, stopped, wall);
     if stopped == Stopped::Finished {
         Checkpoint::remove(folder.path())?;
     } else {
-        Checkpoint::of(&mut explorer, &recorder, wall).write(folder)?;
+        let checkpoint = Checkpoint::of(&explorer, &recorder, clock() + earlier);
+        ManuallyDrop::new(checkpoint).write(folder)?;
     }
+    let summary = Summary::new(&explorer, &recorder, stopped, clock() + earlier);
     folder.write("coverage.lcov", summary.line_coverage.to_lcov().as_bytes())?;
     folder.write("summary.json", &summary.to_json()?)?;
     recorder.finish(&summary, folder.path())?;

@@ -66,7 +66,7 @@ pub struct CoverageTotals {
 impl Summary {
     /// The summary of a run that stopped.
     pub fn new(
-        explorer: &mut Explorer<'_>,
+        explorer: &Explorer<'_>,
         recorder: &Recorder,
         stopped: Stopped,
         wall: Duration,

@@ -286,12 +286,14 @@ fn checkpoints_that_are_damaged() {
         fs::write(&checkpoint, &good[..length]).expect("written");
         refused(&folder, &["resume", "out"], &["checkpoint.json is damaged"]);
     }
-    let changes: [(&str, Value); 6] = [
+    let changes: [(&str, Value); 8] = [
         ("/finished", "xyz".into()),
         ("/wall_seconds", (-1.0).into()),
         ("/wall_seconds", 1e300.into()),
         ("/pending", 3.into()),
         ("/pending/0/inputs", 3.into()),
+        ("/pending/0/inputs", vec![1_000_000].into()),
+        ("/inputs", Value::Array(Vec::new())),
         ("/pending/0/pending/halvings", u32::MAX.into()),
     ];
     for (pointer, value) in changes {

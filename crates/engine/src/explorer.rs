@@ -17,16 +17,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use upkeep::Closing;
+
 pub use config::{ExplorerConfig, ExplorerError, Limits, Statistics};
 
 use crate::distance::Distances;
 use crate::finding::{Finding, FindingIndex, PathEnd, PathEnding, uncaught_signal};
 use crate::frontier::{Frontier, StateId, StateInfo, Stored};
 use crate::oracle::{Fork, PathOracle};
-use crate::path::{Answer, Path};
+use crate::path::{Answer, Path, Sharing};
 use crate::random::Random;
 use crate::search::{Searcher, UnknownSearcher, searcher};
-use crate::shelf::Shelf;
+use crate::shelf::{Shelf, ShelfId};
 use crate::source::{describe_ends, principal, take_trap_reason};
 use crate::state::State;
 use crate::trace::{Trace, TraceChoice, TraceEnd, digest};
@@ -40,6 +42,28 @@ pub trait Listener {
     fn finding(&mut self, finding: &Finding);
     /// Called often; shows progress when it thinks fit.
     fn tick(&mut self, explorer: &Explorer<'_>);
+    /// How long it would take to write down all that is left if the search stopped now; the time limit includes it.
+    fn closing_time(&mut self, _explorer: &Explorer<'_>) -> Duration {
+        Duration::ZERO
+    }
+}
+
+/// What is still to be explored.
+#[derive(Clone, Debug, Default)]
+pub struct Unexplored {
+    /// States, by the traces that lead to them.
+    pub traces: Vec<Trace>,
+    /// States that were put away.
+    pub away: Vec<ShelfId>,
+}
+
+impl From<Trace> for Unexplored {
+    fn from(trace: Trace) -> Unexplored {
+        Unexplored {
+            traces: vec![trace],
+            away: Vec::new(),
+        }
+    }
 }
 
 /// Why the search stopped.
@@ -75,7 +99,7 @@ pub struct Explorer<'a> {
     shelf: Option<Shelf>,
     /// Looks at the clock.
     ticks: u64,
-    /// States picked.
+    closing: Closing,
     /// Rounds until memory is looked at again.
     rounds_left: u64,
     /// Memory that is in use although states were put away.
@@ -83,13 +107,14 @@ pub struct Explorer<'a> {
 }
 
 impl<'a> Explorer<'a> {
-    /// A worker at the start of the search, or with the states that these traces lead to.
+    /// A worker at the start of the search, or with what an earlier one left.
     pub fn new(
         image: &'a Image,
         config: ExplorerConfig,
-        pending: Option<Vec<Trace>>,
+        pending: Option<Unexplored>,
     ) -> Result<Explorer<'a>, ExplorerError> {
         let program = image.program();
+        let pending = pending.unwrap_or_else(|| Trace::default().into());
         let mut explorer = Explorer {
             image,
             arena: Arena::new(),
@@ -110,29 +135,34 @@ impl<'a> Explorer<'a> {
             statistics: Statistics::default(),
             limits_hit: Vec::new(),
             warnings: Vec::new(),
-            shelf: config.shelf.as_deref().map(Shelf::create).transpose()?,
+            shelf: match config.shelf.as_deref() {
+                Some(path) if pending.away.is_empty() => Some(Shelf::create(path)?),
+                Some(path) => Some(Shelf::open(path)?),
+                None => None,
+            },
             ticks: 0,
+            closing: Closing::default(),
             rounds_left: 0,
             memory_floor: 0,
             config,
         };
-        let starts = pending.unwrap_or_else(|| vec![Trace::default()]);
-        for trace in starts {
-            explorer.add_trace(trace)?;
+        for trace in pending.traces {
+            let path = if trace == Trace::default() {
+                Path::default()
+            } else {
+                Path::following(Arc::new(trace))
+            };
+            explorer.add_root(Stored::Live(Box::new(State::starting(path))));
+        }
+        for place in pending.away {
+            explorer.add_root(Stored::Away(place));
         }
         Ok(explorer)
     }
 
-    fn add_trace(&mut self, trace: Trace) -> Result<(), ExplorerError> {
-        let is_start = trace == Trace::default();
-        let stored = match &mut self.shelf {
-            Some(shelf) if !is_start => Stored::Away(shelf.put(&trace)?),
-            _ if is_start => Stored::Live(Box::new(State::starting(Path::default()))),
-            _ => Stored::Live(Box::new(State::starting(Path::following(Arc::new(trace))))),
-        };
+    fn add_root(&mut self, stored: Stored) {
         let id = self.frontier.add_root(stored, StateInfo::default());
         self.searcher.added(&self.frontier, id);
-        Ok(())
     }
 
     /// Explores until nothing is left, a limit is reached, or `stop` is set.
@@ -146,6 +176,7 @@ impl<'a> Explorer<'a> {
                 return Stopped::Limit(limit);
             }
             self.mind_memory();
+            self.mind_closing(listener);
             listener.tick(self);
             self.renew_distances();
             let Some(id) = self.searcher.select(&self.frontier, &mut self.random) else {
@@ -164,10 +195,7 @@ impl<'a> Explorer<'a> {
     fn limit_reached(&self) -> Option<&'static str> {
         let limits = &self.config.limits;
         let paths = self.statistics.paths_completed + self.statistics.paths_partial;
-        if limits
-            .max_time
-            .is_some_and(|limit| (self.config.clock)() >= limit)
-        {
+        if self.is_late() {
             Some("max-time")
         } else if limits.max_paths.is_some_and(|limit| paths >= limit) {
             Some("max-paths")
@@ -266,12 +294,12 @@ impl<'a> Explorer<'a> {
     /// Looks at the clock now and then, so that states which fork all the time do not run past the limit.
     fn out_of_time(&mut self) -> bool {
         self.ticks += 1;
-        self.ticks.is_multiple_of(64)
-            && self
-                .config
-                .limits
-                .max_time
-                .is_some_and(|limit| (self.config.clock)() >= limit)
+        self.ticks.is_multiple_of(64) && self.is_late()
+    }
+
+    fn is_late(&self) -> bool {
+        let deadline = self.deadline();
+        deadline.is_some_and(|end| (self.config.clock)() >= end)
     }
 
     fn out_of_forks(&self) -> bool {
@@ -292,11 +320,7 @@ impl<'a> Explorer<'a> {
     }
 
     fn run_slice(&mut self, state: &mut State, budget: u64) -> (HostExit, Option<Fork>) {
-        let deadline = self
-            .config
-            .limits
-            .max_time
-            .map(|end| (self.config.clock, end));
+        let deadline = self.deadline().map(|end| (self.config.clock, end));
         let (solver, scratch) = (&mut self.solver, &mut self.scratch);
         let mut oracle = PathOracle::new(&mut state.path, solver, scratch, deadline);
         let mut around = Surroundings {
@@ -390,7 +414,7 @@ impl<'a> Explorer<'a> {
                     alternatives,
                     picked,
                 };
-                Arc::make_mut(&mut state.path.choices).push(choice);
+                state.path.choices.push(choice);
                 state.path.answer(Answer::Choice(picked));
             }
         }
@@ -419,7 +443,7 @@ impl<'a> Explorer<'a> {
         self.report(
             state,
             &bug,
-            state.path.pending_trace(),
+            state.path.pending_trace(&mut Sharing::default()),
             [Vec::new(), Vec::new()],
             listener,
         );

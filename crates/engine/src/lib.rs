@@ -4,6 +4,8 @@ mod distance;
 mod explorer;
 mod finding;
 mod frontier;
+mod list;
+mod names;
 mod oracle;
 mod path;
 mod random;
@@ -15,10 +17,12 @@ mod trace;
 mod weight;
 
 pub use explorer::{
-    Explorer, ExplorerConfig, ExplorerError, Limits, Listener, Statistics, Stopped,
+    Explorer, ExplorerConfig, ExplorerError, Limits, Listener, Statistics, Stopped, Unexplored,
 };
 pub use finding::{Finding, FindingIndex, FindingKey, PathEnd, PathEnding};
+pub use list::{BLOCK, SharedList};
 pub use search::SEARCHERS;
+pub use shelf::ShelfId;
 pub use source::{SourceFrame, describe, principal};
 pub use trace::{Pending, Trace, TraceChoice, TraceEnd, TraceInput, digest};
 pub use weight::{Weight, WeightSum};

@@ -226,7 +226,7 @@ impl Oracle for PathOracle<'_> {
             alternatives,
             picked,
         };
-        Arc::make_mut(&mut self.path.choices).push(choice);
+        self.path.choices.push(choice);
         self.answer(Answer::Choice(picked));
         Ok(picked)
     }
@@ -270,12 +270,12 @@ impl Oracle for PathOracle<'_> {
             return Ok(array);
         }
         let ordinal = self.path.inputs.len();
-        let name = self.path.unique_name(name);
+        let name = self.path.names.take(name);
         let array = arena.array(ordinal as u32, &name, size);
         if let Some(follow) = &self.path.follow {
             let given = follow.trace.inputs.get(ordinal);
             match given {
-                Some(given) if given.name == name && given.bytes.len() == size as usize => {
+                Some(given) if *given.name == *name && given.bytes.len() == size as usize => {
                     let bytes = given
                         .bytes
                         .iter()
@@ -298,7 +298,7 @@ impl Oracle for PathOracle<'_> {
             array,
             size,
         };
-        Arc::make_mut(&mut self.path.inputs).push(input);
+        self.path.inputs.push(input);
         self.answer(Answer::Input(array));
         Ok(array)
     }

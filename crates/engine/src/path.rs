@@ -3,9 +3,13 @@
 use everett_expr::{Arena, ArrayId, ExprId};
 use everett_solver::{Constraints, Model};
 use smallvec::SmallVec;
-use std::collections::BTreeSet;
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::marker::PhantomData;
 use std::sync::Arc;
 
+use crate::list::SharedList;
+use crate::names::Names;
 use crate::trace::{Pending, Trace, TraceChoice, TraceInput};
 use crate::weight::Weight;
 
@@ -42,6 +46,23 @@ pub struct Follow {
     pub choices_used: usize,
 }
 
+/// A trace that was followed to its end.
+pub struct Origin {
+    trace: Arc<Trace>,
+    /// As it was then: holding it keeps its storage from being changed in place.
+    model: Model,
+}
+
+impl Origin {
+    /// A block of the trace's inputs, if it still has the values that they have under a model.
+    fn block(&self, at: usize, inputs: &[Input], model: &Model) -> Option<&Arc<Vec<TraceInput>>> {
+        let is_same =
+            |input: &Input| self.model.storage_of(input.array) == model.storage_of(input.array);
+        let block = self.trace.inputs.block(at)?;
+        (block.len() == inputs.len() && inputs.iter().all(is_same)).then_some(block)
+    }
+}
+
 /// How a state came to be.
 #[derive(Clone, Default)]
 pub struct Path {
@@ -50,9 +71,11 @@ pub struct Path {
     /// Inputs that fulfil it.
     pub model: Model,
     /// Inputs, in the order of their making.
-    pub inputs: Arc<Vec<Input>>,
+    pub inputs: SharedList<Input>,
+    /// Names that they have.
+    pub names: Names,
     /// Choices, in order.
-    pub choices: Arc<Vec<TraceChoice>>,
+    pub choices: SharedList<TraceChoice>,
     /// What tests should fulfil if they can.
     pub preferences: Arc<Vec<ExprId>>,
     /// Answers to the instruction under way.
@@ -69,6 +92,8 @@ pub struct Path {
     pub depth: u32,
     /// The trace that it follows, if it has not come to its end.
     pub follow: Option<Box<Follow>>,
+    /// The trace that it has followed to its end.
+    pub origin: Option<Arc<Origin>>,
     /// Following the trace went wrong: what was expected, what was seen.
     pub diverged: Option<String>,
 }
@@ -115,6 +140,10 @@ impl Path {
         if self.answered >= pending.answered {
             self.excluded = pending.excluded.iter().copied().collect();
             self.excluded_anew = true;
+            self.origin = Some(Arc::new(Origin {
+                trace: follow.trace.clone(),
+                model: self.model.clone(),
+            }));
             self.follow = None;
         }
     }
@@ -124,48 +153,19 @@ impl Path {
         self.constraints.add(arena, condition);
     }
 
-    /// Makes the name of a new input unique as KLEE does: `x`, `x_1`, `x_2`.
-    pub fn unique_name(&self, name: &str) -> String {
-        let (mut is_taken, mut numbers) = (false, BTreeSet::new());
-        for input in self.inputs.iter() {
-            match input.name.strip_prefix(name) {
-                Some("") => is_taken = true,
-                Some(rest) => {
-                    let digits = rest.strip_prefix('_').unwrap_or("");
-                    numbers.extend(digits.parse::<u32>().ok());
-                }
-                None => {}
-            }
-        }
-        if !is_taken {
-            return name.to_owned();
-        }
-        let free = (1..).find(|number| !numbers.contains(number));
-        format!("{name}_{}", free.unwrap_or(u32::MAX))
-    }
-
-    /// Inputs under a model.
-    pub fn inputs_under(&self, model: &Model) -> Vec<TraceInput> {
-        let bytes = |input: &Input| TraceInput {
-            name: input.name.to_string(),
-            bytes: model.bytes(input.array, input.size),
-        };
-        self.inputs.iter().map(bytes).collect()
-    }
-
     /// The trace of a finished path under a model of its condition.
     pub fn trace_under(&self, model: &Model) -> Trace {
-        let choices = (*self.choices).clone();
+        let made = |input| made_under(input, model);
         Trace {
-            inputs: self.inputs_under(model),
-            choices,
+            inputs: self.inputs.iter().map(made).collect(),
+            choices: self.choices.clone(),
             pending: None,
             end: None,
         }
     }
 
     /// The trace that leads back to where it stands.
-    pub fn pending_trace(&self) -> Trace {
+    pub fn pending_trace<'p>(&'p self, sharing: &mut Sharing<'p>) -> Trace {
         // One that is still following an earlier trace stands where that one ends.
         if let Some(follow) = &self.follow {
             return (*follow.trace).clone();
@@ -177,9 +177,81 @@ impl Path {
             depth: self.depth,
         };
         Trace {
+            inputs: sharing.inputs(self),
+            choices: self.choices.clone(),
             pending: Some(pending),
-            ..self.trace_under(&self.model)
+            end: None,
         }
+    }
+}
+
+fn made_under(input: &Input, model: &Model) -> TraceInput {
+    TraceInput {
+        name: input.name.clone(),
+        bytes: model.bytes(input.array, input.size),
+    }
+}
+
+/// Lets the traces of paths that have inputs and their values in common share them.
+///
+/// Parts are known by where they lie in memory, which is why the paths must not change meanwhile.
+#[derive(Default)]
+pub struct Sharing<'p> {
+    made: HashMap<(usize, Storages), Arc<Vec<TraceInput>>, BuildHasherDefault<PlaceHasher>>,
+    paths: PhantomData<&'p Path>,
+}
+
+/// For places in memory, which nobody chooses so that they collide.
+#[derive(Default)]
+struct PlaceHasher(u64);
+
+impl Hasher for PlaceHasher {
+    fn finish(&self) -> u64 {
+        self.0 ^ self.0 >> 32
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for word in bytes.chunks(8) {
+            let mut padded = [0; 8];
+            padded[..word.len()].copy_from_slice(word);
+            self.write_u64(u64::from_le_bytes(padded));
+        }
+    }
+
+    fn write_u64(&mut self, word: u64) {
+        self.0 = (self.0.rotate_left(5) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+
+    fn write_usize(&mut self, word: usize) {
+        self.write_u64(word as u64);
+    }
+}
+
+/// Where a model keeps the values of a block of inputs.
+type Storages = SmallVec<[usize; 2]>;
+
+impl<'p> Sharing<'p> {
+    fn inputs(&mut self, path: &'p Path) -> SharedList<TraceInput> {
+        let blocks = path.inputs.blocks().enumerate().map(|(at, block)| {
+            let origin = path.origin.as_ref();
+            if let Some(made) = origin.and_then(|origin| origin.block(at, block, &path.model)) {
+                return made.clone();
+            }
+            let mut storages = Storages::new();
+            for input in block.iter() {
+                let storage = path.model.storage_of(input.array);
+                if storages.last() != Some(&storage) {
+                    storages.push(storage);
+                }
+            }
+            let key = (Arc::as_ptr(block) as usize, storages);
+            let made = self.made.entry(key).or_insert_with(|| {
+                let made = block.iter().map(|input| made_under(input, &path.model));
+                Arc::new(made.collect())
+            });
+            made.clone()
+        });
+        SharedList::from_blocks(blocks.collect()).unwrap_or_default()
     }
 }
 
@@ -188,22 +260,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_inputs_get_the_first_free_number() {
+    fn traces_of_forked_paths_share_what_the_paths_share() {
         let mut arena = Arena::new();
         let mut path = Path::default();
-        let mut names = Vec::new();
-        for name in ["x", "x_2", "x", "x", "xy", "x", "y_1", "y", "y"] {
-            let name = path.unique_name(name);
-            let array = arena.array(names.len() as u32, &name, 1);
-            let input = Input {
-                name: name.as_str().into(),
+        for ordinal in 0..1000 {
+            let name = path.names.take("x");
+            let array = arena.array(ordinal, &name, 4);
+            path.model.set(array, 1, ordinal as u8);
+            path.inputs.push(Input {
+                name: name.into(),
                 array,
-                size: 1,
-            };
-            Arc::make_mut(&mut path.inputs).push(input);
-            names.push(name);
+                size: 4,
+            });
         }
-        let expected = ["x", "x_2", "x_1", "x_3", "xy", "x_4", "y_1", "y", "y_2"];
-        assert_eq!(names, expected);
+        let mut forked = path.clone();
+        let array = forked.inputs.get(500).map(|input| input.array);
+        forked.model.set(array.expect("it is there"), 2, 77);
+        let mut sharing = Sharing::default();
+        let traces = [&path, &forked].map(|path| path.pending_trace(&mut sharing).inputs);
+        for (path, inputs) in [&path, &forked].into_iter().zip(&traces) {
+            assert_eq!(*inputs, path.trace_under(&path.model).inputs);
+        }
+        assert_ne!(traces[0], traces[1]);
+        let pairs = traces[0].blocks().zip(traces[1].blocks());
+        let different = pairs.filter(|(a, b)| !Arc::ptr_eq(a, b)).count();
+        assert!((1..=2).contains(&different), "{different} blocks differ");
     }
 }

@@ -2,12 +2,16 @@
 //! all traces.
 
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+use crate::list::SharedList;
 
 /// Values for one symbolic input.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct TraceInput {
     /// Its name.
-    pub name: String,
+    #[serde(with = "shared_text")]
+    pub name: Arc<str>,
     /// Its bytes.
     #[serde(with = "hex")]
     pub bytes: Vec<u8>,
@@ -67,10 +71,10 @@ pub fn digest(bytes: &[u8]) -> String {
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Trace {
     /// Values for the symbolic inputs, in the order of their making.
-    pub inputs: Vec<TraceInput>,
+    pub inputs: SharedList<TraceInput>,
     /// Choices, in order.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub choices: Vec<TraceChoice>,
+    #[serde(default, skip_serializing_if = "SharedList::is_empty")]
+    pub choices: SharedList<TraceChoice>,
     /// Where it stands, if it goes on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pending: Option<Pending>,
@@ -79,21 +83,32 @@ pub struct Trace {
     pub end: Option<TraceEnd>,
 }
 
+/// Names are shared by all traces of a path's inputs.
+mod shared_text {
+    use serde::{Deserialize, Deserializer, Serializer};
+    use std::sync::Arc;
+
+    pub fn serialize<S: Serializer>(text: &Arc<str>, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(text)
+    }
+
+    pub fn deserialize<'d, D: Deserializer<'d>>(from: D) -> Result<Arc<str>, D::Error> {
+        Ok(String::deserialize(from)?.into())
+    }
+}
+
 /// Bytes as hexadecimal digits, which people can read and which are short.
 mod hex {
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
 
     pub fn serialize<S: Serializer>(bytes: &[u8], to: S) -> Result<S::Ok, S::Error> {
-        const DIGITS: [char; 16] = [
-            '0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f',
-        ];
-        let digits = |byte: &u8| {
-            [
-                DIGITS[usize::from(byte >> 4)],
-                DIGITS[usize::from(byte & 15)],
-            ]
-        };
-        to.serialize_str(&bytes.iter().flat_map(digits).collect::<String>())
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        let mut text = String::with_capacity(bytes.len() * 2);
+        for byte in bytes {
+            text.push(char::from(DIGITS[usize::from(byte >> 4)]));
+            text.push(char::from(DIGITS[usize::from(byte & 15)]));
+        }
+        to.serialize_str(&text)
     }
 
     pub fn deserialize<'d, D: Deserializer<'d>>(from: D) -> Result<Vec<u8>, D::Error> {

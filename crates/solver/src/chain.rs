@@ -58,6 +58,11 @@ impl Solver {
         })
     }
 
+    /// When, by the clock, no query of the second tier may take any more time.
+    pub fn set_deadline(&mut self, deadline: Option<Duration>) {
+        self.config.deadline = deadline;
+    }
+
     /// What was asked so far and who answered.
     pub fn statistics(&self) -> &SolverStatistics {
         &self.statistics

@@ -37,6 +37,11 @@ impl Model {
         (0..size).map(|index| self.get(array, index)).collect()
     }
 
+    /// Names the storage of an array's bytes: as long as two models live, they agree on the array if this is equal.
+    pub fn storage_of(&self, array: ArrayId) -> usize {
+        self.bytes.storage_of(array)
+    }
+
     /// The bytes that are not 0, by array and index.
     pub fn iter(&self) -> impl Iterator<Item = (ArrayId, u32, u8)> + '_ {
         self.bytes

@@ -1,4 +1,4 @@
-//! Small persistent containers: cloning is O(1), writing copies one chunk and the list of chunks.
+//! Small persistent containers: cloning is O(1), writing copies one chunk and the lists that lead to it.
 //!
 //! Forked states share nearly everything, so both containers keep their cells in chunks behind `Arc`.
 
@@ -6,6 +6,7 @@ use everett_expr::{ArrayId, Variable};
 use std::sync::Arc;
 
 const BYTES_PER_CHUNK: u32 = 64;
+const ARRAYS_PER_LEAF: usize = 16;
 const ITEMS_PER_CHUNK: usize = 32;
 
 #[derive(Clone)]
@@ -15,41 +16,89 @@ struct ByteChunk<T> {
     cells: Arc<[T; BYTES_PER_CHUNK as usize]>,
 }
 
+/// The chunks of neighbouring arrays.
+#[derive(Clone)]
+struct Leaf<T> {
+    /// Position of the arrays, divided by how many a leaf has.
+    number: usize,
+    /// Sorted by array, then number.
+    chunks: Vec<ByteChunk<T>>,
+}
+
 /// One value for each byte of the symbolic arrays; values not set are the default.
+///
+/// A path may have thousands of arrays, so a write copies the list of leaves and one leaf, not a list of all arrays.
 #[derive(Clone)]
 pub struct ByteMap<T> {
-    /// Sorted by array, then number.
-    chunks: Arc<Vec<ByteChunk<T>>>,
+    /// Sorted by number.
+    leaves: Arc<Vec<Arc<Leaf<T>>>>,
 }
 
 impl<T> Default for ByteMap<T> {
     fn default() -> Self {
         ByteMap {
-            chunks: Arc::default(),
+            leaves: Arc::default(),
         }
     }
 }
 
-impl<T: Copy + Default + PartialEq> ByteMap<T> {
+impl<T> ByteMap<T> {
+    fn find_leaf(&self, array: ArrayId) -> Result<usize, usize> {
+        let number = array.index() / ARRAYS_PER_LEAF;
+        // Mostly there are no gaps.
+        match self.leaves.get(number) {
+            Some(leaf) if leaf.number == number => Ok(number),
+            _ => self
+                .leaves
+                .binary_search_by_key(&number, |leaf| leaf.number),
+        }
+    }
+
+    /// Names the storage of an array's values: as long as two maps live, they agree on the array if this is equal.
+    pub fn storage_of(&self, array: ArrayId) -> usize {
+        match self.find_leaf(array) {
+            Ok(at) => Arc::as_ptr(&self.leaves[at]) as usize,
+            Err(_) => 0,
+        }
+    }
+}
+
+impl<T> Leaf<T> {
     fn find(&self, array: ArrayId, number: u32) -> Result<usize, usize> {
         self.chunks
             .binary_search_by_key(&(array, number), |chunk| (chunk.array, chunk.number))
     }
+}
 
+impl<T: Copy + Default + PartialEq> ByteMap<T> {
     pub fn get(&self, variable: Variable) -> T {
-        match self.find(variable.array, variable.index / BYTES_PER_CHUNK) {
-            Ok(at) => self.chunks[at].cells[(variable.index % BYTES_PER_CHUNK) as usize],
+        let Ok(leaf) = self.find_leaf(variable.array) else {
+            return T::default();
+        };
+        let leaf = &self.leaves[leaf];
+        match leaf.find(variable.array, variable.index / BYTES_PER_CHUNK) {
+            Ok(at) => leaf.chunks[at].cells[(variable.index % BYTES_PER_CHUNK) as usize],
             Err(_) => T::default(),
         }
     }
 
     pub fn set(&mut self, variable: Variable, value: T) {
+        if self.get(variable) == value {
+            return;
+        }
         let number = variable.index / BYTES_PER_CHUNK;
         let offset = (variable.index % BYTES_PER_CHUNK) as usize;
-        match self.find(variable.array, number) {
-            Ok(at) if self.chunks[at].cells[offset] == value => {}
-            Ok(at) => Arc::make_mut(&mut Arc::make_mut(&mut self.chunks)[at].cells)[offset] = value,
-            Err(_) if value == T::default() => {}
+        let found = self.find_leaf(variable.array);
+        let leaves = Arc::make_mut(&mut self.leaves);
+        let at = found.unwrap_or_else(|at| {
+            let number = variable.array.index() / ARRAYS_PER_LEAF;
+            let chunks = Vec::new();
+            leaves.insert(at, Arc::new(Leaf { number, chunks }));
+            at
+        });
+        let leaf = Arc::make_mut(&mut leaves[at]);
+        match leaf.find(variable.array, number) {
+            Ok(at) => Arc::make_mut(&mut leaf.chunks[at].cells)[offset] = value,
             Err(at) => {
                 let mut cells = [T::default(); BYTES_PER_CHUNK as usize];
                 cells[offset] = value;
@@ -58,14 +107,15 @@ impl<T: Copy + Default + PartialEq> ByteMap<T> {
                     number,
                     cells: Arc::new(cells),
                 };
-                Arc::make_mut(&mut self.chunks).insert(at, chunk);
+                leaf.chunks.insert(at, chunk);
             }
         }
     }
 
     /// The cells that differ from the default, by array and index.
     pub fn iter(&self) -> impl Iterator<Item = (Variable, T)> + '_ {
-        self.chunks.iter().flat_map(|chunk| {
+        let chunks = self.leaves.iter().flat_map(|leaf| leaf.chunks.iter());
+        chunks.flat_map(|chunk| {
             let first = chunk.number * BYTES_PER_CHUNK;
             chunk
                 .cells
@@ -84,7 +134,7 @@ impl<T: Copy + Default + PartialEq> ByteMap<T> {
     }
 
     pub fn same_storage(&self, other: &ByteMap<T>) -> bool {
-        Arc::ptr_eq(&self.chunks, &other.chunks)
+        Arc::ptr_eq(&self.leaves, &other.leaves)
     }
 }
 
@@ -132,6 +182,30 @@ impl<T: Clone> List<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use everett_expr::Arena;
+
+    #[test]
+    fn maps_share_the_storage_of_what_is_the_same() {
+        let mut arena = Arena::new();
+        let arrays: Vec<_> = (0..100).map(|at| arena.array(at, "x", 200)).collect();
+        let at = |array, index| Variable { array, index };
+        let mut one = ByteMap::default();
+        for array in arrays.iter().rev().step_by(3) {
+            one.set(at(*array, 199), array.index() as u8 + 1);
+        }
+        let mut other = one.clone();
+        other.set(at(arrays[50], 7), 9);
+        other.set(at(arrays[51], 8), 0);
+        assert_eq!(one.get(at(arrays[50], 7)), 0);
+        assert_eq!(other.get(at(arrays[50], 7)), 9);
+        assert_eq!(one.get(at(arrays[99], 199)), 100);
+        assert_eq!((one.iter().count(), other.iter().count()), (34, 35));
+        let arrays_of: Vec<_> = other.iter().map(|(variable, _)| variable.array).collect();
+        assert!(arrays_of.is_sorted());
+        let shared = |array: &ArrayId| one.storage_of(*array) == other.storage_of(*array);
+        assert!(shared(&arrays[0]) && shared(&arrays[99]) && !shared(&arrays[50]));
+        assert!(arrays.iter().filter(|array| !shared(array)).count() <= ARRAYS_PER_LEAF);
+    }
 
     #[test]
     fn lists_share_until_written() {

@@ -5,7 +5,7 @@ use super::*;
 /// Where the search stops.
 #[derive(Clone, Debug, Default)]
 pub struct Limits {
-    /// Time for the whole run.
+    /// Time, by the clock, at which all is done, also what comes after the search.
     pub max_time: Option<Duration>,
     /// Memory of the process; over it states are put away.
     pub max_memory: Option<u64>,

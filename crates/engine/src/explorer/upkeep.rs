@@ -41,7 +41,8 @@ impl Explorer<'_> {
             let Some(Stored::Live(state)) = self.frontier.take(*id) else {
                 continue;
             };
-            match shelf.put(&state.path.pending_trace()) {
+            let trace = state.path.pending_trace(&mut Sharing::default());
+            match shelf.put(&trace) {
                 Ok(place) => {
                     self.frontier.put(*id, Stored::Away(place));
                     self.statistics.put_away += 1;
@@ -73,48 +74,118 @@ impl Explorer<'_> {
         self.arena.sweep(terms.into_iter());
     }
 
-    /// Traces of all states that are still to be explored.
-    pub fn pending(&mut self) -> Vec<Trace> {
-        let mut traces = Vec::new();
-        let mut away = Vec::new();
+    /// All states that are still to be explored. Their traces share what the states share.
+    pub fn pending(&self) -> Unexplored {
+        let mut pending = Unexplored::default();
+        let mut sharing = Sharing::default();
         for (_, stored) in self.frontier.iter() {
             match stored {
-                Stored::Live(state) => traces.push(state.path.pending_trace()),
-                Stored::Away(place) => away.push(*place),
+                Stored::Live(state) => {
+                    let trace = state.path.pending_trace(&mut sharing);
+                    pending.traces.push(trace);
+                }
+                Stored::Away(place) => pending.away.push(*place),
                 Stored::Running => {}
             }
         }
-        for place in away {
-            match self.shelf.as_mut().map(|shelf| shelf.get(place)) {
-                Some(Ok(trace)) => traces.push(trace),
-                _ => self
-                    .warnings
-                    .push("a state that was put away is lost".to_owned()),
-            }
-        }
-        traces
+        pending
     }
 
     /// The weight of all that is still to be explored.
-    pub fn pending_weight(&mut self) -> WeightSum {
+    pub fn pending_weight(&self) -> WeightSum {
         let mut sum = WeightSum::default();
-        let mut away = Vec::new();
         for (_, stored) in self.frontier.iter() {
             match stored {
                 Stored::Live(state) => sum.add(state.path.weight),
-                Stored::Away(place) => away.push(*place),
+                Stored::Away(place) => sum.add(Weight {
+                    halvings: place.halvings,
+                }),
                 Stored::Running => {}
             }
         }
-        for place in away {
-            // One that is lost has no weight here; it is told where its trace is needed.
-            let trace = self.shelf.as_mut().and_then(|shelf| shelf.get(place).ok());
-            let pending = trace.and_then(|trace| trace.pending);
-            if let Some(pending) = pending {
-                let halvings = pending.halvings;
-                sum.add(Weight { halvings });
-            }
-        }
         sum
+    }
+
+    /// When the search has to stop, so that what comes after it is done at the limit.
+    pub(super) fn deadline(&self) -> Option<Duration> {
+        let limit = self.config.limits.max_time?;
+        Some(limit.saturating_sub(self.closing.expected(self.frontier.len())))
+    }
+
+    /// Asks how long closing takes, as often as the answer may have changed much.
+    pub(super) fn mind_closing(&mut self, listener: &mut dyn Listener) {
+        let Some(limit) = self.config.limits.max_time else {
+            return;
+        };
+        let (states, now) = (self.frontier.len(), (self.config.clock)());
+        let is_due = match self.closing.measured {
+            None => true,
+            Some(_) if states < CLOSING_FEW_STATES => false,
+            // Nobody needs to know before the end is near.
+            Some(_) if now + 2 * self.closing.expected(states) < limit / 5 * 4 => false,
+            Some((at, _)) => states >= at + at / 2 || self.closing.measured_at < now / 2,
+        };
+        if is_due {
+            let time = listener.closing_time(self);
+            self.closing.measure(states, time);
+            self.closing.measured_at = now;
+        }
+        let deadline = self.deadline();
+        self.solver.set_deadline(deadline);
+    }
+}
+
+/// Fewer states take no time worth mentioning.
+const CLOSING_FEW_STATES: usize = 512;
+
+/// How long it takes to close a run: to write down what is left, and what was found.
+#[derive(Default)]
+pub(super) struct Closing {
+    /// How long with hardly a state.
+    fixed: Duration,
+    /// At how many states it was measured last, and what it was.
+    measured: Option<(usize, Duration)>,
+    /// When that was.
+    measured_at: Duration,
+}
+
+impl Closing {
+    fn measure(&mut self, states: usize, time: Duration) {
+        if self.measured.is_none() && states < CLOSING_FEW_STATES {
+            self.fixed = time;
+        }
+        self.measured = Some((states, time));
+    }
+
+    /// How long it will take with this many states.
+    fn expected(&self, states: usize) -> Duration {
+        match self.measured {
+            Some((at, time)) if at >= CLOSING_FEW_STATES => {
+                let each = time.saturating_sub(self.fixed).as_secs_f64() / at as f64;
+                self.fixed + Duration::from_secs_f64(each * states as f64)
+            }
+            // A guess, until there is something to measure.
+            _ => self.fixed + Duration::from_micros(10) * u32::try_from(states).unwrap_or(u32::MAX),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn closing_takes_longer_with_more_states() {
+        let ms = Duration::from_millis;
+        let mut closing = Closing::default();
+        assert_eq!(closing.expected(0), ms(0));
+        closing.measure(1, ms(30));
+        assert_eq!(closing.expected(100), ms(31));
+        closing.measure(1000, ms(130));
+        assert_eq!(closing.expected(500), ms(80));
+        assert_eq!(closing.expected(2000), ms(230));
+        let mut resumed = Closing::default();
+        resumed.measure(1000, ms(100));
+        assert_eq!(resumed.expected(2000), ms(200));
     }
 }
