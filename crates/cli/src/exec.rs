@@ -2,7 +2,9 @@
 
 use anyhow::{Context, Result};
 use everett_expr::Arena;
-use everett_linux::{Argument, Ending, FileSpec, Host, HostConfig, HostExit, Stdin, Stream};
+use everett_linux::{
+    Argument, Ending, FileSpec, Host, HostConfig, HostExit, HostOptions, Stdin, Stream,
+};
 use everett_vm::{ConcreteOracle, Coverage, Interrupt, StackTable, Surroundings, VmOptions};
 use std::ffi::OsString;
 use std::io::{Read, Write};
@@ -11,7 +13,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::EXIT_ERROR;
-use crate::load::load;
+use crate::host_args::HostArgs;
 
 /// What `everett exec` is told.
 #[derive(clap::Args)]
@@ -19,6 +21,8 @@ pub struct ExecArgs {
     /// Copies the files of this folder into the program's working directory. Nothing is written back.
     #[arg(long, value_name = "DIR")]
     files: Vec<PathBuf>,
+    #[command(flatten)]
+    host: HostArgs,
     /// The program that `everett cc` made, or its bitcode, and its arguments.
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
     command: Vec<OsString>,
@@ -30,12 +34,12 @@ const SLICE: u64 = 1_000_000;
 /// Runs the program; its exit code is ours.
 pub fn exec(args: &ExecArgs) -> Result<u8> {
     let program = PathBuf::from(&args.command[0]);
-    let image = load(&program, true)?;
     let mut files = Vec::new();
     for folder in &args.files {
         add_files(folder, folder, &mut files)?;
     }
-    let config = HostConfig {
+    let images = args.host.load(&program, true)?;
+    let mut config = HostConfig {
         args: args
             .command
             .iter()
@@ -44,17 +48,22 @@ pub fn exec(args: &ExecArgs) -> Result<u8> {
         env: std::env::vars_os().map(variable).collect(),
         stdin: Stdin::Live,
         files,
+        options: HostOptions {
+            crashes_end_all: false,
+            ..HostOptions::default()
+        },
         ..HostConfig::default()
     };
+    args.host.apply(&mut config)?;
     let mut session = Session {
         arena: Arena::new(),
         oracle: ConcreteOracle::default(),
         stacks: StackTable::default(),
-        coverage: Coverage::new(image.program().segments.len()),
+        coverage: Coverage::of(&images),
         options: VmOptions::default(),
         shown: [0, 0],
     };
-    let mut host = match Host::boot(&config, &mut session.around(&image)) {
+    let mut host = match Host::boot(&config, &mut session.around(&images)) {
         Ok(host) => host,
         Err(Interrupt::Bug(bug)) => {
             eprintln!("everett: {}: {}", bug.kind.name(), bug.message);
@@ -63,7 +72,7 @@ pub fn exec(args: &ExecArgs) -> Result<u8> {
         Err(other) => anyhow::bail!("the program cannot be started: {other:?}"),
     };
     loop {
-        let exit = host.run(session.around(&image), SLICE);
+        let exit = host.run(session.around(&images), SLICE);
         session.show_output(&host)?;
         match exit {
             HostExit::Budget | HostExit::Suspended => {}
@@ -72,7 +81,7 @@ pub fn exec(args: &ExecArgs) -> Result<u8> {
                 let count = std::io::stdin().read(&mut bytes)?;
                 host.supply_input(&bytes[..count]);
             }
-            HostExit::Ended(ending) => return Ok(session.finish(&image, &host, ending)),
+            HostExit::Ended(ending) => return Ok(session.finish(&images, &host, ending)),
         }
     }
 }
@@ -121,9 +130,9 @@ struct Session {
 }
 
 impl Session {
-    fn around<'s>(&'s mut self, image: &'s everett_vm::Image) -> Surroundings<'s> {
+    fn around<'s>(&'s mut self, images: &'s [everett_vm::Image]) -> Surroundings<'s> {
         Surroundings {
-            image,
+            images,
             arena: &mut self.arena,
             oracle: &mut self.oracle,
             stacks: &mut self.stacks,
@@ -151,7 +160,7 @@ impl Session {
         Ok(())
     }
 
-    fn finish(&mut self, image: &everett_vm::Image, host: &Host, ending: Ending) -> u8 {
+    fn finish(&mut self, images: &[everett_vm::Image], host: &Host, ending: Ending) -> u8 {
         for warning in host.warnings() {
             eprintln!("everett: {warning}");
         }
@@ -168,9 +177,13 @@ impl Session {
             // As shells report them.
             Ending::Signal(signal) => 128 + signal as u8,
             Ending::EndPath => 0,
+            Ending::Idle => {
+                eprintln!("everett: all threads wait for what nobody will send");
+                0
+            }
             Ending::Bug(bug) => {
                 eprintln!("everett: {}: {}", bug.kind.name(), bug.message);
-                for frame in everett_engine::describe(image.program(), &host.stack()) {
+                for frame in everett_engine::describe(images, &host.stack()) {
                     eprintln!("    in {} at {}:{}", frame.function, frame.file, frame.line);
                 }
                 match bug.kind {

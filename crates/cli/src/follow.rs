@@ -6,7 +6,6 @@ use everett_vm::Image;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
-use crate::load::load;
 use crate::run::{RunArgs, explorer_config};
 use crate::{EXIT_CLEAN, EXIT_FINDINGS};
 
@@ -21,7 +20,7 @@ pub struct FollowArgs {
 pub fn follow(args: &FollowArgs) -> Result<u8> {
     let (folder, traces) = traces_of(&args.path)?;
     let run = RunArgs::of(&folder)?;
-    let image = load(run.program(), run.promotes())?;
+    let images = run.load()?;
     let mut different = 0;
     for path in &traces {
         let text =
@@ -31,7 +30,7 @@ pub fn follow(args: &FollowArgs) -> Result<u8> {
         let Some(expected) = trace.end.clone() else {
             continue;
         };
-        let seen = follow_one(&run, &image, trace)?;
+        let seen = follow_one(&run, &images, trace)?;
         match seen {
             Some(seen) if seen.end.as_ref() == Some(&expected) => {}
             seen => {
@@ -88,7 +87,7 @@ fn traces_of(path: &Path) -> Result<(PathBuf, Vec<PathBuf>)> {
     Ok((path.to_owned(), traces))
 }
 
-fn follow_one(run: &RunArgs, image: &Image, trace: Trace) -> Result<Option<Trace>> {
+fn follow_one(run: &RunArgs, images: &[Image], trace: Trace) -> Result<Option<Trace>> {
     let mut config = explorer_config(run, None)?;
     config.all_tests = true;
     config.all_findings = true;
@@ -98,7 +97,7 @@ fn follow_one(run: &RunArgs, image: &Image, trace: Trace) -> Result<Option<Trace
         max_instructions: config.limits.max_instructions,
         ..Limits::default()
     };
-    let mut explorer = Explorer::new(image, config, Some(trace.into()))?;
+    let mut explorer = Explorer::new(images, config, Some(trace.into()))?;
     let mut last = Last::default();
     explorer.run(&AtomicBool::new(false), &mut last);
     Ok(last.trace)

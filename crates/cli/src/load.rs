@@ -2,7 +2,8 @@
 
 use anyhow::{Context, Result, bail};
 use everett_ir::lower::{LowerOptions, lower};
-use everett_vm::{Image, external};
+use everett_linux::ProgramSpec;
+use everett_vm::{Image, ImageId, external};
 use std::path::{Path, PathBuf};
 
 /// The bitcode of a program: the file itself, or the one that `everett cc` put beside it.
@@ -42,4 +43,46 @@ pub fn load(program: &Path, promote: bool) -> Result<Image> {
         lower(&module, &options).with_context(|| format!("cannot lower {}", path.display()))?;
     lowered.name = program.display().to_string();
     Ok(Image::new(lowered)?)
+}
+
+/// A program that the guest can execute besides the one that it is started with.
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+pub struct GuestProgram {
+    /// Where the guest finds it.
+    pub path: String,
+    /// The program here.
+    pub file: PathBuf,
+}
+
+impl GuestProgram {
+    /// `PROGRAM` or `PATH=PROGRAM`.
+    pub fn parse(text: &str) -> Result<GuestProgram, String> {
+        let (path, file) = text.split_once('=').unwrap_or((text, text));
+        if path.is_empty() || file.is_empty() {
+            return Err("a program is given as PROGRAM or PATH=PROGRAM".to_owned());
+        }
+        Ok(GuestProgram {
+            path: path.to_owned(),
+            file: PathBuf::from(file),
+        })
+    }
+}
+
+/// The programs that the guest finds, numbered behind the first one.
+pub fn guest_programs(programs: &[GuestProgram]) -> Vec<ProgramSpec> {
+    let spec = |(number, program): (u16, &GuestProgram)| ProgramSpec {
+        path: program.path.clone().into_bytes(),
+        image: ImageId(number),
+    };
+    (1..).zip(programs).map(spec).collect()
+}
+
+/// Loads the program that a host starts with, and those that it can execute besides.
+pub fn load_all(program: &Path, others: &[GuestProgram], promote: bool) -> Result<Vec<Image>> {
+    let mut images = vec![load(program, promote)?];
+    for other in others {
+        images.push(load(&other.file, promote)?);
+    }
+    Image::number_all(&mut images);
+    Ok(images)
 }

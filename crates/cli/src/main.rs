@@ -4,6 +4,7 @@ mod checkpoint;
 mod display;
 mod exec;
 mod follow;
+mod host_args;
 mod input;
 mod load;
 mod output;

@@ -16,8 +16,8 @@ use std::time::{Duration, Instant};
 
 use crate::checkpoint::Checkpoint;
 use crate::display::{Display, Mode};
+use crate::host_args::HostArgs;
 use crate::input::host_config;
-use crate::load::load;
 use crate::output::Recorder;
 use crate::summary::Summary;
 use crate::{EXIT_CLEAN, EXIT_FINDINGS};
@@ -97,6 +97,9 @@ pub struct RunArgs {
     /// Environment variables of the program, NAME=VALUE. It has no others.
     #[arg(long, value_name = "NAME=VALUE", value_parser = parse_variable)]
     env: Vec<String>,
+    #[command(flatten)]
+    #[serde(flatten)]
+    host: HostArgs,
     /// Print nothing but findings and errors.
     #[arg(long, short)]
     quiet: bool,
@@ -131,9 +134,9 @@ impl RunArgs {
         Ok(args)
     }
 
-    /// Whether stack slots may become registers, in which nothing is ever unwritten.
-    pub fn promotes(&self) -> bool {
-        !self.check_uninitialised
+    /// The programs. Stack slots may become registers unless it matters that they were never written.
+    pub fn load(&self) -> Result<Vec<Image>> {
+        self.host.load(self.program(), !self.check_uninitialised)
     }
 
     /// The program.
@@ -241,14 +244,13 @@ pub fn memory_peak() -> u64 {
 /// Explores a program.
 pub fn run(args: &RunArgs) -> Result<u8> {
     clock();
-    let program = PathBuf::from(&args.command[0]);
-    let image = load(&program, args.promotes())?;
+    let images = args.load()?;
     let folder = match &args.out {
         Some(path) => Folder::create(path)?,
         None => Folder::next(Path::new("everett-out"))?,
     };
     folder.write("args.json", &serde_json::to_vec_pretty(args)?)?;
-    explore(args, &image, &folder, None)
+    explore(args, &images, &folder, None)
 }
 
 /// Goes on with a run that was stopped.
@@ -261,17 +263,17 @@ pub fn resume(resume: &ResumeArgs) -> Result<u8> {
     args.max_forks = resume.max_forks;
     args.quiet = resume.quiet;
     args.json = resume.json;
-    let image = load(args.program(), args.promotes())?;
-    if checkpoint.segments() != image.program().segments.len() {
+    let images = args.load()?;
+    if checkpoint.segments() != everett_vm::Coverage::of(&images).segments.len() {
         bail!("the program has changed since the run was stopped; start a new run");
     }
     let folder = Folder::open(&resume.dir)?;
-    explore(&args, &image, &folder, Some(checkpoint))
+    explore(&args, &images, &folder, Some(checkpoint))
 }
 
 fn explore(
     args: &RunArgs,
-    image: &Image,
+    images: &[Image],
     folder: &Folder,
     checkpoint: Option<Checkpoint>,
 ) -> Result<u8> {
@@ -281,7 +283,7 @@ fn explore(
         .map(Checkpoint::unexplored)
         .transpose()?;
     // Leaving it to the end of the process is faster than taking it apart.
-    let mut explorer = ManuallyDrop::new(Explorer::new(image, config, pending)?);
+    let mut explorer = ManuallyDrop::new(Explorer::new(images, config, pending)?);
     let mode = match (args.quiet, args.json) {
         (true, _) => Mode::Quiet,
         (_, true) => Mode::Json,
@@ -327,8 +329,10 @@ pub fn explorer_config(args: &RunArgs, shelf: Option<PathBuf>) -> Result<Explore
         Some(path) => Some(SmtConfig::for_program(path.clone(), args.solver_time)),
         None => Some(SmtConfig::z3_found_by(find_z3, args.solver_time)),
     };
+    let mut host = host_config(program, &args.command[1..], &args.env)?;
+    args.host.apply(&mut host)?;
     Ok(ExplorerConfig {
-        host: host_config(program, &args.command[1..], &args.env)?,
+        host,
         vm: VmOptions {
             max_symbolic_size: args.max_symbolic_size,
             check_overflow: args.check_overflow,

@@ -3,6 +3,7 @@
 use everett_engine::{Explorer, Stopped};
 use everett_ir::code::{Body, Inst, Program};
 use everett_report::LineCoverage;
+use everett_vm::Image;
 use serde::Serialize;
 use std::time::Duration;
 
@@ -72,8 +73,7 @@ impl Summary {
         wall: Duration,
     ) -> Summary {
         let pending = explorer.pending_weight();
-        let line_coverage =
-            line_coverage(explorer.image().program(), &explorer.coverage().segments);
+        let line_coverage = line_coverage(explorer.images(), &explorer.coverage().segments);
         let statistics = explorer.statistics().clone();
         let solver = explorer.solver_statistics();
         let (lines_covered, lines) = line_coverage.totals();
@@ -131,8 +131,16 @@ impl Summary {
 }
 
 /// Lines of what the user wrote, executed or not.
-fn line_coverage(program: &Program, segments: &[u8]) -> LineCoverage {
+fn line_coverage(images: &[Image], segments: &[u8]) -> LineCoverage {
     let mut coverage = LineCoverage::default();
+    for image in images {
+        let first = image.first_segment() as usize;
+        add_lines(image.program(), &segments[first..], &mut coverage);
+    }
+    coverage
+}
+
+fn add_lines(program: &Program, segments: &[u8], coverage: &mut LineCoverage) {
     for function in &program.functions {
         let Body::Code(code) = &function.body else {
             continue;
@@ -161,5 +169,4 @@ fn line_coverage(program: &Program, segments: &[u8]) -> LineCoverage {
             }
         }
     }
-    coverage
 }

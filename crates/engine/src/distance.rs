@@ -1,6 +1,7 @@
 //! How far each segment of the program is from code that was never executed.
 
-use everett_ir::code::{Body, Callee, FunctionId, Inst, Program};
+use everett_ir::code::{Body, Callee, Code, FunctionId, Inst};
+use everett_vm::{Image, ImageId};
 use std::collections::VecDeque;
 
 /// The graph of segments and, on it, distances to what is not covered.
@@ -9,50 +10,48 @@ pub struct Distances {
     predecessors: Vec<Vec<u32>>,
     /// Distance of each segment; `u32::MAX` if nothing new can be reached.
     distances: Vec<u32>,
-    /// Segment that each instruction of a function belongs to, as (first pc, segment), by function.
-    by_function: Vec<Vec<(u32, u32)>>,
+    /// Segment that each instruction of a function belongs to, as (first pc, segment), by program and function.
+    by_function: Vec<Vec<Vec<(u32, u32)>>>,
 }
 
 impl Distances {
-    /// The graph of a program.
-    pub fn new(program: &Program) -> Distances {
-        let mut by_function: Vec<Vec<(u32, u32)>> = vec![Vec::new(); program.functions.len()];
-        for (segment, (function, pc)) in program.segments.iter().enumerate() {
-            by_function[function.0 as usize].push((*pc, segment as u32));
-        }
-        by_function
-            .iter_mut()
-            .for_each(|starts| starts.sort_unstable());
-        let count = program.segments.len();
+    /// The graph of all programs of a run.
+    pub fn new(images: &[Image]) -> Distances {
+        let count = images.iter().map(|image| image.program().segments.len());
+        let count = count.sum();
         let mut distances = Distances {
             predecessors: vec![Vec::new(); count],
             distances: vec![0; count],
-            by_function,
+            by_function: images.iter().map(starts_by_function).collect(),
         };
-        for (index, function) in program.functions.iter().enumerate() {
-            if let Body::Code(code) = &function.body {
-                distances.connect(FunctionId(index as u32), code);
+        for image in images {
+            for (index, function) in image.program().functions.iter().enumerate() {
+                if let Body::Code(code) = &function.body {
+                    distances.connect(image, FunctionId(index as u32), code);
+                }
             }
         }
         distances
     }
 
     /// The segment that an instruction belongs to.
-    pub fn segment_at(&self, function: FunctionId, pc: u32) -> Option<u32> {
-        let starts = self.by_function.get(function.0 as usize)?;
+    pub fn segment_at(&self, image: ImageId, function: FunctionId, pc: u32) -> Option<u32> {
+        let functions = self.by_function.get(usize::from(image.0))?;
+        let starts = functions.get(function.0 as usize)?;
         let after = starts.partition_point(|start| start.0 <= pc);
         Some(starts.get(after.checked_sub(1)?)?.1)
     }
 
-    fn connect(&mut self, id: FunctionId, code: &everett_ir::code::Code) {
+    fn connect(&mut self, image: &Image, id: FunctionId, code: &Code) {
+        let (first, number) = (image.first_segment(), image.number());
         let mut current = None;
         for (pc, inst) in code.instructions.iter().enumerate() {
             let targets: Vec<u32> = match inst {
                 Inst::Segment { id, .. } => {
                     if let Some(from) = current {
-                        self.edge(from, id.0);
+                        self.edge(from, first + id.0);
                     }
-                    current = Some(id.0);
+                    current = Some(first + id.0);
                     continue;
                 }
                 Inst::Jump { target } => vec![*target],
@@ -70,7 +69,7 @@ impl Distances {
                 Inst::Call { call } => {
                     let call = &code.calls[*call as usize];
                     if let (Some(from), Callee::Function(callee)) = (current, call.callee)
-                        && let Some(entry) = self.segment_at(callee, 0)
+                        && let Some(entry) = self.segment_at(number, callee, 0)
                     {
                         self.edge(from, entry);
                     }
@@ -78,7 +77,7 @@ impl Distances {
                         .unwind
                         .map(|pad| code.landing_pads[pad as usize].target);
                     if let (Some(from), Some(pad)) = (current, pad) {
-                        self.edge_to(from, id, pad);
+                        self.edge_to(from, number, id, pad);
                     }
                     continue;
                 }
@@ -87,7 +86,7 @@ impl Distances {
             if let Some(from) = current {
                 targets
                     .into_iter()
-                    .for_each(|target| self.edge_to(from, id, target));
+                    .for_each(|target| self.edge_to(from, number, id, target));
             }
             // Edge stubs after a jump carry no segment of their own; whatever follows belongs to whoever jumps there.
             let falls = matches!(code.instructions.get(pc + 1), Some(Inst::Segment { .. }));
@@ -97,8 +96,8 @@ impl Distances {
         }
     }
 
-    fn edge_to(&mut self, from: u32, function: FunctionId, pc: u32) {
-        if let Some(to) = self.segment_at(function, pc) {
+    fn edge_to(&mut self, from: u32, image: ImageId, function: FunctionId, pc: u32) {
+        if let Some(to) = self.segment_at(image, function, pc) {
             self.edge(from, to);
         }
     }
@@ -133,10 +132,14 @@ impl Distances {
     }
 
     /// The least distance over the frames of a stack, where going back to a caller costs a step.
-    pub fn of_stack<'s>(&self, frames: impl Iterator<Item = (FunctionId, u32)> + 's) -> u32 {
+    pub fn of_stack<'s>(
+        &self,
+        image: ImageId,
+        frames: impl Iterator<Item = (FunctionId, u32)> + 's,
+    ) -> u32 {
         let mut best = u32::MAX;
         for (cost, (function, pc)) in (0u32..).zip(frames) {
-            if let Some(segment) = self.segment_at(function, pc) {
+            if let Some(segment) = self.segment_at(image, function, pc) {
                 best = best.min(self.distances[segment as usize].saturating_add(cost));
             }
             if best <= cost {
@@ -145,4 +148,17 @@ impl Distances {
         }
         best
     }
+}
+
+/// Where the segments of each function of a program begin.
+fn starts_by_function(image: &Image) -> Vec<Vec<(u32, u32)>> {
+    let program = image.program();
+    let mut by_function: Vec<Vec<(u32, u32)>> = vec![Vec::new(); program.functions.len()];
+    for (segment, (function, pc)) in (image.first_segment()..).zip(&program.segments) {
+        by_function[function.0 as usize].push((*pc, segment));
+    }
+    by_function
+        .iter_mut()
+        .for_each(|starts| starts.sort_unstable());
+    by_function
 }

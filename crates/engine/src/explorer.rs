@@ -79,7 +79,7 @@ pub enum Stopped {
 
 /// One worker.
 pub struct Explorer<'a> {
-    image: &'a Image,
+    images: &'a [Image],
     config: ExplorerConfig,
     arena: Arena,
     solver: Solver,
@@ -109,26 +109,25 @@ pub struct Explorer<'a> {
 impl<'a> Explorer<'a> {
     /// A worker at the start of the search, or with what an earlier one left.
     pub fn new(
-        image: &'a Image,
+        images: &'a [Image],
         config: ExplorerConfig,
         pending: Option<Unexplored>,
     ) -> Result<Explorer<'a>, ExplorerError> {
-        let program = image.program();
         let pending = pending.unwrap_or_else(|| Trace::default().into());
         let mut explorer = Explorer {
-            image,
+            images,
             arena: Arena::new(),
             solver: Solver::new(SolverConfig {
                 deadline: config.limits.max_time,
                 ..config.solver.clone()
             })?,
             stacks: StackTable::default(),
-            coverage: Coverage::new(program.segments.len()),
+            coverage: Coverage::of(images),
             scratch: EvalScratch::new(),
             frontier: Frontier::default(),
             searcher: searcher(&config.search)?,
             random: Random::new(config.seed),
-            distances: Distances::new(program),
+            distances: Distances::new(images),
             distances_stale: true,
             instructions_at_renewal: 0,
             findings: FindingIndex::default(),
@@ -324,7 +323,7 @@ impl<'a> Explorer<'a> {
         let (solver, scratch) = (&mut self.solver, &mut self.scratch);
         let mut oracle = PathOracle::new(&mut state.path, solver, scratch, deadline);
         let mut around = Surroundings {
-            image: self.image,
+            images: self.images,
             arena: &mut self.arena,
             oracle: &mut oracle,
             stacks: &mut self.stacks,
@@ -458,6 +457,7 @@ impl<'a> Explorer<'a> {
         };
         let distance = state.host.as_ref().map_or(0, |host| {
             self.distances.of_stack(
+                host.image(),
                 host.thread()
                     .frames
                     .iter()
@@ -537,8 +537,8 @@ impl<'a> Explorer<'a> {
         self.frontier.len()
     }
 
-    /// The program.
-    pub fn image(&self) -> &'a Image {
-        self.image
+    /// The programs.
+    pub fn images(&self) -> &'a [Image] {
+        self.images
     }
 }

@@ -15,6 +15,8 @@ pub enum PathEnding {
     Signal(i32),
     /// Something is wrong.
     Bug(BugKind),
+    /// All threads wait for what only the outside could send.
+    Idle,
     /// The program asked that the path ends silently, or an assumption does not hold.
     Silent,
     /// A limit of the search cut it off.

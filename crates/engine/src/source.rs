@@ -1,7 +1,7 @@
 //! From instructions to places in the source.
 
 use everett_ir::code::{LocationId, Program};
-use everett_vm::CallSite;
+use everett_vm::{CallSite, Image};
 use serde::{Deserialize, Serialize};
 
 /// A frame of a stack as people read it.
@@ -40,10 +40,10 @@ impl SourceFrame {
 }
 
 /// The frames of a stack, innermost first; functions that were inlined have frames of their own.
-pub fn describe(program: &Program, sites: &[CallSite]) -> Vec<SourceFrame> {
+pub fn describe(images: &[Image], sites: &[CallSite]) -> Vec<SourceFrame> {
     sites
         .iter()
-        .flat_map(|site| frames_of(program, *site))
+        .flat_map(|site| frames_of(images[usize::from(site.image.0)].program(), *site))
         .collect()
 }
 
@@ -94,19 +94,19 @@ fn location_near(locations: &[Option<LocationId>], pc: u32) -> Option<LocationId
 const MOST_FRAMES: usize = 200;
 
 /// As [`describe`], with the middle of a very deep stack left out.
-pub fn describe_ends(program: &Program, sites: &[CallSite]) -> Vec<SourceFrame> {
+pub fn describe_ends(images: &[Image], sites: &[CallSite]) -> Vec<SourceFrame> {
     if sites.len() <= MOST_FRAMES {
-        return describe(program, sites);
+        return describe(images, sites);
     }
     let half = MOST_FRAMES / 2;
-    let mut frames = describe(program, &sites[..half]);
+    let mut frames = describe(images, &sites[..half]);
     frames.push(SourceFrame {
         function: format!("({} calls left out)", sites.len() - 2 * half),
         file: String::new(),
         line: 0,
         column: 0,
     });
-    frames.extend(describe(program, &sites[sites.len() - half..]));
+    frames.extend(describe(images, &sites[sites.len() - half..]));
     frames
 }
 

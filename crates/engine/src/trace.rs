@@ -54,6 +54,9 @@ pub struct TraceEnd {
     /// It ended in a finding of this kind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finding: Option<String>,
+    /// All threads waited for what only the outside could send.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub idle: bool,
     /// Digests of what it wrote to standard output and standard error.
     pub output: [String; 2],
 }

@@ -1,20 +1,23 @@
 //! Starting a program: its memory, arguments, environment and the block that the kernel leaves on its stack.
 
 use everett_vm::{
-    Buffer, Bug, BugKind, ChoiceSite, Interrupt, Memory, ObjectKind, OnReturn, Surroundings,
-    Thread, Value, Vm,
+    Buffer, Bug, BugKind, ChoiceSite, ImageId, Interrupt, Memory, ObjectKind, OnReturn,
+    Surroundings, Thread, Value, Vm,
 };
 use triomphe::Arc;
 
 use crate::bytes::{Bytes, input_bytes};
-use crate::config::{Argument, Contents, FileSpec, HostConfig, Stdin};
+use crate::config::{Argument, Contents, FileSpec, HostConfig, ProgramSpec, Stdin};
 use crate::errno::Errno;
 use crate::files::{
     Description, Descriptor, Descriptors, Files, Inode, InodeId, Input, Node, OpenFlags, ROOT,
     Target,
 };
 use crate::host::{Host, HostState, Stream};
-use crate::process::{Process, ProcessState, SIGNALS, SignalAction, Task};
+use crate::life::Execution;
+use crate::process::{Life, ProcessState, SIGNALS, SignalAction, TaskState};
+use crate::schedule::Schedule;
+use crate::slots::Slots;
 
 /// Number of the first process.
 const FIRST_PID: u32 = 1000;
@@ -35,10 +38,9 @@ impl Host {
     /// Loads the program and sets up arguments, environment and files. Where a question has several answers it
     /// is [`Interrupt::Suspend`]: call it again from scratch.
     pub fn boot(config: &HostConfig, around: &mut Surroundings<'_>) -> Result<Host, Interrupt> {
-        let mut memory = around.image.initial_memory();
         let mut names = Names::default();
-        let args = strings(&config.args, &mut names, &mut memory, around)?;
-        let env = strings(&config.env, &mut names, &mut memory, around)?;
+        let args = strings(&config.args, &mut names, around)?;
+        let env = strings(&config.env, &mut names, around)?;
         let mut files = Files::new(Input::default());
         let cwd = files
             .tree
@@ -46,6 +48,9 @@ impl Host {
             .map_err(|errno| refused(&config.cwd, errno))?;
         for spec in &config.files {
             install(spec, cwd, config.start_time_ns, &mut files, around)?;
+        }
+        for spec in &config.programs {
+            install_program(spec, cwd, config.start_time_ns, &mut files)?;
         }
         files.stdin = stdin(&config.stdin, around)?;
         let descriptors = standard_streams(&mut files);
@@ -56,36 +61,90 @@ impl Host {
             files,
             outputs: Default::default(),
             random: config.random_seed,
-            warnings: Vec::new(),
+            warnings: Arc::default(),
+            options: config.options,
+            objects: Slots::default(),
+            processes: vec![Arc::new(first_process(cwd, descriptors))],
+            tasks: vec![Arc::new(TaskState::new(FIRST_PID, FIRST_PID))],
+            next_pid: FIRST_PID + 1,
+            newborn: Vec::new(),
+            schedule: Schedule::new(config.options.scheduler),
+            timers: Slots::default(),
+            lock_releases: 0,
+            waits: 0,
         };
-        let block = start_block(&args, &env, &mut memory, &mut state)?;
-        let mut thread = Thread::new(0);
-        enter(around, &mut memory, &mut thread, &block)?;
+        let execution = Execution {
+            image: ImageId::default(),
+            name: args
+                .first()
+                .map_or_else(Vec::new, |name| name.bytes().to_vec()),
+            args,
+            env,
+        };
+        let (memory, thread) = start(&execution, reborrow(around), &mut state)?;
         around.oracle.commit();
-        let state_of_process = ProcessState {
-            pid: FIRST_PID,
-            parent: 1,
-            uid: 0,
-            gid: 0,
-            umask: 0o022,
-            cwd,
-            descriptors,
-            actions: Arc::new([SignalAction::default(); SIGNALS]),
-            program_break: None,
-            name: *b"program\0\0\0\0\0\0\0\0\0",
-        };
-        let tasks = vec![Task::new(thread, FIRST_PID)];
-        let process = Process {
-            memory,
-            tasks,
-            state: state_of_process,
-        };
         Ok(Host {
-            processes: vec![process],
-            running: (0, 0),
+            memories: vec![memory],
+            threads: vec![Arc::new(thread)],
             state,
         })
     }
+}
+
+/// The process that a host starts with.
+fn first_process(cwd: InodeId, descriptors: Descriptors) -> ProcessState {
+    ProcessState {
+        pid: FIRST_PID,
+        parent: 1,
+        group: FIRST_PID,
+        session: FIRST_PID,
+        image: ImageId::default(),
+        life: Life::Running,
+        borrows_memory: false,
+        exit_signal: 0,
+        uid: [0; 3],
+        gid: [0; 3],
+        umask: 0o022,
+        cwd,
+        descriptors,
+        actions: Arc::new([SignalAction::default(); SIGNALS]),
+        pending: 0,
+        program_break: None,
+    }
+}
+
+/// Memory and first thread of a program that is just starting.
+pub(crate) fn start(
+    execution: &Execution,
+    mut around: Surroundings<'_>,
+    state: &mut HostState,
+) -> Result<(Memory, Thread), Interrupt> {
+    let mut memory = around.images[usize::from(execution.image.0)].initial_memory();
+    let mut place_all = |strings: &[Buffer]| -> Result<Vec<u64>, Interrupt> {
+        strings
+            .iter()
+            .map(|string| place_string(&mut memory, string))
+            .collect()
+    };
+    let args = place_all(&execution.args)?;
+    let env = place_all(&execution.env)?;
+    let block = start_block(&args, &env, &mut memory, state)?;
+    let mut thread = Thread::new(0);
+    enter(
+        &mut around,
+        execution.image,
+        &mut memory,
+        &mut thread,
+        &block,
+    )?;
+    Ok((memory, thread))
+}
+
+/// A string and its NUL, as an object of its own so that running over its end is found.
+fn place_string(memory: &mut Memory, string: &Buffer) -> Result<u64, Interrupt> {
+    let mut whole = Buffer::zeroed(string.len() + 1);
+    whole.copy_from(0, string, 0, string.len());
+    place(memory, &whole)
 }
 
 /// Numbers for the names of symbolic strings.
@@ -101,22 +160,21 @@ impl Names {
     }
 }
 
-/// Addresses of the strings, each an object of its own so that running over its end is found.
+/// The strings, without their NULs.
 fn strings(
     arguments: &[Argument],
     names: &mut Names,
-    memory: &mut Memory,
     around: &mut Surroundings<'_>,
-) -> Result<Vec<u64>, Interrupt> {
-    let mut addresses = Vec::new();
+) -> Result<Vec<Buffer>, Interrupt> {
+    let mut strings = Vec::new();
     for argument in arguments {
         match argument {
             Argument::Concrete(bytes) => {
-                addresses.push(place(memory, &Buffer::with_bytes(bytes, bytes.len() + 1))?);
+                strings.push(Buffer::with_bytes(bytes, bytes.len()));
             }
             Argument::Symbolic { max_len } => {
                 let name = names.next();
-                addresses.push(symbolic_string(&[], &name, *max_len, memory, around)?);
+                strings.push(symbolic_string(&[], &name, *max_len, around)?);
             }
             Argument::SymbolicMany { min, max, max_len } => {
                 let alternatives = max.saturating_sub(*min).saturating_add(1);
@@ -130,7 +188,7 @@ fn strings(
                 };
                 for _ in 0..min.saturating_add(more) {
                     let name = names.next();
-                    addresses.push(symbolic_string(&[], &name, *max_len, memory, around)?);
+                    strings.push(symbolic_string(&[], &name, *max_len, around)?);
                 }
             }
             Argument::Prefixed {
@@ -138,28 +196,27 @@ fn strings(
                 name,
                 max_len,
             } => {
-                addresses.push(symbolic_string(prefix, name, *max_len, memory, around)?);
+                strings.push(symbolic_string(prefix, name, *max_len, around)?);
             }
         }
     }
-    Ok(addresses)
+    Ok(strings)
 }
 
-/// A string of symbolic bytes. Its input has a byte more than is used, which stands for the NUL.
+/// A string of symbolic bytes, without its NUL. Its input has a byte more, which stands for the NUL.
 fn symbolic_string(
     prefix: &[u8],
     name: &str,
     len: u32,
-    memory: &mut Memory,
     around: &mut Surroundings<'_>,
-) -> Result<u64, Interrupt> {
+) -> Result<Buffer, Interrupt> {
     let input = around
         .oracle
         .input(around.arena, name, len.saturating_add(1))?;
     let bytes = input_bytes(around.arena, input, 0, len);
-    let mut whole = Buffer::with_bytes(prefix, prefix.len() + len as usize + 1);
+    let mut whole = Buffer::with_bytes(prefix, prefix.len() + len as usize);
     whole.copy_from(prefix.len(), &bytes, 0, len as usize);
-    place(memory, &whole)
+    Ok(whole)
 }
 
 /// An object of the kernel that holds these bytes.
@@ -196,6 +253,25 @@ fn install(
         mode: spec.mode,
         links: 1,
         modified_ns,
+        program: None,
+    };
+    let installed = files.tree.install(cwd, &spec.path, inode);
+    installed.map_err(|errno| refused(&spec.path, errno).into())
+}
+
+/// A file that `execve` can start. Nobody reads what it holds.
+fn install_program(
+    spec: &ProgramSpec,
+    cwd: InodeId,
+    modified_ns: u64,
+    files: &mut Files,
+) -> Result<(), Interrupt> {
+    let inode = Inode {
+        node: Node::Regular(Bytes::from_concrete(b"\x7fELF")),
+        mode: 0o755,
+        links: 1,
+        modified_ns,
+        program: Some(spec.image),
     };
     let installed = files.tree.install(cwd, &spec.path, inode);
     installed.map_err(|errno| refused(&spec.path, errno).into())
@@ -288,15 +364,17 @@ fn start_block(
 /// Pushes the first frame: that of the libc's entry, or `main` itself where there is no libc.
 fn enter(
     around: &mut Surroundings<'_>,
+    image: ImageId,
     memory: &mut Memory,
     thread: &mut Thread,
     block: &StartBlock,
 ) -> Result<(), Interrupt> {
-    let program = around.image.program();
+    let entered = &around.images[usize::from(image.0)];
+    let program = entered.program();
     let has_code = |name: &str| {
         program
             .function(name)
-            .filter(|id| around.image.code(*id).is_some())
+            .filter(|id| entered.code(*id).is_some())
     };
     let (function, args) = if let Some(start) = has_code("_start_c") {
         (start, vec![block.address])
@@ -307,14 +385,14 @@ fn enter(
         return Err(Bug::new(BugKind::Unsupported, message).into());
     };
     let args: Vec<Value> = args.into_iter().map(Value::concrete).collect();
-    let mut vm = Vm::new(reborrow(around), memory, thread);
+    let mut vm = Vm::new(reborrow(around), image, memory, thread);
     vm.push_frame(function, &args, None, OnReturn::Stop)
 }
 
 /// The same surroundings for a shorter time.
 pub fn reborrow<'s>(around: &'s mut Surroundings<'_>) -> Surroundings<'s> {
     Surroundings {
-        image: around.image,
+        images: around.images,
         arena: around.arena,
         oracle: around.oracle,
         stacks: around.stacks,

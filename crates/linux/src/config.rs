@@ -2,6 +2,10 @@
 
 use std::sync::Arc;
 
+use everett_vm::ImageId;
+
+use crate::schedule::{PreemptAt, SchedulerKind};
+
 /// What a host is started with.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct HostConfig {
@@ -13,6 +17,10 @@ pub struct HostConfig {
     pub stdin: Stdin,
     /// Files that exist at the start, with the directories that lead to them.
     pub files: Vec<FileSpec>,
+    /// Programs that `execve` can start.
+    pub programs: Vec<ProgramSpec>,
+    /// How the host behaves.
+    pub options: HostOptions,
     /// The directory that the program is started in; made if it is not there.
     pub cwd: Vec<u8>,
     /// Where the bytes of `getrandom`, `/dev/urandom` and `AT_RANDOM` begin.
@@ -28,12 +36,47 @@ impl Default for HostConfig {
             env: Vec::new(),
             stdin: Stdin::Empty,
             files: Vec::new(),
+            programs: Vec::new(),
+            options: HostOptions::default(),
             cwd: b"/".to_vec(),
             random_seed: 0,
             // 2020-01-01 00:00:00 UTC: any fixed day will do.
             start_time_ns: 1_577_836_800_000_000_000,
         }
     }
+}
+
+/// How a host behaves.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct HostOptions {
+    /// Which threads run next.
+    pub scheduler: SchedulerKind,
+    /// Where a thread can be made to wait although it could go on.
+    pub preempt_at: PreemptAt,
+    /// A process that crashes ends the host; otherwise only the first one does.
+    pub crashes_end_all: bool,
+    /// The host goes on after the end of its first process as long as there are others.
+    pub waits_for_all: bool,
+}
+
+impl Default for HostOptions {
+    fn default() -> HostOptions {
+        HostOptions {
+            scheduler: SchedulerKind::default(),
+            preempt_at: PreemptAt::default(),
+            crashes_end_all: true,
+            waits_for_all: false,
+        }
+    }
+}
+
+/// A program that `execve` can start.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ProgramSpec {
+    /// Where it lies; relative paths start at [`HostConfig::cwd`].
+    pub path: Vec<u8>,
+    /// Which it is.
+    pub image: ImageId,
 }
 
 /// One or several strings of the command line or of the environment.

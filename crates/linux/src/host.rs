@@ -1,20 +1,21 @@
-//! A host: its processes, its kernel tables, and the loop that runs them.
+//! A host: its processes and their threads, and the kernel's tables.
 
 use everett_expr::ExprId;
-use everett_vm::{
-    Bug, BugKind, CallSite, Exit, Interrupt, Memory, Surroundings, SystemCall, Thread, Value, Vm,
-};
+use everett_vm::{Bug, CallSite, Memory, Surroundings, Thread, Value, Vm};
+use triomphe::Arc;
 
 use crate::boot::reborrow;
 use crate::bytes::Output;
-use crate::errno::Errno;
+use crate::config::HostOptions;
+use crate::dispatch::Slice;
 use crate::files::Files;
-use crate::kernel::{Kernel, Stop};
-use crate::process::Process;
-use crate::{numbers, table};
-
-/// What a system call costs on the virtual clock.
-const SYSTEM_CALL_NS: u64 = 1000;
+use crate::kernel::Kernel;
+use crate::life::Newborn;
+use crate::objects::Object;
+use crate::process::{Doing, ProcessState, TaskState};
+use crate::schedule::Schedule;
+use crate::slots::Slots;
+use crate::timers::Timer;
 
 /// Warnings that are kept: a program can ask for ever new things that do not exist.
 const MAX_WARNINGS: usize = 100;
@@ -39,6 +40,8 @@ pub enum Ending {
     Bug(Box<Bug>),
     /// The program asked that this path ends, without a finding.
     EndPath,
+    /// All threads wait for what only the outside could send, and nothing will come.
+    Idle,
 }
 
 /// Why [`Host::run`] came back.
@@ -54,7 +57,7 @@ pub enum HostExit {
     Ended(Ending),
 }
 
-/// What of a host belongs to no single process.
+/// The kernel's tables: all of a host but the memory and the frames of its programs.
 #[derive(Clone, Debug)]
 pub struct HostState {
     /// Virtual time since the start, in nanoseconds.
@@ -63,24 +66,40 @@ pub struct HostState {
     pub start_time_ns: u64,
     /// Executed instructions.
     pub instructions: u64,
+    /// What the user can set.
+    pub options: HostOptions,
     /// Files and open files.
     pub files: Files,
+    /// Pipes, sockets and their like.
+    pub objects: Slots<Object>,
     /// What was written to stdout and stderr.
     pub outputs: [Output; 2],
     /// Where the random bytes are.
     pub random: u64,
     /// What the program wanted that is not modelled, each once, in order.
-    pub warnings: Vec<String>,
+    pub warnings: Arc<Vec<String>>,
+    /// Processes, by number.
+    pub processes: Vec<Arc<ProcessState>>,
+    /// Threads of all processes, by number.
+    pub tasks: Vec<Arc<TaskState>>,
+    /// Number of the next process or thread.
+    pub next_pid: u32,
+    /// Processes and threads that the system call under way has made.
+    pub newborn: Vec<Newborn>,
+    /// Who runs.
+    pub schedule: Schedule,
+    /// Timers that fire whoever runs.
+    pub timers: Slots<Timer>,
+    /// Locks on files that were released so far.
+    pub lock_releases: u64,
+    /// Waits that began so far.
+    pub waits: u64,
 }
 
 impl HostState {
     /// The next 8 random bytes: SplitMix64, so that every run draws the same.
     pub fn next_random(&mut self) -> u64 {
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.random;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        split_mix(&mut self.random)
     }
 
     /// Random bytes.
@@ -97,44 +116,81 @@ impl HostState {
     pub fn warn(&mut self, warning: impl Into<String>) {
         let warning = warning.into();
         if self.warnings.len() < MAX_WARNINGS && !self.warnings.contains(&warning) {
-            self.warnings.push(warning);
+            Arc::make_mut(&mut self.warnings).push(warning);
         }
     }
+
+    /// A number for a new process or thread.
+    pub fn new_pid(&mut self) -> u32 {
+        self.next_pid += 1;
+        self.next_pid - 1
+    }
+
+    /// A process, dead or alive.
+    pub fn process_by_pid(&self, pid: u32) -> Option<&ProcessState> {
+        let found = self.processes.iter().find(|process| process.pid == pid);
+        found.map(|process| &**process)
+    }
+
+    /// The same for changing it.
+    pub fn process_by_pid_mut(&mut self, pid: u32) -> Option<&mut ProcessState> {
+        let mut all = self.processes.iter_mut();
+        all.find(|process| process.pid == pid).map(Arc::make_mut)
+    }
+
+    /// The threads of a process that have not ended.
+    pub fn tasks_of(&self, pid: u32) -> impl Iterator<Item = &TaskState> {
+        let tasks = self.tasks.iter().map(|task| &**task);
+        tasks.filter(move |task| task.pid == pid && task.doing != Doing::Ended)
+    }
+}
+
+/// A step of SplitMix64.
+pub fn split_mix(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mut z = *state;
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
 }
 
 /// A host. Cloning it forks it.
 #[derive(Clone, Debug)]
 pub struct Host {
-    pub(crate) processes: Vec<Process>,
-    /// The process and thread that run.
-    pub(crate) running: (usize, usize),
+    /// Memory of each process, in the order of [`HostState::processes`].
+    pub(crate) memories: Vec<Memory>,
+    /// Frames and registers of each thread, in the order of [`HostState::tasks`].
+    pub(crate) threads: Vec<Arc<Thread>>,
     pub(crate) state: HostState,
 }
 
 impl Host {
-    /// Runs until something stops it or about `budget` instructions were executed.
-    pub fn run(&mut self, around: Surroundings<'_>, budget: u64) -> HostExit {
-        let exit = self.with_running(around, |slice| slice.run(budget));
-        exit.unwrap_or(HostExit::Ended(Ending::EndPath))
-    }
-
     /// Works on the thread that runs.
     pub(crate) fn with_running<T>(
         &mut self,
-        mut around: Surroundings<'_>,
+        around: &mut Surroundings<'_>,
         work: impl FnOnce(Slice<'_, '_>) -> T,
     ) -> Option<T> {
-        let (process, task) = self.running;
-        let process = self.processes.get_mut(process)?;
-        let task = process.tasks.get_mut(task)?;
-        let mut vm = Vm::new(reborrow(&mut around), &mut process.memory, &mut task.thread);
+        let task = self.state.schedule.running;
+        let process = self.process_index(task)?;
+        let image = self.state.processes[process].image;
+        let thread = Arc::make_mut(self.threads.get_mut(task)?);
+        let memory = &mut self.memories[process];
+        let mut vm = Vm::new(reborrow(around), image, memory, thread);
         let kernel = Kernel {
             vm: &mut vm,
-            task: &mut task.state,
-            process: &mut process.state,
+            task,
+            process,
             host: &mut self.state,
         };
-        Some(work(Slice { kernel, counted: 0 }))
+        Some(work(Slice::new(kernel)))
+    }
+
+    /// Where the process of a thread is.
+    pub(crate) fn process_index(&self, task: usize) -> Option<usize> {
+        let pid = self.state.tasks.get(task)?.pid;
+        let processes = &self.state.processes;
+        processes.iter().position(|process| process.pid == pid)
     }
 
     /// Bytes for a live stdin; none mean that it is at its end.
@@ -162,142 +218,82 @@ impl Host {
         &self.state.warnings
     }
 
-    /// The processes.
-    pub fn processes(&self) -> &[Process] {
-        &self.processes
+    /// Memory and threads of each process.
+    pub fn processes(&self) -> impl Iterator<Item = (&Memory, Vec<&Thread>)> {
+        let processes = self.state.processes.iter().zip(&self.memories);
+        processes.map(|(process, memory)| {
+            let tasks = self.state.tasks.iter().zip(&self.threads);
+            let threads = tasks.filter(|(task, _)| task.pid == process.pid);
+            (memory, threads.map(|(_, thread)| &**thread).collect())
+        })
     }
 
     /// The thread that runs.
     pub fn thread(&self) -> &Thread {
-        &self.processes[self.running.0].tasks[self.running.1].thread
+        &self.threads[self.state.schedule.running]
+    }
+
+    /// The program that runs.
+    pub fn image(&self) -> everett_vm::ImageId {
+        let process = self.process_index(self.state.schedule.running);
+        process.map_or_else(Default::default, |at| self.state.processes[at].image)
     }
 
     /// The memory of the process that runs.
     pub fn memory(&self) -> &Memory {
-        &self.processes[self.running.0].memory
+        &self.memories[self.process_index(self.state.schedule.running).unwrap_or(0)]
     }
 
     /// The call stack of the thread that runs, innermost first.
     pub fn stack(&self) -> Vec<CallSite> {
+        self.stack_of(self.state.schedule.running)
+    }
+
+    fn stack_of(&self, task: usize) -> Vec<CallSite> {
+        let process = self.process_index(task);
+        let image = process.map_or_else(Default::default, |at| self.state.processes[at].image);
         let site = |frame: &everett_vm::Frame| CallSite {
+            image,
             function: frame.function,
             pc: frame.pc,
         };
-        self.thread().frames.iter().rev().map(site).collect()
+        let frames = self.threads[task].frames.iter().rev();
+        frames.map(site).collect()
+    }
+
+    /// All threads that have not ended: who they are and what they wait for, and their stacks.
+    pub fn threads(&self) -> Vec<(String, Vec<CallSite>)> {
+        let mut threads = Vec::new();
+        for (at, task) in self.state.tasks.iter().enumerate() {
+            let doing = match &task.doing {
+                Doing::Running => "runs".to_owned(),
+                Doing::Waiting(wait) => format!("waits: {}", wait.what),
+                Doing::Ended => continue,
+            };
+            let who = format!("process {}, thread {}: {doing}", task.pid, task.tid);
+            threads.push((who, self.stack_of(at)));
+        }
+        threads
     }
 
     /// All terms, for marking what is alive.
     pub fn for_each_term(&self, visit: &mut dyn FnMut(ExprId)) {
-        for process in &self.processes {
+        for memory in &self.memories {
+            memory.for_each_term(visit);
+        }
+        for thread in &self.threads {
+            thread.for_each_term(visit);
+        }
+        let state = &self.state;
+        for process in &state.processes {
             process.for_each_term(visit);
         }
-        self.state.files.for_each_term(visit);
-        for output in &self.state.outputs {
+        state.files.for_each_term(visit);
+        for (_, object) in state.objects.iter() {
+            (object.operations().for_each_term)(object, visit);
+        }
+        for output in &state.outputs {
             output.for_each_term(visit);
         }
-    }
-}
-
-/// One thread at work for a while.
-pub(crate) struct Slice<'k, 'v> {
-    pub(crate) kernel: Kernel<'k, 'v>,
-    /// Instructions of the vm that are on the host's clock already.
-    counted: u64,
-}
-
-impl Slice<'_, '_> {
-    fn run(mut self, budget: u64) -> HostExit {
-        loop {
-            let left = budget.saturating_sub(self.kernel.vm.instructions);
-            if left == 0 {
-                return HostExit::Budget;
-            }
-            let exit = self.kernel.vm.run(left);
-            self.count();
-            let stop = match exit {
-                Exit::Budget => return HostExit::Budget,
-                Exit::Returned(values) => self.returned(values.first().copied()),
-                Exit::Interrupted(Interrupt::SystemCall(call)) => self.system_call(&call),
-                Exit::Interrupted(interrupt) => Err(Stop::Interrupt(interrupt)),
-            };
-            if let Err(stop) = stop
-                && let Some(exit) = self.stopped(stop)
-            {
-                return exit;
-            }
-        }
-    }
-
-    /// Puts what the vm executed on the host's clock.
-    fn count(&mut self) {
-        let new = self.kernel.vm.instructions - self.counted;
-        self.counted += new;
-        self.kernel.host.instructions += new;
-        self.kernel.host.clock_ns += new;
-    }
-
-    fn system_call(&mut self, call: &SystemCall) -> Result<(), Stop> {
-        let kernel = &mut self.kernel;
-        let number = kernel.vm.concretize(call.number)?;
-        let result = match table::row(number) {
-            Some(row) => kernel.dispatch(row, call.args),
-            None => {
-                kernel.host.warn(match numbers::name(number) {
-                    Some(name) => format!("system call {name} is not modelled"),
-                    None => format!("system call {number} is not modelled"),
-                });
-                Err(Errno::ENOSYS.into())
-            }
-        };
-        let result = match result {
-            Ok(value) => value,
-            Err(Stop::Errno(errno)) => Value::concrete(errno.result()),
-            Err(stop) => return Err(stop),
-        };
-        kernel.vm.commit();
-        kernel.task.deadline_ns = None;
-        kernel.host.clock_ns += SYSTEM_CALL_NS;
-        kernel.vm.finish_call(&[result]);
-        kernel.deliver_signals()
-    }
-
-    /// The outermost frame, or that of a signal handler, returned.
-    fn returned(&mut self, value: Option<Value>) -> Result<(), Stop> {
-        if self.kernel.vm.thread.frames.is_empty() {
-            let status = self.kernel.exit_status(value.unwrap_or(Value::ZERO));
-            return Err(Stop::End(Ending::Exit(status)));
-        }
-        self.kernel.handler_returned()
-    }
-
-    /// What the caller must know, or `None` where the thread can go on.
-    fn stopped(&mut self, stop: Stop) -> Option<HostExit> {
-        let ending = match stop {
-            Stop::Interrupt(Interrupt::Suspend) => return Some(HostExit::Suspended),
-            Stop::NeedsInput => {
-                self.kernel.vm.commit();
-                return Some(HostExit::NeedsInput);
-            }
-            Stop::Interrupt(Interrupt::Bug(bug)) => Ending::Bug(bug),
-            Stop::Interrupt(Interrupt::EndPath) => Ending::EndPath,
-            Stop::Interrupt(Interrupt::SystemCall(_)) | Stop::Errno(_) => {
-                let message = "a system call was made where none can be";
-                Ending::Bug(Box::new(Bug::new(BugKind::Unsupported, message)))
-            }
-            Stop::End(ending) => ending,
-            // It is the only thread: time jumps to where it goes on.
-            Stop::Block(Some(deadline), _) => {
-                self.kernel.vm.commit();
-                self.kernel.task.deadline_ns = Some(deadline);
-                let clock = &mut self.kernel.host.clock_ns;
-                *clock = deadline.max(*clock);
-                return None;
-            }
-            Stop::Block(None, what) => {
-                let message = format!("the only thread waits for ever ({what})");
-                Ending::Bug(Box::new(Bug::new(BugKind::Deadlock, message)))
-            }
-        };
-        Some(HostExit::Ended(ending))
     }
 }

@@ -1,26 +1,33 @@
 //! A system call at work: what its handler may touch, and how it reaches the guest's memory.
 
-use everett_vm::{Buffer, Bug, BugKind, Interrupt, ObjectKind, Value, Vm};
+use everett_vm::{Buffer, Bug, BugKind, Interrupt, ObjectKind, SystemCall, Value, Vm};
+use triomphe::Arc;
 
 use crate::errno::Errno;
-use crate::files::Files;
-use crate::host::{Ending, HostState};
-use crate::process::{ProcessState, TaskState};
+use crate::files::{Description, Descriptor, Files, OpenFlags};
+use crate::host::HostState;
+use crate::life::Execution;
+use crate::process::{Death, ProcessState, TaskState};
 use crate::table::{ArgKind, Call, Row};
+use crate::wait::{Until, Wait};
 
 /// Why a system call did not end with a result. Nothing was changed.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, Debug)]
 pub enum Stop {
     /// It failed.
     Errno(Errno),
     /// A question has several answers, or something is wrong.
     Interrupt(Interrupt),
-    /// It waits until this time, or for ever, unless something wakes it. The text says for what.
-    Block(Option<u64>, &'static str),
-    /// It waits for bytes of a live stdin.
-    NeedsInput,
-    /// The host ends.
-    End(Ending),
+    /// It waits.
+    Block(Box<Wait>),
+    /// Others may run before it goes on.
+    Point,
+    /// The thread ends.
+    ExitThread,
+    /// The process ends.
+    Exit(Death),
+    /// The process executes another program.
+    Execute(Box<Execution>),
 }
 
 impl From<Errno> for Stop {
@@ -45,24 +52,46 @@ impl From<Bug> for Stop {
 pub struct Kernel<'k, 'v> {
     /// Memory of the process and the thread that calls.
     pub vm: &'k mut Vm<'v>,
-    /// The thread.
-    pub task: &'k mut TaskState,
-    /// The process.
-    pub process: &'k mut ProcessState,
-    /// All else on the host.
+    /// Place of the thread in [`HostState::tasks`].
+    pub task: usize,
+    /// Place of the process in [`HostState::processes`].
+    pub process: usize,
+    /// The kernel's tables.
     pub host: &'k mut HostState,
 }
 
 impl Kernel<'_, '_> {
     /// Makes the arguments concrete that the row wants so, and calls the handler.
-    pub fn dispatch(&mut self, row: &Row, raw: [Value; 6]) -> Result<Value, Stop> {
+    pub fn dispatch(&mut self, row: &Row, call: &SystemCall) -> Result<Value, Stop> {
+        let raw = call.args;
         let mut args = [0; 6];
         for (index, kind) in row.args.iter().enumerate().take(args.len()) {
             if *kind != ArgKind::Symbolic {
                 args[index] = self.vm.concretize(raw[index])?;
             }
         }
-        (row.handler)(self, &Call { raw, args })
+        let entry = call.entry;
+        (row.handler)(self, &Call { raw, args, entry })
+    }
+
+    /// The thread that calls.
+    pub fn task(&self) -> &TaskState {
+        &self.host.tasks[self.task]
+    }
+
+    /// The same for changing it.
+    pub fn task_mut(&mut self) -> &mut TaskState {
+        Arc::make_mut(&mut self.host.tasks[self.task])
+    }
+
+    /// The process that calls.
+    pub fn process(&self) -> &ProcessState {
+        &self.host.processes[self.process]
+    }
+
+    /// The same for changing it.
+    pub fn process_mut(&mut self) -> &mut ProcessState {
+        Arc::make_mut(&mut self.host.processes[self.process])
     }
 
     /// The files of the host.
@@ -140,17 +169,50 @@ impl Kernel<'_, '_> {
         Ok(buffer.load(self.vm.arena, 0, len))
     }
 
-    /// Waits until a time of the virtual clock: blocks at first, goes on when the time has come.
-    pub fn wait_until(&mut self, deadline_ns: u64, what: &'static str) -> Result<(), Stop> {
-        let deadline = self.task.deadline_ns.unwrap_or(deadline_ns);
-        if self.host.clock_ns >= deadline {
+    /// Waits for something, at most until a time of the virtual clock. `Ok` when that time has come: a handler that
+    /// runs again looks first whether what it waits for is there.
+    pub fn wait(
+        &mut self,
+        until: Until,
+        deadline_ns: Option<u64>,
+        what: &'static str,
+    ) -> Result<(), Stop> {
+        // The time was set when the handler ran first.
+        let deadline_ns = deadline_ns.map(|new| self.task().deadline_ns.unwrap_or(new));
+        if deadline_ns.is_some_and(|at| at <= self.host.clock_ns) {
             return Ok(());
         }
-        Err(Stop::Block(Some(deadline), what))
+        Err(Stop::Block(Box::new(Wait {
+            deadline_ns,
+            until,
+            what,
+            restarts: false,
+        })))
+    }
+
+    /// Waits for something, however long it takes; goes on after signals whose action says so.
+    pub fn wait_restartable(&mut self, until: Until, what: &'static str) -> Stop {
+        Stop::Block(Box::new(Wait {
+            deadline_ns: None,
+            until,
+            what,
+            restarts: true,
+        }))
     }
 
     /// A finding that says what the model cannot do.
     pub fn unsupported(&self, what: impl Into<String>) -> Stop {
         Bug::new(BugKind::Unsupported, what).into()
+    }
+
+    /// Lets a free descriptor refer to what was just opened.
+    pub fn install(&mut self, fd: i32, description: Description) {
+        let close_on_exec = description.flags.has(OpenFlags::CLOSE_ON_EXEC);
+        let description = self.host.files.open(description);
+        let descriptor = Descriptor {
+            description,
+            close_on_exec,
+        };
+        self.process_mut().descriptors.set(fd, Some(descriptor));
     }
 }

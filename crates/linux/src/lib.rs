@@ -7,24 +7,32 @@
 mod boot;
 mod bytes;
 mod config;
+mod dispatch;
 mod documentation;
 mod errno;
 mod files;
 mod host;
 mod kernel;
+mod life;
 mod names;
 mod numbers;
+mod objects;
 mod process;
+mod queue;
+mod schedule;
+mod slots;
 mod syscalls;
 mod table;
+mod timers;
+mod wait;
 
 #[cfg(test)]
 mod tests;
 
 pub use bytes::{Bytes, Output};
-pub use config::{Argument, Contents, FileSpec, HostConfig, Stdin};
+pub use config::{Argument, Contents, FileSpec, HostConfig, HostOptions, ProgramSpec, Stdin};
 pub use documentation::documentation;
 pub use errno::Errno;
 pub use host::{Ending, Host, HostExit, Stream};
-pub use process::{Process, Task};
+pub use schedule::{PreemptAt, SchedulerKind};
 pub use table::{ArgKind, Row, rows};

@@ -46,7 +46,7 @@ impl Kernel<'_, '_> {
                 Err(Errno::ENAMETOOLONG.into())
             };
         }
-        let known = self.host.files.known_paths(self.process.cwd);
+        let known = self.host.files.known_paths(self.process().cwd);
         for path in &known {
             if self.starts_with(&spelling, path, &[0])? {
                 return Ok(path.clone());
@@ -58,7 +58,7 @@ impl Kernel<'_, '_> {
         for path in &known {
             let tree = &self.host.files.tree;
             let is_file = tree
-                .lookup(self.process.cwd, path, true)
+                .lookup(self.process().cwd, path, true)
                 .is_ok_and(|id| !matches!(tree.get(id).node, Node::Directory(..)));
             if is_file && self.starts_with(&spelling, path, b"/")? {
                 return Err(Errno::ENOTDIR.into());

@@ -1,10 +1,10 @@
 //! Processes and their threads, as the kernel knows them.
 
-use everett_expr::ExprId;
-use everett_vm::{Memory, Thread};
+use everett_vm::{ImageId, Value};
 use triomphe::Arc;
 
 use crate::files::{Descriptors, InodeId};
+use crate::wait::Wait;
 
 /// What a process does with a signal.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
@@ -22,11 +22,38 @@ pub struct SignalAction {
 /// Number of signals.
 pub const SIGNALS: usize = 64;
 
+/// What a thread is doing.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Doing {
+    /// It can run.
+    Running,
+    /// Its system call waits.
+    Waiting(Wait),
+    /// It has ended and will be forgotten.
+    Ended,
+}
+
 /// What the kernel knows of a thread.
 #[derive(Clone, Debug)]
 pub struct TaskState {
     /// Its number on the host.
     pub tid: u32,
+    /// Number of its process.
+    pub pid: u32,
+    /// What it is doing.
+    pub doing: Doing,
+    /// Somebody woke it at the futex where it waits.
+    pub woken: bool,
+    /// Waits began in this order, for waking the longest waiting first.
+    pub waiting_since: u64,
+    /// Bytes that the system call under way has moved before it had to wait.
+    pub progress: u64,
+    /// Others had the chance to run before the system call that it is about to make.
+    pub at_point: bool,
+    /// The child of the `vfork` under way.
+    pub vforked: Option<u32>,
+    /// Which of the stacks of its process it has.
+    pub stack: u32,
     /// Blocked signals, bit `n - 1` for signal `n`.
     pub blocked: u64,
     /// Signals that were sent and wait until they are not blocked.
@@ -39,33 +66,48 @@ pub struct TaskState {
     pub alternate_stack: (u64, u32, u64),
     /// The system call under way waits until this time.
     pub deadline_ns: Option<u64>,
+    /// Blocked signals to restore when the next handler returns, where a system call had set others
+    /// (`sigsuspend`, `ppoll`).
+    pub restored_mask: Option<u64>,
     /// Signal handlers that run, innermost last: the blocked signals to restore.
     pub handlers: Vec<u64>,
+    /// The name (`PR_SET_NAME`).
+    pub name: [u8; 16],
 }
 
-/// A thread of a process.
-#[derive(Clone, Debug)]
-pub struct Task {
-    /// Its frames and registers.
-    pub thread: Thread,
-    /// What the kernel knows of it.
-    pub state: TaskState,
-}
-
-impl Task {
+impl TaskState {
     /// A thread that was just made.
-    pub fn new(thread: Thread, tid: u32) -> Task {
-        let state = TaskState {
+    pub fn new(tid: u32, pid: u32) -> TaskState {
+        TaskState {
             tid,
+            pid,
+            doing: Doing::Running,
+            woken: false,
+            waiting_since: 0,
+            progress: 0,
+            at_point: false,
+            vforked: None,
+            stack: 0,
             blocked: 0,
             pending: 0,
             clear_child_tid: 0,
             robust_list: (0, 0),
             alternate_stack: (0, 2, 0),
             deadline_ns: None,
+            restored_mask: None,
             handlers: Vec::new(),
-        };
-        Task { thread, state }
+            name: *b"program\0\0\0\0\0\0\0\0\0",
+        }
+    }
+
+    /// A thread or process that was made by this one, with what it inherits.
+    pub fn child(&self, tid: u32, pid: u32) -> TaskState {
+        TaskState {
+            blocked: self.blocked,
+            name: self.name,
+            handlers: self.handlers.clone(),
+            ..TaskState::new(tid, pid)
+        }
     }
 }
 
@@ -78,6 +120,26 @@ pub struct Break {
     pub end: u64,
 }
 
+/// How a process ended.
+#[derive(Copy, Clone, PartialEq, Debug)]
+pub enum Death {
+    /// With this status, 8 bits, which may be symbolic.
+    Exit(Value),
+    /// By this signal.
+    Signal(i32),
+}
+
+/// Where a process is in its life.
+#[derive(Copy, Clone, PartialEq, Debug)]
+pub enum Life {
+    /// It runs or waits.
+    Running,
+    /// It has ended, and its parent does not know yet.
+    Zombie(Death),
+    /// It will be forgotten.
+    Gone,
+}
+
 /// What the kernel knows of a process, its memory and threads apart.
 #[derive(Clone, Debug)]
 pub struct ProcessState {
@@ -85,10 +147,22 @@ pub struct ProcessState {
     pub pid: u32,
     /// Its parent's.
     pub parent: u32,
-    /// User.
-    pub uid: u32,
-    /// Group.
-    pub gid: u32,
+    /// Its process group.
+    pub group: u32,
+    /// Its session.
+    pub session: u32,
+    /// The program that it executes.
+    pub image: ImageId,
+    /// Where it is in its life.
+    pub life: Life,
+    /// It was made by `vfork`, and its parent waits until it ends or executes a program.
+    pub borrows_memory: bool,
+    /// Signal that its parent gets at its end.
+    pub exit_signal: i32,
+    /// User: real, effective, saved.
+    pub uid: [u32; 3],
+    /// Group: real, effective, saved.
+    pub gid: [u32; 3],
     /// Bits that new files do not get.
     pub umask: u32,
     /// Its directory.
@@ -97,29 +171,24 @@ pub struct ProcessState {
     pub descriptors: Descriptors,
     /// What it does with signals, by number less one.
     pub actions: Arc<[SignalAction; SIGNALS]>,
+    /// Signals that were sent to it and that none of its threads has taken.
+    pub pending: u64,
     /// The heap that `brk` moves.
     pub program_break: Option<Break>,
-    /// The name of the thread (`PR_SET_NAME`).
-    pub name: [u8; 16],
 }
 
-/// A process.
-#[derive(Clone, Debug)]
-pub struct Process {
-    /// Its memory.
-    pub memory: Memory,
-    /// Its threads; the first one is the one that it was started with.
-    pub tasks: Vec<Task>,
-    /// The rest.
-    pub state: ProcessState,
+impl ProcessState {
+    /// `wait` would tell its parent something.
+    pub fn has_news(&self) -> bool {
+        matches!(self.life, Life::Zombie(_))
+    }
 }
 
-impl Process {
-    /// All terms, for marking what is alive.
-    pub fn for_each_term(&self, visit: &mut dyn FnMut(ExprId)) {
-        self.memory.for_each_term(visit);
-        for task in &self.tasks {
-            task.thread.for_each_term(visit);
+impl ProcessState {
+    /// Terms in it, for marking what is alive.
+    pub fn for_each_term(&self, visit: &mut dyn FnMut(everett_expr::ExprId)) {
+        if let Life::Zombie(Death::Exit(status)) = self.life {
+            status.term.into_iter().for_each(visit);
         }
     }
 }

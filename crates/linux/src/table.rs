@@ -35,6 +35,8 @@ pub struct Call {
     pub raw: [Value; 6],
     /// Concrete, where the row says so.
     pub args: [u64; 6],
+    /// Function and argument with which a new thread starts.
+    pub entry: Option<(Value, Value)>,
 }
 
 impl Call {

@@ -6,9 +6,16 @@ use everett_ir::lower::verify;
 use crate::external::{self, Handler};
 use crate::memory::Memory;
 
+/// Number of a program among those of a run.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct ImageId(pub u16);
+
 /// A program made ready for execution. Shared by all states.
 pub struct Image {
     program: Program,
+    number: ImageId,
+    /// Segments of all programs of a run are numbered through; those of this one begin here.
+    first_segment: u32,
     externals: Vec<Option<Handler>>,
     assembly: Vec<Option<Handler>>,
     memory: Memory,
@@ -45,10 +52,32 @@ impl Image {
         let memory = Memory::new(&program);
         Ok(Image {
             program,
+            number: ImageId::default(),
+            first_segment: 0,
             externals,
             assembly,
             memory,
         })
+    }
+
+    /// Numbers the programs of a run and their segments through.
+    pub fn number_all(images: &mut [Image]) {
+        let mut first_segment = 0;
+        for (number, image) in (0..).zip(images) {
+            image.number = ImageId(number);
+            image.first_segment = first_segment;
+            first_segment += image.program.segments.len() as u32;
+        }
+    }
+
+    /// Its number among the programs of the run.
+    pub fn number(&self) -> ImageId {
+        self.number
+    }
+
+    /// Number of its first segment in [`crate::Coverage::segments`].
+    pub fn first_segment(&self) -> u32 {
+        self.first_segment
     }
 
     /// The program.

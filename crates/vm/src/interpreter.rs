@@ -108,7 +108,7 @@ impl<'a> Vm<'a> {
             match at.fetch(pc) {
                 Inst::Segment { count, id } => {
                     self.instructions += u64::from(count);
-                    self.coverage.mark(id.0);
+                    self.coverage.mark(self.first_segment + id.0);
                     if self.instructions >= limit {
                         self.save_pc(pc + 1);
                         return Exit::Budget;

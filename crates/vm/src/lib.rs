@@ -28,9 +28,9 @@ mod vm;
 
 pub use access::Place;
 pub use bug::{Bug, BugKind};
-pub use image::{Image, ImageError};
+pub use image::{Image, ImageError, ImageId};
 pub use leak::{Leak, leak_finding, leaked_blocks};
-pub use memory::{Buffer, Fault, Memory, Object, ObjectKind, PAGE};
+pub use memory::{Buffer, Fault, MAX_STACKS, Memory, Object, ObjectKind, PAGE};
 pub use oracle::{ChoiceSite, ConcreteOracle, Oracle, Suspend};
 pub use stacks::{CallSite, StackId, StackTable};
 pub use thread::{Frame, OnReturn, Thread, Variadic, VariadicArgument};

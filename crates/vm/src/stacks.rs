@@ -2,6 +2,7 @@
 //!
 //! The table belongs to a worker, like the arena of terms: states hold only the numbers.
 
+use crate::image::ImageId;
 use everett_ir::code::{FunctionId, Pc};
 use std::collections::HashMap;
 use std::num::NonZeroU32;
@@ -13,6 +14,8 @@ pub struct StackId(NonZeroU32);
 /// One frame of a stack: the instruction that is executed or that called.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct CallSite {
+    /// The program.
+    pub image: ImageId,
     /// The function.
     pub function: FunctionId,
     /// The instruction.

@@ -114,14 +114,19 @@ impl Lab {
     /// Works with the vm.
     pub fn vm<T>(&mut self, work: impl FnOnce(&mut Vm<'_>) -> T) -> T {
         let around = Surroundings {
-            image: &self.image,
+            images: std::slice::from_ref(&self.image),
             arena: &mut self.arena,
             oracle: &mut self.world,
             stacks: &mut self.stacks,
             coverage: &mut self.coverage,
             options: &self.options,
         };
-        work(&mut Vm::new(around, &mut self.memory, &mut self.thread))
+        work(&mut Vm::new(
+            around,
+            crate::image::ImageId::default(),
+            &mut self.memory,
+            &mut self.thread,
+        ))
     }
 
     /// A heap block with these bytes.

@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 use triomphe::Arc;
 
 use crate::bug::{Bug, BugKind};
-use crate::image::Image;
+use crate::image::{Image, ImageId};
 use crate::memory::{Memory, ObjectKind};
 use crate::oracle::{ChoiceSite, Oracle, Suspend};
 use crate::stacks::{CallSite, StackId, StackTable};
@@ -63,6 +63,8 @@ pub struct SystemCall {
     pub number: Value,
     /// Its arguments.
     pub args: [Value; 6],
+    /// Function and argument with which a new thread starts.
+    pub entry: Option<(Value, Value)>,
 }
 
 /// Why an instruction did not finish. Nothing was changed.
@@ -141,6 +143,16 @@ impl Arguments<'_> {
     }
 }
 
+/// The call that the top frame of a thread is executing.
+fn call_of<'i>(image: &'i Image, thread: &Thread) -> Option<&'i Call> {
+    let frame = thread.top()?;
+    let code = image.code(frame.function)?;
+    match code.instructions.get(frame.pc as usize)? {
+        Inst::Call { call } => code.calls.get(*call as usize),
+        _ => None,
+    }
+}
+
 fn width_of(ty: Option<ValueType>) -> u32 {
     match ty {
         Some(ValueType::Int(width)) => u32::from(width),
@@ -160,6 +172,12 @@ pub struct Coverage {
 }
 
 impl Coverage {
+    /// Nothing covered yet of all segments of these programs.
+    pub fn of(images: &[Image]) -> Coverage {
+        let segments = images.iter().map(|image| image.program().segments.len());
+        Coverage::new(segments.sum())
+    }
+
     /// Nothing covered yet.
     pub fn new(segments: usize) -> Coverage {
         Coverage {
@@ -182,6 +200,8 @@ impl Coverage {
 pub struct Vm<'a> {
     /// The program.
     pub image: &'a Image,
+    /// Where its segments begin among those of all programs.
+    pub(crate) first_segment: u32,
     /// Terms.
     pub arena: &'a mut Arena,
     /// Answers to what is not determined.
@@ -204,8 +224,8 @@ pub struct Vm<'a> {
 
 /// Everything but the state that a [`Vm`] needs.
 pub struct Surroundings<'a> {
-    /// The program.
-    pub image: &'a Image,
+    /// The programs of the run.
+    pub images: &'a [Image],
     /// Terms.
     pub arena: &'a mut Arena,
     /// Answers to what is not determined.
@@ -220,9 +240,14 @@ pub struct Surroundings<'a> {
 
 impl<'a> Vm<'a> {
     /// A thread, ready to run.
-    pub fn new(around: Surroundings<'a>, memory: &'a mut Memory, thread: &'a mut Thread) -> Vm<'a> {
+    pub fn new(
+        around: Surroundings<'a>,
+        image: ImageId,
+        memory: &'a mut Memory,
+        thread: &'a mut Thread,
+    ) -> Vm<'a> {
         let Surroundings {
-            image,
+            images,
             arena,
             oracle,
             stacks,
@@ -230,7 +255,8 @@ impl<'a> Vm<'a> {
             options,
         } = around;
         Vm {
-            image,
+            image: &images[usize::from(image.0)],
+            first_segment: images[usize::from(image.0)].first_segment(),
             arena,
             oracle,
             stacks,
@@ -320,6 +346,7 @@ impl<'a> Vm<'a> {
         for frame in &mut frames[known..] {
             frame.callers = below;
             let site = CallSite {
+                image: self.image.number(),
                 function: frame.function,
                 pc: frame.pc,
             };
@@ -407,26 +434,26 @@ impl<'a> Vm<'a> {
 
     /// The call that the running frame is executing.
     pub fn current_call(&self) -> Option<&'a Call> {
-        let frame = self.thread.top()?;
-        let code = self.image.code(frame.function)?;
-        match code.instructions.get(frame.pc as usize)? {
-            Inst::Call { call } => code.calls.get(*call as usize),
-            _ => None,
-        }
+        call_of(self.image, self.thread)
     }
 
     /// Gives the call under way its result and goes on behind it.
     pub fn finish_call(&mut self, results: &[Value]) {
-        let Some(call) = self.current_call() else {
+        Vm::finish_call_of(self.image, self.thread, results);
+    }
+
+    /// The same for a thread that does not run.
+    pub fn finish_call_of(image: &Image, thread: &mut Thread, results: &[Value]) {
+        let Some(call) = call_of(image, thread) else {
             return;
         };
         let wanted = call.result.registers() as usize;
-        let Some(frame) = self.thread.frames.last_mut() else {
+        let Some(frame) = thread.frames.last_mut() else {
             return;
         };
         let dst = frame.base as usize + call.dst as usize;
         for (at, value) in results.iter().take(wanted).enumerate() {
-            self.thread.registers[dst + at] = *value;
+            thread.registers[dst + at] = *value;
         }
         frame.pc += 1;
     }

@@ -4,10 +4,8 @@ use super::*;
 
 /// The finding for memory that nobody can free any more.
 fn leak(arena: &Arena, host: &Host) -> Option<Bug> {
-    host.processes().iter().find_map(|process| {
-        let threads: Vec<_> = process.tasks.iter().map(|task| &task.thread).collect();
-        leak_finding(&leaked_blocks(&process.memory, &threads, arena))
-    })
+    host.processes()
+        .find_map(|(memory, threads)| leak_finding(&leaked_blocks(memory, &threads, arena)))
 }
 
 impl Explorer<'_> {
@@ -72,6 +70,11 @@ impl Explorer<'_> {
                 return self.close(id, &state, PathEnding::Exit(status as i32), trace, listener);
             }
             Ending::Signal(signal) => Box::new(uncaught_signal(signal)),
+            Ending::Idle => {
+                let wanted = self.wants_test(&state);
+                let trace = wanted.then(|| state.path.trace_under(&state.path.model));
+                return self.close(id, &state, PathEnding::Idle, trace, listener);
+            }
             Ending::EndPath => return self.close(id, &state, PathEnding::Silent, None, listener),
         };
         let path_ending = match signal {
@@ -112,19 +115,18 @@ impl Explorer<'_> {
         output: [Vec<u8>; 2],
         listener: &mut dyn Listener,
     ) -> bool {
-        let program = self.image.program();
         let host = state.host.as_ref();
         let sites = host.map_or_else(Vec::new, Host::stack);
         let of = |id: Option<everett_vm::StackId>| {
             id.map_or_else(Vec::new, |id| {
-                describe_ends(program, &self.stacks.sites(id))
+                describe_ends(self.images, &self.stacks.sites(id))
             })
         };
         let allocated = of(bug.allocated);
         // Where a program ends says nothing about what it lost; where it got it does.
         let mut stack = match bug.kind {
             BugKind::Leak if !allocated.is_empty() => allocated.clone(),
-            _ => describe_ends(program, &sites),
+            _ => describe_ends(self.images, &sites),
         };
         let message = match take_trap_reason(&mut stack) {
             Some(reason) => format!("{} ({reason})", bug.message),
@@ -226,6 +228,7 @@ impl Explorer<'_> {
             PathEnding::Exit(status) => end.exit = Some(*status),
             PathEnding::Signal(signal) => end.signal = Some(*signal),
             PathEnding::Bug(kind) => end.finding = Some(kind.name().to_owned()),
+            PathEnding::Idle => end.idle = true,
             PathEnding::Silent | PathEnding::Cut(_) => {}
         }
         end

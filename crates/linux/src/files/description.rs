@@ -8,6 +8,7 @@ use super::tree::InodeId;
 use crate::bytes::Bytes;
 use crate::errno::Errno;
 use crate::host::Stream;
+use crate::objects::ObjectId;
 
 /// Number of an open file on its host.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -25,6 +26,8 @@ pub enum Target {
     Output(Stream),
     /// A file of the tree.
     Inode(InodeId),
+    /// A pipe, socket or the like.
+    Object(ObjectId),
 }
 
 /// Flags of `open`.
@@ -124,6 +127,12 @@ impl Descriptors {
         } else {
             Ok(fd as i32)
         }
+    }
+
+    /// All descriptors that are open, by number.
+    pub fn iter(&self) -> impl Iterator<Item = (i32, Descriptor)> {
+        let entries = (0..).zip(self.entries.iter());
+        entries.filter_map(|(fd, entry)| Some((fd, (*entry)?)))
     }
 
     /// Sets a descriptor and says what it was before.

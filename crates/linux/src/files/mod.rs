@@ -67,20 +67,18 @@ impl Files {
         }
     }
 
-    /// One descriptor less refers to it; the last one closes it.
-    pub fn release(&mut self, id: DescriptionId) {
-        let Some(description) = self.description_mut(id) else {
-            return;
-        };
+    /// One descriptor less refers to it; the last one closes it. What was closed, if it was.
+    pub(crate) fn release(&mut self, id: DescriptionId) -> Option<Description> {
+        let description = self.description_mut(id)?;
         description.references = description.references.saturating_sub(1);
         if description.references > 0 {
-            return;
+            return None;
         }
-        let target = description.target;
-        Arc::make_mut(&mut self.descriptions)[id.0 as usize] = None;
-        if let Target::Inode(inode) = target {
+        let closed = Arc::make_mut(&mut self.descriptions)[id.0 as usize].take()?;
+        if let Target::Inode(inode) = closed.target {
             self.let_go(inode);
         }
+        Some(closed)
     }
 
     /// Drops what a file holds if it has neither a name nor anyone who has it open.

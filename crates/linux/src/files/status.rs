@@ -41,6 +41,7 @@ impl Status {
             // Standard streams are pipes: neither files nor terminals.
             Target::Stdin => Status::of_pipe(1),
             Target::Output(stream) => Status::of_pipe(2 + stream as u64),
+            Target::Object(id) => Status::of_pipe(8 + u64::from(id.0)),
         }
     }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use everett_expr::ExprId;
+use everett_vm::ImageId;
 use triomphe::Arc;
 
 use crate::bytes::Bytes;
@@ -69,6 +70,8 @@ pub struct Inode {
     pub links: u32,
     /// When it was last written, in nanoseconds since 1970.
     pub modified_ns: u64,
+    /// The program that it is, where the run has it.
+    pub program: Option<ImageId>,
 }
 
 /// The tree.
@@ -94,6 +97,7 @@ impl Tree {
             mode: 0o755,
             links: 2,
             modified_ns: 0,
+            program: None,
         };
         let mut tree = Tree {
             inodes: Arc::new(vec![Arc::new(directory(ROOT)), Arc::new(directory(ROOT))]),
@@ -116,6 +120,7 @@ impl Tree {
                     mode: 0o666,
                     links: 1,
                     modified_ns: 0,
+                    program: None,
                 },
             );
         }
@@ -290,6 +295,7 @@ impl Tree {
                             mode: 0o755,
                             links: 2,
                             modified_ns: 0,
+                            program: None,
                         },
                     )
                 }
@@ -364,6 +370,7 @@ mod tests {
             mode: 0o644,
             links: 1,
             modified_ns: 0,
+            program: None,
         }
     }
 
@@ -392,6 +399,7 @@ mod tests {
             mode: 0o777,
             links: 1,
             modified_ns: 0,
+            program: None,
         };
         tree.install(ROOT, b"/a/near", link(b"file")).unwrap();
         tree.install(ROOT, b"/dir", link(b"a")).unwrap();

@@ -32,9 +32,9 @@ pub const ROWS: &[Row] = &[
 ];
 
 fn close(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
-    let descriptor = kernel.process.descriptors.get(call.int(0))?;
-    kernel.process.descriptors.set(call.int(0), None);
-    kernel.host.files.release(descriptor.description);
+    let descriptor = kernel.process().descriptors.get(call.int(0))?;
+    kernel.process_mut().descriptors.set(call.int(0), None);
+    kernel.host.release(descriptor.description);
     Ok(Value::ZERO)
 }
 
@@ -99,7 +99,7 @@ fn dup(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 
 fn dup2(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let (from, to) = (call.int(0), call.int(1));
-    kernel.process.descriptors.get(from)?;
+    kernel.process().descriptors.get(from)?;
     if from == to {
         return Ok(Value::concrete(to as u64));
     }
@@ -172,7 +172,7 @@ fn flock(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 fn fsync(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     match kernel.description(call.int(0))?.1.target {
         Target::Inode(_) => Ok(Value::ZERO),
-        Target::Stdin | Target::Output(_) => Err(Errno::EINVAL.into()),
+        Target::Stdin | Target::Output(_) | Target::Object(_) => Err(Errno::EINVAL.into()),
     }
 }
 
@@ -190,20 +190,20 @@ impl Kernel<'_, '_> {
             close_on_exec,
             ..descriptor
         };
-        self.process.descriptors.set(fd, Some(changed));
+        self.process_mut().descriptors.set(fd, Some(changed));
     }
 
     /// A second descriptor for an open file, the lowest free one from `lowest` on.
     fn duplicate(&mut self, fd: i32, lowest: i32, close_on_exec: bool) -> Answer {
-        let descriptor = self.process.descriptors.get(fd)?;
-        let to = self.process.descriptors.free_from(lowest)?;
+        let descriptor = self.process().descriptors.get(fd)?;
+        let to = self.process().descriptors.free_from(lowest)?;
         self.host.files.retain(descriptor.description);
         self.set_close_on_exec(to, descriptor, close_on_exec);
         Ok(Value::concrete(to as u64))
     }
 
     fn duplicate_onto(&mut self, from: i32, to: i32, close_on_exec: bool) -> Answer {
-        let descriptor = self.process.descriptors.get(from)?;
+        let descriptor = self.process().descriptors.get(from)?;
         if to < 0 || to as usize >= MAX_DESCRIPTORS {
             return Err(Errno::EBADF.into());
         }
@@ -212,8 +212,8 @@ impl Kernel<'_, '_> {
             close_on_exec,
             ..descriptor
         };
-        if let Some(old) = self.process.descriptors.set(to, Some(changed)) {
-            self.host.files.release(old.description);
+        if let Some(old) = self.process_mut().descriptors.set(to, Some(changed)) {
+            self.host.release(old.description);
         }
         Ok(Value::concrete(to as u64))
     }

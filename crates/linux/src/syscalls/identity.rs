@@ -49,31 +49,31 @@ fn number(number: u32) -> Answer {
 }
 
 fn getpid(kernel: &mut Kernel<'_, '_>, _: &Call) -> Answer {
-    number(kernel.process.pid)
+    number(kernel.process().pid)
 }
 
 fn gettid(kernel: &mut Kernel<'_, '_>, _: &Call) -> Answer {
-    number(kernel.task.tid)
+    number(kernel.task().tid)
 }
 
 fn getppid(kernel: &mut Kernel<'_, '_>, _: &Call) -> Answer {
-    number(kernel.process.parent)
+    number(kernel.process().parent)
 }
 
 fn own_group(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     match call.int(0) {
-        0 => number(kernel.process.pid),
-        pid if pid == kernel.process.pid as i32 => number(kernel.process.pid),
+        0 => number(kernel.process().pid),
+        pid if pid == kernel.process().pid as i32 => number(kernel.process().pid),
         _ => Err(Errno::ESRCH.into()),
     }
 }
 
 fn getuid(kernel: &mut Kernel<'_, '_>, _: &Call) -> Answer {
-    number(kernel.process.uid)
+    number(kernel.process().uid[0])
 }
 
 fn getgid(kernel: &mut Kernel<'_, '_>, _: &Call) -> Answer {
-    number(kernel.process.gid)
+    number(kernel.process().gid[0])
 }
 
 fn getgroups(_: &mut Kernel<'_, '_>, call: &Call) -> Answer {
@@ -156,7 +156,7 @@ fn setrlimit(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 
 fn prlimit64(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let pid = call.int(0) as u32;
-    if pid != 0 && pid != kernel.process.pid {
+    if pid != 0 && pid != kernel.process().pid {
         return Err(Errno::ESRCH.into());
     }
     let bytes = limit(call.args[1])?.map(u64::to_le_bytes).concat();

@@ -5,8 +5,10 @@ use everett_vm::{Buffer, Value};
 use crate::errno::Errno;
 use crate::files::{Description, Descriptor, Device, Node, OpenFlags, Target};
 use crate::kernel::{Kernel, Stop};
+use crate::objects::{Open, Operations, event};
 use crate::table::ArgKind::{Buffer as Bytes, Fd, Int, Pointer};
 use crate::table::{Answer, Call, Row};
+use crate::wait::Until;
 
 /// The family.
 pub const ROWS: &[Row] = &[
@@ -120,6 +122,20 @@ fn pwritev(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     kernel.write_file(call.int(0), &ranges, offset(call.args[3])?)
 }
 
+/// What is left of ranges behind their first bytes.
+fn skip(ranges: &[Range], mut count: u64) -> Vec<Range> {
+    let mut rest = Vec::with_capacity(ranges.len());
+    for range in ranges {
+        let gone = range.len.min(count);
+        count -= gone;
+        rest.push(Range {
+            address: range.address.wrapping_add(gone),
+            len: range.len - gone,
+        });
+    }
+    rest
+}
+
 fn offset(offset: u64) -> Result<At, Errno> {
     if offset as i64 >= 0 {
         Ok(At::Offset(offset))
@@ -131,7 +147,7 @@ fn offset(offset: u64) -> Result<At, Errno> {
 impl Kernel<'_, '_> {
     /// The open file behind a descriptor.
     pub fn description(&self, fd: i32) -> Result<(Descriptor, Description), Errno> {
-        let descriptor = self.process.descriptors.get(fd)?;
+        let descriptor = self.process().descriptors.get(fd)?;
         let description = self.host.files.description(descriptor.description);
         Ok((descriptor, description.cloned().ok_or(Errno::EBADF)?))
     }
@@ -171,11 +187,16 @@ impl Kernel<'_, '_> {
             At::Current => description.offset,
             At::Offset(offset) => offset,
         };
+        if let Some((open, operations)) =
+            self.host.open_object(descriptor.description, &description)
+        {
+            return self.read_object(open, operations, ranges, wanted, at);
+        }
         let bytes = match description.target {
-            Target::Output(_) => return Err(Errno::EBADF.into()),
+            Target::Object(_) | Target::Output(_) => return Err(Errno::EBADF.into()),
             Target::Stdin if matches!(at, At::Offset(_)) => return Err(Errno::ESPIPE.into()),
             Target::Stdin if wanted > 0 && self.host.files.stdin.must_wait() => {
-                return Err(self.no_input_yet(description.flags));
+                return Err(self.no_input_yet(descriptor, description.flags));
             }
             Target::Stdin => self.host.files.stdin.peek(wanted),
             Target::Inode(id) => match &self.host.files.tree.get(id).node {
@@ -196,12 +217,61 @@ impl Kernel<'_, '_> {
         Ok(Value::concrete(read))
     }
 
-    fn no_input_yet(&self, flags: OpenFlags) -> Stop {
+    fn no_input_yet(&mut self, descriptor: Descriptor, flags: OpenFlags) -> Stop {
         if flags.has(OpenFlags::NONBLOCK) {
             Errno::EAGAIN.into()
         } else {
-            Stop::NeedsInput
+            let until = Until::Ready(vec![(descriptor.description, event::IN)]);
+            self.wait_restartable(until, "standard input")
         }
+    }
+
+    fn read_object(
+        &mut self,
+        open: Open<'_>,
+        operations: &Operations,
+        ranges: &[Range],
+        wanted: u64,
+        at: At,
+    ) -> Answer {
+        if matches!(at, At::Offset(_)) {
+            return Err(Errno::ESPIPE.into());
+        }
+        // All is checked before the bytes leave the object.
+        for range in ranges {
+            self.check(range.address, range.len.min(wanted), true)?;
+        }
+        let bytes = (operations.read)(self, open, wanted)?;
+        self.scatter(ranges, &bytes)?;
+        Ok(Value::concrete(bytes.len() as u64))
+    }
+
+    /// Writes to an object, the whole of it where it blocks: what is left waits until there is room.
+    fn write_object(
+        &mut self,
+        open: Open<'_>,
+        operations: &Operations,
+        ranges: &[Range],
+        at: At,
+    ) -> Answer {
+        if matches!(at, At::Offset(_)) {
+            return Err(Errno::ESPIPE.into());
+        }
+        let progress = self.task().progress;
+        let rest = skip(ranges, progress);
+        let parts = self.gather(&rest)?;
+        let wanted: u64 = parts.iter().map(|part| part.len() as u64).sum();
+        let written = match (operations.write)(self, open, &parts) {
+            Ok(written) => written,
+            Err(Stop::Errno(_)) if progress > 0 => return Ok(Value::concrete(progress)),
+            Err(stop) => return Err(stop),
+        };
+        let done = progress + written;
+        if written < wanted && !open.description.flags.has(OpenFlags::NONBLOCK) {
+            self.task_mut().progress = done;
+            return Err(self.wait_for(open, event::OUT, "write"));
+        }
+        Ok(Value::concrete(done))
     }
 
     fn read_device(&mut self, device: Device, wanted: u64) -> Buffer {
@@ -244,10 +314,15 @@ impl Kernel<'_, '_> {
         if matches!((description.target, at), (Target::Output(_), At::Offset(_))) {
             return Err(Errno::ESPIPE.into());
         }
+        if let Some((open, operations)) =
+            self.host.open_object(descriptor.description, &description)
+        {
+            return self.write_object(open, operations, ranges, at);
+        }
         let parts = self.gather(ranges)?;
         let written = parts.iter().map(|part| part.len() as u64).sum();
         match description.target {
-            Target::Stdin => return Err(Errno::EBADF.into()),
+            Target::Object(_) | Target::Stdin => return Err(Errno::EBADF.into()),
             Target::Output(stream) => {
                 let output = &mut self.host.outputs[stream as usize];
                 parts.iter().for_each(|part| output.append(part));

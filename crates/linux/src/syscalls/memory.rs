@@ -169,13 +169,13 @@ fn mremap(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 }
 
 fn brk(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
-    let current = match kernel.process.program_break {
+    let current = match kernel.process().program_break {
         Some(current) => current,
         None => {
             let start = kernel.map_new(BREAK_ROOM)?;
             kernel.resize_mapping(start, 0);
             let new = Break { start, end: start };
-            kernel.process.program_break = Some(new);
+            kernel.process_mut().program_break = Some(new);
             new
         }
     };
@@ -192,7 +192,7 @@ fn brk(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
         }
     }
     kernel.resize_mapping(current.start, size);
-    kernel.process.program_break = Some(Break {
+    kernel.process_mut().program_break = Some(Break {
         end: wanted,
         ..current
     });

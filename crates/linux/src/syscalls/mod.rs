@@ -1,13 +1,15 @@
 //! System calls, one file a family. Each is one function with its row beside it.
 
 mod descriptors;
+mod futex;
 mod identity;
 mod input_output;
 mod memory;
 mod paths;
+mod pipes;
 mod poll;
 mod process;
-mod signals;
+pub(crate) mod signals;
 mod time;
 
 use crate::table::Row;
@@ -15,10 +17,12 @@ use crate::table::Row;
 /// All families.
 pub const FAMILIES: &[&[Row]] = &[
     descriptors::ROWS,
+    futex::ROWS,
     identity::ROWS,
     input_output::ROWS,
     memory::ROWS,
     paths::ROWS,
+    pipes::ROWS,
     poll::ROWS,
     process::ROWS,
     signals::ROWS,

@@ -136,7 +136,7 @@ fn readlinkat(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 }
 
 fn getcwd(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
-    let path = kernel.host.files.tree.path_of(kernel.process.cwd);
+    let path = kernel.host.files.tree.path_of(kernel.process().cwd);
     let mut path = path.ok_or(Errno::ENOENT)?;
     path.push(0);
     if call.args[1] < path.len() as u64 {
@@ -149,7 +149,7 @@ fn getcwd(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 fn chdir(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let id = kernel.find(AT_FDCWD, call.args[0], true)?;
     match kernel.host.files.tree.get(id).node {
-        Node::Directory(..) => kernel.process.cwd = id,
+        Node::Directory(..) => kernel.process_mut().cwd = id,
         _ => return Err(Errno::ENOTDIR.into()),
     }
     Ok(Value::ZERO)
@@ -181,8 +181,8 @@ fn unlinkat(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 }
 
 fn umask(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
-    let old = kernel.process.umask;
-    kernel.process.umask = call.args[0] as u32 & 0o777;
+    let old = kernel.process().umask;
+    kernel.process_mut().umask = call.args[0] as u32 & 0o777;
     Ok(Value::concrete(u64::from(old)))
 }
 
@@ -190,7 +190,7 @@ impl Kernel<'_, '_> {
     /// The directory that relative paths start from.
     fn base(&self, fd: i32, path: &[u8]) -> Result<InodeId, Errno> {
         if fd == AT_FDCWD || path.first() == Some(&b'/') {
-            return Ok(self.process.cwd);
+            return Ok(self.process().cwd);
         }
         match self.description(fd)?.1.target {
             Target::Inode(id)
@@ -217,7 +217,7 @@ impl Kernel<'_, '_> {
                 return Ok(self.description(fd)?.1.target);
             }
             if empty {
-                return Ok(Target::Inode(self.process.cwd));
+                return Ok(Target::Inode(self.process().cwd));
             }
         }
         let id = self.find(fd, path, flags & AT_SYMLINK_NOFOLLOW == 0)?;
@@ -265,7 +265,7 @@ impl Kernel<'_, '_> {
             false => self.read_path(path)?,
         };
         let base = self.base(fd, &path)?;
-        let to = self.process.descriptors.free_from(0)?;
+        let to = self.process().descriptors.free_from(0)?;
         let exclusive = flags.has(OpenFlags::CREATE) && flags.has(OpenFlags::EXCLUSIVE);
         let follow = !flags.has(OpenFlags::NO_FOLLOW) && !exclusive;
         let id = match self.host.files.tree.lookup(base, &path, follow) {
@@ -281,7 +281,7 @@ impl Kernel<'_, '_> {
         let description = Description::new(Target::Inode(id), flags.0 & KEPT | OpenFlags::LARGE);
         let description = self.host.files.open(description);
         let close_on_exec = flags.has(OpenFlags::CLOSE_ON_EXEC);
-        self.process.descriptors.set(
+        self.process_mut().descriptors.set(
             to,
             Some(Descriptor {
                 description,
@@ -320,9 +320,10 @@ impl Kernel<'_, '_> {
         }
         let inode = Inode {
             node: Node::Regular(Bytes::default()),
-            mode: mode as u32 & 0o7777 & !self.process.umask,
+            mode: mode as u32 & 0o7777 & !self.process().umask,
             links: 1,
             modified_ns: self.wall_clock_ns(),
+            program: None,
         };
         Ok(self.host.files.tree.add(place.directory, place.name, inode))
     }
@@ -337,9 +338,10 @@ impl Kernel<'_, '_> {
         }
         let inode = Inode {
             node: Node::Directory(BTreeMap::new(), place.directory),
-            mode: mode as u32 & 0o1777 & !self.process.umask,
+            mode: mode as u32 & 0o1777 & !self.process().umask,
             links: 2,
             modified_ns: self.wall_clock_ns(),
+            program: None,
         };
         self.host.files.tree.add(place.directory, place.name, inode);
         Ok(Value::ZERO)

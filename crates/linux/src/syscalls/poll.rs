@@ -3,10 +3,11 @@
 use everett_vm::Value;
 
 use crate::errno::Errno;
-use crate::files::Target;
-use crate::kernel::{Kernel, Stop};
+use crate::kernel::Kernel;
+use crate::objects::event;
 use crate::table::ArgKind::{Int, Pointer};
 use crate::table::{Answer, Call, Row};
+use crate::wait::{ALWAYS, Until};
 
 /// The family.
 pub const ROWS: &[Row] = &[
@@ -21,11 +22,7 @@ pub const ROWS: &[Row] = &[
     .without("the mask of signals"),
 ];
 
-const POLLIN: u16 = 0x1;
-const POLLOUT: u16 = 0x4;
-const POLLNVAL: u16 = 0x20;
-const POLLRDNORM: u16 = 0x40;
-const POLLWRNORM: u16 = 0x100;
+/// Most descriptors of one call.
 const MOST: u64 = 1024;
 
 fn poll(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
@@ -49,50 +46,31 @@ impl Kernel<'_, '_> {
             return Err(Errno::EINVAL.into());
         }
         let mut results = Vec::with_capacity(count as usize);
-        let mut waits_for_input = false;
+        let mut waits_for = Vec::new();
         for index in 0..count {
             let at = address.wrapping_add(8 * index);
             let entry = self.read_bytes(at, 8)?;
             let fd = i32::from_le_bytes([entry[0], entry[1], entry[2], entry[3]]);
             let events = u16::from_le_bytes([entry[4], entry[5]]);
-            let ready = if fd < 0 {
-                0
-            } else {
-                self.ready(fd, events, &mut waits_for_input)
+            let ready = match self.process().descriptors.get(fd) {
+                _ if fd < 0 => 0,
+                Err(_) => event::INVALID,
+                Ok(descriptor) => {
+                    waits_for.push((descriptor.description, events));
+                    self.host.readiness(descriptor.description) & (events | ALWAYS)
+                }
             };
             self.check(at.wrapping_add(6), 2, true)?;
             results.push((at.wrapping_add(6), ready));
         }
         let ready = results.iter().filter(|result| result.1 != 0).count() as u64;
         if ready == 0 && timeout != Some(0) {
-            match timeout {
-                // Time stands still while a live input is waited for.
-                _ if waits_for_input => return Err(Stop::NeedsInput),
-                None => return Err(Stop::Block(None, "poll")),
-                Some(ns) => self.wait_until(self.host.clock_ns.saturating_add(ns), "poll")?,
-            }
+            let deadline = timeout.map(|ns| self.host.clock_ns.saturating_add(ns));
+            self.wait(Until::Ready(waits_for), deadline, "poll")?;
         }
         for (address, events) in results {
             self.write_bytes(address, &events.to_le_bytes())?;
         }
         Ok(Value::concrete(ready))
-    }
-
-    /// Which of these events a descriptor has.
-    fn ready(&self, fd: i32, events: u16, waits_for_input: &mut bool) -> u16 {
-        const READ: u16 = POLLIN | POLLRDNORM;
-        const WRITE: u16 = POLLOUT | POLLWRNORM;
-        let Ok((_, description)) = self.description(fd) else {
-            return POLLNVAL;
-        };
-        match description.target {
-            Target::Output(_) => events & WRITE,
-            Target::Inode(_) => events & (READ | WRITE),
-            Target::Stdin if self.host.files.stdin.must_wait() => {
-                *waits_for_input |= events & READ != 0;
-                0
-            }
-            Target::Stdin => events & READ,
-        }
     }
 }

@@ -4,11 +4,12 @@ use everett_vm::{Bug, BugKind, OnReturn, Value};
 use triomphe::Arc;
 
 use crate::errno::Errno;
-use crate::host::Ending;
+use crate::host::HostState;
 use crate::kernel::{Kernel, Stop};
-use crate::process::{SIGNALS, SignalAction};
+use crate::process::{Death, Doing, Life, ProcessState, SIGNALS, SignalAction, TaskState};
 use crate::table::ArgKind::{Int, Pointer};
 use crate::table::{Answer, Call, Row};
+use crate::wait::Wait;
 
 /// The family.
 pub const ROWS: &[Row] = &[
@@ -30,26 +31,33 @@ pub const ROWS: &[Row] = &[
     Row::new("rt_sigpending", 127, &[Pointer, Int], &[], rt_sigpending),
     Row::new("sigaltstack", 131, &[Pointer, Pointer], &[], sigaltstack)
         .without("handlers do not run on it"),
-    Row::new("kill", 62, &[Int, Int], &[], kill).without("other processes"),
-    Row::new("tkill", 200, &[Int, Int], &[], tkill).without("other threads"),
-    Row::new("tgkill", 234, &[Int, Int, Int], &[], tgkill).without("other threads"),
+    Row::new("kill", 62, &[Int, Int], &[], kill),
+    Row::new("tkill", 200, &[Int, Int], &[], tkill),
+    Row::new("tgkill", 234, &[Int, Int, Int], &[], tgkill),
 ];
 
-const SIGABRT: i32 = 6;
-const SIGKILL: i32 = 9;
-const SIGSTOP: i32 = 19;
-const DEFAULT: u64 = 0;
-const IGNORE: u64 = 1;
+pub const SIGILL: i32 = 4;
+pub const SIGABRT: i32 = 6;
+pub const SIGFPE: i32 = 8;
+pub const SIGKILL: i32 = 9;
+pub const SIGSEGV: i32 = 11;
+pub const SIGPIPE: i32 = 13;
+pub const SIGCHLD: i32 = 17;
+pub const SIGSTOP: i32 = 19;
+pub const DEFAULT: u64 = 0;
+pub const IGNORE: u64 = 1;
 /// SIGCHLD, SIGCONT, SIGURG, SIGWINCH: nothing happens by default.
 const HARMLESS: &[i32] = &[17, 18, 23, 28];
 /// SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU.
 const STOPPING: &[i32] = &[19, 20, 21, 22];
 
+pub const SA_NOCLDWAIT: u64 = 2;
 const SA_SIGINFO: u64 = 4;
+const SA_RESTART: u64 = 0x1000_0000;
 const SA_NODEFER: u64 = 0x4000_0000;
 const SA_RESETHAND: u64 = 0x8000_0000;
 
-fn bit(signal: i32) -> u64 {
+pub fn bit(signal: i32) -> u64 {
     1 << (signal - 1)
 }
 
@@ -72,7 +80,7 @@ fn rt_sigaction(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
         return Err(Errno::EINVAL.into());
     }
     let index = signal as usize - 1;
-    let old = kernel.process.actions[index];
+    let old = kernel.process().actions[index];
     let new = match call.args[1] {
         0 => None,
         _ if signal == SIGKILL || signal == SIGSTOP => return Err(Errno::EINVAL.into()),
@@ -89,7 +97,7 @@ fn rt_sigaction(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
         kernel.write_bytes(call.args[2], &bytes)?;
     }
     if let Some(new) = new {
-        Arc::make_mut(&mut kernel.process.actions)[index] = new;
+        Arc::make_mut(&mut kernel.process_mut().actions)[index] = new;
     }
     Ok(Value::ZERO)
 }
@@ -101,7 +109,7 @@ fn rt_sigprocmask(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     if call.args[3] != 8 {
         return Err(Errno::EINVAL.into());
     }
-    let old = kernel.task.blocked;
+    let old = kernel.task().blocked;
     let new = match call.args[1] {
         0 => old,
         address => {
@@ -117,7 +125,7 @@ fn rt_sigprocmask(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     if call.args[2] != 0 {
         kernel.write_bytes(call.args[2], &old.to_le_bytes())?;
     }
-    kernel.task.blocked = blockable(new);
+    kernel.task_mut().blocked = blockable(new);
     Ok(Value::ZERO)
 }
 
@@ -125,7 +133,8 @@ fn rt_sigpending(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     if call.args[1] > 8 {
         return Err(Errno::EINVAL.into());
     }
-    let pending = kernel.task.pending.to_le_bytes();
+    let pending = kernel.host.pending_signals(kernel.task());
+    let pending = (pending & kernel.task().blocked).to_le_bytes();
     kernel.write_bytes(call.args[0], &pending[..call.args[1] as usize])?;
     Ok(Value::ZERO)
 }
@@ -133,7 +142,7 @@ fn rt_sigpending(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 fn sigaltstack(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     const DISABLE: u32 = 2;
     const MIN_SIZE: u64 = 2048;
-    let old = kernel.task.alternate_stack;
+    let old = kernel.task().alternate_stack;
     let new = match call.args[0] {
         0 => None,
         address => {
@@ -154,59 +163,167 @@ fn sigaltstack(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
         kernel.write_bytes(call.args[1], &bytes)?;
     }
     if let Some(new) = new {
-        kernel.task.alternate_stack = new;
+        kernel.task_mut().alternate_stack = new;
     }
     Ok(Value::ZERO)
 }
 
 fn kill(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
-    let own = kernel.process.pid as i32;
-    // The process is alone in its group and session.
-    let is_own = |pid: i32| pid == own || pid == 0 || pid == -own;
-    if !is_own(call.int(0)) {
+    let (target, signal) = (call.int(0), call.int(1));
+    if signal != 0 {
+        valid(signal)?;
+    }
+    let own = kernel.process();
+    let (own_pid, own_group) = (own.pid, own.group);
+    let targets: Vec<u32> = kernel
+        .host
+        .processes
+        .iter()
+        .filter(|process| match target {
+            0 => process.group == own_group,
+            -1 => process.pid != own_pid,
+            pid if pid > 0 => process.pid == pid as u32,
+            group => process.group == group.unsigned_abs(),
+        })
+        .filter(|process| !matches!(process.life, Life::Gone))
+        .map(|process| process.pid)
+        .collect();
+    if targets.is_empty() {
         return Err(Errno::ESRCH.into());
     }
-    kernel.send(call.int(1))
+    if signal != 0 {
+        for pid in targets {
+            kernel.host.send_to_process(pid, signal);
+        }
+    }
+    Ok(Value::ZERO)
 }
 
 fn tkill(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     if call.int(0) <= 0 {
         return Err(Errno::EINVAL.into());
     }
-    if call.int(0) != kernel.task.tid as i32 {
-        return Err(Errno::ESRCH.into());
-    }
-    kernel.send(call.int(1))
+    kernel.send_to_thread(None, call.int(0) as u32, call.int(1))
 }
 
 fn tgkill(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     if call.int(0) <= 0 || call.int(1) <= 0 {
         return Err(Errno::EINVAL.into());
     }
-    if call.int(0) != kernel.process.pid as i32 || call.int(1) != kernel.task.tid as i32 {
-        return Err(Errno::ESRCH.into());
+    kernel.send_to_thread(Some(call.int(0) as u32), call.int(1) as u32, call.int(2))
+}
+
+/// The signal that native code would get where the model finds something wrong.
+pub fn signal_of(bug: &Bug) -> i32 {
+    match bug.kind {
+        BugKind::Abort | BugKind::Assertion | BugKind::UncaughtException | BugKind::Panic => {
+            SIGABRT
+        }
+        BugKind::DivisionByZero => SIGFPE,
+        BugKind::Trap | BugKind::Unreachable => SIGILL,
+        _ => SIGSEGV,
     }
-    kernel.send(call.int(2))
+}
+
+impl HostState {
+    /// Signals that were sent to a thread or to its process and that nobody has taken.
+    pub fn pending_signals(&self, task: &TaskState) -> u64 {
+        let process = self.process_by_pid(task.pid);
+        task.pending | process.map_or(0, |process| process.pending)
+    }
+
+    /// A process does nothing when it gets this signal.
+    fn ignores(process: &ProcessState, signal: i32) -> bool {
+        match process.actions[signal as usize - 1].handler {
+            IGNORE => true,
+            DEFAULT => HARMLESS.contains(&signal),
+            _ => false,
+        }
+    }
+
+    /// Signals that the thread will take when it runs, and that do something.
+    pub fn deliverable_signals(&self, task: &TaskState) -> u64 {
+        let Some(process) = self.process_by_pid(task.pid) else {
+            return 0;
+        };
+        let mut signals = (task.pending | process.pending) & !task.blocked;
+        let mut left = signals;
+        while left != 0 {
+            let signal = left.trailing_zeros() as i32 + 1;
+            left &= left - 1;
+            if HostState::ignores(process, signal) {
+                signals &= !bit(signal);
+            }
+        }
+        signals
+    }
+
+    /// A signal ends the wait of this thread.
+    pub fn has_deliverable_signal(&self, task: &TaskState) -> bool {
+        self.deliverable_signals(task) != 0
+    }
+
+    /// Sends a signal to a process: any of its threads that does not block it takes it.
+    pub fn send_to_process(&mut self, pid: u32, signal: i32) {
+        if let Some(process) = self.process_by_pid_mut(pid)
+            && matches!(process.life, Life::Running)
+        {
+            process.pending |= bit(signal);
+        }
+    }
 }
 
 impl Kernel<'_, '_> {
-    /// Sends a signal to the running thread. It is delivered when the system call is over.
-    fn send(&mut self, signal: i32) -> Answer {
+    fn send_to_thread(&mut self, pid: Option<u32>, tid: u32, signal: i32) -> Answer {
         if signal != 0 {
-            self.task.pending |= bit(valid(signal)?);
+            valid(signal)?;
+        }
+        let mut tasks = self.host.tasks.iter_mut();
+        let target = tasks.find(|task| {
+            task.tid == tid && pid.is_none_or(|pid| pid == task.pid) && task.doing != Doing::Ended
+        });
+        let target = target.ok_or(Errno::ESRCH)?;
+        if signal != 0 {
+            Arc::make_mut(target).pending |= bit(signal);
         }
         Ok(Value::ZERO)
     }
 
+    /// Sends a signal to the running thread. It is delivered when the system call is over.
+    pub fn raise(&mut self, signal: i32) {
+        self.task_mut().pending |= bit(signal);
+    }
+
+    /// The signal that ends a wait lets the system call go on.
+    pub(crate) fn next_signal_restarts(&self, wait: &Wait) -> bool {
+        let ready = self.host.deliverable_signals(self.task());
+        if ready == 0 {
+            return true;
+        }
+        let action = self.process().actions[ready.trailing_zeros() as usize];
+        let has_handler = !matches!(action.handler, DEFAULT | IGNORE);
+        wait.restarts && has_handler && action.flags & SA_RESTART != 0
+    }
+
+    /// Takes a signal that is pending and not blocked.
+    fn take_signal(&mut self) -> Option<i32> {
+        let ready = self.host.pending_signals(self.task()) & !self.task().blocked;
+        if ready == 0 {
+            return None;
+        }
+        let signal = ready.trailing_zeros() as i32 + 1;
+        if self.task().pending & bit(signal) != 0 {
+            self.task_mut().pending &= !bit(signal);
+        } else {
+            self.process_mut().pending &= !bit(signal);
+        }
+        Some(signal)
+    }
+
     /// Delivers what is pending and not blocked: runs the handler, or does what is usual.
     pub fn deliver_signals(&mut self) -> Result<(), Stop> {
-        loop {
-            let ready = self.task.pending & !self.task.blocked;
-            if ready == 0 {
-                return Ok(());
-            }
-            let signal = ready.trailing_zeros() as i32 + 1;
-            let action = self.process.actions[signal as usize - 1];
+        while let Some(signal) = self.take_signal() {
+            let action = self.process().actions[signal as usize - 1];
             match action.handler {
                 IGNORE => {}
                 DEFAULT if HARMLESS.contains(&signal) => {}
@@ -217,13 +334,13 @@ impl Kernel<'_, '_> {
                 }
                 DEFAULT if signal == SIGABRT => {
                     let bug = Bug::new(BugKind::Abort, "the program aborted (SIGABRT)");
-                    return Err(Stop::End(Ending::Bug(Box::new(bug))));
+                    return Err(bug.into());
                 }
-                DEFAULT => return Err(Stop::End(Ending::Signal(signal))),
+                DEFAULT => return Err(Stop::Exit(Death::Signal(signal))),
                 _ => self.run_handler(signal, action)?,
             }
-            self.task.pending &= !bit(signal);
         }
+        Ok(())
     }
 
     /// Lets the thread execute a handler before it goes on.
@@ -237,13 +354,15 @@ impl Kernel<'_, '_> {
         if action.flags & SA_SIGINFO != 0 {
             self.give_signal_information(signal)?;
         }
-        self.task.handlers.push(self.task.blocked);
-        self.task.blocked |= blockable(action.mask);
+        let task = self.task_mut();
+        let restored = task.restored_mask.take().unwrap_or(task.blocked);
+        task.handlers.push(restored);
+        task.blocked |= blockable(action.mask);
         if action.flags & SA_NODEFER == 0 {
-            self.task.blocked |= blockable(bit(signal));
+            task.blocked |= blockable(bit(signal));
         }
         if action.flags & SA_RESETHAND != 0 {
-            Arc::make_mut(&mut self.process.actions)[signal as usize - 1].handler = DEFAULT;
+            Arc::make_mut(&mut self.process_mut().actions)[signal as usize - 1].handler = DEFAULT;
         }
         Ok(())
     }
@@ -255,7 +374,7 @@ impl Kernel<'_, '_> {
         const SENT_BY_PROCESS: u32 = 0;
         let information = self.vm.push_slot(INFORMATION_SIZE, 16)?;
         let context = self.vm.push_slot(CONTEXT_SIZE, 16)?;
-        let (pid, uid) = (self.process.pid, self.process.uid);
+        let (pid, uid) = (self.process().pid, self.process().uid[0]);
         let words = [signal as u32, 0, SENT_BY_PROCESS, 0, pid, uid];
         self.write_bytes(information, &words.map(u32::to_le_bytes).concat())?;
         let Some(frame) = self.vm.thread.top() else {
@@ -274,8 +393,8 @@ impl Kernel<'_, '_> {
 
     /// A handler returned: what it blocked is free again.
     pub fn handler_returned(&mut self) -> Result<(), Stop> {
-        if let Some(blocked) = self.task.handlers.pop() {
-            self.task.blocked = blocked;
+        if let Some(blocked) = self.task_mut().handlers.pop() {
+            self.task_mut().blocked = blocked;
         }
         self.deliver_signals()
     }

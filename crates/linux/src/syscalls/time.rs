@@ -6,6 +6,7 @@ use crate::errno::Errno;
 use crate::kernel::{Kernel, Stop};
 use crate::table::ArgKind::{Flags, Int, Pointer};
 use crate::table::{Answer, Call, Row};
+use crate::wait::Until;
 
 /// The family.
 pub const ROWS: &[Row] = &[
@@ -52,7 +53,7 @@ fn timespec(ns: u64) -> Vec<u8> {
 fn nanosleep(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let duration = kernel.read_time(call.args[0])?;
     let deadline = kernel.host.clock_ns.saturating_add(duration);
-    kernel.wait_until(deadline, "nanosleep")?;
+    kernel.wait(Until::Never, Some(deadline), "nanosleep")?;
     Ok(Value::ZERO)
 }
 
@@ -68,7 +69,7 @@ fn clock_nanosleep(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
         _ if is_wall_clock(clock) => time.saturating_sub(kernel.host.start_time_ns),
         _ => time,
     };
-    kernel.wait_until(deadline, "clock_nanosleep")?;
+    kernel.wait(Until::Never, Some(deadline), "clock_nanosleep")?;
     Ok(Value::ZERO)
 }
 

@@ -28,7 +28,7 @@ fn a_mapping_grows_with_its_bytes() {
     let (mut bench, mut host) = idle();
     let args = [0, 4096, 3, PRIVATE_ANONYMOUS, u64::MAX, 0];
     let at = bench.call(&mut host, "mmap", &args).unwrap();
-    let object = host.processes[0].memory.object_at_mut(at, 3).unwrap();
+    let object = host.memories[0].object_at_mut(at, 3).unwrap();
     object.write_concrete(0, b"abc");
     assert_eq!(
         bench.call(&mut host, "mremap", &[at, 4096, 8192, 0]),
@@ -73,7 +73,7 @@ fn the_break_moves_up_and_down() {
         bench.call(&mut host, "brk", &[start + 100]),
         Ok(start + 100)
     );
-    let object = host.processes[0].memory.object_at_mut(start, 100).unwrap();
+    let object = host.memories[0].object_at_mut(start, 100).unwrap();
     object.write_concrete(50, b"x");
     assert!(host.memory().object_at(start, 101).is_none());
     assert_eq!(bench.call(&mut host, "brk", &[start + 40]), Ok(start + 40));

@@ -97,7 +97,7 @@ impl Bench {
 
     fn around(&mut self) -> Surroundings<'_> {
         Surroundings {
-            image: &self.image,
+            images: std::slice::from_ref(&self.image),
             arena: &mut self.arena,
             oracle: &mut self.tape,
             stacks: &mut self.stacks,
@@ -119,8 +119,14 @@ impl Bench {
         let row = table::rows().find(|row| row.name == name).unwrap();
         let mut all = [Value::ZERO; 6];
         all[..args.len()].copy_from_slice(args);
-        let dispatch = |mut slice: crate::host::Slice<'_, '_>| slice.kernel.dispatch(row, all);
-        host.with_running(self.around(), dispatch).unwrap()
+        let call = everett_vm::SystemCall {
+            number: Value::ZERO,
+            args: all,
+            entry: None,
+        };
+        let dispatch =
+            |mut slice: crate::dispatch::Slice<'_, '_>| slice.kernel.dispatch(row, &call);
+        host.with_running(&mut self.around(), dispatch).unwrap()
     }
 
     /// The same with concrete arguments and a concrete result.
@@ -150,7 +156,7 @@ fn idle() -> (Bench, Host) {
 
 /// Guest memory with these bytes.
 fn put(host: &mut Host, bytes: &[u8]) -> u64 {
-    let memory = &mut host.processes[0].memory;
+    let memory = &mut host.memories[0];
     let object = memory
         .allocate(bytes.len() as u64, 8, ObjectKind::Heap)
         .unwrap();

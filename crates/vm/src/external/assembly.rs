@@ -110,6 +110,7 @@ fn system_call(_: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> 
     let call = SystemCall {
         number: args.get(0),
         args: std::array::from_fn(|at| args.get(at + 1)),
+        entry: None,
     };
     Err(Interrupt::SystemCall(Box::new(call)))
 }

@@ -462,14 +462,19 @@ fn questions_come_before_changes() {
                 };
                 let handler = resolve(name).unwrap();
                 let around = Surroundings {
-                    image: &lab.image,
+                    images: std::slice::from_ref(&lab.image),
                     arena: &mut lab.arena,
                     oracle: &mut stop,
                     stacks: &mut lab.stacks,
                     coverage: &mut lab.coverage,
                     options: &lab.options,
                 };
-                let mut vm = Vm::new(around, &mut lab.memory, &mut lab.thread);
+                let mut vm = Vm::new(
+                    around,
+                    crate::image::ImageId::default(),
+                    &mut lab.memory,
+                    &mut lab.thread,
+                );
                 let values = [a, b, 4].map(Value::concrete).into_iter().collect();
                 handler(
                     &mut vm,

@@ -10,6 +10,10 @@ pub const OPERATIONS: &[Operation] = &[
     supplied("_init", nothing),
     supplied("_fini", nothing),
     supplied("__syscall_cp_asm", cancellable_system_call),
+    supplied("__clone", clone),
+    supplied("vfork", vfork),
+    supplied("__vfork", vfork),
+    supplied("__unmapself", unmap_self),
 ];
 
 fn nothing(_: &mut Vm<'_>, _: &Arguments<'_>) -> Result<Done, Interrupt> {
@@ -27,6 +31,44 @@ fn cancellable_system_call(_: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done,
     let call = SystemCall {
         number: args.get(1),
         args: std::array::from_fn(|at| args.get(at + 2)),
+        entry: None,
+    };
+    Err(Interrupt::SystemCall(Box::new(call)))
+}
+
+/// `__clone(function, stack, flags, argument, parent_tid, tls, child_tid)`: stacks are the vm's own.
+fn clone(_: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
+    const CLONE: u64 = 56;
+    let [flags, parent, tls, child] = [2, 4, 5, 6].map(|at| args.get(at));
+    let call = SystemCall {
+        number: Value::concrete(CLONE),
+        args: [flags, args.get(1), parent, child, tls, Value::ZERO],
+        entry: Some((args.get(0), args.get(3))),
+    };
+    Err(Interrupt::SystemCall(Box::new(call)))
+}
+
+fn vfork(_: &mut Vm<'_>, _: &Arguments<'_>) -> Result<Done, Interrupt> {
+    const VFORK: u64 = 58;
+    let call = SystemCall {
+        number: Value::concrete(VFORK),
+        args: [Value::ZERO; 6],
+        entry: None,
+    };
+    Err(Interrupt::SystemCall(Box::new(call)))
+}
+
+/// A thread takes its own stack away and ends. Its frames are not there, so that nothing is in the way.
+fn unmap_self(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
+    const EXIT: u64 = 60;
+    let base = vm.concretize(args.get(0))?;
+    let stack = vm.stack();
+    vm.memory
+        .free(base, crate::memory::ObjectKind::Mapping, stack)?;
+    let call = SystemCall {
+        number: Value::concrete(EXIT),
+        args: [Value::ZERO; 6],
+        entry: None,
     };
     Err(Interrupt::SystemCall(Box::new(call)))
 }

@@ -102,6 +102,24 @@ impl Memory {
         }
     }
 
+    /// A memory without anything in it.
+    pub fn empty() -> Memory {
+        Memory {
+            tables: Arc::new(Tables {
+                shared: no_tables(),
+                stacks: Vec::new(),
+            }),
+            heap_bytes: 0,
+        }
+    }
+
+    /// Ends the life of a thread-local global.
+    pub fn end_thread_local(&mut self, start: u64) {
+        if let Some(object) = self.near_mut(start) {
+            object.kill(None);
+        }
+    }
+
     /// Bytes in live heap blocks and mappings.
     pub fn heap_bytes(&self) -> u64 {
         self.heap_bytes

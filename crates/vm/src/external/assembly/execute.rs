@@ -136,7 +136,11 @@ fn system_call(m: &mut Machine<'_, '_, '_>, _: &Instruction, _: Option<u32>) -> 
         let term = m.general(register);
         Value::of_term(m.vm.arena, term)
     });
-    Err(Interrupt::SystemCall(Box::new(SystemCall { number, args })))
+    Err(Interrupt::SystemCall(Box::new(SystemCall {
+        number,
+        args,
+        entry: None,
+    })))
 }
 
 /// An operand that must be there.

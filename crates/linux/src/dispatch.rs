@@ -1,0 +1,206 @@
+//! One thread at work: instructions, system calls, and what stops it.
+
+use everett_vm::{Bug, BugKind, Exit, Interrupt, SystemCall, Value};
+
+use crate::errno::Errno;
+use crate::host::{Ending, HostExit};
+use crate::kernel::{Kernel, Stop};
+use crate::life::Execution;
+use crate::process::{Death, Doing};
+use crate::wait::Wait;
+use crate::{numbers, table};
+
+/// What a system call costs on the virtual clock.
+const SYSTEM_CALL_NS: u64 = 1000;
+
+/// Why a thread stopped running.
+pub(crate) enum Pause {
+    /// It executed as much as it may.
+    Budget,
+    /// Another thread may run before it goes on.
+    Point,
+    /// It waits, or has ended.
+    Off,
+    /// It executes another program.
+    Execute(Box<Execution>),
+    /// The caller of the host must know.
+    Exit(HostExit),
+}
+
+/// One thread at work for a while.
+pub(crate) struct Slice<'k, 'v> {
+    pub(crate) kernel: Kernel<'k, 'v>,
+    /// Instructions of the vm that are on the host's clock already.
+    counted: u64,
+}
+
+impl<'k, 'v> Slice<'k, 'v> {
+    pub(crate) fn new(kernel: Kernel<'k, 'v>) -> Slice<'k, 'v> {
+        Slice { kernel, counted: 0 }
+    }
+
+    /// Runs for at most about `budget` instructions.
+    pub(crate) fn run(mut self, budget: u64) -> Pause {
+        if let Err(stop) = self.take_up()
+            && let Some(pause) = self.stopped(stop)
+        {
+            return pause;
+        }
+        loop {
+            let left = budget.saturating_sub(self.kernel.vm.instructions);
+            if left == 0 {
+                return Pause::Budget;
+            }
+            let exit = self.kernel.vm.run(left);
+            self.count();
+            let stop = match exit {
+                Exit::Budget => return Pause::Budget,
+                Exit::Returned(values) => self.returned(values.first().copied()),
+                Exit::Interrupted(Interrupt::SystemCall(call)) => self.system_call(&call),
+                Exit::Interrupted(interrupt) => Err(Stop::Interrupt(interrupt)),
+            };
+            if let Err(stop) = stop
+                && let Some(pause) = self.stopped(stop)
+            {
+                return pause;
+            }
+        }
+    }
+
+    /// Puts what the vm executed on the host's clock.
+    fn count(&mut self) {
+        let new = self.kernel.vm.instructions - self.counted;
+        self.counted += new;
+        self.kernel.host.instructions += new;
+        self.kernel.host.clock_ns += new;
+    }
+
+    /// Takes up a thread that waited, or to which a signal came while others ran.
+    fn take_up(&mut self) -> Result<(), Stop> {
+        let kernel = &mut self.kernel;
+        let Doing::Waiting(wait) = &kernel.task().doing else {
+            return kernel.deliver_signals();
+        };
+        let wait = wait.clone();
+        kernel.task_mut().doing = Doing::Running;
+        if kernel.host.wait_is_over(kernel.task(), &wait) {
+            // The system call runs again and finds what it waited for.
+            return Ok(());
+        }
+        if kernel.next_signal_restarts(&wait) {
+            return kernel.deliver_signals();
+        }
+        let progress = kernel.task().progress;
+        let result = match progress {
+            0 => Errno::EINTR.result(),
+            moved => moved,
+        };
+        self.finish(Value::concrete(result))
+    }
+
+    fn system_call(&mut self, call: &SystemCall) -> Result<(), Stop> {
+        if self.kernel.is_point() {
+            return Err(Stop::Point);
+        }
+        let kernel = &mut self.kernel;
+        let number = kernel.vm.concretize(call.number)?;
+        let result = match table::row(number) {
+            Some(row) => kernel.dispatch(row, call),
+            None => {
+                kernel.host.warn(match numbers::name(number) {
+                    Some(name) => format!("system call {name} is not modelled"),
+                    None => format!("system call {number} is not modelled"),
+                });
+                Err(Errno::ENOSYS.into())
+            }
+        };
+        match result {
+            Ok(value) => self.finish(value),
+            Err(Stop::Errno(errno)) => self.finish(Value::concrete(errno.result())),
+            Err(stop) => Err(stop),
+        }
+    }
+
+    /// The system call is over.
+    fn finish(&mut self, result: Value) -> Result<(), Stop> {
+        let kernel = &mut self.kernel;
+        kernel.vm.commit();
+        let task = kernel.task_mut();
+        task.deadline_ns = None;
+        task.progress = 0;
+        task.woken = false;
+        task.at_point = false;
+        kernel.host.clock_ns += SYSTEM_CALL_NS;
+        kernel.vm.finish_call(&[result]);
+        kernel.deliver_signals()?;
+        if std::mem::take(&mut kernel.host.schedule.yielded) {
+            return Err(Stop::Point);
+        }
+        Ok(())
+    }
+
+    /// The outermost frame, or that of a signal handler, returned.
+    fn returned(&mut self, value: Option<Value>) -> Result<(), Stop> {
+        if self.kernel.vm.thread.frames.is_empty() {
+            let status = self.kernel.exit_status(value.unwrap_or(Value::ZERO));
+            return Err(self.kernel.thread_returned(status));
+        }
+        self.kernel.handler_returned()
+    }
+
+    /// What the caller must know, or `None` where the thread can go on.
+    fn stopped(&mut self, stop: Stop) -> Option<Pause> {
+        let kernel = &mut self.kernel;
+        match stop {
+            Stop::Interrupt(Interrupt::Suspend) => Some(Pause::Exit(HostExit::Suspended)),
+            Stop::Interrupt(Interrupt::Bug(bug)) => self.crashed(bug),
+            Stop::Interrupt(Interrupt::EndPath) => {
+                Some(Pause::Exit(HostExit::Ended(Ending::EndPath)))
+            }
+            Stop::Interrupt(Interrupt::SystemCall(_)) | Stop::Errno(_) => {
+                let message = "a system call was made where none can be";
+                let bug = Box::new(Bug::new(BugKind::Unsupported, message));
+                Some(Pause::Exit(HostExit::Ended(Ending::Bug(bug))))
+            }
+            Stop::Point => {
+                kernel.vm.commit();
+                Some(Pause::Point)
+            }
+            Stop::Block(wait) => {
+                self.block(*wait);
+                Some(Pause::Off)
+            }
+            Stop::ExitThread => {
+                kernel.end_thread();
+                Some(Pause::Off)
+            }
+            Stop::Exit(death) => {
+                kernel.end_process(death);
+                Some(Pause::Off)
+            }
+            Stop::Execute(execution) => Some(Pause::Execute(execution)),
+        }
+    }
+
+    fn block(&mut self, wait: Wait) {
+        let kernel = &mut self.kernel;
+        kernel.vm.commit();
+        kernel.host.waits += 1;
+        let since = kernel.host.waits;
+        let task = kernel.task_mut();
+        task.deadline_ns = wait.deadline_ns;
+        task.waiting_since = since;
+        task.doing = Doing::Waiting(wait);
+    }
+
+    /// Something is wrong: the end of the host, or of a process where the host goes on without it.
+    fn crashed(&mut self, bug: Box<Bug>) -> Option<Pause> {
+        let kernel = &mut self.kernel;
+        let is_first = kernel.process == 0;
+        if kernel.host.options.crashes_end_all || is_first || bug.kind.is_own_limit() {
+            return Some(Pause::Exit(HostExit::Ended(Ending::Bug(bug))));
+        }
+        kernel.end_process(Death::Signal(crate::syscalls::signals::signal_of(&bug)));
+        Some(Pause::Off)
+    }
+}

@@ -1,0 +1,410 @@
+//! Birth and death of processes and threads, and the change from one program to another.
+
+use everett_vm::{
+    Buffer, Bug, BugKind, ImageId, Memory, OnReturn, Surroundings, Thread, Value, Vm,
+};
+use triomphe::Arc;
+
+use crate::boot::{self, reborrow};
+use crate::errno::Errno;
+use crate::host::{Ending, Host, HostExit, HostState};
+use crate::kernel::{Kernel, Stop};
+use crate::process::{Death, Doing, Life, ProcessState, TaskState};
+use crate::syscalls::signals::{IGNORE, SA_NOCLDWAIT, SIGCHLD};
+use crate::table::Answer;
+
+/// A process or thread that a system call has made.
+#[derive(Clone, Debug)]
+pub struct Newborn {
+    /// The process and its memory, where it is a new one.
+    pub process: Option<(ProcessState, Memory)>,
+    /// The thread as the kernel knows it.
+    pub task: TaskState,
+    /// Its frames.
+    pub thread: Thread,
+}
+
+/// What `execve` was asked for.
+#[derive(Clone, Debug)]
+pub struct Execution {
+    /// The program.
+    pub image: ImageId,
+    /// Its name in `/proc` and for debuggers.
+    pub name: Vec<u8>,
+    /// Arguments, without their NULs.
+    pub args: Vec<Buffer>,
+    /// Environment, the same.
+    pub env: Vec<Buffer>,
+}
+
+const CLONE_VM: u64 = 0x100;
+const CLONE_VFORK: u64 = 0x4000;
+const CLONE_PARENT: u64 = 0x8000;
+const CLONE_THREAD: u64 = 0x1_0000;
+const CLONE_SETTLS: u64 = 0x8_0000;
+const CLONE_PARENT_SETTID: u64 = 0x10_0000;
+const CLONE_CHILD_CLEARTID: u64 = 0x20_0000;
+const CLONE_CHILD_SETTID: u64 = 0x100_0000;
+
+/// What `clone` and its kin are asked for.
+#[derive(Copy, Clone, Debug, Default)]
+pub struct Birth {
+    /// `CLONE_` flags; the low byte is the signal at the end.
+    pub flags: u64,
+    /// Where the parent finds the number of the child.
+    pub parent_tid: u64,
+    /// Where the child finds it, and where it is cleared at the end.
+    pub child_tid: u64,
+    /// Base of `%fs`.
+    pub tls: u64,
+    /// Function and argument with which it starts; it goes on where its parent is, if there is none.
+    pub entry: Option<(u64, Value)>,
+}
+
+impl Birth {
+    /// `vfork`: the parent waits until the child is on its own. Memory is not shared meanwhile: what a child of
+    /// `vfork` may do does not show it.
+    pub const VFORK: Birth = Birth {
+        flags: CLONE_VM | CLONE_VFORK | SIGCHLD as u64,
+        parent_tid: 0,
+        child_tid: 0,
+        tls: 0,
+        entry: None,
+    };
+    /// `fork`.
+    pub const FORK: Birth = Birth {
+        flags: SIGCHLD as u64,
+        ..Birth::VFORK
+    };
+}
+
+impl Kernel<'_, '_> {
+    /// Makes a thread or a process.
+    pub fn give_birth(&mut self, birth: Birth) -> Answer {
+        let is_thread = birth.flags & CLONE_THREAD != 0;
+        if is_thread && (birth.flags & CLONE_VM == 0 || birth.entry.is_none()) {
+            return Err(Errno::EINVAL.into());
+        }
+        let live = self.host.tasks_of(self.process().pid).count();
+        if live >= everett_vm::MAX_STACKS as usize - 1 || self.host.tasks.len() >= MAX_TASKS {
+            return Err(Errno::EAGAIN.into());
+        }
+        let stack = self.free_stack();
+        let mut thread = match birth.entry {
+            Some((function, argument)) => self.thread_at(function, argument, stack)?,
+            None => {
+                let mut thread = self.vm.thread.clone();
+                Vm::finish_call_of(self.vm.image, &mut thread, &[Value::ZERO]);
+                thread
+            }
+        };
+        if birth.flags & CLONE_SETTLS != 0 {
+            thread.fs_base = birth.tls;
+        } else {
+            thread.fs_base = self.vm.thread.fs_base;
+        }
+        if birth.flags & CLONE_PARENT_SETTID != 0 {
+            self.check(birth.parent_tid, 4, true)?;
+        }
+        let tid = self.host.new_pid();
+        let pid = if is_thread { self.process().pid } else { tid };
+        let mut task = self.task().child(tid, pid);
+        if is_thread {
+            task.handlers.clear();
+        }
+        task.stack = match birth.entry {
+            Some(_) => stack,
+            None => self.task().stack,
+        };
+        if birth.flags & CLONE_CHILD_CLEARTID != 0 {
+            task.clear_child_tid = birth.child_tid;
+        }
+        if birth.flags & CLONE_PARENT_SETTID != 0 {
+            self.write_bytes(birth.parent_tid, &tid.to_le_bytes())?;
+        }
+        let process = (!is_thread).then(|| self.child_process(pid, birth));
+        self.host.newborn.push(Newborn {
+            process,
+            task,
+            thread,
+        });
+        Ok(Value::concrete(u64::from(tid)))
+    }
+
+    /// A thread that is about to call a function.
+    fn thread_at(&mut self, function: u64, argument: Value, stack: u32) -> Result<Thread, Stop> {
+        let Some(function) = self.vm.function_at(function) else {
+            return Err(Bug::new(BugKind::InvalidCall, "a thread starts at no function").into());
+        };
+        let own = std::mem::replace(self.vm.thread, Thread::new(stack));
+        let pushed = self
+            .vm
+            .push_frame(function, &[argument], None, OnReturn::Stop);
+        let thread = std::mem::replace(self.vm.thread, own);
+        pushed?;
+        Ok(thread)
+    }
+
+    /// A stack that no living thread of the process has.
+    fn free_stack(&self) -> u32 {
+        let used: Vec<u32> = self
+            .host
+            .tasks_of(self.process().pid)
+            .map(|task| task.stack)
+            .collect();
+        (0..).find(|stack| !used.contains(stack)).unwrap_or(0)
+    }
+
+    fn child_process(&mut self, pid: u32, birth: Birth) -> (ProcessState, Memory) {
+        let own = self.process();
+        let parent = if birth.flags & CLONE_PARENT != 0 {
+            own.parent
+        } else {
+            own.pid
+        };
+        let child = ProcessState {
+            pid,
+            parent,
+            life: Life::Running,
+            borrows_memory: birth.flags & CLONE_VFORK != 0,
+            exit_signal: (birth.flags & 0xff) as i32,
+            pending: 0,
+            ..own.clone()
+        };
+        for (_, descriptor) in child.descriptors.iter() {
+            self.host.files.retain(descriptor.description);
+        }
+        let mut memory = self.vm.memory.clone();
+        if birth.flags & CLONE_CHILD_SETTID != 0
+            && let Some(object) = memory.object_at_mut(birth.child_tid, 4)
+        {
+            let offset = birth.child_tid - object.start;
+            object.write_concrete(offset, &pid.to_le_bytes());
+        }
+        (child, memory)
+    }
+
+    /// What the end of a thread's first function means.
+    pub(crate) fn thread_returned(&mut self, status: Value) -> Stop {
+        let is_first = self.task().tid == self.task().pid;
+        if is_first {
+            Stop::Exit(Death::Exit(status))
+        } else {
+            Stop::ExitThread
+        }
+    }
+
+    /// The running thread ends.
+    pub(crate) fn end_thread(&mut self) {
+        self.vm.commit();
+        let others = self.host.tasks_of(self.process().pid).count() > 1;
+        if !others {
+            return self.end_process(Death::Exit(Value::ZERO));
+        }
+        self.release_robust_locks();
+        self.clear_child_tid();
+        while self.vm.pop_frame().is_some() {}
+        for (_, address) in std::mem::take(&mut self.vm.thread.locals) {
+            self.vm.memory.end_thread_local(address);
+        }
+        self.task_mut().doing = Doing::Ended;
+    }
+
+    fn clear_child_tid(&mut self) {
+        let address = self.task().clear_child_tid;
+        if address == 0 || self.write_bytes(address, &[0; 4]).is_err() {
+            return;
+        }
+        if let Ok(key) = self.futex_key(address) {
+            self.host.wake(key, u32::MAX, 1);
+        }
+    }
+
+    /// The running process ends.
+    pub(crate) fn end_process(&mut self, death: Death) {
+        self.vm.commit();
+        self.release_robust_locks();
+        self.clear_child_tid();
+        let pid = self.process().pid;
+        self.host.end_process(pid, death);
+    }
+}
+
+/// Threads of a host.
+const MAX_TASKS: usize = 4096;
+
+impl HostState {
+    /// A process ends: its files are closed, its children get another parent, and its parent is told.
+    pub fn end_process(&mut self, pid: u32, death: Death) {
+        for task in &mut self.tasks {
+            if task.pid == pid && task.doing != Doing::Ended {
+                Arc::make_mut(task).doing = Doing::Ended;
+            }
+        }
+        let Some(process) = self.process_by_pid_mut(pid) else {
+            return;
+        };
+        process.life = Life::Zombie(death);
+        process.borrows_memory = false;
+        process.program_break = None;
+        let (parent, exit_signal) = (process.parent, process.exit_signal);
+        let descriptors = std::mem::take(&mut process.descriptors);
+        for (_, descriptor) in descriptors.iter() {
+            self.release(descriptor.description);
+        }
+        // Whoever waits for a lock looks whether it is free now.
+        self.lock_releases += 1;
+        for child in &mut self.processes {
+            if child.parent == pid {
+                let child = Arc::make_mut(child);
+                child.parent = 1;
+                if matches!(child.life, Life::Zombie(_)) {
+                    child.life = Life::Gone;
+                }
+            }
+        }
+        let is_first = self.processes.first().is_some_and(|first| first.pid == pid);
+        let parent_ignores = match self.process_by_pid(parent) {
+            Some(parent) if matches!(parent.life, Life::Running) => {
+                let action = parent.actions[SIGCHLD as usize - 1];
+                action.handler == IGNORE || action.flags & SA_NOCLDWAIT != 0
+            }
+            _ => true,
+        };
+        if exit_signal != 0 {
+            self.send_to_process(parent, exit_signal);
+        }
+        if parent_ignores
+            && !is_first
+            && let Some(process) = self.process_by_pid_mut(pid)
+        {
+            process.life = Life::Gone;
+        }
+    }
+}
+
+impl Host {
+    /// Takes in who was born and forgets who is gone.
+    pub(crate) fn settle(&mut self) {
+        for newborn in std::mem::take(&mut self.state.newborn) {
+            if let Some((process, memory)) = newborn.process {
+                self.state.processes.push(Arc::new(process));
+                self.memories.push(memory);
+            }
+            self.state.tasks.push(Arc::new(newborn.task));
+            self.threads.push(Arc::new(newborn.thread));
+        }
+        let ended = |task: &Arc<TaskState>| task.doing == Doing::Ended;
+        let gone = |process: &Arc<ProcessState>| matches!(process.life, Life::Gone);
+        if self.state.tasks.iter().any(ended) {
+            self.forget_tasks();
+        }
+        while let Some(at) = self.state.processes.iter().position(gone) {
+            self.state.processes.remove(at);
+            self.memories.remove(at);
+        }
+    }
+
+    fn forget_tasks(&mut self) {
+        let first = self.state.processes.first().map(|process| process.pid);
+        let mut at = 0;
+        while at < self.state.tasks.len() {
+            let task = &self.state.tasks[at];
+            // Memory of the first process can be looked at when all is over; the thread says what it held.
+            let is_last_of_first =
+                Some(task.pid) == first && !matches!(self.state.processes[0].life, Life::Running);
+            if task.doing != Doing::Ended || is_last_of_first {
+                at += 1;
+                continue;
+            }
+            self.state.tasks.remove(at);
+            self.threads.remove(at);
+            let schedule = &mut self.state.schedule;
+            if schedule.running > at {
+                schedule.running -= 1;
+            } else if schedule.running == at {
+                // The next one is behind the one that is gone.
+                schedule.running = at.saturating_sub(1);
+                schedule.due = true;
+            }
+        }
+        for (process, memory) in self.state.processes.iter().zip(&mut self.memories).skip(1) {
+            if !matches!(process.life, Life::Running) {
+                *memory = Memory::empty();
+            }
+        }
+    }
+
+    /// The running process executes another program.
+    pub(crate) fn execute(
+        &mut self,
+        execution: Execution,
+        around: &mut Surroundings<'_>,
+    ) -> Result<(), HostExit> {
+        let task = self.state.schedule.running;
+        let Some(process) = self.process_index(task) else {
+            return Err(HostExit::Ended(Ending::EndPath));
+        };
+        let started = boot::start(&execution, reborrow(around), &mut self.state);
+        let (memory, mut thread) = match started {
+            Ok(started) => started,
+            Err(everett_vm::Interrupt::Suspend) => return Err(HostExit::Suspended),
+            Err(everett_vm::Interrupt::Bug(bug)) => return Err(HostExit::Ended(Ending::Bug(bug))),
+            Err(_) => return Err(HostExit::Ended(Ending::EndPath)),
+        };
+        around.oracle.commit();
+        thread.number = 0;
+        let pid = self.state.processes[process].pid;
+        self.state.become_program(process, task, &execution);
+        for (at, other) in self.state.tasks.iter_mut().enumerate() {
+            if other.pid == pid && at != task {
+                Arc::make_mut(other).doing = Doing::Ended;
+            }
+        }
+        self.memories[process] = memory;
+        self.threads[task] = Arc::new(thread);
+        Ok(())
+    }
+}
+
+impl HostState {
+    /// What `execve` leaves of a process and its thread.
+    fn become_program(&mut self, process: usize, task: usize, execution: &Execution) {
+        let process = Arc::make_mut(&mut self.processes[process]);
+        process.image = execution.image;
+        process.borrows_memory = false;
+        process.program_break = None;
+        for action in Arc::make_mut(&mut process.actions) {
+            if action.handler != IGNORE {
+                *action = Default::default();
+            }
+        }
+        let pid = process.pid;
+        let closed: Vec<_> = process
+            .descriptors
+            .iter()
+            .filter(|(_, descriptor)| descriptor.close_on_exec)
+            .collect();
+        for (fd, _) in &closed {
+            process.descriptors.set(*fd, None);
+        }
+        for (_, descriptor) in closed {
+            self.release(descriptor.description);
+        }
+        let old = &self.tasks[task];
+        let mut name = [0; 16];
+        let base = execution.name.rsplit(|byte| *byte == b'/').next();
+        for (to, from) in name
+            .iter_mut()
+            .zip(base.unwrap_or_default().iter().take(15))
+        {
+            *to = *from;
+        }
+        self.tasks[task] = Arc::new(TaskState {
+            blocked: old.blocked,
+            pending: old.pending,
+            name,
+            ..TaskState::new(pid, pid)
+        });
+    }
+}

@@ -1,0 +1,178 @@
+//! What can be open besides files of the tree: pipes, sockets and their like. One file a kind, each with one
+//! table of what can be done with it.
+
+mod pipe;
+
+use everett_expr::ExprId;
+use everett_vm::Buffer;
+
+pub use pipe::Pipe;
+
+use crate::errno::Errno;
+use crate::files::{Description, DescriptionId, Target};
+use crate::host::HostState;
+use crate::kernel::{Kernel, Stop};
+use crate::wait::{Hope, Until};
+
+/// Number of an object on its host.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct ObjectId(pub u32);
+
+/// What is open.
+#[derive(Clone, Debug)]
+pub enum Object {
+    /// A pipe or a FIFO.
+    Pipe(Pipe),
+}
+
+/// Events of `poll`.
+pub mod event {
+    pub const IN: u16 = 0x1;
+    pub const OUT: u16 = 0x4;
+    pub const ERROR: u16 = 0x8;
+    pub const HANG_UP: u16 = 0x10;
+    pub const INVALID: u16 = 0x20;
+    pub const READ_NORMAL: u16 = 0x40;
+    pub const WRITE_NORMAL: u16 = 0x100;
+}
+
+/// An object and the open file through which it is used.
+#[derive(Copy, Clone, Debug)]
+pub struct Open<'d> {
+    /// The object.
+    pub object: ObjectId,
+    /// The open file.
+    pub description: &'d Description,
+    /// Its number.
+    pub id: DescriptionId,
+}
+
+/// What can be done with a kind of object. All but [`Operations::CLOSED`]'s defaults are its own.
+#[derive(Copy, Clone)]
+pub struct Operations {
+    /// Type bits of `stat`'s mode, and permissions.
+    pub mode: u32,
+    /// The next bytes, at most so many; they are gone when the handler has ended. Blocks with
+    /// [`Kernel::wait_for`] where there are none yet.
+    pub read: fn(&mut Kernel<'_, '_>, Open<'_>, u64) -> Result<Buffer, Stop>,
+    /// Takes bytes, and says how many it took.
+    pub write: fn(&mut Kernel<'_, '_>, Open<'_>, &[Buffer]) -> Result<u64, Stop>,
+    /// All events of [`event`] that it has now.
+    pub readiness: fn(&HostState, Open<'_>) -> u16,
+    /// Where these events can come from when all threads of the host wait.
+    pub hope: fn(&HostState, Open<'_>, u16) -> Hope,
+    /// The last descriptor of this open file is gone.
+    pub close: fn(&mut HostState, Open<'_>),
+    /// Bytes that can be read without waiting, for `FIONREAD`.
+    pub available: fn(&HostState, Open<'_>) -> Option<u64>,
+    /// Terms in it, for marking what is alive.
+    pub for_each_term: fn(&Object, &mut dyn FnMut(ExprId)),
+}
+
+impl Operations {
+    /// An object that can neither be read nor written, is never ready, and holds nothing.
+    pub const CLOSED: Operations = Operations {
+        mode: 0o600,
+        read: |_, _, _| Err(Errno::EINVAL.into()),
+        write: |_, _, _| Err(Errno::EINVAL.into()),
+        readiness: |_, _| 0,
+        hope: |_, _, _| Hope::None,
+        close: |host, open| host.objects.remove(open.object.0),
+        available: |_, _| None,
+        for_each_term: |_, _| {},
+    };
+}
+
+impl Object {
+    /// What can be done with it.
+    pub fn operations(&self) -> &'static Operations {
+        match self {
+            Object::Pipe(_) => &pipe::OPERATIONS,
+        }
+    }
+}
+
+impl HostState {
+    /// An open file that is an object, with what can be done with it.
+    pub fn open_object<'d>(
+        &self,
+        id: DescriptionId,
+        description: &'d Description,
+    ) -> Option<(Open<'d>, &'static Operations)> {
+        let Target::Object(object) = description.target else {
+            return None;
+        };
+        let operations = self.objects.get(object.0)?.operations();
+        let open = Open {
+            object,
+            description,
+            id,
+        };
+        Some((open, operations))
+    }
+
+    /// All events that an open file has now.
+    pub fn readiness(&self, id: DescriptionId) -> u16 {
+        const READ: u16 = event::IN | event::READ_NORMAL;
+        const WRITE: u16 = event::OUT | event::WRITE_NORMAL;
+        let Some(description) = self.files.description(id) else {
+            return event::INVALID;
+        };
+        match description.target {
+            Target::Output(_) => WRITE,
+            Target::Inode(_) => READ | WRITE,
+            Target::Stdin if self.files.stdin.must_wait() => 0,
+            Target::Stdin => READ,
+            Target::Object(_) => match self.open_object(id, description) {
+                Some((open, operations)) => (operations.readiness)(self, open),
+                None => event::INVALID,
+            },
+        }
+    }
+
+    /// Where events of an open file can come from.
+    pub fn hope_of(&self, id: DescriptionId, events: u16) -> Hope {
+        let Some(description) = self.files.description(id) else {
+            return Hope::None;
+        };
+        match description.target {
+            Target::Stdin => Hope::Input,
+            _ => match self.open_object(id, description) {
+                Some((open, operations)) => (operations.hope)(self, open, events),
+                None => Hope::None,
+            },
+        }
+    }
+
+    /// One descriptor less refers to an open file; the last one closes it.
+    pub fn release(&mut self, id: DescriptionId) {
+        let Some(description) = self.files.release(id) else {
+            return;
+        };
+        if let Some((open, operations)) = self.open_object(id, &description) {
+            (operations.close)(self, open);
+        }
+    }
+}
+
+impl Kernel<'_, '_> {
+    /// Waits for events of an open file: `EAGAIN` where it does not block.
+    pub fn wait_for(&mut self, open: Open<'_>, events: u16, what: &'static str) -> Stop {
+        if open
+            .description
+            .flags
+            .has(crate::files::OpenFlags::NONBLOCK)
+        {
+            return Errno::EAGAIN.into();
+        }
+        self.wait_restartable(Until::Ready(vec![(open.id, events)]), what)
+    }
+
+    /// A new descriptor for a new object.
+    pub fn open_new(&mut self, object: Object, flags: u32) -> Result<i32, Stop> {
+        let fd = self.process().descriptors.free_from(0)?;
+        let object = ObjectId(self.host.objects.insert(object));
+        self.install(fd, Description::new(Target::Object(object), flags));
+        Ok(fd)
+    }
+}

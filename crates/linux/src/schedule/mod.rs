@@ -1,0 +1,326 @@
+//! Who runs next. A scheduler is one file with one function, and one line in the list.
+
+mod bounded;
+mod exhaustive;
+mod random;
+mod round_robin;
+
+use everett_vm::{Bug, BugKind, ChoiceSite, Interrupt, Oracle, Surroundings};
+use smallvec::SmallVec;
+
+use crate::boot::reborrow;
+use crate::dispatch::Pause;
+use crate::host::{Ending, Host, HostExit, HostState};
+use crate::kernel::Kernel;
+use crate::process::{Death, Doing, Life};
+use crate::wait::Hope;
+
+/// Instructions that a thread executes before another one has its turn.
+const QUANTUM: u64 = 100_000;
+
+/// Which threads run next.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub enum SchedulerKind {
+    /// One after the other.
+    #[default]
+    RoundRobin,
+    /// All orders.
+    Exhaustive,
+    /// All orders with at most so many switches away from a thread that could go on.
+    Bounded(u32),
+    /// At random, from this seed.
+    Random(u64),
+}
+
+/// Where a thread can be made to wait for another although it could go on.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub enum PreemptAt {
+    /// Only when its time is over.
+    #[default]
+    Quantum,
+    /// Before system calls.
+    SystemCalls,
+    /// And before atomic accesses.
+    Atomics,
+    /// And before every access to memory that several threads can reach.
+    Memory,
+}
+
+/// A moment at which somebody must be picked.
+pub struct Moment<'m> {
+    /// Places in [`HostState::tasks`] of those that can run, ascending; at least one.
+    pub ready: &'m [usize],
+    /// The one that ran, if it can go on.
+    pub current: Option<usize>,
+    /// Place of the one that ran, whether it can go on or not.
+    pub last: usize,
+    /// The current one has used up its time or asked for others.
+    pub yields: bool,
+}
+
+/// Picks one of those that are ready.
+type Picker = fn(&Moment<'_>, &mut Schedule, &mut dyn Oracle) -> Result<usize, Interrupt>;
+
+/// Who runs, and what schedulers remember.
+#[derive(Clone, Debug, Default)]
+pub struct Schedule {
+    /// How.
+    pub kind: SchedulerKind,
+    /// Place of the thread that runs in [`HostState::tasks`].
+    pub running: usize,
+    /// Somebody has to be picked.
+    pub due: bool,
+    /// The thread that runs asked for others.
+    pub yielded: bool,
+    /// Instructions that it has left.
+    pub quantum: u64,
+    /// Switches away from threads that could go on.
+    pub preemptions: u32,
+    /// Where the random scheduler is.
+    pub random: u64,
+}
+
+impl Schedule {
+    /// The first thread runs.
+    pub fn new(kind: SchedulerKind) -> Schedule {
+        let random = match kind {
+            SchedulerKind::Random(seed) => seed,
+            _ => 0,
+        };
+        Schedule {
+            kind,
+            random,
+            quantum: QUANTUM,
+            ..Schedule::default()
+        }
+    }
+}
+
+impl SchedulerKind {
+    fn picker(self) -> Picker {
+        match self {
+            SchedulerKind::RoundRobin => round_robin::pick,
+            SchedulerKind::Exhaustive => exhaustive::pick,
+            SchedulerKind::Bounded(_) => bounded::pick,
+            SchedulerKind::Random(_) => random::pick,
+        }
+    }
+
+    /// It wants to be asked at points where a thread could go on.
+    fn wants_points(self) -> bool {
+        self != SchedulerKind::RoundRobin
+    }
+}
+
+/// Asks which of those that are ready goes first: `name` says what kind of question it is.
+fn ask(moment: &Moment<'_>, name: &str, oracle: &mut dyn Oracle) -> Result<usize, Interrupt> {
+    if moment.ready.len() == 1 {
+        return Ok(moment.ready[0]);
+    }
+    // The one that would go on by itself is the first alternative, so that it counts as no deviation.
+    let first = moment.current.unwrap_or(moment.ready[0]);
+    let others = moment.ready.iter().copied().filter(|task| *task != first);
+    let order: SmallVec<[usize; 8]> = std::iter::once(first).chain(others).collect();
+    let site = ChoiceSite {
+        name: name.to_owned(),
+    };
+    let picked = oracle.choose(&site, order.len() as u32)? as usize;
+    Ok(order[picked.min(order.len() - 1)])
+}
+
+impl Kernel<'_, '_> {
+    /// Another thread may run before the system call that the running one is about to make.
+    pub(crate) fn is_point(&mut self) -> bool {
+        let options = &self.host.options;
+        let wanted =
+            self.host.schedule.kind.wants_points() && options.preempt_at != PreemptAt::Quantum;
+        if !wanted || self.task().at_point || self.host.tasks.len() == 1 {
+            return false;
+        }
+        self.task_mut().at_point = true;
+        true
+    }
+}
+
+impl HostState {
+    fn can_run(&self, at: usize) -> bool {
+        let task = &self.tasks[at];
+        match &task.doing {
+            Doing::Running => true,
+            Doing::Waiting(wait) => {
+                self.wait_is_over(task, wait) || self.has_deliverable_signal(task)
+            }
+            Doing::Ended => false,
+        }
+    }
+
+    fn ready(&self) -> SmallVec<[usize; 8]> {
+        (0..self.tasks.len())
+            .filter(|at| self.can_run(*at))
+            .collect()
+    }
+
+    /// When the next thread that waits goes on by itself.
+    fn next_deadline(&self) -> Option<u64> {
+        let deadlines = self.tasks.iter().filter_map(|task| match &task.doing {
+            Doing::Waiting(wait) => wait.deadline_ns,
+            _ => None,
+        });
+        deadlines.chain(self.next_timer()).min()
+    }
+
+    /// The process that the host was started with has ended, and nobody else holds its outputs.
+    fn is_over(&self) -> Option<Death> {
+        let first = self.processes.first()?;
+        let Life::Zombie(death) = first.life else {
+            return None;
+        };
+        let alive = || {
+            let processes = self.processes.iter().skip(1);
+            processes.filter(|process| matches!(process.life, Life::Running))
+        };
+        let goes_on = if self.options.waits_for_all {
+            alive().next().is_some()
+        } else {
+            alive().any(|process| self.holds_output(process))
+        };
+        (!goes_on).then_some(death)
+    }
+
+    fn holds_output(&self, process: &crate::process::ProcessState) -> bool {
+        process.descriptors.iter().any(|(_, descriptor)| {
+            let description = self.files.description(descriptor.description);
+            description.is_some_and(|open| matches!(open.target, crate::files::Target::Output(_)))
+        })
+    }
+}
+
+impl From<Death> for Ending {
+    fn from(death: Death) -> Ending {
+        match death {
+            Death::Exit(status) => Ending::Exit(status),
+            Death::Signal(signal) => Ending::Signal(signal),
+        }
+    }
+}
+
+impl Host {
+    /// Runs until something stops it or about `budget` instructions were executed.
+    pub fn run(&mut self, mut around: Surroundings<'_>, budget: u64) -> HostExit {
+        let end = self.state.instructions.saturating_add(budget);
+        loop {
+            if self.state.schedule.due {
+                match self.pick(&mut around) {
+                    Ok(None) => {}
+                    Ok(Some(exit)) => return exit,
+                    Err(Interrupt::Suspend) => return HostExit::Suspended,
+                    Err(Interrupt::Bug(bug)) => return HostExit::Ended(Ending::Bug(bug)),
+                    Err(_) => return HostExit::Ended(Ending::EndPath),
+                }
+            }
+            let before = self.state.instructions;
+            let left = end.saturating_sub(before);
+            if left == 0 {
+                return HostExit::Budget;
+            }
+            let slice = left.min(self.state.schedule.quantum.max(1));
+            let Some(pause) = self.with_running(&mut around, |running| running.run(slice)) else {
+                return HostExit::Ended(Ending::EndPath);
+            };
+            let schedule = &mut self.state.schedule;
+            let used = self.state.instructions - before;
+            schedule.quantum = schedule.quantum.saturating_sub(used);
+            match pause {
+                Pause::Budget => schedule.due |= schedule.quantum == 0,
+                Pause::Point | Pause::Off => schedule.due = true,
+                Pause::Execute(execution) => {
+                    if let Err(exit) = self.execute(*execution, &mut around) {
+                        return exit;
+                    }
+                }
+                Pause::Exit(exit) => return exit,
+            }
+            self.settle();
+        }
+    }
+
+    /// Picks who runs next. `Some` if nobody can.
+    fn pick(&mut self, around: &mut Surroundings<'_>) -> Result<Option<HostExit>, Interrupt> {
+        loop {
+            if let Some(death) = self.state.is_over() {
+                return Ok(Some(HostExit::Ended(death.into())));
+            }
+            self.state.fire_timers();
+            let ready = self.state.ready();
+            if ready.is_empty() {
+                match self.idle() {
+                    Some(exit) => return Ok(Some(exit)),
+                    None => continue,
+                }
+            }
+            let last = self.state.schedule.running;
+            let current = ready.contains(&last).then_some(last);
+            let moment = Moment {
+                ready: &ready,
+                current,
+                last,
+                yields: self.state.schedule.quantum == 0 || current.is_none(),
+            };
+            let picker = self.state.schedule.kind.picker();
+            let around = reborrow(around);
+            let schedule = &mut self.state.schedule;
+            let picked = picker(&moment, schedule, around.oracle)?;
+            around.oracle.commit();
+            schedule.running = picked;
+            schedule.due = false;
+            schedule.quantum = QUANTUM;
+            return Ok(None);
+        }
+    }
+
+    /// Nobody can run: time jumps to where somebody can, or the host is at its end.
+    fn idle(&mut self) -> Option<HostExit> {
+        let waits = self
+            .state
+            .tasks
+            .iter()
+            .filter_map(|task| match &task.doing {
+                Doing::Waiting(wait) => Some(self.state.hope(wait)),
+                _ => None,
+            });
+        let hope = waits.max().unwrap_or(Hope::None);
+        if hope == Hope::Input {
+            return Some(HostExit::NeedsInput);
+        }
+        if let Some(deadline) = self.state.next_deadline() {
+            self.state.clock_ns = self.state.clock_ns.max(deadline);
+            return None;
+        }
+        let ended = self.state.processes.first().map(|first| first.life);
+        Some(HostExit::Ended(match (hope, ended) {
+            (Hope::Outside, Some(Life::Zombie(death))) => death.into(),
+            (Hope::Outside, _) => Ending::Idle,
+            _ => Ending::Bug(Box::new(self.deadlock())),
+        }))
+    }
+
+    fn deadlock(&mut self) -> Bug {
+        let waiting: Vec<usize> = (0..self.state.tasks.len())
+            .filter(|at| matches!(self.state.tasks[*at].doing, Doing::Waiting(_)))
+            .collect();
+        if let Some(first) = waiting.first() {
+            // Its stack is the one that is shown first.
+            self.state.schedule.running = *first;
+        }
+        let threads: Vec<String> = self.threads().into_iter().map(|(who, _)| who).collect();
+        let message = match threads.as_slice() {
+            [only] => format!("the only thread waits for ever ({only})"),
+            all => format!(
+                "all {} threads wait for ever ({})",
+                all.len(),
+                all.join("; ")
+            ),
+        };
+        Bug::new(BugKind::Deadlock, message)
+    }
+}

@@ -1,0 +1,360 @@
+//! Futexes: words of memory at which threads wait and are woken.
+
+use everett_vm::Value;
+use triomphe::Arc;
+
+use crate::errno::Errno;
+use crate::host::HostState;
+use crate::kernel::{Kernel, Stop};
+use crate::process::Doing;
+use crate::table::ArgKind::{Flags, Int, Pointer, Symbolic};
+use crate::table::{Answer, Call, Row};
+use crate::wait::{FutexKey, Until};
+
+/// The family.
+pub const ROWS: &[Row] = &[
+    Row::new(
+        "futex",
+        202,
+        &[Pointer, Flags, Symbolic, Pointer, Pointer, Symbolic],
+        &[],
+        futex,
+    )
+    .without("priorities: who holds a lock of FUTEX_LOCK_PI runs no sooner for it"),
+    Row::new(
+        "set_robust_list",
+        273,
+        &[Pointer, Int],
+        &[],
+        set_robust_list,
+    ),
+    Row::new(
+        "get_robust_list",
+        274,
+        &[Int, Pointer, Pointer],
+        &[],
+        get_robust_list,
+    )
+    .without("other threads"),
+];
+
+const WAIT: u64 = 0;
+const WAKE: u64 = 1;
+const REQUEUE: u64 = 3;
+const CMP_REQUEUE: u64 = 4;
+const WAKE_OP: u64 = 5;
+const LOCK_PI: u64 = 6;
+const UNLOCK_PI: u64 = 7;
+const TRYLOCK_PI: u64 = 8;
+const WAIT_BITSET: u64 = 9;
+const WAKE_BITSET: u64 = 10;
+const PRIVATE: u64 = 128;
+const CLOCK_REALTIME: u64 = 256;
+
+/// In a word that holds the number of its owner: others wait.
+const WAITERS: u32 = 0x8000_0000;
+/// The owner has ended without letting go.
+const OWNER_DIED: u32 = 0x4000_0000;
+const OWNER: u32 = 0x3fff_ffff;
+
+/// Entries of a robust list that are looked at: the list is the program's, and may be a circle.
+const MAX_ROBUST: usize = 2048;
+
+fn futex(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
+    let operation = call.args[1] & !(PRIVATE | CLOCK_REALTIME);
+    if !call.args[0].is_multiple_of(4) {
+        return Err(Errno::EINVAL.into());
+    }
+    let key = kernel.futex_key(call.args[0])?;
+    match operation {
+        WAIT | WAIT_BITSET => {
+            let mask = match operation {
+                WAIT => u32::MAX,
+                _ => kernel.vm.concretize(call.raw[5])? as u32,
+            };
+            if mask == 0 {
+                return Err(Errno::EINVAL.into());
+            }
+            kernel.futex_wait(call, key, mask, operation == WAIT)
+        }
+        WAKE | WAKE_BITSET => {
+            let mask = match operation {
+                WAKE => u32::MAX,
+                _ => kernel.vm.concretize(call.raw[5])? as u32,
+            };
+            let most = kernel.vm.concretize(call.raw[2])? as u32;
+            Ok(count(kernel.host.wake(key, mask, most)))
+        }
+        REQUEUE | CMP_REQUEUE => {
+            if operation == CMP_REQUEUE && !kernel.holds(call.args[0], call.raw[5])? {
+                return Err(Errno::EAGAIN.into());
+            }
+            let most = kernel.vm.concretize(call.raw[2])? as u32;
+            let to = kernel.futex_key(call.args[4])?;
+            let woken = kernel.host.wake(key, u32::MAX, most);
+            let moved = kernel.host.requeue(key, to, call.args[3] as u32);
+            Ok(count(if operation == REQUEUE {
+                woken
+            } else {
+                woken + moved
+            }))
+        }
+        WAKE_OP => kernel.futex_wake_op(call, key),
+        LOCK_PI | TRYLOCK_PI => kernel.futex_lock(call, key, operation == TRYLOCK_PI),
+        UNLOCK_PI => kernel.futex_unlock(call, key),
+        _ => Err(Errno::ENOSYS.into()),
+    }
+}
+
+/// The low 32 bits.
+fn narrow(arena: &mut everett_expr::Arena, value: Value) -> everett_expr::ExprId {
+    match value.term {
+        None => arena.constant(32, value.bits & 0xffff_ffff),
+        Some(term) => everett_vm::resize(arena, term, 32),
+    }
+}
+
+fn count(count: u32) -> Value {
+    Value::concrete(u64::from(count))
+}
+
+fn set_robust_list(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
+    const HEAD_SIZE: u64 = 24;
+    if call.args[1] != HEAD_SIZE {
+        return Err(Errno::EINVAL.into());
+    }
+    kernel.task_mut().robust_list = (call.args[0], call.args[1]);
+    Ok(Value::ZERO)
+}
+
+fn get_robust_list(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
+    let tid = call.int(0) as u32;
+    if tid != 0 && tid != kernel.task().tid {
+        return Err(Errno::ESRCH.into());
+    }
+    let (head, len) = kernel.task().robust_list;
+    kernel.check(call.args[1], 8, true)?;
+    kernel.write_bytes(call.args[2], &len.to_le_bytes())?;
+    kernel.write_bytes(call.args[1], &head.to_le_bytes())?;
+    Ok(Value::ZERO)
+}
+
+impl Kernel<'_, '_> {
+    /// The futex at an address.
+    pub fn futex_key(&mut self, address: u64) -> Result<FutexKey, Stop> {
+        self.check(address, 4, false)?;
+        let pid = self.process().pid;
+        Ok(FutexKey::Private { pid, address })
+    }
+
+    /// The word at an address is this value.
+    fn holds(&mut self, address: u64, value: Value) -> Result<bool, Stop> {
+        let held = self.read_value(address, 4)?.to_term(self.vm.arena, 32);
+        let value = narrow(self.vm.arena, value);
+        let same = self.vm.arena.eq(held, value);
+        Ok(self.vm.decide_term(same)?)
+    }
+
+    fn futex_wait(&mut self, call: &Call, key: FutexKey, mask: u32, relative: bool) -> Answer {
+        if self.task().woken {
+            return Ok(Value::ZERO);
+        }
+        let now = self.host.clock_ns;
+        let deadline = match call.args[3] {
+            0 => None,
+            timeout if relative => Some(now.saturating_add(self.read_time(timeout)?)),
+            timeout => Some(self.futex_deadline(call, timeout)?),
+        };
+        let is_over = self.task().deadline_ns.is_some_and(|at| at <= now);
+        if !is_over && !self.holds(call.args[0], call.raw[2])? {
+            return Err(Errno::EAGAIN.into());
+        }
+        self.wait(Until::Futex(key, mask), deadline, "futex")?;
+        Err(Errno::ETIMEDOUT.into())
+    }
+
+    /// An absolute time, of the clock that the call names.
+    fn futex_deadline(&mut self, call: &Call, timeout: u64) -> Result<u64, Stop> {
+        let at = self.read_time(timeout)?;
+        let wall = call.args[1] & CLOCK_REALTIME != 0;
+        Ok(if wall {
+            at.saturating_sub(self.host.start_time_ns)
+        } else {
+            at
+        })
+    }
+
+    fn read_word(&mut self, address: u64) -> Result<u32, Stop> {
+        let value = self.read_value(address, 4)?;
+        Ok(self.vm.concretize(value)? as u32)
+    }
+
+    /// Changes the second word, wakes at the first one, and at the second one where the old value compares so.
+    fn futex_wake_op(&mut self, call: &Call, key: FutexKey) -> Answer {
+        let encoded = self.vm.concretize(call.raw[5])? as u32;
+        let most = self.vm.concretize(call.raw[2])? as u32;
+        let (operation, comparison) = (encoded >> 28 & 7, encoded >> 24 & 0xf);
+        let sign_extended = |bits: u32| ((bits << 20) as i32) >> 20;
+        let mut argument = sign_extended(encoded >> 12 & 0xfff) as u32;
+        if encoded >> 31 != 0 {
+            argument = 1u32.wrapping_shl(argument);
+        }
+        let compared = sign_extended(encoded & 0xfff);
+        let second = self.futex_key(call.args[4])?;
+        let old = self.read_word(call.args[4])?;
+        let new = match operation {
+            0 => argument,
+            1 => old.wrapping_add(argument),
+            2 => old | argument,
+            3 => old & !argument,
+            4 => old ^ argument,
+            _ => return Err(Errno::ENOSYS.into()),
+        };
+        let old_signed = old as i32;
+        let also = match comparison {
+            0 => old_signed == compared,
+            1 => old_signed != compared,
+            2 => old_signed < compared,
+            3 => old_signed <= compared,
+            4 => old_signed > compared,
+            5 => old_signed >= compared,
+            _ => return Err(Errno::ENOSYS.into()),
+        };
+        self.write_bytes(call.args[4], &new.to_le_bytes())?;
+        let mut woken = self.host.wake(key, u32::MAX, most);
+        if also {
+            woken += self.host.wake(second, u32::MAX, call.args[3] as u32);
+        }
+        Ok(count(woken))
+    }
+
+    /// Takes a lock whose word holds the number of its owner.
+    fn futex_lock(&mut self, call: &Call, key: FutexKey, only_try: bool) -> Answer {
+        let tid = self.task().tid;
+        let word = self.read_word(call.args[0])?;
+        if word & OWNER == 0 {
+            let new = word & (WAITERS | OWNER_DIED) | tid;
+            self.write_bytes(call.args[0], &new.to_le_bytes())?;
+            return Ok(Value::ZERO);
+        }
+        if word & OWNER == tid {
+            return Err(Errno::EDEADLK.into());
+        }
+        if only_try {
+            return Err(Errno::EAGAIN.into());
+        }
+        self.write_bytes(call.args[0], &(word | WAITERS).to_le_bytes())?;
+        let deadline = match call.args[3] {
+            0 => None,
+            timeout => {
+                let at = self.read_time(timeout)?;
+                Some(at.saturating_sub(self.host.start_time_ns))
+            }
+        };
+        // Who is woken tries again.
+        self.task_mut().woken = false;
+        self.wait(Until::Futex(key, u32::MAX), deadline, "futex lock")?;
+        Err(Errno::ETIMEDOUT.into())
+    }
+
+    fn futex_unlock(&mut self, call: &Call, key: FutexKey) -> Answer {
+        let word = self.read_word(call.args[0])?;
+        if word & OWNER != self.task().tid {
+            return Err(Errno::EPERM.into());
+        }
+        self.write_bytes(call.args[0], &[0; 4])?;
+        self.host.wake(key, u32::MAX, u32::MAX);
+        Ok(Value::ZERO)
+    }
+
+    /// The running thread ends: locks on its robust list are marked, and whoever waits for them is woken.
+    pub(crate) fn release_robust_locks(&mut self) {
+        const OFFSET: u64 = 8;
+        const PENDING: u64 = 16;
+        let head = self.task().robust_list.0;
+        if head == 0 {
+            return;
+        }
+        let (Ok(mut entry), Ok(offset), Ok(pending)) = (
+            self.read_u64(head),
+            self.read_u64(head.wrapping_add(OFFSET)),
+            self.read_u64(head.wrapping_add(PENDING)),
+        ) else {
+            return;
+        };
+        for _ in 0..MAX_ROBUST {
+            if entry == head || entry == 0 {
+                break;
+            }
+            self.release_robust_lock(entry.wrapping_add(offset));
+            let Ok(next) = self.read_u64(entry) else {
+                break;
+            };
+            entry = next;
+        }
+        if pending != 0 {
+            self.release_robust_lock(pending.wrapping_add(offset));
+        }
+    }
+
+    fn release_robust_lock(&mut self, address: u64) {
+        let Ok(word) = self.read_word(address) else {
+            return;
+        };
+        if word & OWNER != self.task().tid & OWNER {
+            return;
+        }
+        let marked = word & WAITERS | OWNER_DIED;
+        if self.write_bytes(address, &marked.to_le_bytes()).is_ok()
+            && let Ok(key) = self.futex_key(address)
+        {
+            self.host.wake(key, u32::MAX, 1);
+        }
+    }
+}
+
+impl HostState {
+    /// Wakes threads that wait at a futex, the longest waiting first, and says how many.
+    pub fn wake(&mut self, key: FutexKey, mask: u32, most: u32) -> u32 {
+        let mut woken = 0;
+        while woken < most
+            && let Some(at) =
+                self.longest_waiting(|task_key, bits| task_key == key && bits & mask != 0)
+        {
+            Arc::make_mut(&mut self.tasks[at]).woken = true;
+            woken += 1;
+        }
+        woken
+    }
+
+    /// Lets threads that wait at one futex wait at another, and says how many.
+    fn requeue(&mut self, from: FutexKey, to: FutexKey, most: u32) -> u32 {
+        let mut moved = 0;
+        while moved < most
+            && from != to
+            && let Some(at) = self.longest_waiting(|key, _| key == from)
+        {
+            if let Doing::Waiting(wait) = &mut Arc::make_mut(&mut self.tasks[at]).doing
+                && let Until::Futex(key, _) = &mut wait.until
+            {
+                *key = to;
+            }
+            moved += 1;
+        }
+        moved
+    }
+
+    fn longest_waiting(&self, wanted: impl Fn(FutexKey, u32) -> bool) -> Option<usize> {
+        let waiting = self.tasks.iter().enumerate().filter(|(_, task)| {
+            let Doing::Waiting(wait) = &task.doing else {
+                return false;
+            };
+            match wait.until {
+                Until::Futex(key, bits) => !task.woken && wanted(key, bits),
+                _ => false,
+            }
+        });
+        let longest = waiting.min_by_key(|(_, task)| task.waiting_since);
+        longest.map(|(at, _)| at)
+    }
+}

@@ -1,0 +1,122 @@
+//! What a thread waits for, and whether it has come. A pure function of the host: nobody is woken, so no
+//! waking can be lost; the scheduler looks which threads can go on.
+
+use crate::files::DescriptionId;
+use crate::host::HostState;
+use crate::process::{Life, TaskState};
+
+/// A word of memory that threads wait at, told apart from all others of the host.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum FutexKey {
+    /// An address in one process.
+    Private {
+        /// The process.
+        pid: u32,
+        /// The address.
+        address: u64,
+    },
+    /// A place in a file or in anonymous shared memory, which several processes can map.
+    Shared {
+        /// The file.
+        inode: u32,
+        /// Where in it.
+        offset: u64,
+    },
+}
+
+/// What ends a wait, besides its deadline and signals.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Until {
+    /// Nothing.
+    Never,
+    /// Somebody wakes it at this futex, with one of these bits.
+    Futex(FutexKey, u32),
+    /// One of these open files has one of its events (`POLLIN` and so on); errors and hang-ups always count.
+    Ready(Vec<(DescriptionId, u16)>),
+    /// A child changes its state: this one, or any.
+    Child(Option<u32>),
+    /// The child that shares our memory (`vfork`) has ended or executes a program of its own.
+    ChildIsOnItsOwn(u32),
+    /// One of these signals is pending, blocked or not.
+    Signals(u64),
+    /// Somebody lets go of a lock on a file: the number of releases so far.
+    Released(u64),
+}
+
+/// A system call that waits.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Wait {
+    /// Until this time of the virtual clock at most.
+    pub deadline_ns: Option<u64>,
+    /// What ends it.
+    pub until: Until,
+    /// For what, for people.
+    pub what: &'static str,
+    /// It goes on after a signal whose action says `SA_RESTART`.
+    pub restarts: bool,
+}
+
+/// Where the answer to a wait can come from.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Hope {
+    /// Only from threads of the host that wait too.
+    None,
+    /// From outside of the host: the network, or whoever sends signals.
+    Outside,
+    /// From a live standard input.
+    Input,
+}
+
+impl HostState {
+    /// What the task waits for is there, or its time is over.
+    pub fn wait_is_over(&self, task: &TaskState, wait: &Wait) -> bool {
+        if wait.deadline_ns.is_some_and(|at| at <= self.clock_ns) {
+            return true;
+        }
+        match &wait.until {
+            Until::Never => false,
+            Until::Futex(..) => task.woken,
+            Until::Ready(files) => files
+                .iter()
+                .any(|(id, events)| self.readiness(*id) & (events | ALWAYS) != 0),
+            Until::Child(pid) => self.has_news_of_child(task.pid, *pid),
+            Until::ChildIsOnItsOwn(pid) => self
+                .process_by_pid(*pid)
+                .is_none_or(|child| !child.borrows_memory || !matches!(child.life, Life::Running)),
+            Until::Signals(mask) => self.pending_signals(task) & mask != 0,
+            Until::Released(count) => self.lock_releases != *count,
+        }
+    }
+
+    /// A child has ended, or there is none left.
+    fn has_news_of_child(&self, parent: u32, wanted: Option<u32>) -> bool {
+        let mut children = self.processes.iter().filter(|child| {
+            child.parent == parent
+                && wanted.is_none_or(|pid| pid == child.pid)
+                && !matches!(child.life, Life::Gone)
+        });
+        let mut any = false;
+        let news = children.any(|child| {
+            any = true;
+            child.has_news()
+        });
+        news || !any
+    }
+
+    /// Where what a task waits for can come from when all others wait as well.
+    pub fn hope(&self, wait: &Wait) -> Hope {
+        match &wait.until {
+            Until::Ready(files) => {
+                let hopes = files.iter().map(|(id, events)| self.hope_of(*id, *events));
+                hopes.max().unwrap_or(Hope::None)
+            }
+            Until::Signals(_) => Hope::Outside,
+            // `pause` and its kin: only a signal can end it.
+            Until::Never if wait.deadline_ns.is_none() => Hope::Outside,
+            _ => Hope::None,
+        }
+    }
+}
+
+/// `POLLERR` and `POLLHUP`, which are told of whether asked for or not.
+pub const ALWAYS: u16 = 0x18;
