@@ -59,6 +59,30 @@ void everett_prefer(uint64_t condition);
 /* Reports a finding where CONDITION can be zero; goes on where it is not. */
 void everett_assert(uint64_t condition);
 
+/* The host of the program. Natively these do nothing. */
+
+/* A stretch of the program in which calls may fail, where the run injects failures in such stretches only
+ * (--faults N --fault-regions). Stretches may be nested. */
+void everett_faults_enable(void);
+void everett_faults_disable(void);
+
+/* Calls on this descriptor may fail (1) or not (0), whatever the stretch. */
+void everett_inject(int fd, int on);
+
+/* What is read from this descriptor arrives in at most PIECES pieces, in all ways; 0: whole. */
+void everett_fragment(int fd, int pieces);
+
+/* The next SIZE bytes that are read from this descriptor are symbolic, whatever they are. */
+void everett_symbolic_source(int fd, size_t size);
+
+/* malloc and mmap fail where the process would have more than BYTES. */
+void everett_set_max_heap(size_t bytes);
+
+/* Which thread runs next, from here on: EVERETT_BOUNDED takes the most preemptions on a path as NUMBER,
+ * EVERETT_RANDOM a seed. */
+enum { EVERETT_ROUND_ROBIN = 0, EVERETT_EXHAUSTIVE = 1, EVERETT_BOUNDED = 2, EVERETT_RANDOM = 3 };
+void everett_set_scheduler(int kind, uint64_t number);
+
 /* Symbolic numbers. */
 static inline int8_t everett_symbolic_i8(const char *name) {
   int8_t value = 0;

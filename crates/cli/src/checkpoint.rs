@@ -6,7 +6,7 @@ use everett_engine::{
 };
 use everett_report::Folder;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -43,6 +43,8 @@ pub struct Checkpoint {
     paths_partial: u64,
     states_peak: u64,
     put_away: u64,
+    #[serde(default)]
+    faults: BTreeMap<String, u64>,
     /// Segments that were executed, one digit each.
     covered: String,
 }
@@ -76,6 +78,7 @@ impl Checkpoint {
             paths_partial: statistics.paths_partial,
             states_peak: statistics.states_peak,
             put_away: statistics.put_away,
+            faults: statistics.faults.clone(),
             covered: explorer
                 .coverage()
                 .segments
@@ -187,6 +190,7 @@ impl Checkpoint {
         statistics.paths_partial = self.paths_partial;
         statistics.states_peak = self.states_peak;
         statistics.put_away = self.put_away;
+        statistics.faults = self.faults.clone();
     }
 }
 

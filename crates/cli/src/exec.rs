@@ -21,6 +21,9 @@ pub struct ExecArgs {
     /// Copies the files of this folder into the program's working directory. Nothing is written back.
     #[arg(long, value_name = "DIR")]
     files: Vec<PathBuf>,
+    /// Print system calls to stderr, as strace does: virtual time, thread, call, result.
+    #[arg(long)]
+    strace: bool,
     #[command(flatten)]
     host: HostArgs,
     /// The program that `everett cc` made, or its bitcode, and its arguments.
@@ -50,6 +53,7 @@ pub fn exec(args: &ExecArgs) -> Result<u8> {
         files,
         options: HostOptions {
             crashes_end_all: false,
+            logs_calls: args.strace,
             ..HostOptions::default()
         },
         ..HostConfig::default()
@@ -74,6 +78,9 @@ pub fn exec(args: &ExecArgs) -> Result<u8> {
     loop {
         let exit = host.run(session.around(&images), SLICE);
         session.show_output(&host)?;
+        for line in host.take_log() {
+            eprintln!("{line}");
+        }
         match exit {
             HostExit::Budget | HostExit::Suspended => {}
             HostExit::NeedsInput => {

@@ -23,14 +23,11 @@ pub fn follow(args: &FollowArgs) -> Result<u8> {
     let images = run.load()?;
     let mut different = 0;
     for path in &traces {
-        let text =
-            std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
-        let trace: Trace = serde_json::from_slice(&text)
-            .with_context(|| format!("{} is no trace", path.display()))?;
+        let trace = read_trace(path)?;
         let Some(expected) = trace.end.clone() else {
             continue;
         };
-        let seen = follow_one(&run, &images, trace)?;
+        let seen = follow_one(&run, &images, trace)?.trace;
         match seen {
             Some(seen) if seen.end.as_ref() == Some(&expected) => {}
             seen => {
@@ -49,6 +46,28 @@ pub fn follow(args: &FollowArgs) -> Result<u8> {
     } else {
         EXIT_FINDINGS
     })
+}
+
+/// Follows one trace and prints its system calls, in the form of strace.
+pub fn strace(args: &FollowArgs) -> Result<u8> {
+    let (folder, traces) = traces_of(&args.path)?;
+    let mut run = RunArgs::of(&folder)?;
+    run.log_calls();
+    let images = run.load()?;
+    for path in &traces {
+        if traces.len() > 1 {
+            println!("{}:", path.display());
+        }
+        for line in follow_one(&run, &images, read_trace(path)?)?.calls {
+            println!("{line}");
+        }
+    }
+    Ok(EXIT_CLEAN)
+}
+
+fn read_trace(path: &Path) -> Result<Trace> {
+    let text = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+    serde_json::from_slice(&text).with_context(|| format!("{} is no trace", path.display()))
 }
 
 /// The folder of the run and the traces that are meant.
@@ -87,7 +106,7 @@ fn traces_of(path: &Path) -> Result<(PathBuf, Vec<PathBuf>)> {
     Ok((path.to_owned(), traces))
 }
 
-fn follow_one(run: &RunArgs, images: &[Image], trace: Trace) -> Result<Option<Trace>> {
+fn follow_one(run: &RunArgs, images: &[Image], trace: Trace) -> Result<Last> {
     let mut config = explorer_config(run, None)?;
     config.all_tests = true;
     config.all_findings = true;
@@ -100,18 +119,20 @@ fn follow_one(run: &RunArgs, images: &[Image], trace: Trace) -> Result<Option<Tr
     let mut explorer = Explorer::new(images, config, Some(trace.into()))?;
     let mut last = Last::default();
     explorer.run(&AtomicBool::new(false), &mut last);
-    Ok(last.trace)
+    Ok(last)
 }
 
 /// Keeps the end of the only path.
 #[derive(Default)]
 struct Last {
     trace: Option<Trace>,
+    calls: Vec<String>,
 }
 
 impl Listener for Last {
     fn path(&mut self, end: &PathEnd) {
         self.trace = end.trace.clone();
+        self.calls = end.calls.clone();
     }
 
     fn finding(&mut self, _: &Finding) {}

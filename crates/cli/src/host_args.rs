@@ -1,7 +1,7 @@
 //! Flags about the host that programs run on, the same for all commands that run one.
 
 use anyhow::Result;
-use everett_linux::{HostConfig, HostOptions, PreemptAt, SchedulerKind};
+use everett_linux::{FaultFilter, FaultOptions, HostConfig, HostOptions, PreemptAt, SchedulerKind};
 use everett_vm::Image;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -24,6 +24,25 @@ pub struct HostArgs {
     #[arg(long, value_name = "WHERE", value_parser = parse_preempt)]
     #[serde(default)]
     preempt: Option<String>,
+    /// Let at most N system calls and allocations on a path fail, each in every way that its caller can tell apart.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[serde(default)]
+    faults: u32,
+    /// Only these failures: CALL, CALL:ERRNO, CALL:short, malloc.
+    #[arg(long, value_name = "CALL[:ERRNO]", value_delimiter = ',', requires = "faults", value_parser = parse_fault)]
+    #[serde(default)]
+    fault: Vec<String>,
+    /// Failures only between everett_faults_enable and everett_faults_disable.
+    #[arg(long, requires = "faults")]
+    #[serde(default)]
+    fault_regions: bool,
+    /// Let bytes of pipes and streams arrive in up to N pieces, in all ways.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[serde(default)]
+    fragment: u32,
+    #[arg(skip)]
+    #[serde(skip)]
+    logs_calls: bool,
     /// Go on after the end of the first process until all processes have ended.
     #[arg(long)]
     #[serde(default)]
@@ -69,6 +88,26 @@ fn preempt(text: &str) -> Result<PreemptAt, String> {
     }
 }
 
+/// Refuses failures that nothing can have.
+fn parse_fault(text: &str) -> Result<String, String> {
+    let filter = FaultFilter::parse(text);
+    let failure = filter.failure.as_deref();
+    let known = match filter.call.as_str() {
+        "malloc" => matches!(failure, None | Some("ENOMEM")),
+        call => match everett_linux::rows().find(|row| row.name == call) {
+            None => return Err(format!("{call:?} is no system call of the model")),
+            Some(row) => failure.is_none_or(|name| {
+                name == "short" || row.errnos.iter().any(|errno| errno.name() == name)
+            }),
+        },
+    };
+    if known {
+        Ok(text.to_owned())
+    } else {
+        Err(format!("{text:?} is no failure that can be injected"))
+    }
+}
+
 fn parse_preempt(text: &str) -> Result<String, String> {
     preempt(text).map(|_| text.to_owned())
 }
@@ -77,6 +116,11 @@ impl HostArgs {
     /// Loads the program and all others that it can start.
     pub fn load(&self, program: &Path, promote: bool) -> Result<Vec<Image>> {
         load_all(program, &self.program, promote)
+    }
+
+    /// System calls are to be logged.
+    pub fn log_calls(&mut self) {
+        self.logs_calls = true;
     }
 
     /// Puts what was told into a configuration.
@@ -94,7 +138,18 @@ impl HostArgs {
             scheduler: chosen,
             preempt_at,
             waits_for_all: self.wait_all,
-            ..config.options
+            logs_calls: self.logs_calls || config.options.logs_calls,
+            faults: FaultOptions {
+                most: self.faults,
+                only: self
+                    .fault
+                    .iter()
+                    .map(|text| FaultFilter::parse(text))
+                    .collect(),
+                in_regions: self.fault_regions,
+                fragments: self.fragment,
+            },
+            ..config.options.clone()
         };
         Ok(())
     }

@@ -41,6 +41,8 @@ enum Command {
     Resume(run::ResumeArgs),
     /// Follows the tests of a run again and says where each ends.
     Follow(follow::FollowArgs),
+    /// Follows a trace again and prints its system calls as strace does.
+    Strace(follow::FollowArgs),
     /// Runs a program concretely, as if it were started natively. Nothing is explored, nothing written.
     #[command(disable_help_flag = true)]
     Exec(exec::ExecArgs),
@@ -92,6 +94,7 @@ fn main() -> ExitCode {
         Command::Run(args) => run::run(&args),
         Command::Resume(args) => run::resume(&args),
         Command::Follow(args) => follow::follow(&args),
+        Command::Strace(args) => follow::strace(&args),
         Command::Exec(args) => exec::exec(&args),
         Command::Cc(_)
         | Command::Cxx(_)

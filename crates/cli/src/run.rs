@@ -139,6 +139,11 @@ impl RunArgs {
         self.host.load(self.program(), !self.check_uninitialised)
     }
 
+    /// System calls are to be logged.
+    pub fn log_calls(&mut self) {
+        self.host.log_calls();
+    }
+
     /// The program.
     pub fn program(&self) -> &Path {
         Path::new(&self.command[0])

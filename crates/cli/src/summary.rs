@@ -5,6 +5,7 @@ use everett_ir::code::{Body, Inst, Program};
 use everett_report::LineCoverage;
 use everett_vm::Image;
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::output::{FindingEntry, Recorder};
@@ -32,6 +33,10 @@ pub struct Summary {
     pub coverage: CoverageTotals,
     pub limits_hit: Vec<String>,
     pub tests: u64,
+    /// Failures that could be injected, and on how many paths each was.
+    pub faults: BTreeMap<String, u64>,
+    /// Those that never were.
+    pub faults_never_fired: Vec<String>,
     pub warnings: Vec<String>,
     pub findings: Vec<FindingEntry>,
     #[serde(skip)]
@@ -62,6 +67,11 @@ pub struct CoverageTotals {
     pub lines_covered: usize,
     pub segments: usize,
     pub segments_covered: usize,
+}
+
+fn never_fired(faults: &BTreeMap<String, u64>) -> Vec<String> {
+    let never = faults.iter().filter(|(_, fired)| **fired == 0);
+    never.map(|(name, _)| name.clone()).collect()
 }
 
 impl Summary {
@@ -118,6 +128,8 @@ impl Summary {
                 .map(|limit| (*limit).to_owned())
                 .collect(),
             tests: recorder.tests,
+            faults_never_fired: never_fired(&statistics.faults),
+            faults: statistics.faults,
             warnings: explorer.warnings().to_vec(),
             findings: recorder.findings.clone(),
             line_coverage,

@@ -36,6 +36,8 @@ pub struct PathEnd {
     pub depth: u32,
     /// Instructions on its way.
     pub instructions: u64,
+    /// The log of system calls, where it was asked for.
+    pub calls: Vec<String>,
     /// What it wrote to standard output and standard error, under the inputs of the trace.
     pub output: [Vec<u8>; 2],
 }

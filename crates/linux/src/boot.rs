@@ -62,7 +62,7 @@ impl Host {
             outputs: Default::default(),
             random: config.random_seed,
             warnings: Arc::default(),
-            options: config.options,
+            options: config.options.clone(),
             objects: Slots::default(),
             processes: vec![Arc::new(first_process(cwd, descriptors))],
             tasks: vec![Arc::new(TaskState::new(FIRST_PID, FIRST_PID))],
@@ -70,6 +70,8 @@ impl Host {
             newborn: Vec::new(),
             schedule: Schedule::new(config.options.scheduler),
             timers: Slots::default(),
+            faults: Default::default(),
+            log: config.options.logs_calls.then(Arc::default),
             lock_releases: 0,
             waits: 0,
         };
@@ -109,6 +111,7 @@ fn first_process(cwd: InodeId, descriptors: Descriptors) -> ProcessState {
         descriptors,
         actions: Arc::new([SignalAction::default(); SIGNALS]),
         pending: 0,
+        max_heap: u64::MAX,
         program_break: None,
     }
 }

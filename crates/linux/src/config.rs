@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use everett_vm::ImageId;
 
+use crate::faults::FaultOptions;
 use crate::schedule::{PreemptAt, SchedulerKind};
 
 /// What a host is started with.
@@ -47,7 +48,7 @@ impl Default for HostConfig {
 }
 
 /// How a host behaves.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct HostOptions {
     /// Which threads run next.
     pub scheduler: SchedulerKind,
@@ -55,6 +56,10 @@ pub struct HostOptions {
     pub preempt_at: PreemptAt,
     /// A process that crashes ends the host; otherwise only the first one does.
     pub crashes_end_all: bool,
+    /// What can be made to fail.
+    pub faults: FaultOptions,
+    /// System calls are written to a log.
+    pub logs_calls: bool,
     /// The host goes on after the end of its first process as long as there are others.
     pub waits_for_all: bool,
 }
@@ -65,6 +70,8 @@ impl Default for HostOptions {
             scheduler: SchedulerKind::default(),
             preempt_at: PreemptAt::default(),
             crashes_end_all: true,
+            faults: FaultOptions::default(),
+            logs_calls: false,
             waits_for_all: false,
         }
     }

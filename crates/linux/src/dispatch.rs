@@ -32,11 +32,17 @@ pub(crate) struct Slice<'k, 'v> {
     pub(crate) kernel: Kernel<'k, 'v>,
     /// Instructions of the vm that are on the host's clock already.
     counted: u64,
+    /// The system call under way and its arguments, for the log.
+    described: Option<(&'static str, String)>,
 }
 
 impl<'k, 'v> Slice<'k, 'v> {
     pub(crate) fn new(kernel: Kernel<'k, 'v>) -> Slice<'k, 'v> {
-        Slice { kernel, counted: 0 }
+        Slice {
+            kernel,
+            counted: 0,
+            described: None,
+        }
     }
 
     /// Runs for at most about `budget` instructions.
@@ -51,8 +57,7 @@ impl<'k, 'v> Slice<'k, 'v> {
             if left == 0 {
                 return Pause::Budget;
             }
-            let exit = self.kernel.vm.run(left);
-            self.count();
+            let exit = self.execute(left);
             let stop = match exit {
                 Exit::Budget => return Pause::Budget,
                 Exit::Returned(values) => self.returned(values.first().copied()),
@@ -65,6 +70,16 @@ impl<'k, 'v> Slice<'k, 'v> {
                 return pause;
             }
         }
+    }
+
+    /// Lets the vm execute, and accounts for it.
+    fn execute(&mut self, budget: u64) -> Exit {
+        let faults = self.kernel.malloc_faults_left();
+        self.kernel.vm.malloc_faults = faults;
+        let exit = self.kernel.vm.run(budget);
+        self.kernel.host.faults.used += faults - self.kernel.vm.malloc_faults;
+        self.count();
+        exit
     }
 
     /// Puts what the vm executed on the host's clock.
@@ -105,7 +120,13 @@ impl<'k, 'v> Slice<'k, 'v> {
         let kernel = &mut self.kernel;
         let number = kernel.vm.concretize(call.number)?;
         let result = match table::row(number) {
-            Some(row) => kernel.dispatch(row, call),
+            Some(row) => {
+                if kernel.host.log.is_some() {
+                    let arguments = kernel.describe_arguments(row, call);
+                    self.described = Some((row.name, arguments));
+                }
+                kernel.dispatch_or_fail(row, call)
+            }
             None => {
                 kernel.host.warn(match numbers::name(number) {
                     Some(name) => format!("system call {name} is not modelled"),
@@ -130,7 +151,11 @@ impl<'k, 'v> Slice<'k, 'v> {
         task.progress = 0;
         task.woken = false;
         task.at_point = false;
+        task.fault_asked = false;
         kernel.host.clock_ns += SYSTEM_CALL_NS;
+        if let Some((name, arguments)) = self.described.take() {
+            kernel.log_call(name, &arguments, result);
+        }
         kernel.vm.finish_call(&[result]);
         kernel.deliver_signals()?;
         if std::mem::take(&mut kernel.host.schedule.yielded) {
@@ -190,6 +215,7 @@ impl<'k, 'v> Slice<'k, 'v> {
         let task = kernel.task_mut();
         task.deadline_ns = wait.deadline_ns;
         task.waiting_since = since;
+        task.fault_asked = true;
         task.doing = Doing::Waiting(wait);
     }
 

@@ -8,6 +8,7 @@ use crate::boot::reborrow;
 use crate::bytes::Output;
 use crate::config::HostOptions;
 use crate::dispatch::Slice;
+use crate::faults::FaultState;
 use crate::files::Files;
 use crate::kernel::Kernel;
 use crate::life::Newborn;
@@ -90,6 +91,10 @@ pub struct HostState {
     pub schedule: Schedule,
     /// Timers that fire whoever runs.
     pub timers: Slots<Timer>,
+    /// Failures that were injected.
+    pub faults: FaultState,
+    /// The log of system calls.
+    pub log: Option<Arc<Vec<String>>>,
     /// Locks on files that were released so far.
     pub lock_releases: u64,
     /// Waits that began so far.
@@ -177,6 +182,7 @@ impl Host {
         let thread = Arc::make_mut(self.threads.get_mut(task)?);
         let memory = &mut self.memories[process];
         let mut vm = Vm::new(reborrow(around), image, memory, thread);
+        vm.max_heap = vm.max_heap.min(self.state.processes[process].max_heap);
         let kernel = Kernel {
             vm: &mut vm,
             task,
@@ -196,6 +202,19 @@ impl Host {
     /// Bytes for a live stdin; none mean that it is at its end.
     pub fn supply_input(&mut self, bytes: &[u8]) {
         self.state.files.stdin.supply(bytes);
+    }
+
+    /// Lines of the log of system calls that were written since the last time.
+    pub fn take_log(&mut self) -> Vec<String> {
+        match &mut self.state.log {
+            Some(log) => std::mem::take(Arc::make_mut(log)),
+            None => Vec::new(),
+        }
+    }
+
+    /// The log of system calls.
+    pub fn log(&self) -> &[String] {
+        self.state.log.as_deref().map_or(&[], Vec::as_slice)
     }
 
     /// Instructions executed so far.

@@ -6,10 +6,12 @@
 
 mod boot;
 mod bytes;
+mod calls;
 mod config;
 mod dispatch;
 mod documentation;
 mod errno;
+mod faults;
 mod files;
 mod host;
 mod kernel;
@@ -33,6 +35,7 @@ pub use bytes::{Bytes, Output};
 pub use config::{Argument, Contents, FileSpec, HostConfig, HostOptions, ProgramSpec, Stdin};
 pub use documentation::documentation;
 pub use errno::Errno;
+pub use faults::{FaultFilter, FaultOptions};
 pub use host::{Ending, Host, HostExit, Stream};
 pub use schedule::{PreemptAt, SchedulerKind};
 pub use table::{ArgKind, Row, rows};

@@ -50,6 +50,8 @@ pub struct TaskState {
     pub progress: u64,
     /// Others had the chance to run before the system call that it is about to make.
     pub at_point: bool,
+    /// It was asked whether the system call that waits fails.
+    pub fault_asked: bool,
     /// The child of the `vfork` under way.
     pub vforked: Option<u32>,
     /// Which of the stacks of its process it has.
@@ -86,6 +88,7 @@ impl TaskState {
             waiting_since: 0,
             progress: 0,
             at_point: false,
+            fault_asked: false,
             vforked: None,
             stack: 0,
             blocked: 0,
@@ -173,6 +176,8 @@ pub struct ProcessState {
     pub actions: Arc<[SignalAction; SIGNALS]>,
     /// Signals that were sent to it and that none of its threads has taken.
     pub pending: u64,
+    /// Most bytes that it may have in heap blocks and mappings.
+    pub max_heap: u64,
     /// The heap that `brk` moves.
     pub program_break: Option<Break>,
 }

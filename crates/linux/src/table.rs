@@ -88,6 +88,11 @@ impl Row {
         }
     }
 
+    /// It takes bytes from the program: its buffer is worth showing before it.
+    pub fn reads_buffer(&self) -> bool {
+        matches!(self.name, "write" | "pwrite64" | "sendto")
+    }
+
     /// Says what is not modelled.
     pub const fn without(mut self, missing: &'static str) -> Row {
         self.missing = missing;
@@ -116,5 +121,8 @@ pub fn rows() -> impl Iterator<Item = &'static Row> {
 /// The row with this number.
 pub fn row(number: u64) -> Option<&'static Row> {
     let number = usize::try_from(number).ok()?;
+    if let Some(own) = number.checked_sub(everett_vm::OWN_CALLS as usize) {
+        return syscalls::own::ROWS.get(own);
+    }
     BY_NUMBER.get(number).copied().flatten()
 }

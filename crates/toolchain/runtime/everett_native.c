@@ -301,3 +301,12 @@ void klee_print_range(const char *name, int arg) { (void)name, (void)arg; }
 void klee_open_merge(void) {}
 void klee_close_merge(void) {}
 int klee_get_errno(void) { return 0; }
+
+/* The real host is as it is. */
+void everett_faults_enable(void) {}
+void everett_faults_disable(void) {}
+void everett_inject(int fd, int on) { (void)fd, (void)on; }
+void everett_fragment(int fd, int pieces) { (void)fd, (void)pieces; }
+void everett_symbolic_source(int fd, size_t size) { (void)fd, (void)size; }
+void everett_set_max_heap(size_t bytes) { (void)bytes; }
+void everett_set_scheduler(int kind, uint64_t number) { (void)kind, (void)number; }

@@ -28,6 +28,7 @@ const STRINGS_C: &str = include_str!("../runtime/strings.c");
 const LONG_DOUBLE_C: &str = include_str!("../runtime/long_double.c");
 const NATIVE_C: &str = include_str!("../runtime/everett_native.c");
 const EVERETT_H: &str = include_str!("../../../include/everett.h");
+const CLOUD9_H: &str = include_str!("../../../include/cloud9.h");
 const KLEE_H: &str = include_str!("../../../include/klee/klee.h");
 
 /// Where the compiler driver looks for its runtime.
@@ -56,6 +57,7 @@ impl Sysroot {
             NATIVE_C,
             EVERETT_H,
             KLEE_H,
+            CLOUD9_H,
         ];
         let mut parts: Vec<&[u8]> = sources.iter().map(|text| text.as_bytes()).collect();
         let identity = identity_of(&zig)?;

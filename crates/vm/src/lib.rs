@@ -35,4 +35,6 @@ pub use oracle::{ChoiceSite, ConcreteOracle, Oracle, Suspend};
 pub use stacks::{CallSite, StackId, StackTable};
 pub use thread::{Frame, OnReturn, Thread, Variadic, VariadicArgument};
 pub use value::{Value, mask, resize, signed};
-pub use vm::{Arguments, Coverage, Done, Exit, Interrupt, Surroundings, SystemCall, Vm, VmOptions};
+pub use vm::{
+    Arguments, Coverage, Done, Exit, Interrupt, OWN_CALLS, Surroundings, SystemCall, Vm, VmOptions,
+};

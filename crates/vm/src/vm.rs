@@ -56,6 +56,9 @@ impl Default for VmOptions {
     }
 }
 
+/// System calls from this number on are none of Linux: with them a program speaks to Everett about its host.
+pub const OWN_CALLS: u32 = 0x1_0000;
+
 /// A system call that the thread wants.
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub struct SystemCall {
@@ -218,6 +221,10 @@ pub struct Vm<'a> {
     pub thread: &'a mut Thread,
     /// Instructions executed so far.
     pub instructions: u64,
+    /// Calls of malloc and its family return null where they exceed this many live bytes.
+    pub max_heap: u64,
+    /// So many calls of malloc and its family may be made to fail.
+    pub malloc_faults: u32,
     /// The instruction has asked the oracle something.
     pub(crate) asked: bool,
 }
@@ -265,6 +272,8 @@ impl<'a> Vm<'a> {
             memory,
             thread,
             instructions: 0,
+            max_heap: options.max_heap,
+            malloc_faults: 0,
             asked: false,
         }
     }

@@ -1,5 +1,7 @@
 //! What the search is told, and what it counts.
 
+use std::collections::BTreeMap;
+
 use super::*;
 
 /// Where the search stops.
@@ -89,4 +91,6 @@ pub struct Statistics {
     pub finished: WeightSum,
     /// Weight of paths that were given up.
     pub unknown: WeightSum,
+    /// Failures that could be injected on paths that ended, and on how many of them each was.
+    pub faults: BTreeMap<String, u64>,
 }

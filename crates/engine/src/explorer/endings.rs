@@ -208,7 +208,10 @@ impl Explorer<'_> {
         } else {
             [Vec::new(), Vec::new()]
         };
+        self.count_faults(state);
+        let calls = state.host.as_ref().map_or(&[][..], Host::log).to_vec();
         listener.path(&PathEnd {
+            calls,
             ending,
             trace,
             covered_new: state.covered_new,
@@ -216,6 +219,21 @@ impl Explorer<'_> {
             instructions: state.instructions(),
             output,
         });
+    }
+
+    /// Which failures could be injected on a path, and which were.
+    fn count_faults(&mut self, state: &State) {
+        for choice in state.path.choices.iter() {
+            let Some(site) = choice.site.strip_prefix("fault:") else {
+                continue;
+            };
+            let (call, failures) = site.split_once(':').unwrap_or((site, ""));
+            for (number, failure) in (1..).zip(failures.split(',')) {
+                let name = format!("{call}:{failure}");
+                let fired = self.statistics.faults.entry(name).or_default();
+                *fired += u64::from(choice.picked == number);
+            }
+        }
     }
 
     fn trace_end(&mut self, state: &State, ending: &PathEnding) -> TraceEnd {

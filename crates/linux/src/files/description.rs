@@ -76,6 +76,14 @@ pub struct Description {
     pub flags: OpenFlags,
     /// Descriptors that refer to it.
     pub references: u32,
+    /// The program said that calls on it may fail, or may not.
+    pub faults: Option<bool>,
+    /// The program said in how many pieces at most bytes arrive.
+    pub fragments: Option<u32>,
+    /// Reads so far that had a say in the pieces.
+    pub pieces: u32,
+    /// So many of the next bytes that are read are symbolic.
+    pub symbolic: u64,
 }
 
 impl Description {
@@ -86,6 +94,10 @@ impl Description {
             offset: 0,
             flags: OpenFlags(flags),
             references: 1,
+            faults: None,
+            fragments: None,
+            pieces: 0,
+            symbolic: 0,
         }
     }
 }

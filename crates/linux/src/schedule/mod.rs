@@ -96,6 +96,16 @@ impl Schedule {
     }
 }
 
+impl Schedule {
+    /// Goes on with another scheduler.
+    pub fn change(&mut self, kind: SchedulerKind) {
+        self.kind = kind;
+        if let SchedulerKind::Random(seed) = kind {
+            self.random = seed;
+        }
+    }
+}
+
 impl SchedulerKind {
     fn picker(self) -> Picker {
         match self {

@@ -70,7 +70,11 @@ fn ioctl(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     /// Terminal requests, which what is no terminal refuses without a warning.
     const TERMINAL: std::ops::RangeInclusive<u64> = 0x5401..=0x541f;
     let (descriptor, _) = kernel.description(call.int(0))?;
-    match call.args[1] & 0xffff_ffff {
+    let request = call.args[1] & 0xffff_ffff;
+    if let Some(answer) = kernel.own_ioctl(call.int(0), request, call.args[2]) {
+        return answer;
+    }
+    match request {
         FIOCLEX => kernel.set_close_on_exec(call.int(0), descriptor, true),
         FIONCLEX => kernel.set_close_on_exec(call.int(0), descriptor, false),
         FIONBIO => {

@@ -2,8 +2,9 @@
 
 use everett_vm::{Buffer, Value};
 
+use crate::bytes::input_bytes;
 use crate::errno::Errno;
-use crate::files::{Description, Descriptor, Device, Node, OpenFlags, Target};
+use crate::files::{Description, DescriptionId, Descriptor, Device, Node, OpenFlags, Target};
 use crate::kernel::{Kernel, Stop};
 use crate::objects::{Open, Operations, event};
 use crate::table::ArgKind::{Buffer as Bytes, Fd, Int, Pointer};
@@ -182,7 +183,7 @@ impl Kernel<'_, '_> {
         let wanted = ranges
             .iter()
             .fold(0u64, |sum, range| sum.saturating_add(range.len));
-        let wanted = wanted.min(MAX_TRANSFER);
+        let wanted = self.limit_transfer(wanted.min(MAX_TRANSFER));
         let offset = match at {
             At::Current => description.offset,
             At::Offset(offset) => offset,
@@ -207,6 +208,7 @@ impl Kernel<'_, '_> {
             },
         };
         let random = self.host.random;
+        let bytes = self.made_symbolic(descriptor.description, bytes)?;
         self.scatter(ranges, &bytes)
             .inspect_err(|_| self.host.random = random)?;
         let read = bytes.len() as u64;
@@ -241,9 +243,58 @@ impl Kernel<'_, '_> {
         for range in ranges {
             self.check(range.address, range.len.min(wanted), true)?;
         }
+        let wanted = self.piece(open, operations, wanted)?;
         let bytes = (operations.read)(self, open, wanted)?;
+        let bytes = self.made_symbolic(open.id, bytes)?;
         self.scatter(ranges, &bytes)?;
         Ok(Value::concrete(bytes.len() as u64))
+    }
+
+    /// How many bytes a read of an object takes at once, where what arrives is to come in pieces.
+    pub fn piece(
+        &mut self,
+        open: Open<'_>,
+        operations: &Operations,
+        wanted: u64,
+    ) -> Result<u64, Stop> {
+        let wanted = self.limit_transfer(wanted);
+        let most = open.description.fragments;
+        let most = most.unwrap_or(self.host.options.faults.fragments);
+        let available = (operations.available)(self.host, open).unwrap_or(0);
+        let pieces = open.description.pieces;
+        if available.min(wanted) <= 1 || pieces + 1 >= most {
+            return Ok(wanted);
+        }
+        let piece = self.fragment(available, wanted)?;
+        if let Some(description) = self.host.files.description_mut(open.id) {
+            description.pieces += 1;
+        }
+        Ok(piece)
+    }
+
+    /// What was read, or symbolic bytes in its place where the program asked for them.
+    pub fn made_symbolic(&mut self, id: DescriptionId, bytes: Buffer) -> Result<Buffer, Stop> {
+        let symbolic = self
+            .host
+            .files
+            .description(id)
+            .map_or(0, |open| open.symbolic);
+        let len = symbolic.min(bytes.len() as u64);
+        if len == 0 {
+            return Ok(bytes);
+        }
+        let input = self.vm.input("received", len as u32)?;
+        let mut made = bytes;
+        made.copy_from(
+            0,
+            &input_bytes(self.vm.arena, input, 0, len as u32),
+            0,
+            len as usize,
+        );
+        if let Some(open) = self.host.files.description_mut(id) {
+            open.symbolic -= len;
+        }
+        Ok(made)
     }
 
     /// Writes to an object, the whole of it where it blocks: what is left waits until there is room.
@@ -348,7 +399,8 @@ impl Kernel<'_, '_> {
     }
 
     fn gather(&mut self, ranges: &[Range]) -> Result<Vec<Buffer>, Stop> {
-        let mut left = MAX_TRANSFER;
+        let all = ranges.iter().map(|range| range.len).sum();
+        let mut left = self.limit_transfer(all).min(MAX_TRANSFER);
         let mut parts = Vec::with_capacity(ranges.len());
         for range in ranges {
             let len = range.len.min(left);

@@ -212,7 +212,7 @@ impl Kernel<'_, '_> {
 
     fn map_new(&mut self, size: u64) -> Result<u64, Stop> {
         let heap = self.vm.memory.heap_bytes().saturating_add(size);
-        if heap > self.vm.options.max_heap {
+        if heap > self.vm.max_heap {
             return Err(Errno::ENOMEM.into());
         }
         let stack = self.vm.stack();

@@ -5,6 +5,7 @@ mod futex;
 mod identity;
 mod input_output;
 mod memory;
+pub(crate) mod own;
 mod paths;
 mod pipes;
 mod poll;

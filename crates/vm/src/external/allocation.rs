@@ -91,7 +91,11 @@ impl Vm<'_> {
             };
             return Err(Bug::new(BugKind::HugeAllocation, message).into());
         }
-        if self.memory.heap_bytes().saturating_add(bytes) > self.options.max_heap {
+        if self.malloc_faults > 0 && self.choose("fault:malloc:ENOMEM", 2)? == 1 {
+            self.malloc_faults -= 1;
+            return Ok(self.exhausted());
+        }
+        if self.memory.heap_bytes().saturating_add(bytes) > self.max_heap {
             return Ok(self.exhausted());
         }
         let stack = self.stack();

@@ -1,12 +1,12 @@
 //! What a program under test says to Everett: the functions of `everett.h` and `klee/klee.h`, and how
 //! assertions and aborts end a path.
 
-use everett_expr::ExprId;
+use everett_expr::{ArrayId, ExprId};
 
 use super::{Operation, replaced};
 use crate::bug::{Bug, BugKind};
 use crate::value::Value;
-use crate::vm::{Arguments, Done, Interrupt, Vm};
+use crate::vm::{Arguments, Done, Interrupt, OWN_CALLS, SystemCall, Vm};
 
 /// Longest name and message that is read from the program.
 const MAX_TEXT: usize = 4096;
@@ -23,6 +23,13 @@ pub const OPERATIONS: &[Operation] = &[
     replaced("everett_silent_exit", silent_exit),
     replaced("everett_prefer", everett_prefer),
     replaced("everett_assert", everett_assert),
+    replaced("everett_faults_enable", own_call::<0>),
+    replaced("everett_faults_disable", own_call::<1>),
+    replaced("everett_set_max_heap", own_call::<2>),
+    replaced("everett_set_scheduler", own_call::<3>),
+    replaced("everett_symbolic_source", own_call::<4>),
+    replaced("everett_fragment", own_call::<5>),
+    replaced("everett_inject", own_call::<6>),
     replaced("klee_make_symbolic", make_symbolic),
     replaced("klee_assume", klee_assume),
     replaced("klee_range", klee_range),
@@ -60,6 +67,16 @@ pub const OPERATIONS: &[Operation] = &[
     replaced("abort", abort),
 ];
 
+/// What is said about the host goes to the kernel.
+fn own_call<const NUMBER: u32>(_: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
+    let call = SystemCall {
+        number: Value::concrete(u64::from(OWN_CALLS + NUMBER)),
+        args: std::array::from_fn(|at| args.get(at)),
+        entry: None,
+    };
+    Err(Interrupt::SystemCall(Box::new(call)))
+}
+
 impl Vm<'_> {
     /// A string argument for people; empty for null.
     fn text(&mut self, pointer: Value) -> Result<String, Interrupt> {
@@ -81,16 +98,21 @@ impl Vm<'_> {
         })
     }
 
-    /// The bytes of a new input.
-    fn input(&mut self, name: &str, size: u32) -> Result<Vec<ExprId>, Interrupt> {
+    /// A new symbolic input.
+    pub fn input(&mut self, name: &str, size: u32) -> Result<ArrayId, Interrupt> {
         self.asked = true;
-        let array = self.oracle.input(self.arena, name, size)?;
+        Ok(self.oracle.input(self.arena, name, size)?)
+    }
+
+    /// The bytes of a new input.
+    fn input_bytes(&mut self, name: &str, size: u32) -> Result<Vec<ExprId>, Interrupt> {
+        let array = self.input(name, size)?;
         Ok((0..size).map(|at| self.arena.read(array, at)).collect())
     }
 
     /// A new input as one number.
     fn input_number(&mut self, name: &str, bytes: u32) -> Result<ExprId, Interrupt> {
-        let bytes = self.input(name, bytes)?;
+        let bytes = self.input_bytes(name, bytes)?;
         Ok(self.arena.concat_bytes(&bytes))
     }
 
@@ -148,7 +170,7 @@ fn make_symbolic(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrup
         return Err(Bug::new(BugKind::Unsupported, message).into());
     };
     let name = vm.input_name(args.get(2))?;
-    let bytes = vm.input(&name, size)?;
+    let bytes = vm.input_bytes(&name, size)?;
     if let Some(object) = vm.memory.object_at_mut(address, u64::from(size)) {
         let offset = address - object.start;
         for (at, byte) in (offset..).zip(bytes) {

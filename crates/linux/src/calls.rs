@@ -1,0 +1,118 @@
+//! The log of system calls, in the form of strace.
+
+use std::fmt::Write;
+
+use everett_vm::{Buffer, SystemCall, Value};
+
+use crate::errno::Errno;
+use crate::kernel::Kernel;
+use crate::table::{ArgKind, Row};
+
+/// Bytes of a buffer or path that are shown.
+const SHOWN: u64 = 32;
+
+impl Kernel<'_, '_> {
+    /// The arguments of a call, as they are before it.
+    pub(crate) fn describe_arguments(&mut self, row: &Row, call: &SystemCall) -> String {
+        let mut text = String::new();
+        for (at, kind) in row.args.iter().enumerate() {
+            let separator = if at == 0 { "" } else { ", " };
+            let value = call.args[at];
+            let shown = match (kind, value.as_concrete()) {
+                (_, None) => self.show(value),
+                (ArgKind::Int | ArgKind::Symbolic, Some(bits)) => number(bits),
+                (ArgKind::Fd, Some(bits)) => (bits as i32).to_string(),
+                (ArgKind::Flags | ArgKind::Pointer, Some(0)) => "0".to_owned(),
+                (ArgKind::Flags | ArgKind::Pointer, Some(bits)) => format!("{bits:#x}"),
+                (ArgKind::Path, Some(address)) => self.string_at(address),
+                (ArgKind::Buffer, Some(address)) => {
+                    let len = call.args.get(at + 1).and_then(|len| len.as_concrete());
+                    match row.reads_buffer() {
+                        true => self.buffer_at(address, len.unwrap_or(0)),
+                        false => format!("{address:#x}"),
+                    }
+                }
+            };
+            let _ = write!(text, "{separator}{shown}");
+        }
+        text
+    }
+
+    /// A symbolic value for people.
+    fn show(&self, value: Value) -> String {
+        let term = value.term.map(|term| self.vm.arena.display(term));
+        term.map_or_else(String::new, |term| format!("<{term}>"))
+    }
+
+    fn string_at(&mut self, address: u64) -> String {
+        let object = self.vm.memory.object_at(address, 1);
+        let Some(object) = object else {
+            return format!("{address:#x}");
+        };
+        let len = (object.start + object.size - address).min(SHOWN * 8);
+        let bytes = object.snapshot(address - object.start, len);
+        let end =
+            (0..bytes.len()).find(|at| !bytes.has_symbolic(*at, 1) && bytes.bytes()[*at] == 0);
+        quoted(&bytes, end.unwrap_or(bytes.len()))
+    }
+
+    fn buffer_at(&mut self, address: u64, len: u64) -> String {
+        match self.vm.memory.object_at(address, len.min(SHOWN)) {
+            Some(object) => {
+                let bytes = object.snapshot(address - object.start, len.min(SHOWN));
+                let more = if len > SHOWN { "..." } else { "" };
+                format!("{}{more}", quoted(&bytes, bytes.len()))
+            }
+            None => format!("{address:#x}"),
+        }
+    }
+
+    /// Writes a finished call to the log.
+    pub(crate) fn log_call(&mut self, name: &str, arguments: &str, result: Value) {
+        let shown = match result.as_concrete() {
+            None => self.show(result),
+            Some(bits) if (bits as i64) < 0 && (bits as i64) > -4096 => {
+                format!("-1 {}", Errno(-(bits as i64) as i32).name())
+            }
+            Some(bits) => number(bits),
+        };
+        self.log_line(&format!("{name}({arguments}) = {shown}"));
+    }
+
+    /// Writes a line to the log, with time and thread before it.
+    pub(crate) fn log_line(&mut self, what: &str) {
+        let clock = self.host.clock_ns;
+        let (seconds, micros) = (clock / 1_000_000_000, clock / 1000 % 1_000_000);
+        let tid = self.task().tid;
+        let line = format!("{seconds}.{micros:06} [{tid}] {what}");
+        if let Some(log) = &mut self.host.log {
+            triomphe::Arc::make_mut(log).push(line);
+        }
+    }
+}
+
+/// Small numbers as they are, addresses as addresses.
+fn number(bits: u64) -> String {
+    let signed = bits as i64;
+    if (-4096..1 << 32).contains(&signed) {
+        signed.to_string()
+    } else {
+        format!("{bits:#x}")
+    }
+}
+
+/// Bytes as a string of C; symbolic ones are question marks in brackets.
+fn quoted(bytes: &Buffer, len: usize) -> String {
+    let mut text = String::from("\"");
+    for at in 0..len {
+        if bytes.has_symbolic(at, 1) {
+            text.push_str("<?>");
+            continue;
+        }
+        for shown in std::ascii::escape_default(bytes.bytes()[at]) {
+            text.push(char::from(shown));
+        }
+    }
+    text.push('"');
+    text
+}

@@ -1,0 +1,193 @@
+//! Failures that are injected: at one place, for all system calls whose rows list errors.
+//!
+//! A call is executed first. Only where it succeeds, or waits, is it asked whether it fails instead; then all that
+//! it did is taken back. So a failure is never tried where the call fails anyway.
+
+use std::sync::Arc;
+
+use everett_vm::SystemCall;
+
+use crate::errno::Errno;
+use crate::kernel::{Kernel, Stop};
+use crate::table::{Answer, ArgKind, Row};
+
+/// What can be made to fail.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct FaultOptions {
+    /// Most failures on a path.
+    pub most: u32,
+    /// Only these; all where it is empty.
+    pub only: Arc<[FaultFilter]>,
+    /// Only where the program has asked for it, with `everett_faults_enable`.
+    pub in_regions: bool,
+    /// Bytes of a stream arrive in at most so many pieces; 0 leaves them as they are.
+    pub fragments: u32,
+}
+
+/// Failures that are meant.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct FaultFilter {
+    /// Name of a system call, or `malloc`.
+    pub call: String,
+    /// Name of an error, or `short`; all where there is none.
+    pub failure: Option<String>,
+}
+
+impl FaultFilter {
+    /// `CALL` or `CALL:FAILURE`.
+    pub fn parse(text: &str) -> FaultFilter {
+        match text.split_once(':') {
+            Some((call, failure)) => FaultFilter {
+                call: call.to_owned(),
+                failure: Some(failure.to_owned()),
+            },
+            None => FaultFilter {
+                call: text.to_owned(),
+                failure: None,
+            },
+        }
+    }
+}
+
+impl FaultOptions {
+    fn wants(&self, call: &str, failure: &str) -> bool {
+        let matches = |filter: &FaultFilter| {
+            filter.call == call && filter.failure.as_deref().is_none_or(|name| name == failure)
+        };
+        self.only.is_empty() || self.only.iter().any(matches)
+    }
+}
+
+/// What has failed on this path.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct FaultState {
+    /// Failures so far.
+    pub used: u32,
+    /// Regions that the program has entered and not left.
+    pub regions: u32,
+    /// The call under way moves fewer bytes than it could.
+    pub short: bool,
+}
+
+/// Moving fewer bytes than could be moved.
+const SHORT: &str = "short";
+/// Calls that can move fewer bytes than they could.
+const MOVERS: &[&str] = &[
+    "read", "readv", "pread64", "preadv", "recvfrom", "recvmsg", "write", "writev", "pwrite64",
+    "pwritev", "sendto", "sendmsg", "sendfile",
+];
+
+impl Kernel<'_, '_> {
+    /// Failures may be injected here.
+    pub(crate) fn faults_left(&self) -> u32 {
+        let options = &self.host.options.faults;
+        if options.in_regions && self.host.faults.regions == 0 {
+            return 0;
+        }
+        options.most.saturating_sub(self.host.faults.used)
+    }
+
+    /// Malloc and its family may fail.
+    pub(crate) fn malloc_faults_left(&self) -> u32 {
+        let wanted = self.host.options.faults.wants("malloc", "ENOMEM");
+        if wanted { self.faults_left() } else { 0 }
+    }
+
+    /// The descriptor of a call was marked by the program, for failures or against them.
+    fn marked(&self, row: &Row, call: &SystemCall) -> Option<bool> {
+        if row.args.first() != Some(&ArgKind::Fd) {
+            return None;
+        }
+        let fd = call.args[0].as_concrete()? as i32;
+        self.description(fd).ok()?.1.faults
+    }
+
+    /// Executes a system call, or lets it fail.
+    pub(crate) fn dispatch_or_fail(&mut self, row: &Row, call: &SystemCall) -> Answer {
+        let budget = self
+            .host
+            .options
+            .faults
+            .most
+            .saturating_sub(self.host.faults.used);
+        let may_fail = match self.marked(row, call) {
+            Some(marked) => marked && budget > 0,
+            None => self.faults_left() > 0,
+        };
+        if !may_fail || (row.errnos.is_empty() && !MOVERS.contains(&row.name)) {
+            return self.dispatch(row, call);
+        }
+        let before = (self.host.clone(), self.vm.memory.clone());
+        let result = self.dispatch(row, call);
+        let failures = self.failures(row, &result);
+        if failures.is_empty() {
+            return result;
+        }
+        let names: Vec<&str> = failures.iter().map(|failure| failure.0).collect();
+        let site = format!("fault:{}:{}", row.name, names.join(","));
+        let picked = self.vm.choose(&site, 1 + failures.len() as u32);
+        if matches!(picked, Ok(0)) {
+            return result;
+        }
+        // A descriptor is closed even where closing fails.
+        if row.name != "close" || picked.is_err() {
+            (*self.host, *self.vm.memory) = before;
+        }
+        let Some((_, errno)) = failures.get(picked? as usize - 1) else {
+            return result;
+        };
+        self.host.faults.used += 1;
+        if let Some(errno) = errno {
+            return Err(Stop::Errno(*errno));
+        }
+        self.host.faults.short = true;
+        let result = self.dispatch(row, call);
+        self.host.faults.short = false;
+        result
+    }
+
+    /// What can go wrong with a call that ended so, by name; without an error it moves fewer bytes.
+    fn failures(&self, row: &Row, result: &Answer) -> Vec<(&'static str, Option<Errno>)> {
+        let options = &self.host.options.faults;
+        let wanted = |name: &str| options.wants(row.name, name);
+        let waits = match result {
+            Ok(_) => false,
+            Err(Stop::Block(_)) if !self.task().fault_asked => true,
+            Err(_) => return Vec::new(),
+        };
+        let errnos = row
+            .errnos
+            .iter()
+            .filter(|errno| !waits || **errno == Errno::EINTR);
+        let named = errnos.map(|errno| (errno.name(), Some(*errno)));
+        let mut failures: Vec<_> = named.filter(|(name, _)| wanted(name)).collect();
+        let moved = matches!(result, Ok(value) if value.as_concrete().is_some_and(|n| n > 1));
+        if moved && MOVERS.contains(&row.name) && wanted(SHORT) {
+            failures.push((SHORT, None));
+        }
+        failures
+    }
+
+    /// How many bytes a call may move that could move so many.
+    pub fn limit_transfer(&self, wanted: u64) -> u64 {
+        if self.host.faults.short {
+            (wanted / 2).max(1).min(wanted)
+        } else {
+            wanted
+        }
+    }
+
+    /// How many of the bytes that a stream has are read at once.
+    pub fn fragment(&mut self, available: u64, wanted: u64) -> Result<u64, Stop> {
+        let whole = available.min(wanted).min(MAX_PIECE);
+        // All at once is the first alternative.
+        let picked = self.vm.choose("fragment", whole as u32)?;
+        Ok(match picked {
+            0 => wanted,
+            bytes => u64::from(bytes),
+        })
+    }
+}
+
+/// Longest first piece that is told apart.
+const MAX_PIECE: u64 = 4096;

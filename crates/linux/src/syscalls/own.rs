@@ -1,0 +1,116 @@
+//! What a program under test says to Everett about its host. These are no system calls of Linux: the functions of
+//! `everett.h` and `cloud9.h` make them.
+
+use everett_vm::{OWN_CALLS, Value};
+
+use crate::errno::Errno;
+use crate::kernel::Kernel;
+use crate::schedule::{PreemptAt, SchedulerKind};
+use crate::table::ArgKind::{Fd, Int};
+use crate::table::{Answer, Call, Row};
+
+/// The family, in the order of their numbers.
+pub const ROWS: &[Row] = &[
+    Row::new("everett_faults_enable", OWN_CALLS, &[], &[], enable),
+    Row::new("everett_faults_disable", OWN_CALLS + 1, &[], &[], disable),
+    Row::new(
+        "everett_set_max_heap",
+        OWN_CALLS + 2,
+        &[Int],
+        &[],
+        set_max_heap,
+    ),
+    Row::new(
+        "everett_set_scheduler",
+        OWN_CALLS + 3,
+        &[Int, Int],
+        &[],
+        set_scheduler,
+    ),
+    Row::new(
+        "everett_symbolic_source",
+        OWN_CALLS + 4,
+        &[Fd, Int],
+        &[],
+        symbolic_source,
+    ),
+    Row::new("everett_fragment", OWN_CALLS + 5, &[Fd, Int], &[], fragment),
+    Row::new("everett_inject", OWN_CALLS + 6, &[Fd, Int], &[], inject),
+];
+
+fn enable(kernel: &mut Kernel<'_, '_>, _: &Call) -> Answer {
+    kernel.host.faults.regions += 1;
+    Ok(Value::ZERO)
+}
+
+fn disable(kernel: &mut Kernel<'_, '_>, _: &Call) -> Answer {
+    let regions = &mut kernel.host.faults.regions;
+    *regions = regions.saturating_sub(1);
+    Ok(Value::ZERO)
+}
+
+fn set_max_heap(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
+    kernel.process_mut().max_heap = call.args[0];
+    kernel.vm.max_heap = call.args[0];
+    Ok(Value::ZERO)
+}
+
+/// 0 round robin, 1 exhaustive, 2 bounded by a number of preemptions, 3 random from a seed.
+fn set_scheduler(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
+    let kind = match call.args[0] {
+        0 => SchedulerKind::RoundRobin,
+        1 => SchedulerKind::Exhaustive,
+        2 => SchedulerKind::Bounded(call.args[1] as u32),
+        3 => SchedulerKind::Random(call.args[1]),
+        _ => return Err(Errno::EINVAL.into()),
+    };
+    kernel.host.schedule.change(kind);
+    if kernel.host.options.preempt_at == PreemptAt::Quantum {
+        kernel.host.options.preempt_at = PreemptAt::Atomics;
+    }
+    Ok(Value::ZERO)
+}
+
+/// `SIO_SYMBOLIC` of `cloud9.h`, which its other requests follow.
+const SIO_SYMBOLIC: u64 = 0x4556_0001;
+
+impl Kernel<'_, '_> {
+    /// A request of `cloud9.h`; `None` if it is another one.
+    pub fn own_ioctl(&mut self, fd: i32, request: u64, argument: u64) -> Option<Answer> {
+        const IN_PIECES: u32 = u32::MAX;
+        match request.checked_sub(SIO_SYMBOLIC)? {
+            0 => Some(self.mark(fd, |open| open.symbolic = argument)),
+            1 => {
+                let pieces = if argument == 0 { 0 } else { IN_PIECES };
+                Some(self.mark(fd, |open| open.fragments = Some(pieces)))
+            }
+            2 => Some(self.mark(fd, |open| open.faults = Some(argument != 0))),
+            _ => None,
+        }
+    }
+
+    fn mark(&mut self, fd: i32, set: impl FnOnce(&mut crate::files::Description)) -> Answer {
+        let (descriptor, _) = self.description(fd)?;
+        if let Some(open) = self.host.files.description_mut(descriptor.description) {
+            set(open);
+        }
+        Ok(Value::ZERO)
+    }
+}
+
+/// The next bytes that are read from this descriptor are symbolic, whatever they are: so many.
+fn symbolic_source(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
+    kernel.mark(call.int(0), |open| open.symbolic = call.args[1])
+}
+
+/// What arrives at this descriptor comes in at most so many pieces; 0 leaves it whole.
+fn fragment(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
+    kernel.mark(call.int(0), |open| {
+        open.fragments = Some(call.args[1] as u32)
+    })
+}
+
+/// Calls on this descriptor may fail, or may not.
+fn inject(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
+    kernel.mark(call.int(0), |open| open.faults = Some(call.args[1] != 0))
+}
