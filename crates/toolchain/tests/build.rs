@@ -185,6 +185,23 @@ fn other_modes_of_the_compiler_pass_through() {
 }
 
 #[test]
+fn lists_of_macros_are_there() {
+    let shop = Workshop::new();
+    shop.write(
+        "list.c",
+        "#include <stdio.h>\n#include <sys/queue.h>\n\
+         struct item { int n; STAILQ_ENTRY(item) next; };\n\
+         STAILQ_HEAD(list, item) list = STAILQ_HEAD_INITIALIZER(list);\n\
+         int main(void) {\n\
+         struct item a = {1}, b = {2}, *i;\n\
+         STAILQ_INSERT_TAIL(&list, &a, next); STAILQ_INSERT_TAIL(&list, &b, next);\n\
+         STAILQ_FOREACH(i, &list, next) printf(\"%d\", i->n); }\n",
+    );
+    shop.ok(&["cc", "-o", "list", "list.c"]);
+    assert_eq!(shop.run("list", &[]), "12");
+}
+
+#[test]
 fn mathematics_and_threads_are_in_the_bitcode() {
     let shop = Workshop::new();
     shop.write(

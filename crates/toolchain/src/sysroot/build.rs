@@ -64,6 +64,11 @@ pub fn c_library(zig: &Path, folder: &Path) -> Result<(), ToolchainError> {
     ] {
         copy_tree(&zig_library.join("libc/include").join(part), &headers)?;
     }
+    // musl has no lists of macros, but programs take them for granted; the header stands alone.
+    copy(
+        &zig_library.join("libc/include/generic-glibc/sys/queue.h"),
+        &headers.join("sys/queue.h"),
+    )?;
     copy_tree(
         &zig_library.join("include"),
         &folder.join("resource/include"),
