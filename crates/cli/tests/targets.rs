@@ -1,7 +1,7 @@
 //! Builds the real programs under `tests/targets/` and holds `everett exec` against native runs of them.
 //!
-//! A target is a folder: `build` makes its programs (see `tests/targets/make`), `files/` is what lies in the
-//! working directory, `cases` says what is run there:
+//! A target is a folder: `build` makes its programs (see `tests/targets/make`), `files/` (and what `build` puts into
+//! `$out/files`) lies in the working directory, `cases` says what is run there:
 //!
 //! ```text
 //! everywhere                       first line: part of `./test`; other targets need `./test --targets all`
@@ -148,8 +148,8 @@ impl Target {
         self.prepare()?;
         let mut command = patiently();
         command.arg(env!("CARGO_BIN_EXE_everett")).arg("exec");
-        if self.folder.join("files").exists() {
-            command.arg("--files").arg(self.folder.join("files"));
+        for files in self.files() {
+            command.arg("--files").arg(files);
         }
         for program in self.programs(case)? {
             command.arg("--program").arg(program);
@@ -180,8 +180,7 @@ impl Target {
             fs::remove_dir_all(&self.work)?;
         }
         fs::create_dir_all(&self.work)?;
-        let files = self.folder.join("files");
-        if files.exists() {
+        for files in self.files() {
             copy(&files, &self.work)?;
         }
         for name in self.names()? {
@@ -190,6 +189,12 @@ impl Target {
             symlink(self.built.join(&bitcode), self.work.join(&bitcode))?;
         }
         Ok(())
+    }
+
+    /// The folders whose files lie in the working directory.
+    fn files(&self) -> impl Iterator<Item = PathBuf> {
+        let folders = [self.folder.join("files"), self.built.join("files")];
+        folders.into_iter().filter(|folder| folder.exists())
     }
 
     /// The names of all programs of the target.
