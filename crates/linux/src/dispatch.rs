@@ -62,12 +62,17 @@ impl<'k, 'v> Slice<'k, 'v> {
                 Exit::Budget => return Pause::Budget,
                 Exit::Returned(values) => self.returned(values.first().copied()),
                 Exit::Interrupted(Interrupt::SystemCall(call)) => self.system_call(&call),
+                Exit::Interrupted(Interrupt::Point) => Err(Stop::Point),
                 Exit::Interrupted(interrupt) => Err(Stop::Interrupt(interrupt)),
             };
             if let Err(stop) = stop
                 && let Some(pause) = self.stopped(stop)
             {
                 return pause;
+            }
+            if !self.kernel.host.newborn.is_empty() {
+                // The thread goes on as one of several.
+                return Pause::Budget;
             }
         }
     }
@@ -182,7 +187,7 @@ impl<'k, 'v> Slice<'k, 'v> {
             Stop::Interrupt(Interrupt::EndPath) => {
                 Some(Pause::Exit(HostExit::Ended(Ending::EndPath)))
             }
-            Stop::Interrupt(Interrupt::SystemCall(_)) | Stop::Errno(_) => {
+            Stop::Interrupt(Interrupt::SystemCall(_) | Interrupt::Point) | Stop::Errno(_) => {
                 let message = "a system call was made where none can be";
                 let bug = Box::new(Bug::new(BugKind::Unsupported, message));
                 Some(Pause::Exit(HostExit::Ended(Ending::Bug(bug))))

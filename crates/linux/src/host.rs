@@ -183,6 +183,7 @@ impl Host {
         let memory = &mut self.memories[process];
         let mut vm = Vm::new(reborrow(around), image, memory, thread);
         vm.max_heap = vm.max_heap.min(self.state.processes[process].max_heap);
+        vm.points = self.state.points();
         let kernel = Kernel {
             vm: &mut vm,
             task,

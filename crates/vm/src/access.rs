@@ -289,7 +289,7 @@ impl Vm<'_> {
     }
 
     /// The constant summand of a term, if it is an address.
-    fn constant_part(&self, term: ExprId, depth: u32) -> Option<u64> {
+    pub(crate) fn constant_part(&self, term: ExprId, depth: u32) -> Option<u64> {
         if let Some(address) = self.arena.as_const(term) {
             return everett_ir::address::Slot::of(address).map(|_| address);
         }

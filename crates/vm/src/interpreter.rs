@@ -5,6 +5,7 @@ use smallvec::SmallVec;
 
 use crate::bug::{Bug, BugKind};
 use crate::integer;
+use crate::points::Access;
 use crate::thread::OnReturn;
 use crate::value::{Value, mask, signed};
 use crate::vm::{Exit, Interrupt, Vm};
@@ -85,6 +86,14 @@ impl<'a> Vm<'a> {
 
     /// Executes until something stops it, or about `budget` more instructions were executed.
     pub fn run(&mut self, budget: u64) -> Exit {
+        if self.is_watched() {
+            self.run_loop::<true>(budget)
+        } else {
+            self.run_loop::<false>(budget)
+        }
+    }
+
+    fn run_loop<const WATCHED: bool>(&mut self, budget: u64) -> Exit {
         let limit = self.instructions.saturating_add(budget);
         let Some((mut at, mut pc)) = self.cursor() else {
             return Exit::Returned(SmallVec::new());
@@ -191,9 +200,13 @@ impl<'a> Vm<'a> {
                     dst,
                     ptr,
                     offset,
-                    ..
+                    atomic,
                 } => {
                     let pointer = at.read(ptr);
+                    if WATCHED {
+                        let pointer = self.offset_pointer(pointer, offset as i64 as u64);
+                        attempt!(self.watch(Access { pointer, atomic }));
+                    }
                     let address = pointer.bits.wrapping_add(offset as i64 as u64);
                     let loaded = match pointer.term {
                         None => self
@@ -216,9 +229,14 @@ impl<'a> Vm<'a> {
                     src,
                     ptr,
                     offset,
+                    atomic,
                     ..
                 } => {
                     let pointer = at.read(ptr);
+                    if WATCHED {
+                        let pointer = self.offset_pointer(pointer, offset as i64 as u64);
+                        attempt!(self.watch(Access { pointer, atomic }));
+                    }
                     let value = self.fit(at.read(src), usize::from(bytes));
                     let address = pointer.bits.wrapping_add(offset as i64 as u64);
                     let stored = pointer.term.is_none()
@@ -314,12 +332,19 @@ impl<'a> Vm<'a> {
                             call.args.iter().map(|operand| at.read(*operand)).collect();
                         attempt!(self.push_frame(function, &args, None, OnReturn::Caller));
                     } else {
-                        let args = call.args.iter().map(|operand| at.read(*operand)).collect();
+                        let args: SmallVec<[Value; 8]> =
+                            call.args.iter().map(|operand| at.read(*operand)).collect();
+                        if WATCHED {
+                            attempt!(self.watch_call(call, &args));
+                        }
                         let callee = match call.callee {
                             Callee::Pointer(operand) => Some(at.read(operand)),
                             _ => None,
                         };
                         attempt!(self.call(call, args, callee));
+                        if WATCHED {
+                            self.thread.at_point = false;
+                        }
                     }
                     match self.cursor() {
                         Some((cursor, next)) => (at, pc) = (cursor, next),
@@ -383,7 +408,15 @@ impl<'a> Vm<'a> {
                     }
                     continue;
                 }
-                other => attempt!(self.rare(&at, other)),
+                other => {
+                    if WATCHED {
+                        attempt!(self.watch_rare(&at, other));
+                    }
+                    attempt!(self.rare(&at, other));
+                }
+            }
+            if WATCHED {
+                self.thread.at_point = false;
             }
             pc += 1;
         }
@@ -392,6 +425,17 @@ impl<'a> Vm<'a> {
     fn interrupted(&mut self, interrupt: Interrupt) -> Exit {
         self.asked = false;
         Exit::Interrupted(interrupt)
+    }
+
+    /// Atomic updates are accesses too.
+    fn watch_rare(&mut self, at: &Cursor<'_>, inst: Inst) -> Result<(), Interrupt> {
+        let (Inst::AtomicUpdate { ptr, .. } | Inst::CompareExchange { ptr, .. }) = inst else {
+            return Ok(());
+        };
+        self.watch(Access {
+            pointer: at.read(ptr),
+            atomic: true,
+        })
     }
 
     /// Instructions that are executed seldom enough to live outside the loop.

@@ -16,6 +16,7 @@ mod interpreter;
 mod leak;
 mod memory;
 mod oracle;
+mod points;
 mod rare_floats;
 mod stacks;
 #[cfg(test)]
@@ -32,6 +33,7 @@ pub use image::{Image, ImageError, ImageId};
 pub use leak::{Leak, leak_finding, leaked_blocks};
 pub use memory::{Buffer, Fault, MAX_STACKS, Memory, Object, ObjectKind, PAGE};
 pub use oracle::{ChoiceSite, ConcreteOracle, Oracle, Suspend};
+pub use points::Points;
 pub use stacks::{CallSite, StackId, StackTable};
 pub use thread::{Frame, OnReturn, Thread, Variadic, VariadicArgument};
 pub use value::{Value, mask, resize, signed};

@@ -91,6 +91,8 @@ pub struct Thread {
     pub next_serial: u64,
     /// An exception that is looking for its handler.
     pub unwinding: Option<Arc<Unwinding>>,
+    /// Others had the chance to run before the instruction that is next.
+    pub at_point: bool,
 }
 
 impl Thread {
@@ -107,6 +109,7 @@ impl Thread {
             locals: Vec::new(),
             next_serial: 0,
             unwinding: None,
+            at_point: false,
         }
     }
 

@@ -9,6 +9,7 @@ use crate::bug::{Bug, BugKind};
 use crate::image::{Image, ImageId};
 use crate::memory::{Memory, ObjectKind};
 use crate::oracle::{ChoiceSite, Oracle, Suspend};
+use crate::points::Points;
 use crate::stacks::{CallSite, StackId, StackTable};
 use crate::thread::{Frame, OnReturn, Thread, Variadic, VariadicArgument};
 use crate::value::Value;
@@ -81,6 +82,8 @@ pub enum Interrupt {
     SystemCall(Box<SystemCall>),
     /// The program asked that this path ends here, without a finding.
     EndPath,
+    /// Others may run before the instruction, which goes on when the thread runs again.
+    Point,
 }
 
 impl From<Suspend> for Interrupt {
@@ -225,6 +228,8 @@ pub struct Vm<'a> {
     pub max_heap: u64,
     /// So many calls of malloc and its family may be made to fail.
     pub malloc_faults: u32,
+    /// Where it stops for others.
+    pub points: Points,
     /// The instruction has asked the oracle something.
     pub(crate) asked: bool,
 }
@@ -274,6 +279,7 @@ impl<'a> Vm<'a> {
             instructions: 0,
             max_heap: options.max_heap,
             malloc_faults: 0,
+            points: Points::None,
             asked: false,
         }
     }

@@ -5,7 +5,7 @@ mod exhaustive;
 mod random;
 mod round_robin;
 
-use everett_vm::{Bug, BugKind, ChoiceSite, Interrupt, Oracle, Surroundings};
+use everett_vm::{Bug, BugKind, ChoiceSite, Interrupt, Oracle, Points, Surroundings};
 use smallvec::SmallVec;
 
 use crate::boot::reborrow;
@@ -153,6 +153,23 @@ impl Kernel<'_, '_> {
 }
 
 impl HostState {
+    /// Before which instructions the thread that runs stops for others.
+    pub(crate) fn points(&self) -> Points {
+        if self.tasks.len() == 1 || !self.schedule.kind.wants_points() {
+            return Points::None;
+        }
+        let pid = self.tasks.get(self.schedule.running).map(|task| task.pid);
+        if pid.is_none_or(|pid| self.tasks_of(pid).count() < 2) {
+            // Memory is its own; processes meet at system calls.
+            return Points::None;
+        }
+        match self.options.preempt_at {
+            PreemptAt::Quantum | PreemptAt::SystemCalls => Points::None,
+            PreemptAt::Atomics => Points::Atomics,
+            PreemptAt::Memory => Points::Memory,
+        }
+    }
+
     fn can_run(&self, at: usize) -> bool {
         let task = &self.tasks[at];
         match &task.doing {

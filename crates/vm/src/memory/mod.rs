@@ -224,6 +224,12 @@ impl Memory {
         Some(start)
     }
 
+    /// The thread in whose stack an address lies.
+    pub fn stack_of(&self, address: u64) -> Option<u32> {
+        let (stack, _) = locate(Slot::of(address)?);
+        stack.map(|thread| thread as u32)
+    }
+
     /// Ends the life of the stack slot at `start` and tells its size; slots die in the reverse order of
     /// their making.
     pub fn pop_stack(&mut self, start: u64) -> u64 {

@@ -1,0 +1,116 @@
+//! Where a thread stops before an instruction so that others may run first.
+//!
+//! The interpreter has a second instantiation of its loop for this, so that a program that is not watched pays
+//! nothing.
+
+use everett_ir::code::{Call, Callee};
+
+use crate::memory::ObjectKind;
+use crate::value::Value;
+use crate::vm::{Interrupt, Vm};
+
+/// Before which instructions a thread stops.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub enum Points {
+    /// None.
+    #[default]
+    None,
+    /// Atomic accesses.
+    Atomics,
+    /// And all other accesses to memory that several threads can reach.
+    Memory,
+}
+
+/// An access that an instruction is about to make.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Access {
+    /// Where.
+    pub pointer: Value,
+    /// It is one step for all threads.
+    pub atomic: bool,
+}
+
+impl Vm<'_> {
+    /// The loop that looks at every access is needed.
+    pub(crate) fn is_watched(&self) -> bool {
+        self.points != Points::None
+    }
+
+    /// Stops before an access, once, if others may run before it.
+    #[inline(never)]
+    pub(crate) fn watch(&mut self, access: Access) -> Result<(), Interrupt> {
+        let is_point = match self.points {
+            Points::None => false,
+            Points::Atomics => access.atomic,
+            Points::Memory => access.atomic || self.is_shared(access.pointer),
+        };
+        if is_point && !self.thread.at_point {
+            self.thread.at_point = true;
+            return Err(Interrupt::Point);
+        }
+        Ok(())
+    }
+
+    /// The same for a call of an operation, which reads or writes what its arguments point to.
+    #[inline(never)]
+    pub(crate) fn watch_call(&mut self, call: &Call, args: &[Value]) -> Result<(), Interrupt> {
+        let is_point = match call.callee {
+            Callee::Assembly(index) => {
+                let atomic = self.is_atomic(index);
+                atomic || self.points == Points::Memory && self.reaches_shared(args)
+            }
+            Callee::External(_) => self.points == Points::Memory && self.reaches_shared(args),
+            Callee::Function(function) => {
+                let is_operation = self.image.code(function).is_none();
+                is_operation && self.points == Points::Memory && self.reaches_shared(args)
+            }
+            Callee::Pointer(_) => false,
+        };
+        if is_point && !self.thread.at_point {
+            self.thread.at_point = true;
+            return Err(Interrupt::Point);
+        }
+        Ok(())
+    }
+
+    /// Inline assembly that is an atomic access.
+    fn is_atomic(&self, assembly: u32) -> bool {
+        let assembly = self.image.program().assembly.get(assembly as usize);
+        assembly.is_some_and(|assembly| {
+            let template = assembly.template.as_str();
+            template.contains("lock") || template.trim_start().starts_with("xchg")
+        })
+    }
+
+    /// System calls are points of their own, whatever they point to.
+    fn reaches_shared(&self, args: &[Value]) -> bool {
+        args.iter()
+            .any(|arg| arg.term.is_none() && self.is_shared(*arg))
+    }
+
+    /// Several threads can reach what is there: everything but constants, the thread's own stack and what it alone
+    /// has.
+    fn is_shared(&self, pointer: Value) -> bool {
+        let address = match pointer.term {
+            None => pointer.bits,
+            Some(term) => match self.constant_part(term, 8) {
+                Some(address) => address,
+                None => return true,
+            },
+        };
+        let Some(object) = self.memory.near(address) else {
+            return false;
+        };
+        match object.kind {
+            ObjectKind::Constant => false,
+            ObjectKind::Stack => self.memory.stack_of(address) != Some(self.thread.number),
+            _ => !self.is_own(object.start, object.size),
+        }
+    }
+
+    /// A thread-local variable of this thread, or the block that `%fs` points to.
+    fn is_own(&self, start: u64, size: u64) -> bool {
+        self.thread.fs_base.wrapping_sub(start) < size
+            || self.thread.locals.iter().any(|local| local.1 == start)
+    }
+}
