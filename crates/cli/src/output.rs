@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use everett_engine::{
-    Explorer, Finding, Listener, PathEnd, SourceFrame, Stopped, Trace, principal,
+    Explorer, Finding, Listener, PathEnd, SourceFrame, Stopped, Trace, TraceChoice, principal,
 };
 use everett_report::{Folder, KTest, Writer};
 use serde::{Deserialize, Serialize};
@@ -176,7 +176,7 @@ impl Listener for Recorder {
         let json = serde_json::json!({
             "kind": entry.kind, "message": entry.message, "file": entry.file, "line": entry.line,
             "function": entry.function, "host": entry.host, "stack": finding.stack,
-            "allocated": finding.allocated, "freed": finding.freed,
+            "allocated": finding.allocated, "freed": finding.freed, "threads": finding.threads,
             "instructions": finding.instructions, "clock_ns": finding.clock_ns,
         });
         let json = serde_json::to_vec_pretty(&json).unwrap_or_default();
@@ -206,6 +206,18 @@ impl Listener for Recorder {
 fn memory_used_time() -> Duration {
     const PER_GIB: Duration = Duration::from_millis(80);
     PER_GIB.mul_f64(memory_used() as f64 / f64::from(1 << 30))
+}
+
+/// A choice for people: which failure, or which of how many.
+fn chosen(choice: &TraceChoice) -> String {
+    let number = choice.picked as usize;
+    let failure = choice.site.strip_prefix("fault:").and_then(|site| {
+        let (call, failures) = site.split_once(':')?;
+        let failure = failures.split(',').nth(number - 1)?;
+        Some(format!("{call} fails: {failure}"))
+    });
+    let others = || format!("{}: {number} of {}", choice.site, choice.alternatives);
+    failure.unwrap_or_else(others)
 }
 
 fn unknown_place() -> SourceFrame {
@@ -245,6 +257,9 @@ fn describe(finding: &Finding) -> String {
     stack("stack", &finding.stack);
     stack("allocated", &finding.allocated);
     stack("freed", &finding.freed);
+    for (who, frames) in &finding.threads {
+        stack(who, frames);
+    }
     if !finding.trace.inputs.is_empty() {
         text.push_str("inputs:\n");
     }
@@ -252,11 +267,10 @@ fn describe(finding: &Finding) -> String {
         let _ = writeln!(text, "    {} = {}", input.name, readable(&input.bytes));
     }
     for choice in finding.trace.choices.iter() {
-        let _ = writeln!(
-            text,
-            "    {}: {} of {}",
-            choice.site, choice.picked, choice.alternatives
-        );
+        // What went as usual says nothing.
+        if choice.picked > 0 {
+            let _ = writeln!(text, "    {}", chosen(choice));
+        }
     }
     for (name, bytes) in ["stdout", "stderr"].iter().zip(&finding.output) {
         if !bytes.is_empty() {

@@ -51,6 +51,8 @@ pub struct Finding {
     pub message: String,
     /// Where, innermost first.
     pub stack: Vec<SourceFrame>,
+    /// Where there are several threads: who each is, what it does, and its stack.
+    pub threads: Vec<(String, Vec<SourceFrame>)>,
     /// Where the memory concerned was allocated.
     pub allocated: Vec<SourceFrame>,
     /// Where it was freed.

@@ -201,14 +201,26 @@ impl<'k, 'v> Slice<'k, 'v> {
                 Some(Pause::Off)
             }
             Stop::ExitThread => {
-                kernel.end_thread();
+                self.log_unanswered();
+                self.kernel.end_thread();
                 Some(Pause::Off)
             }
             Stop::Exit(death) => {
-                kernel.end_process(death);
+                self.log_unanswered();
+                self.kernel.end_process(death);
                 Some(Pause::Off)
             }
-            Stop::Execute(execution) => Some(Pause::Execute(execution)),
+            Stop::Execute(execution) => {
+                self.log_unanswered();
+                Some(Pause::Execute(execution))
+            }
+        }
+    }
+
+    /// A system call that never returns.
+    fn log_unanswered(&mut self) {
+        if let Some((name, arguments)) = self.described.take() {
+            self.kernel.log_line(&format!("{name}({arguments}) = ?"));
         }
     }
 

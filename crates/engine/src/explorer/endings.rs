@@ -146,7 +146,16 @@ impl Explorer<'_> {
         if !first && !self.config.all_findings {
             return false;
         }
+        let threads = host.map_or_else(Vec::new, Host::threads);
+        let threads = match threads.len() {
+            0 | 1 => Vec::new(),
+            _ => threads
+                .into_iter()
+                .map(|(who, sites)| (who, describe_ends(self.images, &sites)))
+                .collect(),
+        };
         let finding = Finding {
+            threads,
             kind: bug.kind,
             message,
             allocated,
