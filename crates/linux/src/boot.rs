@@ -72,6 +72,7 @@ impl Host {
             timers: Slots::default(),
             faults: Default::default(),
             log: config.options.logs_calls.then(Arc::default),
+            watchers: Default::default(),
             lock_releases: 0,
             waits: 0,
         };

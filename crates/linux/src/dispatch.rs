@@ -157,12 +157,17 @@ impl<'k, 'v> Slice<'k, 'v> {
         task.woken = false;
         task.at_point = false;
         task.fault_asked = false;
+        // A handler that ends a wait runs with what the call let through; nothing else does.
+        if result.bits != Errno::EINTR.result() {
+            kernel.restore_mask();
+        }
         kernel.host.clock_ns += SYSTEM_CALL_NS;
         if let Some((name, arguments)) = self.described.take() {
             kernel.log_call(name, &arguments, result);
         }
         kernel.vm.finish_call(&[result]);
         kernel.deliver_signals()?;
+        kernel.restore_mask();
         if std::mem::take(&mut kernel.host.schedule.yielded) {
             return Err(Stop::Point);
         }

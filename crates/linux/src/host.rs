@@ -12,7 +12,7 @@ use crate::faults::FaultState;
 use crate::files::Files;
 use crate::kernel::Kernel;
 use crate::life::Newborn;
-use crate::objects::Object;
+use crate::objects::{Object, ObjectId, Watchers, event};
 use crate::process::{Doing, ProcessState, TaskState};
 use crate::schedule::Schedule;
 use crate::slots::Slots;
@@ -73,6 +73,8 @@ pub struct HostState {
     pub files: Files,
     /// Pipes, sockets and their like.
     pub objects: Slots<Object>,
+    /// Who watches them.
+    pub watchers: Watchers,
     /// What was written to stdout and stderr.
     pub outputs: [Output; 2],
     /// Where the random bytes are.
@@ -203,6 +205,7 @@ impl Host {
     /// Bytes for a live stdin; none mean that it is at its end.
     pub fn supply_input(&mut self, bytes: &[u8]) {
         self.state.files.stdin.supply(bytes);
+        self.state.announce(ObjectId::STDIN, event::ALL);
     }
 
     /// Lines of the log of system calls that were written since the last time.

@@ -200,6 +200,14 @@ impl Kernel<'_, '_> {
         }))
     }
 
+    /// Blocks the signals again that were blocked before a system call set others while it waited.
+    pub(crate) fn restore_mask(&mut self) {
+        if self.task().restored_mask.is_some() {
+            let task = self.task_mut();
+            task.blocked = task.restored_mask.take().unwrap_or(task.blocked);
+        }
+    }
+
     /// A finding that says what the model cannot do.
     pub fn unsupported(&self, what: impl Into<String>) -> Stop {
         Bug::new(BugKind::Unsupported, what).into()

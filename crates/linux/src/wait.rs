@@ -3,6 +3,7 @@
 
 use crate::files::DescriptionId;
 use crate::host::HostState;
+use crate::objects::ObjectId;
 use crate::process::{Life, TaskState};
 
 /// A word of memory that threads wait at, told apart from all others of the host.
@@ -33,6 +34,8 @@ pub enum Until {
     Futex(FutexKey, u32),
     /// One of these open files has one of its events (`POLLIN` and so on); errors and hang-ups always count.
     Ready(Vec<(DescriptionId, u16)>),
+    /// A counter (`eventfd`) has at most this value.
+    CountAtMost(ObjectId, u64),
     /// A child changes its state: this one, or any.
     Child(Option<u32>),
     /// The child that shares our memory (`vfork`) has ended or executes a program of its own.
@@ -79,6 +82,7 @@ impl HostState {
             Until::Ready(files) => files
                 .iter()
                 .any(|(id, events)| self.readiness(*id) & (events | ALWAYS) != 0),
+            Until::CountAtMost(counter, most) => self.counts_at_most(*counter, *most),
             Until::Child(pid) => self.has_news_of_child(task.pid, *pid),
             Until::ChildIsOnItsOwn(pid) => self
                 .process_by_pid(*pid)

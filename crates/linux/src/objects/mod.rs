@@ -1,11 +1,15 @@
 //! What can be open besides files of the tree: pipes, sockets and their like. One file a kind, each with one
 //! table of what can be done with it.
 
+mod epoll;
+mod event_counter;
 mod pipe;
 
 use everett_expr::ExprId;
 use everett_vm::Buffer;
 
+pub use epoll::{EDGE, EXCLUSIVE, Epoll, WAKE_UP, Watchers, epoll, source};
+pub use event_counter::EventCounter;
 pub use pipe::Pipe;
 
 use crate::errno::Errno;
@@ -18,22 +22,40 @@ use crate::wait::{Hope, Until};
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ObjectId(pub u32);
 
+impl ObjectId {
+    /// Stands for the host's standard input where events are announced.
+    pub const STDIN: ObjectId = ObjectId(u32::MAX);
+}
+
 /// What is open.
 #[derive(Clone, Debug)]
 pub enum Object {
     /// A pipe or a FIFO.
     Pipe(Pipe),
+    /// An eventfd.
+    EventCounter(EventCounter),
+    /// A set of descriptors that are watched.
+    Epoll(Epoll),
 }
 
 /// Events of `poll`.
 pub mod event {
     pub const IN: u16 = 0x1;
+    pub const PRIORITY: u16 = 0x2;
     pub const OUT: u16 = 0x4;
     pub const ERROR: u16 = 0x8;
     pub const HANG_UP: u16 = 0x10;
     pub const INVALID: u16 = 0x20;
     pub const READ_NORMAL: u16 = 0x40;
+    pub const READ_BAND: u16 = 0x80;
     pub const WRITE_NORMAL: u16 = 0x100;
+    pub const WRITE_BAND: u16 = 0x200;
+    /// There is something to read.
+    pub const READING: u16 = IN | READ_NORMAL;
+    /// There is room to write.
+    pub const WRITING: u16 = OUT | WRITE_NORMAL;
+    /// All that there are, for ends that change everything.
+    pub const ALL: u16 = 0xffff;
 }
 
 /// An object and the open file through which it is used.
@@ -55,8 +77,13 @@ pub struct Operations {
     /// The next bytes, at most so many; they are gone when the handler has ended. Blocks with
     /// [`Kernel::wait_for`] where there are none yet.
     pub read: fn(&mut Kernel<'_, '_>, Open<'_>, u64) -> Result<Buffer, Stop>,
-    /// Takes bytes, and says how many it took.
+    /// Takes bytes, and says how many it took. Whoever changes what an object is ready for announces it
+    /// ([`HostState::announce`]), here as in all others.
     pub write: fn(&mut Kernel<'_, '_>, Open<'_>, &[Buffer]) -> Result<u64, Stop>,
+    /// A write that blocks goes on until all is written.
+    pub writes_whole: bool,
+    /// `lseek` succeeds, and does nothing.
+    pub seeks: bool,
     /// All events of [`event`] that it has now.
     pub readiness: fn(&HostState, Open<'_>) -> u16,
     /// Where these events can come from when all threads of the host wait.
@@ -75,6 +102,8 @@ impl Operations {
         mode: 0o600,
         read: |_, _, _| Err(Errno::EINVAL.into()),
         write: |_, _, _| Err(Errno::EINVAL.into()),
+        writes_whole: true,
+        seeks: false,
         readiness: |_, _| 0,
         hope: |_, _, _| Hope::None,
         close: |host, open| host.objects.remove(open.object.0),
@@ -88,6 +117,8 @@ impl Object {
     pub fn operations(&self) -> &'static Operations {
         match self {
             Object::Pipe(_) => &pipe::OPERATIONS,
+            Object::EventCounter(_) => &event_counter::OPERATIONS,
+            Object::Epoll(_) => &epoll::OPERATIONS,
         }
     }
 }
@@ -149,6 +180,7 @@ impl HostState {
         let Some(description) = self.files.release(id) else {
             return;
         };
+        self.unwatch_closed(id, description.target);
         if let Some((open, operations)) = self.open_object(id, &description) {
             (operations.close)(self, open);
         }

@@ -48,8 +48,9 @@ pub const OPERATIONS: Operations = Operations {
     close,
     available: |host, open| pipe(host, open.object).map(|pipe| pipe.queue.len()),
     for_each_term: |object, visit| {
-        let Object::Pipe(pipe) = object;
-        pipe.queue.for_each_term(visit);
+        if let Object::Pipe(pipe) = object {
+            pipe.queue.for_each_term(visit);
+        }
     },
     ..Operations::CLOSED
 };
@@ -57,12 +58,14 @@ pub const OPERATIONS: Operations = Operations {
 fn pipe(host: &HostState, id: ObjectId) -> Option<&Pipe> {
     match host.objects.get(id.0)? {
         Object::Pipe(pipe) => Some(pipe),
+        _ => None,
     }
 }
 
 fn pipe_mut(host: &mut HostState, id: ObjectId) -> Option<&mut Pipe> {
     match host.objects.get_mut(id.0)? {
         Object::Pipe(pipe) => Some(pipe),
+        _ => None,
     }
 }
 
@@ -74,7 +77,9 @@ fn read(kernel: &mut Kernel<'_, '_>, open: Open<'_>, wanted: u64) -> Result<Buff
     if pipe.queue.is_empty() {
         return Err(kernel.wait_for(open, event::IN, "read from a pipe"));
     }
-    Ok(pipe.queue.take(wanted))
+    let taken = pipe.queue.take(wanted);
+    kernel.host.announce(open.object, event::WRITING);
+    Ok(taken)
 }
 
 fn write(kernel: &mut Kernel<'_, '_>, open: Open<'_>, parts: &[Buffer]) -> Result<u64, Stop> {
@@ -93,7 +98,9 @@ fn write(kernel: &mut Kernel<'_, '_>, open: Open<'_>, parts: &[Buffer]) -> Resul
     if !fits {
         return Err(kernel.wait_for(open, event::OUT, "write to a pipe"));
     }
-    Ok(pipe.queue.append(parts, room.min(wanted)))
+    let written = pipe.queue.append(parts, room.min(wanted));
+    kernel.host.announce(open.object, event::READING);
+    Ok(written)
 }
 
 fn readiness(host: &HostState, open: Open<'_>) -> u16 {
@@ -133,5 +140,7 @@ fn close(host: &mut HostState, open: Open<'_>) {
     }
     if pipe.readers + pipe.writers == 0 {
         host.objects.remove(open.object.0);
+    } else {
+        host.announce(open.object, event::ALL);
     }
 }

@@ -43,6 +43,12 @@ fn lseek(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     const CURRENT: i32 = 1;
     const END: i32 = 2;
     let (descriptor, description) = kernel.description(call.int(0))?;
+    let opened = kernel
+        .host
+        .open_object(descriptor.description, &description);
+    if opened.is_some_and(|(_, operations)| operations.seeks) {
+        return Ok(Value::ZERO);
+    }
     let Target::Inode(id) = description.target else {
         return Err(Errno::ESPIPE.into());
     };

@@ -318,7 +318,8 @@ impl Kernel<'_, '_> {
             Err(stop) => return Err(stop),
         };
         let done = progress + written;
-        if written < wanted && !open.description.flags.has(OpenFlags::NONBLOCK) {
+        let is_whole = written == wanted || !operations.writes_whole;
+        if !is_whole && !open.description.flags.has(OpenFlags::NONBLOCK) {
             self.task_mut().progress = done;
             return Err(self.wait_for(open, event::OUT, "write"));
         }

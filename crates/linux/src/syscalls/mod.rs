@@ -1,6 +1,8 @@
 //! System calls, one file a family. Each is one function with its row beside it.
 
 mod descriptors;
+mod epoll;
+mod events;
 mod futex;
 mod identity;
 mod input_output;
@@ -18,6 +20,8 @@ use crate::table::Row;
 /// All families.
 pub const FAMILIES: &[&[Row]] = &[
     descriptors::ROWS,
+    epoll::ROWS,
+    events::ROWS,
     futex::ROWS,
     identity::ROWS,
     input_output::ROWS,

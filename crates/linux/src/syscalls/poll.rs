@@ -3,24 +3,42 @@
 use everett_vm::Value;
 
 use crate::errno::Errno;
-use crate::kernel::Kernel;
+use crate::files::DescriptionId;
+use crate::kernel::{Kernel, Stop};
 use crate::objects::event;
+use crate::process::TaskState;
+use crate::syscalls::signals::{SIGKILL, SIGSTOP, bit};
 use crate::table::ArgKind::{Int, Pointer};
 use crate::table::{Answer, Call, Row};
 use crate::wait::{ALWAYS, Until};
 
 /// The family.
 pub const ROWS: &[Row] = &[
-    Row::new("poll", 7, &[Pointer, Int, Int], &[Errno::EINTR], poll),
+    Row::new("poll", 7, &[Pointer, Int, Int], POLL_ERRORS, poll),
     Row::new(
         "ppoll",
         271,
         &[Pointer, Int, Pointer, Pointer, Int],
-        &[Errno::EINTR],
+        POLL_ERRORS,
         ppoll,
-    )
-    .without("the mask of signals"),
+    ),
+    Row::new(
+        "select",
+        23,
+        &[Int, Pointer, Pointer, Pointer, Pointer],
+        POLL_ERRORS,
+        select,
+    ),
+    Row::new(
+        "pselect6",
+        270,
+        &[Int, Pointer, Pointer, Pointer, Pointer, Pointer],
+        POLL_ERRORS,
+        pselect6,
+    ),
 ];
+
+const POLL_ERRORS: &[Errno] = &[Errno::EINTR, Errno::ENOMEM];
 
 /// Most descriptors of one call.
 const MOST: u64 = 1024;
@@ -28,31 +46,75 @@ const MOST: u64 = 1024;
 fn poll(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let timeout = u64::try_from(call.int(2)).ok();
     let timeout = timeout.map(|milliseconds| milliseconds * 1_000_000);
-    kernel.poll_descriptors(call.args[0], call.args[1], timeout)
+    kernel.poll_descriptors(call.args[0], call.args[1] as u32, timeout, None)
 }
 
 fn ppoll(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
-    let timeout = match call.args[2] {
-        0 => None,
-        address => Some(kernel.read_time(address)?),
-    };
-    kernel.poll_descriptors(call.args[0], call.args[1], timeout)
+    let timeout = kernel.read_timeout(call.args[2])?;
+    let mask = kernel.read_mask(call.args[3], call.args[4])?;
+    let deadline = kernel.deadline(timeout);
+    let polled = kernel.poll_descriptors(call.args[0], call.args[1] as u32, timeout, mask)?;
+    kernel.write_time_left(call.args[2], deadline, 1)?;
+    Ok(polled)
 }
+
+fn select(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
+    const MICROSECOND: u64 = 1000;
+    let timeout = match call.args[4] {
+        0 => None,
+        address => {
+            let seconds = kernel.read_u64(address)? as i64;
+            let micros = kernel.read_u64(address.wrapping_add(8))? as i64;
+            let total = seconds.saturating_mul(1_000_000).saturating_add(micros);
+            if seconds < 0 || micros < 0 {
+                return Err(Errno::EINVAL.into());
+            }
+            Some((total as u64).saturating_mul(MICROSECOND))
+        }
+    };
+    kernel.select_descriptors(call, timeout, None, MICROSECOND)
+}
+
+fn pselect6(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
+    let timeout = kernel.read_timeout(call.args[4])?;
+    let mask = match call.args[5] {
+        0 => None,
+        address => {
+            let mask = kernel.read_u64(address)?;
+            let size = kernel.read_u64(address.wrapping_add(8))?;
+            kernel.read_mask(mask, size)?
+        }
+    };
+    kernel.select_descriptors(call, timeout, mask, 1)
+}
+
+/// The sets of `select`: which events put a descriptor into them.
+const SETS: [u16; 3] = [
+    event::IN | event::READ_NORMAL | event::READ_BAND | event::HANG_UP | event::ERROR,
+    event::OUT | event::WRITE_NORMAL | event::WRITE_BAND | event::ERROR,
+    event::PRIORITY,
+];
 
 impl Kernel<'_, '_> {
     /// `timeout` is in nanoseconds; `None` waits for ever.
-    fn poll_descriptors(&mut self, address: u64, count: u64, timeout: Option<u64>) -> Answer {
-        if count > MOST {
+    fn poll_descriptors(
+        &mut self,
+        address: u64,
+        count: u32,
+        timeout: Option<u64>,
+        mask: Option<u64>,
+    ) -> Answer {
+        if u64::from(count) > MOST {
             return Err(Errno::EINVAL.into());
         }
-        let mut results = Vec::with_capacity(count as usize);
+        let mut entries = self.read_bytes(address, 8 * u64::from(count))?;
+        self.check(address, entries.len() as u64, true)?;
         let mut waits_for = Vec::new();
-        for index in 0..count {
-            let at = address.wrapping_add(8 * index);
-            let entry = self.read_bytes(at, 8)?;
+        let mut ready = 0;
+        for entry in entries.chunks_exact_mut(8) {
             let fd = i32::from_le_bytes([entry[0], entry[1], entry[2], entry[3]]);
             let events = u16::from_le_bytes([entry[4], entry[5]]);
-            let ready = match self.process().descriptors.get(fd) {
+            let happened = match self.process().descriptors.get(fd) {
                 _ if fd < 0 => 0,
                 Err(_) => event::INVALID,
                 Ok(descriptor) => {
@@ -60,17 +122,157 @@ impl Kernel<'_, '_> {
                     self.host.readiness(descriptor.description) & (events | ALWAYS)
                 }
             };
-            self.check(at.wrapping_add(6), 2, true)?;
-            results.push((at.wrapping_add(6), ready));
+            entry[6..].copy_from_slice(&happened.to_le_bytes());
+            ready += u64::from(happened != 0);
         }
-        let ready = results.iter().filter(|result| result.1 != 0).count() as u64;
-        if ready == 0 && timeout != Some(0) {
-            let deadline = timeout.map(|ns| self.host.clock_ns.saturating_add(ns));
-            self.wait(Until::Ready(waits_for), deadline, "poll")?;
+        if ready == 0 {
+            self.wait_for_descriptors(waits_for, timeout, mask, "poll")?;
         }
-        for (address, events) in results {
-            self.write_bytes(address, &events.to_le_bytes())?;
-        }
+        self.write_bytes(address, &entries)?;
         Ok(Value::concrete(ready))
+    }
+
+    /// Waits for events of open files. `Ok` when the time is over.
+    fn wait_for_descriptors(
+        &mut self,
+        files: Vec<(DescriptionId, u16)>,
+        timeout: Option<u64>,
+        mask: Option<u64>,
+        what: &'static str,
+    ) -> Result<(), Stop> {
+        if timeout != Some(0) {
+            let deadline = self.deadline(timeout);
+            return self.wait_masked(Until::Ready(files), deadline, mask, what);
+        }
+        // Signals that only the mask of this call lets through end it though it does not wait.
+        if let Some(mask) = mask {
+            let mut task = TaskState::clone(self.task());
+            task.blocked = mask;
+            if self.host.has_deliverable_signal(&task) {
+                self.block_meanwhile(mask);
+                return Err(Errno::EINTR.into());
+            }
+        }
+        Ok(())
+    }
+
+    /// The time of the virtual clock at which a timeout is over.
+    fn deadline(&self, timeout: Option<u64>) -> Option<u64> {
+        let new = self.host.clock_ns.saturating_add(timeout?);
+        Some(self.task().deadline_ns.unwrap_or(new))
+    }
+
+    /// Tells how much of a timeout is left, in seconds and units of so many nanoseconds.
+    fn write_time_left(
+        &mut self,
+        address: u64,
+        deadline: Option<u64>,
+        unit_ns: u64,
+    ) -> Result<(), Stop> {
+        const SECOND: u64 = 1_000_000_000;
+        let Some(deadline) = deadline else {
+            return Ok(());
+        };
+        let left = deadline.saturating_sub(self.host.clock_ns);
+        let words = [left / SECOND, left % SECOND / unit_ns];
+        match self.write_bytes(address, &words.map(u64::to_le_bytes).concat()) {
+            // What cannot be told is not told.
+            Err(Stop::Errno(_)) => Ok(()),
+            other => other,
+        }
+    }
+
+    fn select_descriptors(
+        &mut self,
+        call: &Call,
+        timeout: Option<u64>,
+        mask: Option<u64>,
+        unit_ns: u64,
+    ) -> Answer {
+        let count = call.int(0);
+        if count < 0 {
+            return Err(Errno::EINVAL.into());
+        }
+        let count = (count as u64).min(MOST);
+        let len = count.div_ceil(64) * 8;
+        let mut sets = Vec::with_capacity(SETS.len());
+        for address in &call.args[1..=SETS.len()] {
+            sets.push(match address {
+                0 => None,
+                address => {
+                    self.check(*address, len, true)?;
+                    Some(self.read_bytes(*address, len)?)
+                }
+            });
+        }
+        let deadline = self.deadline(timeout);
+        let (ready, results, waits_for) = self.look_at_sets(count, &sets)?;
+        if ready == 0 {
+            self.wait_for_descriptors(waits_for, timeout, mask, "select")?;
+        }
+        for (address, result) in call.args[1..].iter().zip(results) {
+            if *address != 0 {
+                self.write_bytes(*address, &result)?;
+            }
+        }
+        self.write_time_left(call.args[4], deadline, unit_ns)?;
+        Ok(Value::concrete(ready))
+    }
+
+    /// How many bits are set in the answer, the sets of the answer, and what to wait for where there are none.
+    #[allow(clippy::type_complexity)]
+    fn look_at_sets(
+        &self,
+        count: u64,
+        sets: &[Option<Vec<u8>>],
+    ) -> Result<(u64, Vec<Vec<u8>>, Vec<(DescriptionId, u16)>), Errno> {
+        let len = count.div_ceil(64) as usize * 8;
+        let mut results = vec![vec![0; len]; sets.len()];
+        let (mut ready, mut waits_for) = (0, Vec::new());
+        for fd in 0..count as usize {
+            let (byte, bit) = (fd / 8, 1 << (fd % 8));
+            let is_in = |set: &Option<Vec<u8>>| set.as_ref().is_some_and(|s| s[byte] & bit != 0);
+            if !sets.iter().any(is_in) {
+                continue;
+            }
+            let description = self.process().descriptors.get(fd as i32)?.description;
+            let happened = self.host.readiness(description);
+            let mut wanted = 0;
+            for (at, set) in sets.iter().enumerate() {
+                if is_in(set) {
+                    wanted |= SETS[at];
+                    if happened & SETS[at] != 0 {
+                        results[at][byte] |= bit;
+                        ready += 1;
+                    }
+                }
+            }
+            waits_for.push((description, wanted));
+        }
+        Ok((ready, results, waits_for))
+    }
+
+    /// Waits for something with other signals blocked than otherwise.
+    pub fn wait_masked(
+        &mut self,
+        until: Until,
+        deadline_ns: Option<u64>,
+        mask: Option<u64>,
+        what: &'static str,
+    ) -> Result<(), Stop> {
+        let waited = self.wait(until, deadline_ns, what);
+        if let (Err(Stop::Block(_)), Some(mask)) = (&waited, mask) {
+            self.block_meanwhile(mask);
+        }
+        waited
+    }
+
+    /// Blocks these signals instead of others until the system call is over.
+    pub fn block_meanwhile(&mut self, mask: u64) {
+        let task = self.task_mut();
+        if task.restored_mask.is_none() {
+            task.restored_mask = Some(task.blocked);
+            task.blocked = mask & !(bit(SIGKILL) | bit(SIGSTOP));
+        }
     }
 }
