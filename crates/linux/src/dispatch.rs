@@ -30,7 +30,7 @@ pub(crate) enum Pause {
 /// One thread at work for a while.
 pub(crate) struct Slice<'k, 'v> {
     pub(crate) kernel: Kernel<'k, 'v>,
-    /// Instructions of the vm that are on the host's clock already.
+    /// Instructions of the vm that are counted already.
     counted: u64,
     /// The system call under way and its arguments, for the log.
     described: Option<(&'static str, String)>,
@@ -54,6 +54,7 @@ impl<'k, 'v> Slice<'k, 'v> {
         }
         loop {
             let left = budget.saturating_sub(self.kernel.vm.instructions);
+            let left = left.min(self.kernel.host.schedule.quantum);
             if left == 0 {
                 return Pause::Budget;
             }
@@ -87,12 +88,14 @@ impl<'k, 'v> Slice<'k, 'v> {
         exit
     }
 
-    /// Puts what the vm executed on the host's clock.
+    /// Counts what the vm executed. It takes no time: the clock goes by what the kernel sees, so that it is the same
+    /// for the native program, whose instructions are others.
     fn count(&mut self) {
         let new = self.kernel.vm.instructions - self.counted;
         self.counted += new;
         self.kernel.host.instructions += new;
-        self.kernel.host.clock_ns += new;
+        let quantum = &mut self.kernel.host.schedule.quantum;
+        *quantum = quantum.saturating_sub(new);
     }
 
     /// Takes up a thread that waited, or to which a signal came while others ran.
@@ -168,6 +171,7 @@ impl<'k, 'v> Slice<'k, 'v> {
         kernel.vm.finish_call(&[result]);
         kernel.deliver_signals()?;
         kernel.restore_mask();
+        kernel.host.schedule.called();
         if std::mem::take(&mut kernel.host.schedule.yielded) {
             return Err(Stop::Point);
         }

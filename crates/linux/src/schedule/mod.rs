@@ -15,8 +15,10 @@ use crate::kernel::Kernel;
 use crate::process::{Death, Doing, Life};
 use crate::wait::Hope;
 
-/// Instructions that a thread executes before another one has its turn.
-const QUANTUM: u64 = 100_000;
+/// Instructions that a thread executes between two system calls before another one has its turn.
+const QUANTUM: u64 = 1_000_000;
+/// System calls that a thread makes before another one has its turn.
+const MAX_CALLS: u32 = 100;
 
 /// Which threads run next.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
@@ -72,8 +74,10 @@ pub struct Schedule {
     pub due: bool,
     /// The thread that runs asked for others.
     pub yielded: bool,
-    /// Instructions that it has left.
+    /// Instructions that it has left before it must make a system call.
     pub quantum: u64,
+    /// System calls that it has made since it was picked.
+    pub calls: u32,
     /// Switches away from threads that could go on.
     pub preemptions: u32,
     /// Where the random scheduler is.
@@ -97,6 +101,17 @@ impl Schedule {
 }
 
 impl Schedule {
+    /// The thread that runs has made a system call.
+    pub(crate) fn called(&mut self) {
+        self.calls += 1;
+        if self.calls >= MAX_CALLS {
+            self.yielded = true;
+            self.quantum = 0;
+        } else if !self.yielded {
+            self.quantum = QUANTUM;
+        }
+    }
+
     /// Goes on with another scheduler.
     pub fn change(&mut self, kind: SchedulerKind) {
         self.kind = kind;
@@ -250,15 +265,18 @@ impl Host {
             if left == 0 {
                 return HostExit::Budget;
             }
-            let slice = left.min(self.state.schedule.quantum.max(1));
-            let Some(pause) = self.with_running(&mut around, |running| running.run(slice)) else {
+            let Some(pause) = self.with_running(&mut around, |running| running.run(left)) else {
                 return HostExit::Ended(Ending::EndPath);
             };
             let schedule = &mut self.state.schedule;
-            let used = self.state.instructions - before;
-            schedule.quantum = schedule.quantum.saturating_sub(used);
             match pause {
-                Pause::Budget => schedule.due |= schedule.quantum == 0,
+                Pause::Budget => {
+                    if schedule.quantum == 0 {
+                        // A thread that waits in a loop sees time go by.
+                        self.state.clock_ns += QUANTUM;
+                        schedule.due = true;
+                    }
+                }
                 Pause::Point | Pause::Off => schedule.due = true,
                 Pause::Execute(execution) => {
                     if let Err(exit) = self.execute(*execution, &mut around) {
@@ -301,6 +319,7 @@ impl Host {
             schedule.running = picked;
             schedule.due = false;
             schedule.quantum = QUANTUM;
+            schedule.calls = 0;
             return Ok(None);
         }
     }
