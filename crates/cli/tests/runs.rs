@@ -226,6 +226,13 @@ fn states_are_put_away_at_the_memory_limit() {
     assert_eq!(counts["complete"], true);
     assert!(peak < LIMIT, "{peak} bytes");
     assert_eq!(count(&summary(&free), "/states_put_away"), 0);
+    // What is executed again to take states up is not counted again.
+    assert!(count(&counts, "/instructions_replayed") > 0, "{counts}");
+    assert_eq!(count(&summary(&free), "/instructions_replayed"), 0);
+    assert_eq!(
+        count(&counts, "/instructions"),
+        count(&summary(&free), "/instructions")
+    );
     assert!(endings(&bounded) == endings(&free), "the paths differ");
     assert_eq!(endings(&bounded).len(), 512);
 }
@@ -242,6 +249,7 @@ fn check_same_as_whole(folder: &Path, resumed: &str, whole: &str) {
         "/findings",
         "/tests",
         "/forks",
+        "/instructions",
         "/coverage",
     ] {
         // Findings name the first path that came there, which depends on the order.

@@ -240,14 +240,16 @@ impl<'a> Explorer<'a> {
             let follows = state.path.follow.is_some();
             let before = state.instructions();
             let (exit, fork) = self.run_slice(&mut state, target.saturating_sub(before).max(1));
-            let executed = state.instructions() - before;
-            if follows {
-                self.statistics.replayed += executed;
+            let after = state.instructions();
+            let executed = after - before;
+            let new = after.saturating_sub(before.max(state.path.counted));
+            self.statistics.instructions += new;
+            self.statistics.replayed += executed - new;
+            if follows || before < state.path.counted {
                 // Taking a state up again is no part of its batch.
-                target = target.max(state.instructions() + self.config.batch_instructions);
-            } else {
-                self.statistics.instructions += executed;
+                target = target.max(after + self.config.batch_instructions);
             }
+            state.path.counted = state.path.counted.max(after);
             state.since_new += executed;
             if self.coverage.grew {
                 self.coverage.grew = false;

@@ -90,6 +90,8 @@ pub struct Path {
     pub weight: Weight,
     /// Forks on the way.
     pub depth: u32,
+    /// Instructions on it that are counted; fewer than were executed never, more while it is taken up again.
+    pub counted: u64,
     /// The trace that it follows, if it has not come to its end.
     pub follow: Option<Box<Follow>>,
     /// The trace that it has followed to its end.
@@ -107,6 +109,7 @@ impl Path {
                 halvings: pending.halvings,
             };
             path.depth = pending.depth;
+            path.counted = pending.instructions;
         }
         let at_its_end = trace
             .pending
@@ -175,6 +178,7 @@ impl Path {
             excluded: self.excluded.to_vec(),
             halvings: self.weight.halvings,
             depth: self.depth,
+            instructions: self.counted,
         };
         Trace {
             inputs: sharing.inputs(self),

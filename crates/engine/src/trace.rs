@@ -40,6 +40,9 @@ pub struct Pending {
     pub halvings: u32,
     /// Forks on the way.
     pub depth: u32,
+    /// Instructions on the way that are counted already, also those after the last question.
+    #[serde(default)]
+    pub instructions: u64,
 }
 
 /// How the path of a trace ended, for comparing when it is followed again.

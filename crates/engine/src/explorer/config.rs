@@ -73,7 +73,7 @@ pub enum ExplorerError {
 /// What was counted.
 #[derive(Clone, Debug, Default)]
 pub struct Statistics {
-    /// Instructions executed, without those of following traces.
+    /// Instructions executed, each step of a path once.
     pub instructions: u64,
     /// Instructions executed to take states up again.
     pub replayed: u64,
