@@ -6,6 +6,7 @@
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
+use std::cell::Cell;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -87,6 +88,8 @@ struct Bench {
     everett: PathBuf,
     root: PathBuf,
     work: PathBuf,
+    /// Runs so far.
+    runs: Cell<u32>,
 }
 
 fn main() -> Result<()> {
@@ -101,6 +104,7 @@ fn main() -> Result<()> {
         everett: everett.canonicalize()?,
         root,
         work,
+        runs: Cell::new(0),
     };
     let table = bench.table()?;
     println!("{table}");
@@ -250,10 +254,10 @@ impl Bench {
     }
 
     fn explore(&self, name: &str, options: &[&str]) -> Result<Measured> {
-        let out = self.work.join("out");
-        if out.exists() {
-            std::fs::remove_dir_all(&out)?;
-        }
+        // Nothing is removed before the end: ext4 searches long for free inodes after many files were deleted.
+        let number = self.runs.get();
+        self.runs.set(number + 1);
+        let out = self.work.join(format!("out-{number}"));
         let mut run = Command::new(&self.everett);
         run.args(["run", "--quiet", "--out"]).arg(&out);
         run.args(options).arg(self.work.join(name));

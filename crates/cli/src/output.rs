@@ -8,6 +8,7 @@ use everett_report::{Folder, KTest, Writer};
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::checkpoint::Checkpoint;
@@ -41,7 +42,7 @@ pub struct FindingEntry {
 pub struct Recorder {
     writer: Writer,
     display: Display,
-    command: Vec<String>,
+    command: Arc<[String]>,
     write_tests: bool,
     /// Tests written so far.
     pub tests: u64,
@@ -63,7 +64,7 @@ impl Recorder {
         Recorder {
             writer,
             display,
-            command,
+            command: command.into(),
             write_tests,
             tests: 0,
             findings: Vec::new(),
@@ -78,30 +79,27 @@ impl Recorder {
     }
 
     fn write(&mut self, name: String, bytes: Vec<u8>) {
-        if !self.writer.write(name, bytes) && !self.failed {
+        self.note(self.writer.write(name, bytes));
+    }
+
+    fn note(&mut self, written: bool) {
+        if !written && !self.failed {
             self.failed = true;
             self.display
                 .warn("results cannot be written any more; the search goes on");
         }
     }
 
-    fn ktest(&self, trace: &Trace) -> Vec<u8> {
-        let objects = trace
-            .inputs
-            .iter()
-            .map(|input| (input.name.to_string(), input.bytes.clone()));
-        KTest {
-            args: self.command.clone(),
-            objects: objects.collect(),
-        }
-        .to_bytes()
-    }
-
-    fn write_trace(&mut self, stem: &str, trace: &Trace) {
-        let ktest = self.ktest(trace);
-        self.write(format!("{stem}.ktest"), ktest);
-        let text = serde_json::to_vec(trace).unwrap_or_default();
-        self.write(format!("{stem}.trace"), text);
+    fn write_trace(&mut self, stem: String, trace: &Trace) {
+        let (trace, command) = (trace.clone(), self.command.clone());
+        let written = self.writer.write_made(move || {
+            let text = serde_json::to_vec(&trace).unwrap_or_default();
+            vec![
+                (format!("{stem}.ktest"), ktest(&command, &trace)),
+                (format!("{stem}.trace"), text),
+            ]
+        });
+        self.note(written);
     }
 
     /// The last words of a run. An error if something could not be written.
@@ -152,7 +150,7 @@ impl Listener for Recorder {
         };
         self.tests += 1;
         let stem = format!("tests/{:06}", self.tests);
-        self.write_trace(&stem, trace);
+        self.write_trace(stem, trace);
     }
 
     fn finding(&mut self, finding: &Finding) {
@@ -163,7 +161,7 @@ impl Listener for Recorder {
             .unwrap_or_else(unknown_place);
         let text = describe(finding);
         self.write(format!("{dir}/finding.txt"), text.into_bytes());
-        self.write_trace(&format!("{dir}/finding"), &finding.trace);
+        self.write_trace(format!("{dir}/finding"), &finding.trace);
         let entry = FindingEntry {
             kind: finding.kind.name().to_owned(),
             message: finding.message.clone(),
@@ -200,6 +198,17 @@ impl Listener for Recorder {
         let files = Duration::from_nanos(size as u64);
         making.mul_f64(CLOSING_MARGIN) + files + memory_used_time()
     }
+}
+
+/// A test in KLEE's format.
+fn ktest(command: &[String], trace: &Trace) -> Vec<u8> {
+    let inputs = trace.inputs.iter();
+    let objects = inputs.map(|input| (input.name.to_string(), input.bytes.clone()));
+    KTest {
+        args: command.to_vec(),
+        objects: objects.collect(),
+    }
+    .to_bytes()
 }
 
 /// How long the system takes to free the memory of the process when it ends.

@@ -8,4 +8,4 @@ mod writer;
 pub use folder::{Folder, WriteError};
 pub use ktest::{KTest, KTestError};
 pub use lcov::LineCoverage;
-pub use writer::Writer;
+pub use writer::{NamedFile, Writer};

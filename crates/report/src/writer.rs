@@ -1,53 +1,78 @@
-//! Writes files in the background, so that a search does not wait for the disk.
+//! Writes files in the background, so that a search waits neither for the disk nor for the making of what is
+//! written there.
 
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use crate::folder::{Folder, WriteError};
 
-/// Files that may wait to be written; more make the search wait.
+/// Jobs that may wait; more make the search wait.
 const WAITING: usize = 1024;
+/// The system makes the entries of one folder one after the other, so more than these would wait for each other.
+const THREADS: usize = 2;
 
-/// A thread that writes files into a folder, in the order in which they are given.
+/// A file: its name below the folder, and what is in it.
+pub type NamedFile = (String, Vec<u8>);
+
+type Job = Box<dyn FnOnce() -> Vec<NamedFile> + Send>;
+
+/// Threads that write files into a folder.
 pub struct Writer {
-    sender: Option<SyncSender<(String, Vec<u8>)>>,
-    thread: Option<JoinHandle<Option<WriteError>>>,
+    sender: Option<SyncSender<Job>>,
+    threads: Vec<JoinHandle<Option<WriteError>>>,
 }
 
 impl Writer {
     /// A writer for a folder.
     pub fn new(folder: Folder) -> Writer {
         let (sender, receiver) = sync_channel(WAITING);
-        let thread = std::thread::spawn(move || write_all(&folder, &receiver));
+        // All of them end when one does, as it holds what the others take from.
+        let jobs = Arc::new(Mutex::new(Some(receiver)));
+        let thread = |_| {
+            let (folder, jobs) = (folder.clone(), jobs.clone());
+            std::thread::spawn(move || write_all(&folder, &jobs))
+        };
         Writer {
             sender: Some(sender),
-            thread: Some(thread),
+            threads: (0..THREADS).map(thread).collect(),
         }
     }
 
     /// Writes a file, later. `false` if writing has failed already.
     pub fn write(&self, name: String, bytes: Vec<u8>) -> bool {
-        self.sender
-            .as_ref()
-            .is_some_and(|sender| sender.send((name, bytes)).is_ok())
+        self.write_made(move || vec![(name, bytes)])
     }
 
-    /// Waits until all is written; the first thing that went wrong, if any.
+    /// Makes files and writes them, later. `false` if writing has failed already.
+    pub fn write_made(&self, make: impl FnOnce() -> Vec<NamedFile> + Send + 'static) -> bool {
+        self.sender
+            .as_ref()
+            .is_some_and(|sender| sender.send(Box::new(make)).is_ok())
+    }
+
+    /// Waits until all is written; something that went wrong, if anything did.
     pub fn finish(mut self) -> Result<(), WriteError> {
         self.sender = None;
-        let failure = self
-            .thread
-            .take()
-            .and_then(|thread| thread.join().ok().flatten());
+        let threads = std::mem::take(&mut self.threads);
+        let ends: Vec<_> = threads.into_iter().map(JoinHandle::join).collect();
+        let failure = ends.into_iter().find_map(|end| end.ok().flatten());
         failure.map_or(Ok(()), Err)
     }
 }
 
 /// Stops at the first failure: a full disk does not get better by trying again for every test.
-fn write_all(folder: &Folder, files: &Receiver<(String, Vec<u8>)>) -> Option<WriteError> {
-    files
-        .iter()
-        .find_map(|(name, bytes)| folder.write(&name, &bytes).err())
+fn write_all(folder: &Folder, jobs: &Mutex<Option<Receiver<Job>>>) -> Option<WriteError> {
+    let lock = || jobs.lock().unwrap_or_else(PoisonError::into_inner);
+    loop {
+        let job = lock().as_ref()?.recv().ok()?;
+        for (name, bytes) in job() {
+            if let Err(error) = folder.write(&name, &bytes) {
+                *lock() = None;
+                return Some(error);
+            }
+        }
+    }
 }
 
 #[cfg(test)]
