@@ -29,7 +29,7 @@ use crate::path::{Answer, Path, Sharing};
 use crate::random::Random;
 use crate::search::{Searcher, UnknownSearcher, searcher};
 use crate::shelf::{Shelf, ShelfId};
-use crate::source::{describe_ends, principal, take_trap_reason};
+use crate::source::{describe_ends, kind_of_abort, principal, take_trap_reason};
 use crate::state::State;
 use crate::trace::{Trace, TraceChoice, TraceEnd, digest};
 use crate::weight::{Weight, WeightSum};

@@ -1,7 +1,7 @@
 //! From instructions to places in the source.
 
 use everett_ir::code::{LocationId, Program};
-use everett_vm::{CallSite, Image};
+use everett_vm::{BugKind, CallSite, Image};
 use serde::{Deserialize, Serialize};
 
 /// A frame of a stack as people read it.
@@ -117,6 +117,30 @@ pub fn take_trap_reason(frames: &mut Vec<SourceFrame>) -> Option<String> {
     let reason = reason.replacen('$', ": ", 1);
     frames.remove(0);
     Some(reason)
+}
+
+/// What an abort is for the user: the runtimes of C++ and Rust end a program so when an exception or a panic can
+/// go nowhere.
+pub fn kind_of_abort(images: &[Image], sites: &[CallSite]) -> BugKind {
+    let name = |site: &CallSite| {
+        let program = images[usize::from(site.image.0)].program();
+        program.functions[site.function.0 as usize].name.as_str()
+    };
+    let names = || sites.iter().map(name);
+    // As both ways of mangling write `core::panicking` and `std::panicking`.
+    const PANIC: &[&str] = &["4core9panicking", "3std9panicking", "rust_panic"];
+    const TERMINATE: &[&str] = &[
+        "_ZSt9terminatev",
+        "_ZSt11__terminate",
+        "__clang_call_terminate",
+    ];
+    if names().any(|name| PANIC.iter().any(|part| name.contains(part))) {
+        BugKind::Panic
+    } else if names().any(|name| TERMINATE.iter().any(|start| name.starts_with(start))) {
+        BugKind::UncaughtException
+    } else {
+        BugKind::Abort
+    }
 }
 
 /// The frame to name first: the innermost one in what the user wrote, else the innermost.

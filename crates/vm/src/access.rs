@@ -7,6 +7,7 @@
 
 use everett_expr::{BinaryOp, ExprId, Node};
 
+use crate::bug::bytes;
 use crate::memory::{Fault, Object, ObjectKind, join_bytes};
 use crate::value::Value;
 use crate::vm::{Interrupt, Vm};
@@ -154,9 +155,10 @@ impl Vm<'_> {
         if let Some(object) = self.memory.near(start).filter(|object| object.is_live()) {
             let verb = if write { "write" } else { "read" };
             bug.message = format!(
-                "{verb} of {len} bytes at a symbolic offset outside a {} of {} bytes",
+                "{verb} of {} at a symbolic offset outside a {} of {}",
+                bytes(len),
                 object.kind.noun(),
-                object.size
+                bytes(object.size)
             );
         }
         bug.into()
@@ -205,7 +207,10 @@ impl Vm<'_> {
         });
         let verb = if write { "write" } else { "read" };
         bug.kind = crate::bug::BugKind::OutOfBounds;
-        bug.message = format!("{verb} of {len} bytes past the end of a block of symbolic size");
+        bug.message = format!(
+            "{verb} of {} past the end of a block of symbolic size",
+            bytes(len)
+        );
         Err(bug.into())
     }
 

@@ -44,7 +44,10 @@ impl Vm<'_> {
         }
         if !self.decide_term(any)? {
             let verb = if write { "write" } else { "read" };
-            let message = format!("{verb} of {len} bytes at a symbolic address, where nothing is");
+            let message = format!(
+                "{verb} of {} at a symbolic address, where nothing is",
+                crate::bug::bytes(len)
+            );
             return Err(Bug::new(BugKind::WildPointer, message).into());
         }
         let (mut first, mut end) = (0, objects.len());

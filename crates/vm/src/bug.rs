@@ -106,3 +106,11 @@ impl Bug {
         }
     }
 }
+
+/// A number of bytes as people read it.
+pub(crate) fn bytes(count: u64) -> String {
+    match count {
+        1 => "1 byte".to_owned(),
+        _ => format!("{count} bytes"),
+    }
+}

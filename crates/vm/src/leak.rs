@@ -6,7 +6,7 @@
 use everett_expr::{Arena, ExprId};
 use std::collections::{BTreeSet, HashSet};
 
-use crate::bug::{Bug, BugKind};
+use crate::bug::{Bug, BugKind, bytes};
 use crate::memory::{Memory, Object, ObjectKind};
 use crate::stacks::StackId;
 use crate::thread::Thread;
@@ -66,13 +66,16 @@ pub fn leaked_blocks(memory: &Memory, threads: &[&Thread], arena: &Arena) -> Vec
 /// The finding for these blocks; it names the first.
 pub fn leak_finding(leaks: &[Leak]) -> Option<Bug> {
     let first = leaks.first()?;
-    let bytes: u64 = leaks.iter().map(|leak| leak.size).sum();
+    let total: u64 = leaks.iter().map(|leak| leak.size).sum();
     let message = match leaks.len() {
-        1 => format!("a heap block of {bytes} bytes that nothing refers to was not freed"),
+        1 => format!(
+            "a heap block of {} that nothing refers to was not freed",
+            bytes(total)
+        ),
         count => format!(
-            "{count} heap blocks of {bytes} bytes together that nothing refers to were not freed; the first \
-             has {} bytes",
-            first.size
+            "{count} heap blocks of {} together that nothing refers to were not freed; the first has {}",
+            bytes(total),
+            bytes(first.size)
         ),
     };
     Some(Bug {

@@ -386,7 +386,10 @@ impl<'a> Vm<'a> {
         let depth = self.thread.frames.len();
         let bytes = self.thread.stack_bytes + FRAME_BYTES * depth as u64;
         if depth >= self.options.max_frames || bytes > self.options.max_stack_bytes {
-            let message = format!("{depth} calls are nested and take {bytes} bytes");
+            let message = format!(
+                "{depth} calls are nested and take {}",
+                crate::bug::bytes(bytes)
+            );
             return Err(Bug::new(BugKind::StackOverflow, message).into());
         }
         let thread = &mut *self.thread;
@@ -431,8 +434,12 @@ impl<'a> Vm<'a> {
 
     /// A stack slot of the running frame.
     pub fn push_slot(&mut self, size: u64, align: u64) -> Result<u64, Interrupt> {
-        let stack_overflow =
-            || Bug::new(BugKind::StackOverflow, format!("no room for {size} bytes"));
+        let stack_overflow = || {
+            Bug::new(
+                BugKind::StackOverflow,
+                format!("no room for {}", crate::bug::bytes(size)),
+            )
+        };
         let bytes = self.thread.stack_bytes.saturating_add(size);
         if bytes > self.options.max_stack_bytes {
             return Err(stack_overflow().into());

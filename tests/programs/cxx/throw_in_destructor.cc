@@ -2,7 +2,7 @@
 // exec:
 // run:
 // paths: 2
-// finding: abort 23
+// finding: uncaught-exception 23
 #include <everett.h>
 #include <stdexcept>
 

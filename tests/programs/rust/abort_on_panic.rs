@@ -1,8 +1,8 @@
-// With panic=abort an unwrap on some input aborts.
+// With panic=abort an unwrap on some input aborts, which is a panic all the same.
 // build: --edition 2024 -C panic=abort
 // run:
 // paths: 2
-// finding: abort 21
+// finding: panic 21
 unsafe extern "C" {
     fn everett_make_symbolic(place: *mut u8, size: usize, name: *const u8);
 }

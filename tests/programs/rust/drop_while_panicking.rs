@@ -2,7 +2,7 @@
 // build: --edition 2024
 // run:
 // paths: 2
-// finding: abort 30
+// finding: panic 30
 // finding: panic 35
 unsafe extern "C" {
     fn everett_make_symbolic(place: *mut u8, size: usize, name: *const u8);

@@ -2,7 +2,7 @@
 // build: --edition 2024
 // run:
 // paths: 2
-// finding: abort 20
+// finding: panic 20
 #![no_main]
 
 unsafe extern "C" {

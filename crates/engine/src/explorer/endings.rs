@@ -56,7 +56,20 @@ impl Explorer<'_> {
             _ => None,
         };
         let bug = match ending {
-            Ending::Bug(bug) => bug,
+            Ending::Bug(mut bug) => {
+                if let (BugKind::Abort, Some(host)) = (bug.kind, &state.host) {
+                    bug.kind = kind_of_abort(self.images, &host.stack());
+                    match bug.kind {
+                        BugKind::Panic => bug.message = "a panic aborted the program".to_owned(),
+                        BugKind::UncaughtException => {
+                            bug.message =
+                                "an exception that may go no further ended the program".to_owned();
+                        }
+                        _ => {}
+                    }
+                }
+                bug
+            }
             Ending::Exit(status) => {
                 let wanted = self.wants_test(&state);
                 if wanted {

@@ -86,8 +86,11 @@ impl Vm<'_> {
         };
         if bytes > limit {
             let message = match size.term {
-                None => format!("allocation of {bytes} bytes"),
-                Some(_) => format!("allocation of a symbolic size of more than {limit} bytes"),
+                None => format!("allocation of {}", crate::bug::bytes(bytes)),
+                Some(_) => format!(
+                    "allocation of a symbolic size of more than {}",
+                    crate::bug::bytes(limit)
+                ),
             };
             return Err(Bug::new(BugKind::HugeAllocation, message).into());
         }

@@ -118,7 +118,10 @@ impl Vm<'_> {
 pub fn forbid_overlap(name: &str, to: (u64, u64), from: (u64, u64)) -> Result<(), Interrupt> {
     let overlap = to.0 < from.0.wrapping_add(from.1) && from.0 < to.0.wrapping_add(to.1);
     if overlap {
-        let message = format!("{name} of {} bytes between ranges that overlap", from.1);
+        let message = format!(
+            "{name} of {} between ranges that overlap",
+            crate::bug::bytes(from.1)
+        );
         return Err(Bug::new(BugKind::OverlappingCopy, message).into());
     }
     Ok(())

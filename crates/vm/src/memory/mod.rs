@@ -14,7 +14,7 @@ use everett_ir::address::{CLASS_COUNT, Slot, class_for, slots_in};
 use everett_ir::code::Program;
 use triomphe::Arc;
 
-use crate::bug::{Bug, BugKind};
+use crate::bug::{Bug, BugKind, bytes};
 use crate::stacks::StackId;
 use crate::value::Value;
 use table::Table;
@@ -311,12 +311,17 @@ impl Memory {
         } = fault;
         let verb = if write { "write" } else { "read" };
         if address < 0x10000 {
-            let message = format!("{verb} of {len} bytes at null pointer (address {address:#x})");
+            let message = format!(
+                "{verb} of {} at null pointer (address {address:#x})",
+                bytes(len)
+            );
             return Bug::new(BugKind::NullPointer, message);
         }
         let Some(object) = self.near(address) else {
-            let message =
-                format!("{verb} of {len} bytes at address {address:#x}, where nothing is");
+            let message = format!(
+                "{verb} of {} at address {address:#x}, where nothing is",
+                bytes(len)
+            );
             return Bug::new(BugKind::WildPointer, message);
         };
         let size = object.size;
@@ -334,7 +339,11 @@ impl Memory {
         } else {
             " that is no longer there"
         };
-        let message = format!("{verb} of {len} bytes {at} a {what} of {size} bytes{dead}");
+        let message = format!(
+            "{verb} of {} {at} a {what} of {}{dead}",
+            bytes(len),
+            bytes(size)
+        );
         Bug {
             kind,
             message,
@@ -387,9 +396,9 @@ impl Object {
 fn position(object: &Object, address: u64) -> String {
     let end = object.start + object.size;
     if address < object.start {
-        format!("{} bytes before", object.start - address)
+        format!("{} before", bytes(object.start - address))
     } else if address >= end {
-        format!("{} bytes past the end of", address - end)
+        format!("{} past the end of", bytes(address - end))
     } else {
         format!("at offset {} of", address - object.start)
     }
@@ -408,16 +417,16 @@ fn bad_free(near: Option<&Object>, start: u64, kind: ObjectKind) -> Bug {
     } else if !object.is_live() {
         (
             BugKind::DoubleFree,
-            format!("second free of a {} of {} bytes", kind.noun(), object.size),
+            format!("second free of a {} of {}", kind.noun(), bytes(object.size)),
         )
     } else {
         let at = position(object, start);
         (
             BugKind::InvalidFree,
             format!(
-                "free of a pointer {at} a {} of {} bytes",
+                "free of a pointer {at} a {} of {}",
                 kind.noun(),
-                object.size
+                bytes(object.size)
             ),
         )
     };
