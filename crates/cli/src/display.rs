@@ -113,8 +113,10 @@ impl Display {
             })),
             _ => {
                 let function = place.map_or("?", |place| place.function.as_str());
-                println!("{}: {}", finding.kind.name(), finding.message);
-                println!("    in {function} at {file}:{line}    findings/{number:04}");
+                print(&format!("{}: {}", finding.kind.name(), finding.message));
+                print(&format!(
+                    "    in {function} at {file}:{line}    findings/{number:04}"
+                ));
             }
         }
     }
@@ -123,13 +125,13 @@ impl Display {
     pub fn say(&mut self, text: &str) {
         self.clear_line();
         if self.mode == Mode::Text {
-            println!("{text}");
+            print(text);
         }
     }
 
     /// Prints an event as a line of JSON.
     pub fn event(&self, event: &serde_json::Value) {
-        println!("{event}");
+        print(&event.to_string());
     }
 
     /// Says a warning.
@@ -140,6 +142,11 @@ impl Display {
             _ => eprintln!("everett: {text}"),
         }
     }
+}
+
+/// A line on standard output. Nobody may be listening any more; the run and its files matter all the same.
+fn print(line: &str) {
+    let _ = writeln!(std::io::stdout(), "{line}");
 }
 
 /// A number with a unit.

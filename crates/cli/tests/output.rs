@@ -7,6 +7,7 @@ use common::{build, everett, expect, files, folder, text};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
+use std::process::Stdio;
 
 /// Compares with the file of that name in `tests/expected`; EVERETT_BLESS=1 writes it instead.
 fn check_expected(name: &str, seen: &str) {
@@ -213,4 +214,22 @@ fn test_files_are_those_of_klee() {
         seen += 1;
     }
     assert!(seen > 5 && seen * 2 == tests.len(), "{seen} tests");
+}
+
+#[test]
+fn nobody_has_to_listen() {
+    let folder = folder("closed-output");
+    build(&folder, "words", WORDS, &[]);
+    let mut run = everett(&folder);
+    run.args(["run", "--out", "out", "./words", "--sym-stdin", "3"]);
+    let mut child = run
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    drop(child.stdout.take());
+    let output = child.wait_with_output().expect("its end");
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    assert!(!text(&output).contains("panicked"), "{}", text(&output));
+    assert!(folder.join("out/summary.json").exists());
 }
