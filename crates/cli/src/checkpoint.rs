@@ -52,7 +52,17 @@ pub struct Checkpoint {
 impl Checkpoint {
     /// What to keep of a run.
     pub fn of(explorer: &Explorer<'_>, recorder: &Recorder, wall: Duration) -> Checkpoint {
-        let Unexplored { traces, away } = explorer.pending();
+        Checkpoint::with(explorer.pending(), explorer, recorder, wall)
+    }
+
+    /// The same with this to be explored.
+    pub fn with(
+        unexplored: Unexplored,
+        explorer: &Explorer<'_>,
+        recorder: &Recorder,
+        wall: Duration,
+    ) -> Checkpoint {
+        let Unexplored { traces, away } = unexplored;
         let (mut inputs, mut choices) = (BlockTable::default(), BlockTable::default());
         let stored = |trace: &Trace| StoredState {
             inputs: inputs.numbers(&trace.inputs),

@@ -56,10 +56,9 @@ pub struct Origin {
 impl Origin {
     /// A block of the trace's inputs, if it still has the values that they have under a model.
     fn block(&self, at: usize, inputs: &[Input], model: &Model) -> Option<&Arc<Vec<TraceInput>>> {
-        let is_same =
-            |input: &Input| self.model.storage_of(input.array) == model.storage_of(input.array);
+        let is_same = |array| self.model.storage_of(array) == model.storage_of(array);
         let block = self.trace.inputs.block(at)?;
-        (block.len() == inputs.len() && inputs.iter().all(is_same)).then_some(block)
+        (block.len() == inputs.len() && apart(inputs).all(is_same)).then_some(block)
     }
 }
 
@@ -196,6 +195,16 @@ fn made_under(input: &Input, model: &Model) -> TraceInput {
     }
 }
 
+/// The arrays of inputs, without those that a model keeps together with the one before.
+fn apart(inputs: &[Input]) -> impl Iterator<Item = ArrayId> {
+    let mut last = None;
+    let arrays = inputs.iter().map(|input| input.array);
+    arrays.filter(move |array| {
+        let before = last.replace(*array);
+        !before.is_some_and(|before| Model::are_kept_together(before, *array))
+    })
+}
+
 /// Lets the traces of paths that have inputs and their values in common share them.
 ///
 /// Parts are known by where they lie in memory, which is why the paths must not change meanwhile.
@@ -241,14 +250,8 @@ impl<'p> Sharing<'p> {
             if let Some(made) = origin.and_then(|origin| origin.block(at, block, &path.model)) {
                 return made.clone();
             }
-            let mut storages = Storages::new();
-            for input in block.iter() {
-                let storage = path.model.storage_of(input.array);
-                if storages.last() != Some(&storage) {
-                    storages.push(storage);
-                }
-            }
-            let key = (Arc::as_ptr(block) as usize, storages);
+            let storages = apart(block).map(|array| path.model.storage_of(array));
+            let key = (Arc::as_ptr(block) as usize, storages.collect());
             let made = self.made.entry(key).or_insert_with(|| {
                 let made = block.iter().map(|input| made_under(input, &path.model));
                 Arc::new(made.collect())

@@ -37,6 +37,11 @@ impl Model {
         (0..size).map(|index| self.get(array, index)).collect()
     }
 
+    /// Whether two arrays always have the same storage.
+    pub fn are_kept_together(one: ArrayId, other: ArrayId) -> bool {
+        ByteMap::<u8>::are_kept_together(one, other)
+    }
+
     /// Names the storage of an array's bytes: as long as two models live, they agree on the array if this is equal.
     pub fn storage_of(&self, array: ArrayId) -> usize {
         self.bytes.storage_of(array)

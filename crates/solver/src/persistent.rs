@@ -54,6 +54,11 @@ impl<T> ByteMap<T> {
         }
     }
 
+    /// Whether two arrays always have the same storage.
+    pub fn are_kept_together(one: ArrayId, other: ArrayId) -> bool {
+        one.index() / ARRAYS_PER_LEAF == other.index() / ARRAYS_PER_LEAF
+    }
+
     /// Names the storage of an array's values: as long as two maps live, they agree on the array if this is equal.
     pub fn storage_of(&self, array: ArrayId) -> usize {
         match self.find_leaf(array) {

@@ -91,6 +91,23 @@ impl Explorer<'_> {
         pending
     }
 
+    /// Some of these states, in runs of neighbours since those share most: about as many as asked for.
+    pub fn pending_sample(&self, count: usize) -> Unexplored {
+        const RUNS: usize = 8;
+        let (run, step) = (count.div_ceil(RUNS), self.frontier.len().div_ceil(RUNS));
+        let mut sample = Unexplored::default();
+        let mut sharing = Sharing::default();
+        for (number, (_, stored)) in self.frontier.iter().enumerate() {
+            match stored {
+                _ if number % step.max(1) >= run => {}
+                Stored::Live(state) => sample.traces.push(state.path.pending_trace(&mut sharing)),
+                Stored::Away(place) => sample.away.push(*place),
+                Stored::Running => {}
+            }
+        }
+        sample
+    }
+
     /// The weight of all that is still to be explored.
     pub fn pending_weight(&self) -> WeightSum {
         let mut sum = WeightSum::default();
@@ -121,9 +138,9 @@ impl Explorer<'_> {
         let is_due = match self.closing.measured {
             None => true,
             Some(_) if states < CLOSING_FEW_STATES => false,
-            // Nobody needs to know before the end is near.
-            Some(_) if now + 2 * self.closing.expected(states) < limit / 5 * 4 => false,
-            Some((at, _)) => states >= at + at / 2 || self.closing.measured_at < now / 2,
+            // Nobody needs to know long before the end.
+            Some(_) if now + 2 * self.closing.expected(states) < limit / 2 => false,
+            Some((at, _)) => states >= at + at / 4 || now >= self.closing.measured_at + limit / 8,
         };
         if is_due {
             let time = listener.closing_time(self);
