@@ -38,6 +38,23 @@ impl Host {
     /// Loads the program and sets up arguments, environment and files. Where a question has several answers it
     /// is [`Interrupt::Suspend`]: call it again from scratch.
     pub fn boot(config: &HostConfig, around: &mut Surroundings<'_>) -> Result<Host, Interrupt> {
+        let (mut state, execution) = prepare(config, around)?;
+        let (memory, thread) = start(&execution, reborrow(around), &mut state)?;
+        around.oracle.commit();
+        Ok(Host {
+            memories: vec![memory],
+            threads: vec![Arc::new(thread)],
+            state,
+        })
+    }
+}
+
+/// The kernel's tables at the start, and what is to be executed.
+pub(crate) fn prepare(
+    config: &HostConfig,
+    around: &mut Surroundings<'_>,
+) -> Result<(HostState, Execution), Interrupt> {
+    {
         let mut names = Names::default();
         let args = strings(&config.args, &mut names, around)?;
         let env = strings(&config.env, &mut names, around)?;
@@ -54,7 +71,7 @@ impl Host {
         }
         files.stdin = stdin(&config.stdin, around)?;
         let descriptors = standard_streams(&mut files);
-        let mut state = HostState {
+        let state = HostState {
             clock_ns: 0,
             start_time_ns: config.start_time_ns,
             instructions: 0,
@@ -70,6 +87,7 @@ impl Host {
             newborn: Vec::new(),
             schedule: Schedule::new(config.options.scheduler),
             timers: Slots::default(),
+            injected: Vec::new(),
             faults: Default::default(),
             log: config.options.logs_calls.then(Arc::default),
             watchers: Default::default(),
@@ -84,13 +102,7 @@ impl Host {
             args,
             env,
         };
-        let (memory, thread) = start(&execution, reborrow(around), &mut state)?;
-        around.oracle.commit();
-        Ok(Host {
-            memories: vec![memory],
-            threads: vec![Arc::new(thread)],
-            state,
-        })
+        Ok((state, execution))
     }
 }
 

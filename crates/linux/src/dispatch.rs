@@ -7,6 +7,7 @@ use crate::host::{Ending, HostExit};
 use crate::kernel::{Kernel, Stop};
 use crate::life::Execution;
 use crate::process::{Death, Doing};
+use crate::table::Row;
 use crate::wait::Wait;
 use crate::{numbers, table};
 
@@ -34,6 +35,10 @@ pub(crate) struct Slice<'k, 'v> {
     counted: u64,
     /// The system call under way and its arguments, for the log.
     described: Option<(&'static str, String)>,
+    /// The call takes no time: the native program may need more such calls, or fewer.
+    unseen: bool,
+    /// Result of the system call that was made last.
+    pub(crate) result: Option<Value>,
 }
 
 impl<'k, 'v> Slice<'k, 'v> {
@@ -42,6 +47,8 @@ impl<'k, 'v> Slice<'k, 'v> {
             kernel,
             counted: 0,
             described: None,
+            unseen: false,
+            result: None,
         }
     }
 
@@ -99,7 +106,7 @@ impl<'k, 'v> Slice<'k, 'v> {
     }
 
     /// Takes up a thread that waited, or to which a signal came while others ran.
-    fn take_up(&mut self) -> Result<(), Stop> {
+    pub(crate) fn take_up(&mut self) -> Result<(), Stop> {
         let kernel = &mut self.kernel;
         let Doing::Waiting(wait) = &kernel.task().doing else {
             return kernel.deliver_signals();
@@ -121,12 +128,13 @@ impl<'k, 'v> Slice<'k, 'v> {
         self.finish(Value::concrete(result))
     }
 
-    fn system_call(&mut self, call: &SystemCall) -> Result<(), Stop> {
+    pub(crate) fn system_call(&mut self, call: &SystemCall) -> Result<(), Stop> {
         if self.kernel.is_point() {
             return Err(Stop::Point);
         }
         let kernel = &mut self.kernel;
         let number = kernel.vm.concretize(call.number)?;
+        self.unseen = table::row(number).is_some_and(Row::is_about_memory);
         let result = match table::row(number) {
             Some(row) => {
                 if kernel.host.log.is_some() {
@@ -164,14 +172,19 @@ impl<'k, 'v> Slice<'k, 'v> {
         if result.bits != Errno::EINTR.result() {
             kernel.restore_mask();
         }
-        kernel.host.clock_ns += SYSTEM_CALL_NS;
+        if !self.unseen {
+            kernel.host.clock_ns += SYSTEM_CALL_NS;
+        }
         if let Some((name, arguments)) = self.described.take() {
             kernel.log_call(name, &arguments, result);
         }
         kernel.vm.finish_call(&[result]);
+        self.result = Some(result);
         kernel.deliver_signals()?;
         kernel.restore_mask();
-        kernel.host.schedule.called();
+        if !self.unseen {
+            kernel.host.schedule.called();
+        }
         if std::mem::take(&mut kernel.host.schedule.yielded) {
             return Err(Stop::Point);
         }
@@ -188,7 +201,7 @@ impl<'k, 'v> Slice<'k, 'v> {
     }
 
     /// What the caller must know, or `None` where the thread can go on.
-    fn stopped(&mut self, stop: Stop) -> Option<Pause> {
+    pub(crate) fn stopped(&mut self, stop: Stop) -> Option<Pause> {
         let kernel = &mut self.kernel;
         match stop {
             Stop::Interrupt(Interrupt::Suspend) => Some(Pause::Exit(HostExit::Suspended)),

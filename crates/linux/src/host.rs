@@ -12,6 +12,7 @@ use crate::faults::FaultState;
 use crate::files::Files;
 use crate::kernel::Kernel;
 use crate::life::Newborn;
+use crate::native::{Guest, Injected};
 use crate::objects::{Object, ObjectId, Watchers, event};
 use crate::process::{Doing, ProcessState, TaskState};
 use crate::schedule::Schedule;
@@ -93,6 +94,8 @@ pub struct HostState {
     pub schedule: Schedule,
     /// Timers that fire whoever runs.
     pub timers: Slots<Timer>,
+    /// Signals whose handlers a native thread is to run.
+    pub injected: Vec<Injected>,
     /// Failures that were injected.
     pub faults: FaultState,
     /// The log of system calls.
@@ -178,6 +181,16 @@ impl Host {
         around: &mut Surroundings<'_>,
         work: impl FnOnce(Slice<'_, '_>) -> T,
     ) -> Option<T> {
+        self.with_guest(around, None, work)
+    }
+
+    /// The same for a thread whose memory may be native.
+    pub(crate) fn with_guest<T>(
+        &mut self,
+        around: &mut Surroundings<'_>,
+        guest: Option<&mut dyn Guest>,
+        work: impl FnOnce(Slice<'_, '_>) -> T,
+    ) -> Option<T> {
         let task = self.state.schedule.running;
         let process = self.process_index(task)?;
         let image = self.state.processes[process].image;
@@ -190,6 +203,10 @@ impl Host {
             vm: &mut vm,
             task,
             process,
+            guest: match guest {
+                Some(guest) => Some(guest),
+                None => None,
+            },
             host: &mut self.state,
         };
         Some(work(Slice::new(kernel)))

@@ -7,6 +7,7 @@ use crate::errno::Errno;
 use crate::files::{Description, Descriptor, Files, OpenFlags};
 use crate::host::HostState;
 use crate::life::Execution;
+use crate::native::Guest;
 use crate::process::{Death, ProcessState, TaskState};
 use crate::table::{ArgKind, Call, Row};
 use crate::wait::{Until, Wait};
@@ -48,6 +49,17 @@ impl From<Bug> for Stop {
     }
 }
 
+/// Native memory can be used where its first and last bytes can be read: what lies between is mapped as they are.
+fn check_native(guest: &mut dyn Guest, address: u64, len: u64) -> Result<(), Stop> {
+    let mut byte = [0];
+    let last = address.checked_add(len - 1).ok_or(Errno::EFAULT)?;
+    if guest.read(address, &mut byte) && guest.read(last, &mut byte) {
+        Ok(())
+    } else {
+        Err(Errno::EFAULT.into())
+    }
+}
+
 /// A system call at work.
 pub struct Kernel<'k, 'v> {
     /// Memory of the process and the thread that calls.
@@ -56,6 +68,8 @@ pub struct Kernel<'k, 'v> {
     pub task: usize,
     /// Place of the process in [`HostState::processes`].
     pub process: usize,
+    /// Memory of the process where it is native; else it is the vm's.
+    pub guest: Option<&'k mut (dyn Guest + 'k)>,
     /// The kernel's tables.
     pub host: &'k mut HostState,
 }
@@ -105,6 +119,9 @@ impl Kernel<'_, '_> {
         if len == 0 {
             return Ok(());
         }
+        if let Some(guest) = &mut self.guest {
+            return check_native(*guest, address, len);
+        }
         let unmapped = match self.vm.memory.near(address) {
             None => true,
             Some(object) => {
@@ -121,6 +138,13 @@ impl Kernel<'_, '_> {
     /// A copy of guest memory, terms and all.
     pub fn read_buffer(&mut self, address: u64, len: u64) -> Result<Buffer, Stop> {
         self.check(address, len, false)?;
+        if let Some(guest) = &mut self.guest {
+            let mut bytes = vec![0; len as usize];
+            return match guest.read(address, &mut bytes) {
+                true => Ok(Buffer::with_bytes(&bytes, bytes.len())),
+                false => Err(Errno::EFAULT.into()),
+            };
+        }
         match self.vm.memory.object_at(address, len) {
             Some(object) if len > 0 => Ok(object.snapshot(address - object.start, len)),
             _ => Ok(Buffer::zeroed(0)),
@@ -129,6 +153,9 @@ impl Kernel<'_, '_> {
 
     /// Writes to guest memory.
     pub fn write_buffer(&mut self, address: u64, bytes: &Buffer) -> Result<(), Stop> {
+        if self.guest.is_some() {
+            return self.write_native(address, bytes);
+        }
         self.check(address, bytes.len() as u64, true)?;
         if let Some(object) = self.vm.memory.object_at_mut(address, bytes.len() as u64)
             && !bytes.is_empty()
@@ -137,6 +164,26 @@ impl Kernel<'_, '_> {
             object.write_buffer(offset, bytes);
         }
         Ok(())
+    }
+
+    /// Writes to the memory of a native process: symbolic bytes as the trace has them.
+    fn write_native(&mut self, address: u64, bytes: &Buffer) -> Result<(), Stop> {
+        let mut concrete = bytes.bytes().to_vec();
+        for (at, byte) in concrete.iter_mut().enumerate() {
+            if bytes.has_symbolic(at, 1) {
+                let value = bytes.byte(self.vm.arena, at);
+                *byte = self.vm.concretize(value)? as u8;
+            }
+        }
+        let written = match &mut self.guest {
+            Some(guest) => guest.write(address, &concrete),
+            None => false,
+        };
+        if written {
+            Ok(())
+        } else {
+            Err(Errno::EFAULT.into())
+        }
     }
 
     /// Writes concrete bytes to guest memory.

@@ -82,7 +82,9 @@ impl Kernel<'_, '_> {
     /// Makes a thread or a process.
     pub fn give_birth(&mut self, birth: Birth) -> Answer {
         let is_thread = birth.flags & CLONE_THREAD != 0;
-        if is_thread && (birth.flags & CLONE_VM == 0 || birth.entry.is_none()) {
+        let is_native = self.guest.is_some();
+        let has_start = birth.entry.is_some() || is_native;
+        if is_thread && (birth.flags & CLONE_VM == 0 || !has_start) {
             return Err(Errno::EINVAL.into());
         }
         let live = self.host.tasks_of(self.process().pid).count();
@@ -91,6 +93,7 @@ impl Kernel<'_, '_> {
         }
         let stack = self.free_stack();
         let mut thread = match birth.entry {
+            _ if is_native => Thread::new(stack),
             Some((function, argument)) => self.thread_at(function, argument, stack)?,
             None => {
                 let mut thread = self.vm.thread.clone();
@@ -369,7 +372,7 @@ impl Host {
 
 impl HostState {
     /// What `execve` leaves of a process and its thread.
-    fn become_program(&mut self, process: usize, task: usize, execution: &Execution) {
+    pub(crate) fn become_program(&mut self, process: usize, task: usize, execution: &Execution) {
         let process = Arc::make_mut(&mut self.processes[process]);
         process.image = execution.image;
         process.borrows_memory = false;

@@ -72,11 +72,11 @@ impl Kernel<'_, '_> {
         let mut symbolic = false;
         for at in 0..PATH_MAX {
             let place = address.wrapping_add(at);
-            if symbolic && self.vm.memory.object_at(place, 1).is_none() {
+            if symbolic && self.guest.is_none() && self.vm.memory.object_at(place, 1).is_none() {
                 break;
             }
             self.check(place, 1, false)?;
-            let value = self.vm.byte_at(place);
+            let value = self.read_value(place, 1)?;
             if value.as_concrete() == Some(0) {
                 return Ok(Spelling {
                     values,

@@ -93,6 +93,14 @@ impl Row {
         matches!(self.name, "write" | "pwrite64" | "sendto")
     }
 
+    /// It manages memory. The vm's own allocator makes no such calls, that of a native libc does.
+    pub fn is_about_memory(&self) -> bool {
+        matches!(
+            self.name,
+            "mmap" | "munmap" | "mprotect" | "brk" | "mremap" | "madvise"
+        )
+    }
+
     /// Says what is not modelled.
     pub const fn without(mut self, missing: &'static str) -> Row {
         self.missing = missing;

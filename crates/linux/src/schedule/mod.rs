@@ -168,6 +168,13 @@ impl Kernel<'_, '_> {
 }
 
 impl HostState {
+    /// A thread that computes without end sees time go by, and others have their turn.
+    pub(crate) fn long_computation(&mut self) {
+        self.clock_ns += QUANTUM;
+        self.schedule.quantum = 0;
+        self.schedule.due = true;
+    }
+
     /// Before which instructions the thread that runs stops for others.
     pub(crate) fn points(&self) -> Points {
         if self.tasks.len() == 1 || !self.schedule.kind.wants_points() {
@@ -272,9 +279,7 @@ impl Host {
             match pause {
                 Pause::Budget => {
                     if schedule.quantum == 0 {
-                        // A thread that waits in a loop sees time go by.
-                        self.state.clock_ns += QUANTUM;
-                        schedule.due = true;
+                        self.state.long_computation();
                     }
                 }
                 Pause::Point | Pause::Off => schedule.due = true,
@@ -290,7 +295,10 @@ impl Host {
     }
 
     /// Picks who runs next. `Some` if nobody can.
-    fn pick(&mut self, around: &mut Surroundings<'_>) -> Result<Option<HostExit>, Interrupt> {
+    pub(crate) fn pick(
+        &mut self,
+        around: &mut Surroundings<'_>,
+    ) -> Result<Option<HostExit>, Interrupt> {
         loop {
             if let Some(death) = self.state.is_over() {
                 return Ok(Some(HostExit::Ended(death.into())));

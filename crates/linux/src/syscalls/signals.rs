@@ -345,14 +345,11 @@ impl Kernel<'_, '_> {
 
     /// Lets the thread execute a handler before it goes on.
     fn run_handler(&mut self, signal: i32, action: SignalAction) -> Result<(), Stop> {
-        let Some(function) = self.vm.function_at(action.handler) else {
-            let message = format!("the handler of signal {signal} is no function");
-            return Err(Bug::new(BugKind::InvalidCall, message).into());
-        };
-        let args = [Value::concrete(signal as u64), Value::ZERO, Value::ZERO];
-        self.vm.push_frame(function, &args, None, OnReturn::Stop)?;
-        if action.flags & SA_SIGINFO != 0 {
-            self.give_signal_information(signal)?;
+        if self.guest.is_some() {
+            self.inject(signal);
+        }
+        if self.guest.is_none() {
+            self.call_handler(signal, action)?;
         }
         let task = self.task_mut();
         let restored = task.restored_mask.take().unwrap_or(task.blocked);
@@ -363,6 +360,20 @@ impl Kernel<'_, '_> {
         }
         if action.flags & SA_RESETHAND != 0 {
             Arc::make_mut(&mut self.process_mut().actions)[signal as usize - 1].handler = DEFAULT;
+        }
+        Ok(())
+    }
+
+    /// Pushes the frame of a handler.
+    fn call_handler(&mut self, signal: i32, action: SignalAction) -> Result<(), Stop> {
+        let Some(function) = self.vm.function_at(action.handler) else {
+            let message = format!("the handler of signal {signal} is no function");
+            return Err(Bug::new(BugKind::InvalidCall, message).into());
+        };
+        let args = [Value::concrete(signal as u64), Value::ZERO, Value::ZERO];
+        self.vm.push_frame(function, &args, None, OnReturn::Stop)?;
+        if action.flags & SA_SIGINFO != 0 {
+            self.give_signal_information(signal)?;
         }
         Ok(())
     }

@@ -1,0 +1,247 @@
+//! The door for native processes: their system calls are answered by the same kernel model, their memory is reached
+//! through [`Guest`]. Frames and registers are their own affair.
+
+use everett_vm::{Interrupt, Memory, Surroundings, SystemCall, Thread, Value};
+use triomphe::Arc;
+
+use crate::dispatch::{Pause, Slice};
+use crate::host::{Ending, Host, HostExit};
+use crate::kernel::{Kernel, Stop};
+use crate::life::Execution;
+use crate::process::Doing;
+use crate::{HostConfig, boot};
+
+/// The memory of a native process.
+pub trait Guest {
+    /// Fills `into` from an address; `false` where that cannot be read.
+    fn read(&mut self, address: u64, into: &mut [u8]) -> bool;
+    /// Writes bytes at an address; `false` where that cannot be written.
+    fn write(&mut self, address: u64, bytes: &[u8]) -> bool;
+}
+
+/// A signal whose handler the native thread is to run.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Injected {
+    /// Which.
+    pub signal: i32,
+    /// Who sent it, as `siginfo` has it: `si_code`, process and user.
+    pub code: i32,
+    /// The process that sent it.
+    pub pid: u32,
+}
+
+/// What became of a system call, or of a thread that was picked.
+#[derive(Debug)]
+pub enum Served {
+    /// The thread goes on, after the handlers of these signals.
+    Goes(Vec<Injected>),
+    /// The call has this result; the thread goes on, after the handlers of these signals.
+    Done(u64, Vec<Injected>),
+    /// The call is to be made again when the thread is picked again.
+    Waits,
+    /// The call is to be made again after the handlers of these signals.
+    Again(Vec<Injected>),
+    /// The thread or its whole process has ended.
+    Off,
+    /// The process executes another program.
+    Executes(Box<Execution>),
+    /// The host is at its end, or cannot go on.
+    Exit(HostExit),
+}
+
+/// A thread of the host.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct TaskName {
+    /// Number of its process.
+    pub pid: u32,
+    /// Its own.
+    pub tid: u32,
+}
+
+impl Kernel<'_, '_> {
+    /// The native thread is to run the handler of a signal.
+    pub(crate) fn inject(&mut self, signal: i32) {
+        let pid = self.process().pid;
+        self.host.injected.push(Injected {
+            signal,
+            code: 0,
+            pid,
+        });
+    }
+}
+
+impl Host {
+    /// A host whose first process is native. What it is to execute comes with it.
+    pub fn boot_native(
+        config: &HostConfig,
+        around: &mut Surroundings<'_>,
+    ) -> Result<(Host, Execution), Interrupt> {
+        let (state, execution) = boot::prepare(config, around)?;
+        around.oracle.commit();
+        let host = Host {
+            memories: vec![Memory::empty()],
+            threads: vec![Arc::new(Thread::new(0))],
+            state,
+        };
+        Ok((host, execution))
+    }
+
+    /// The thread that runs.
+    pub fn running(&self) -> TaskName {
+        let task = &self.state.tasks[self.state.schedule.running];
+        TaskName {
+            pid: task.pid,
+            tid: task.tid,
+        }
+    }
+
+    /// The threads that have not ended.
+    pub fn alive(&self) -> Vec<TaskName> {
+        let tasks = self.state.tasks.iter();
+        let alive = tasks.filter(|task| task.doing != Doing::Ended);
+        let name = |task: &Arc<crate::process::TaskState>| TaskName {
+            pid: task.pid,
+            tid: task.tid,
+        };
+        alive.map(name).collect()
+    }
+
+    /// Picks who runs, where somebody has to be picked. `Some` if nobody can.
+    pub fn choose_thread(&mut self, around: &mut Surroundings<'_>) -> Option<HostExit> {
+        if !self.state.schedule.due {
+            return None;
+        }
+        match self.pick(around) {
+            Ok(exit) => exit,
+            Err(Interrupt::Bug(bug)) => Some(HostExit::Ended(Ending::Bug(bug))),
+            Err(Interrupt::Suspend) => Some(HostExit::Suspended),
+            Err(_) => Some(HostExit::Ended(Ending::EndPath)),
+        }
+    }
+
+    /// Takes up the thread that was picked.
+    pub fn resume_thread(
+        &mut self,
+        around: &mut Surroundings<'_>,
+        guest: &mut dyn Guest,
+    ) -> Served {
+        let waited = {
+            let task = &self.state.tasks[self.state.schedule.running];
+            matches!(task.doing, Doing::Waiting(_))
+        };
+        self.native_step(around, guest, waited, |slice| slice.take_up())
+    }
+
+    /// Answers a system call of the thread that runs.
+    pub fn serve(
+        &mut self,
+        around: &mut Surroundings<'_>,
+        guest: &mut dyn Guest,
+        call: &SystemCall,
+    ) -> Served {
+        self.native_step(around, guest, true, |slice| slice.system_call(call))
+    }
+
+    /// A handler of a signal has returned.
+    pub fn handler_has_returned(
+        &mut self,
+        around: &mut Surroundings<'_>,
+        guest: &mut dyn Guest,
+    ) -> Served {
+        self.native_step(around, guest, false, |slice| {
+            slice.kernel.handler_returned()
+        })
+    }
+
+    fn native_step(
+        &mut self,
+        around: &mut Surroundings<'_>,
+        guest: &mut dyn Guest,
+        in_call: bool,
+        step: impl FnOnce(&mut Slice<'_, '_>) -> Result<(), Stop>,
+    ) -> Served {
+        let stepped = self.with_guest(around, Some(guest), |mut slice| {
+            let stop = step(&mut slice);
+            let result = slice.result.take();
+            let pause = stop.err().and_then(|stop| slice.stopped(stop));
+            (result, pause)
+        });
+        let Some((result, pause)) = stepped else {
+            return Served::Exit(HostExit::Ended(Ending::EndPath));
+        };
+        let signals = std::mem::take(&mut self.state.injected);
+        let result = result.map(|value: Value| value.bits);
+        match pause {
+            None if in_call && result.is_none() => Served::Again(signals),
+            None | Some(Pause::Budget) => match result {
+                Some(result) => Served::Done(result, signals),
+                None => Served::Goes(signals),
+            },
+            Some(Pause::Point) => {
+                self.state.schedule.due = true;
+                match result {
+                    Some(result) => Served::Done(result, signals),
+                    None => Served::Waits,
+                }
+            }
+            Some(Pause::Off) => {
+                self.state.schedule.due = true;
+                let task = &self.state.tasks[self.state.schedule.running];
+                match task.doing {
+                    Doing::Ended => Served::Off,
+                    _ => Served::Waits,
+                }
+            }
+            Some(Pause::Execute(execution)) => Served::Executes(execution),
+            Some(Pause::Exit(exit)) => Served::Exit(exit),
+        }
+    }
+
+    /// Takes in who was born and forgets who is gone. Those that were born, in order.
+    pub fn settle_native(&mut self) -> Vec<TaskName> {
+        let name = |newborn: &crate::life::Newborn| TaskName {
+            pid: newborn.task.pid,
+            tid: newborn.task.tid,
+        };
+        let born = self.state.newborn.iter().map(name).collect();
+        self.settle();
+        born
+    }
+
+    /// The running process has begun to execute another program.
+    pub fn has_executed(&mut self, execution: &Execution) {
+        let task = self.state.schedule.running;
+        if let Some(process) = self.process_index(task) {
+            let pid = self.state.processes[process].pid;
+            self.state.become_program(process, task, execution);
+            for (at, other) in self.state.tasks.iter_mut().enumerate() {
+                if other.pid == pid && at != task {
+                    Arc::make_mut(other).doing = Doing::Ended;
+                }
+            }
+        }
+    }
+
+    /// A native process was ended by a signal of its own making.
+    pub fn process_died(&mut self, pid: u32, signal: i32) {
+        self.state
+            .end_process(pid, crate::process::Death::Signal(signal));
+        self.state.schedule.due = true;
+    }
+
+    /// The handler that a process has for a signal; `None` if it has none.
+    pub fn has_handler(&self, pid: u32, signal: i32) -> bool {
+        let process = self.state.process_by_pid(pid);
+        process.is_some_and(|process| process.actions[signal as usize - 1].handler > 1)
+    }
+
+    /// Random bytes for the start of a program, as the model gives them.
+    pub fn start_bytes(&mut self) -> Vec<u8> {
+        self.state.random_bytes(16)
+    }
+
+    /// A native thread has executed for a long time without a system call.
+    pub fn time_goes_by(&mut self) {
+        self.state.long_computation();
+    }
+}
