@@ -15,6 +15,7 @@ use crate::files::{
 };
 use crate::host::{Host, HostState, Stream};
 use crate::life::Execution;
+use crate::objects::socket::Network;
 use crate::process::{Life, ProcessState, SIGNALS, SignalAction, TaskState};
 use crate::schedule::Schedule;
 use crate::slots::Slots;
@@ -81,6 +82,7 @@ pub(crate) fn prepare(
             warnings: Arc::default(),
             options: config.options.clone(),
             objects: Slots::default(),
+            network: Network::new(config.addresses.clone()),
             processes: vec![Arc::new(first_process(cwd, descriptors))],
             tasks: vec![Arc::new(TaskState::new(FIRST_PID, FIRST_PID))],
             next_pid: FIRST_PID + 1,

@@ -1,5 +1,6 @@
 //! What a host is started with.
 
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 use everett_vm::ImageId;
@@ -24,6 +25,8 @@ pub struct HostConfig {
     pub options: HostOptions,
     /// The directory that the program is started in; made if it is not there.
     pub cwd: Vec<u8>,
+    /// Addresses of the host, besides those of the loopback.
+    pub addresses: Vec<IpAddr>,
     /// Where the bytes of `getrandom`, `/dev/urandom` and `AT_RANDOM` begin.
     pub random_seed: u64,
     /// Time of the wall clock at the start, in nanoseconds since 1970.
@@ -40,6 +43,7 @@ impl Default for HostConfig {
             programs: Vec::new(),
             options: HostOptions::default(),
             cwd: b"/".to_vec(),
+            addresses: vec![IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1))],
             random_seed: 0,
             // 2020-01-01 00:00:00 UTC: any fixed day will do.
             start_time_ns: 1_577_836_800_000_000_000,

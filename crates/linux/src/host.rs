@@ -13,6 +13,7 @@ use crate::files::Files;
 use crate::kernel::Kernel;
 use crate::life::Newborn;
 use crate::native::{Guest, Injected};
+use crate::objects::socket::Network;
 use crate::objects::{Object, ObjectId, Watchers, event};
 use crate::process::{Doing, ProcessState, TaskState};
 use crate::schedule::Schedule;
@@ -76,6 +77,8 @@ pub struct HostState {
     pub objects: Slots<Object>,
     /// Who watches them.
     pub watchers: Watchers,
+    /// Addresses and ports.
+    pub network: Network,
     /// What was written to stdout and stderr.
     pub outputs: [Output; 2],
     /// Where the random bytes are.

@@ -44,6 +44,8 @@ pub enum Until {
     Signals(u64),
     /// Somebody lets go of a lock on a file: the number of releases so far.
     Released(u64),
+    /// A socket takes one more message or connection, or is gone.
+    Room(ObjectId),
 }
 
 /// A system call that waits.
@@ -89,6 +91,7 @@ impl HostState {
                 .is_none_or(|child| !child.borrows_memory || !matches!(child.life, Life::Running)),
             Until::Signals(mask) => self.pending_signals(task) & mask != 0,
             Until::Released(count) => self.lock_releases != *count,
+            Until::Room(socket) => self.has_room(*socket),
         }
     }
 

@@ -8,6 +8,7 @@ const DIRECTORY: u32 = 0o040_000;
 const LINK: u32 = 0o120_000;
 const CHARACTER_DEVICE: u32 = 0o020_000;
 const PIPE: u32 = 0o010_000;
+const SOCKET: u32 = 0o140_000;
 const BLOCK: u64 = 4096;
 
 /// What `stat` says of a file.
@@ -67,6 +68,7 @@ impl Status {
             Node::Directory(..) => (DIRECTORY, BLOCK, 0),
             Node::Link(target) => (LINK, target.len() as u64, 0),
             Node::Device(device) => (CHARACTER_DEVICE, 0, 1 << 8 | device.minor()),
+            Node::Socket => (SOCKET, 0, 0),
         };
         Status {
             device: 1,

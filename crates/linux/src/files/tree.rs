@@ -57,6 +57,8 @@ pub enum Node {
     Link(Vec<u8>),
     /// A character device.
     Device(Device),
+    /// The name of a UNIX socket.
+    Socket,
 }
 
 /// A file.

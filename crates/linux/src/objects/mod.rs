@@ -4,6 +4,7 @@
 mod epoll;
 mod event_counter;
 mod pipe;
+pub mod socket;
 
 use everett_expr::ExprId;
 use everett_vm::Buffer;
@@ -36,6 +37,8 @@ pub enum Object {
     EventCounter(EventCounter),
     /// A set of descriptors that are watched.
     Epoll(Epoll),
+    /// A socket.
+    Socket(Box<socket::Socket>),
 }
 
 /// Events of `poll`.
@@ -50,6 +53,7 @@ pub mod event {
     pub const READ_BAND: u16 = 0x80;
     pub const WRITE_NORMAL: u16 = 0x100;
     pub const WRITE_BAND: u16 = 0x200;
+    pub const READ_HANG_UP: u16 = 0x2000;
     /// There is something to read.
     pub const READING: u16 = IN | READ_NORMAL;
     /// There is room to write.
@@ -119,6 +123,7 @@ impl Object {
             Object::Pipe(_) => &pipe::OPERATIONS,
             Object::EventCounter(_) => &event_counter::OPERATIONS,
             Object::Epoll(_) => &epoll::OPERATIONS,
+            Object::Socket(_) => &socket::OPERATIONS,
         }
     }
 }

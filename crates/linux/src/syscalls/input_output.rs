@@ -53,9 +53,9 @@ pub const MAX_FILE: u64 = 1 << 32;
 
 /// A stretch of guest memory.
 #[derive(Copy, Clone)]
-struct Range {
-    address: u64,
-    len: u64,
+pub struct Range {
+    pub address: u64,
+    pub len: u64,
 }
 
 /// Where in the file.
@@ -124,7 +124,7 @@ fn pwritev(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 }
 
 /// What is left of ranges behind their first bytes.
-fn skip(ranges: &[Range], mut count: u64) -> Vec<Range> {
+pub fn skip(ranges: &[Range], mut count: u64) -> Vec<Range> {
     let mut rest = Vec::with_capacity(ranges.len());
     for range in ranges {
         let gone = range.len.min(count);
@@ -154,7 +154,7 @@ impl Kernel<'_, '_> {
     }
 
     /// An array of `struct iovec`.
-    fn ranges(&mut self, address: u64, count: u64) -> Result<Vec<Range>, Stop> {
+    pub fn ranges(&mut self, address: u64, count: u64) -> Result<Vec<Range>, Stop> {
         if count > IOV_MAX {
             return Err(Errno::EINVAL.into());
         }
@@ -203,7 +203,7 @@ impl Kernel<'_, '_> {
             Target::Inode(id) => match &self.host.files.tree.get(id).node {
                 Node::Regular(bytes) => bytes.read(offset, wanted),
                 Node::Directory(..) => return Err(Errno::EISDIR.into()),
-                Node::Link(_) => return Err(Errno::EBADF.into()),
+                Node::Link(_) | Node::Socket => return Err(Errno::EBADF.into()),
                 Node::Device(device) => self.read_device(*device, wanted),
             },
         };
@@ -257,6 +257,9 @@ impl Kernel<'_, '_> {
         operations: &Operations,
         wanted: u64,
     ) -> Result<u64, Stop> {
+        if self.host.keeps_messages(open.object) {
+            return Ok(wanted);
+        }
         let wanted = self.limit_transfer(wanted);
         let most = open.description.fragments;
         let most = most.unwrap_or(self.host.options.faults.fragments);
@@ -308,22 +311,39 @@ impl Kernel<'_, '_> {
         if matches!(at, At::Offset(_)) {
             return Err(Errno::ESPIPE.into());
         }
-        let progress = self.task().progress;
-        let rest = skip(ranges, progress);
-        let parts = self.gather(&rest)?;
-        let wanted: u64 = parts.iter().map(|part| part.len() as u64).sum();
-        let written = match (operations.write)(self, open, &parts) {
-            Ok(written) => written,
-            Err(Stop::Errno(_)) if progress > 0 => return Ok(Value::concrete(progress)),
-            Err(stop) => return Err(stop),
-        };
-        let done = progress + written;
-        let is_whole = written == wanted || !operations.writes_whole;
-        if !is_whole && !open.description.flags.has(OpenFlags::NONBLOCK) {
-            self.task_mut().progress = done;
-            return Err(self.wait_for(open, event::OUT, "write"));
+        if !operations.writes_whole || self.host.keeps_messages(open.object) {
+            let parts = self.gather_all(ranges)?;
+            return Ok(Value::concrete((operations.write)(self, open, &parts)?));
         }
-        Ok(Value::concrete(done))
+        self.write_all(ranges, |kernel, parts| {
+            (operations.write)(kernel, open, parts)
+        })
+    }
+
+    /// Writes until all is written, there is an error, or it has to wait; what was written until then counts.
+    pub fn write_all(
+        &mut self,
+        ranges: &[Range],
+        mut write: impl FnMut(&mut Self, &[Buffer]) -> Result<u64, Stop>,
+    ) -> Answer {
+        let mut done = self.task().progress;
+        loop {
+            let parts = match done {
+                0 => self.gather(ranges)?,
+                _ => self.gather(&skip(ranges, done))?,
+            };
+            let wanted: u64 = parts.iter().map(|part| part.len() as u64).sum();
+            let written = match write(self, &parts) {
+                Ok(written) => written,
+                Err(Stop::Errno(_)) if done > 0 => return Ok(Value::concrete(done)),
+                Err(stop) => return Err(stop),
+            };
+            done += written;
+            if written >= wanted || written == 0 {
+                return Ok(Value::concrete(done));
+            }
+            self.task_mut().progress = done;
+        }
     }
 
     fn read_device(&mut self, device: Device, wanted: u64) -> Buffer {
@@ -338,7 +358,7 @@ impl Kernel<'_, '_> {
     }
 
     /// Writes bytes into ranges of guest memory: all are checked before the first is written.
-    fn scatter(&mut self, ranges: &[Range], bytes: &Buffer) -> Result<(), Stop> {
+    pub fn scatter(&mut self, ranges: &[Range], bytes: &Buffer) -> Result<(), Stop> {
         for write in [false, true] {
             let mut done = 0;
             for range in ranges {
@@ -393,7 +413,9 @@ impl Kernel<'_, '_> {
                 }
                 Node::Device(Device::Full) if written > 0 => return Err(Errno::ENOSPC.into()),
                 Node::Device(_) => {}
-                Node::Directory(..) | Node::Link(_) => return Err(Errno::EBADF.into()),
+                Node::Directory(..) | Node::Link(_) | Node::Socket => {
+                    return Err(Errno::EBADF.into());
+                }
             },
         }
         Ok(Value::concrete(written))
@@ -401,7 +423,15 @@ impl Kernel<'_, '_> {
 
     fn gather(&mut self, ranges: &[Range]) -> Result<Vec<Buffer>, Stop> {
         let all = ranges.iter().map(|range| range.len).sum();
-        let mut left = self.limit_transfer(all).min(MAX_TRANSFER);
+        self.gather_most(ranges, self.limit_transfer(all).min(MAX_TRANSFER))
+    }
+
+    /// The whole of the ranges: messages are not cut.
+    pub fn gather_all(&mut self, ranges: &[Range]) -> Result<Vec<Buffer>, Stop> {
+        self.gather_most(ranges, MAX_TRANSFER)
+    }
+
+    fn gather_most(&mut self, ranges: &[Range], mut left: u64) -> Result<Vec<Buffer>, Stop> {
         let mut parts = Vec::with_capacity(ranges.len());
         for range in ranges {
             let len = range.len.min(left);

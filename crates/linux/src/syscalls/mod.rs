@@ -13,6 +13,10 @@ mod pipes;
 mod poll;
 mod process;
 pub(crate) mod signals;
+mod socket_control;
+mod socket_messages;
+mod socket_options;
+pub(crate) mod sockets;
 mod time;
 
 use crate::table::Row;
@@ -31,5 +35,8 @@ pub const FAMILIES: &[&[Row]] = &[
     poll::ROWS,
     process::ROWS,
     signals::ROWS,
+    socket_messages::ROWS,
+    socket_options::ROWS,
+    sockets::ROWS,
     time::ROWS,
 ];

@@ -1,0 +1,200 @@
+//! Addresses of sockets, and how they look in memory (`struct sockaddr` and its kin).
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
+
+use crate::errno::Errno;
+
+/// Families of addresses.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Domain {
+    /// `AF_UNIX`.
+    Unix,
+    /// `AF_INET`.
+    Inet,
+    /// `AF_INET6`.
+    Inet6,
+    /// `AF_NETLINK`.
+    Netlink,
+}
+
+pub const AF_UNSPEC: u16 = 0;
+const AF_UNIX: u16 = 1;
+const AF_INET: u16 = 2;
+const AF_INET6: u16 = 10;
+const AF_NETLINK: u16 = 16;
+
+/// Bytes of `struct sockaddr_un`.
+pub const UNIX_SIZE: usize = 110;
+/// Bytes of `struct sockaddr_storage`.
+pub const STORAGE_SIZE: u64 = 128;
+
+impl Domain {
+    /// The domain with this number.
+    pub fn from_number(number: u64) -> Option<Domain> {
+        let domains = [Domain::Unix, Domain::Inet, Domain::Inet6, Domain::Netlink];
+        let mut domains = domains.into_iter();
+        domains.find(|domain| u64::from(domain.number()) == number)
+    }
+
+    /// Its number.
+    pub fn number(self) -> u16 {
+        match self {
+            Domain::Unix => AF_UNIX,
+            Domain::Inet => AF_INET,
+            Domain::Inet6 => AF_INET6,
+            Domain::Netlink => AF_NETLINK,
+        }
+    }
+
+    /// It is one of the internet.
+    pub fn is_internet(self) -> bool {
+        matches!(self, Domain::Inet | Domain::Inet6)
+    }
+}
+
+/// An address.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Address {
+    /// None was given.
+    Unnamed,
+    /// Of the internet. IPv4 addresses in the clothes of IPv6 are kept as IPv4.
+    Internet(SocketAddr),
+    /// A path of the tree, as it was given.
+    Path(Vec<u8>),
+    /// A name apart from the tree.
+    Abstract(Vec<u8>),
+}
+
+impl Address {
+    /// The address of the internet, if it is one.
+    pub fn internet(&self) -> Option<SocketAddr> {
+        match self {
+            Address::Internet(address) => Some(*address),
+            _ => None,
+        }
+    }
+
+    /// Reads an address of the internet as a socket of this domain is given it.
+    pub fn parse_internet(domain: Domain, bytes: &[u8]) -> Result<SocketAddr, Errno> {
+        let family = family(bytes).ok_or(Errno::EINVAL)?;
+        let port = |bytes: &[u8]| u16::from_be_bytes([bytes[2], bytes[3]]);
+        match (domain, family) {
+            (Domain::Inet, AF_INET) if bytes.len() < 16 => Err(Errno::EINVAL),
+            (Domain::Inet6, AF_INET6) if bytes.len() < 24 => Err(Errno::EINVAL),
+            (Domain::Inet, AF_INET) => {
+                let ip = Ipv4Addr::new(bytes[4], bytes[5], bytes[6], bytes[7]);
+                Ok(SocketAddr::from((ip, port(bytes))))
+            }
+            (Domain::Inet6, AF_INET6) => {
+                let mut octets = [0; 16];
+                octets.copy_from_slice(&bytes[8..24]);
+                let ip = Ipv6Addr::from(octets).to_canonical();
+                Ok(SocketAddr::new(ip, port(bytes)))
+            }
+            _ => Err(Errno::EAFNOSUPPORT),
+        }
+    }
+
+    /// Reads an address of a UNIX socket.
+    pub fn parse_unix(bytes: &[u8]) -> Result<Address, Errno> {
+        if bytes.len() > UNIX_SIZE || family(bytes) != Some(AF_UNIX) {
+            return Err(Errno::EINVAL);
+        }
+        match &bytes[2..] {
+            [] => Ok(Address::Unnamed),
+            [0, name @ ..] => Ok(Address::Abstract(name.to_vec())),
+            path => {
+                let end = path.iter().position(|byte| *byte == 0);
+                Ok(Address::Path(path[..end.unwrap_or(path.len())].to_vec()))
+            }
+        }
+    }
+
+    /// As a socket of this domain sees it.
+    pub fn to_bytes(&self, domain: Domain) -> Vec<u8> {
+        let mut bytes = domain.number().to_le_bytes().to_vec();
+        match (self, domain) {
+            (Address::Path(path), _) => {
+                bytes.extend_from_slice(path);
+                bytes.push(0);
+            }
+            (Address::Abstract(name), _) => {
+                bytes.push(0);
+                bytes.extend_from_slice(name);
+            }
+            (Address::Internet(address), Domain::Inet6) => {
+                let ip = match address.ip() {
+                    IpAddr::V4(ip) => ip.to_ipv6_mapped(),
+                    IpAddr::V6(ip) => ip,
+                };
+                inet6(&mut bytes, SocketAddrV6::new(ip, address.port(), 0, 0));
+            }
+            (Address::Internet(address), _) => {
+                bytes.extend_from_slice(&address.port().to_be_bytes());
+                match address.ip() {
+                    IpAddr::V4(ip) => bytes.extend_from_slice(&ip.octets()),
+                    IpAddr::V6(_) => bytes.extend_from_slice(&[0; 4]),
+                }
+                bytes.resize(16, 0);
+            }
+            (Address::Unnamed, Domain::Unix) => {}
+            (Address::Unnamed, Domain::Inet) => bytes.resize(16, 0),
+            (Address::Unnamed, Domain::Inet6) => bytes.resize(28, 0),
+            (Address::Unnamed, Domain::Netlink) => bytes.resize(12, 0),
+        }
+        bytes
+    }
+}
+
+fn inet6(bytes: &mut Vec<u8>, address: SocketAddrV6) {
+    bytes.extend_from_slice(&address.port().to_be_bytes());
+    bytes.extend_from_slice(&[0; 4]);
+    bytes.extend_from_slice(&address.ip().octets());
+    bytes.extend_from_slice(&[0; 4]);
+}
+
+/// The family that the bytes of an address name.
+pub fn family(bytes: &[u8]) -> Option<u16> {
+    let family = bytes.first_chunk::<2>()?;
+    Some(u16::from_le_bytes(*family))
+}
+
+/// The address that stands for all addresses of the host, as a socket of this domain has it.
+pub fn unspecified(domain: Domain) -> IpAddr {
+    match domain {
+        Domain::Inet6 => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+        _ => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_survive_their_bytes() {
+        let plain: SocketAddr = "127.0.0.1:80".parse().unwrap();
+        let bytes = Address::Internet(plain).to_bytes(Domain::Inet);
+        assert_eq!(bytes[..8], [2, 0, 0, 80, 127, 0, 0, 1]);
+        assert_eq!(
+            Address::parse_internet(Domain::Inet, &bytes).unwrap(),
+            plain
+        );
+        // IPv4 in the clothes of IPv6 is IPv4.
+        let mapped = Address::Internet(plain).to_bytes(Domain::Inet6);
+        assert_eq!((mapped.len(), mapped[18], mapped[19]), (28, 0xff, 0xff));
+        assert_eq!(
+            Address::parse_internet(Domain::Inet6, &mapped).unwrap(),
+            plain
+        );
+        assert_eq!(
+            Address::parse_internet(Domain::Inet, &mapped),
+            Err(Errno::EAFNOSUPPORT)
+        );
+        let path = Address::parse_unix(b"\x01\0/tmp/s\0rest").unwrap();
+        assert_eq!(path, Address::Path(b"/tmp/s".to_vec()));
+        let name = Address::Abstract(b"a\0b".to_vec());
+        assert_eq!(Address::parse_unix(&name.to_bytes(Domain::Unix)), Ok(name));
+        assert_eq!(Address::parse_unix(b"\x01"), Err(Errno::EINVAL));
+    }
+}

@@ -1,0 +1,356 @@
+//! Messages that travel on their own: UDP, and datagrams and packets of UNIX sockets.
+
+use std::net::SocketAddr;
+
+use everett_vm::Buffer;
+
+use super::inbox::join;
+use super::{
+    Address, Domain, Kind, Message, Parcel, Received, Route, Socket, State, Told, message_flag,
+    unspecified,
+};
+use crate::errno::Errno;
+use crate::files::OpenFlags;
+use crate::host::HostState;
+use crate::kernel::{Kernel, Stop};
+use crate::objects::{ObjectId, Open, event};
+use crate::wait::Until;
+
+/// Longest datagram of UDP.
+const MOST_UDP: u64 = 65507;
+/// What a message costs of the room for it, besides its bytes.
+const OVERHEAD: u64 = 768;
+/// Messages of strangers that wait, but one: `net.unix.max_dgram_qlen`.
+const MOST_MESSAGES: usize = 10;
+
+impl Socket {
+    /// What came in takes so much room.
+    fn room_used(&self) -> u64 {
+        self.inbox.len() + self.inbox.count() as u64 * OVERHEAD
+    }
+
+    /// Messages of strangers wait until some of those that are there were received.
+    pub(super) fn is_full_for_strangers(&self) -> bool {
+        self.inbox.count() > MOST_MESSAGES
+    }
+
+    /// What this UNIX socket sends to its peer has to wait.
+    pub(super) fn must_wait_for(&self, peer: &Socket) -> bool {
+        // Two that send to each other are limited by bytes alone.
+        if peer.is_connected() {
+            peer.room_used() * 4 > u64::from(self.options.send_buffer)
+        } else {
+            peer.is_full_for_strangers()
+        }
+    }
+}
+
+impl Kernel<'_, '_> {
+    /// The next message.
+    pub(super) fn receive_datagram(
+        &mut self,
+        open: Open<'_>,
+        wanted: u64,
+        flags: u32,
+    ) -> Result<Received, Stop> {
+        let nonblocking =
+            open.description.flags.has(OpenFlags::NONBLOCK) || flags & message_flag::DONT_WAIT != 0;
+        let socket = self.socket_of(open)?;
+        if flags & message_flag::OUT_OF_BAND != 0 {
+            return Err(Errno::EOPNOTSUPP.into());
+        }
+        if flags & message_flag::ERROR_QUEUE != 0 {
+            return Err(Errno::EAGAIN.into());
+        }
+        if socket.kind == Kind::Packets && !socket.is_connected() {
+            return Err(Errno::ENOTCONN.into());
+        }
+        if let Some(error) = socket.take_error() {
+            return Err(error.into());
+        }
+        if let Some(first) = socket.inbox.first() {
+            let message = first.clone();
+            if flags & message_flag::PEEK == 0 {
+                socket.inbox.pop();
+                if socket.domain == Domain::Unix {
+                    self.host.tell_senders(open.object);
+                }
+            } else {
+                self.host.retain_all(&message.rights);
+            }
+            return Ok(Received {
+                bytes: message.peek(0, wanted),
+                full_len: message.len(),
+                from: Some(message.from),
+                to: message.to,
+                rights: message.rights,
+                credentials: message.credentials,
+            });
+        }
+        // One that does not wait is told the end of a connection only.
+        if socket.read_shut && (!nonblocking || socket.kind == Kind::Packets) {
+            return Ok(Received::end());
+        }
+        Err(self.wait_for_socket(open, event::IN, flags, "receive a message"))
+    }
+
+    /// Sends one datagram of UDP.
+    pub(super) fn send_udp(
+        &mut self,
+        open: Open<'_>,
+        parts: &[Buffer],
+        to: Option<&Address>,
+        flags: u32,
+    ) -> Result<u64, Stop> {
+        let len: u64 = parts.iter().map(|part| part.len() as u64).sum();
+        if len > MOST_UDP {
+            return Err(Errno::EMSGSIZE.into());
+        }
+        if flags & message_flag::OUT_OF_BAND != 0 {
+            return Err(Errno::EOPNOTSUPP.into());
+        }
+        let socket = self.socket_of(open)?;
+        let to = match to.unwrap_or(&socket.remote) {
+            Address::Internet(to) => *to,
+            _ => return Err(Errno::EDESTADDRREQ.into()),
+        };
+        if to.port() == 0 {
+            return Err(Errno::EINVAL.into());
+        }
+        let broadcast = matches!(to, SocketAddr::V4(to) if to.ip().is_broadcast());
+        if broadcast && !socket.options.broadcast {
+            return Err(Errno::EACCES.into());
+        }
+        if socket.options.only_v6 && to.is_ipv4() {
+            return Err(Errno::ENETUNREACH.into());
+        }
+        self.host.bind_udp_anywhere(open.object)?;
+        let (to, from) = match self.host.network.route(to.ip()) {
+            Route::Local { to: ip, from } => (SocketAddr::new(ip, to.port()), from),
+            Route::Nowhere(errno) => return Err(errno.into()),
+        };
+        let socket = self.socket_of(open)?;
+        if let Some(error) = socket.take_error() {
+            return Err(error.into());
+        }
+        if socket.write_shut {
+            return Err(Errno::EPIPE.into());
+        }
+        let connected = socket.is_connected();
+        let from = match socket.local.internet() {
+            Some(local) if local.ip().is_unspecified() => SocketAddr::new(from, local.port()),
+            Some(local) => local,
+            None => SocketAddr::new(from, 0),
+        };
+        match self.host.datagram_receiver(from, to) {
+            Some(receiver) => {
+                let bytes = join(parts.to_vec());
+                self.host.deliver_udp(receiver, from, to, bytes);
+            }
+            // Nobody is there; a socket that is connected learns it.
+            None if connected => {
+                self.socket_of(open)?.error = Some(Errno::ECONNREFUSED);
+                self.host.announce(open.object, event::ERROR);
+            }
+            None => {}
+        }
+        // The datagram has left: there is room again.
+        self.host.announce(open.object, event::WRITING);
+        Ok(len)
+    }
+
+    /// `connect` of UDP: from now on it talks with one address alone.
+    pub fn connect_udp(&mut self, open: Open<'_>, to: SocketAddr) -> Result<(), Stop> {
+        let (to, from) = match self.host.network.route(to.ip()) {
+            Route::Local { to: ip, from } => (SocketAddr::new(ip, to.port()), from),
+            Route::Nowhere(errno) => return Err(errno.into()),
+        };
+        let socket = self.socket_of(open)?;
+        if socket.options.only_v6 && to.is_ipv4() {
+            return Err(Errno::ENETUNREACH.into());
+        }
+        if to.is_ipv4() && socket.local.internet().is_some_and(is_true_v6) {
+            return Err(Errno::ENETUNREACH.into());
+        }
+        self.host.bind_udp_anywhere(open.object)?;
+        let socket = self.socket_of(open)?;
+        if let Some(local) = socket.local.internet()
+            && local.ip().is_unspecified()
+        {
+            socket.local = Address::Internet(SocketAddr::new(from, local.port()));
+        }
+        socket.remote = Address::Internet(to);
+        socket.state = State::Connected { peer: None };
+        Ok(())
+    }
+
+    /// `connect` of a UNIX socket without connections.
+    pub fn connect_unix_datagram(&mut self, open: Open<'_>, to: &Address) -> Result<(), Stop> {
+        let peer = self.find_unix(to, Kind::Datagram)?;
+        if !self.host.may_send(open.object, peer) {
+            return Err(Errno::EPERM.into());
+        }
+        let remote = self.host.socket(peer).map(|peer| peer.local.clone());
+        let socket = self.socket_of(open)?;
+        socket.state = State::Connected { peer: Some(peer) };
+        socket.told = Told::Connected;
+        socket.remote = remote.unwrap_or(Address::Unnamed);
+        Ok(())
+    }
+
+    /// Sends one message of a UNIX socket.
+    pub(super) fn send_unix_message(
+        &mut self,
+        open: Open<'_>,
+        parts: &[Buffer],
+        parcel: &Parcel,
+        flags: u32,
+    ) -> Result<u64, Stop> {
+        if flags & message_flag::OUT_OF_BAND != 0 {
+            return Err(Errno::EOPNOTSUPP.into());
+        }
+        let credentials = parcel.credentials.unwrap_or(self.credentials());
+        let len: u64 = parts.iter().map(|part| part.len() as u64).sum();
+        let socket = self.socket_of(open)?;
+        if let Some(error) = socket.take_error().filter(|_| socket.kind == Kind::Packets) {
+            return Err(error.into());
+        }
+        let (kind, state) = (socket.kind, socket.state.clone());
+        if kind == Kind::Packets && !socket.is_connected() {
+            return Err(Errno::ENOTCONN.into());
+        }
+        let (from, write_shut) = (socket.local.clone(), socket.write_shut);
+        let limit = u64::from(socket.options.send_buffer);
+        let peer = match (&parcel.to, state) {
+            (Some(to), _) if kind == Kind::Datagram => self.find_unix(to, kind)?,
+            (_, State::Connected { peer: Some(peer) }) => peer,
+            (_, State::Connected { peer: None }) if kind == Kind::Packets => {
+                return Err(Errno::EPIPE.into());
+            }
+            (_, State::Connected { peer: None }) => {
+                self.host.disconnect(open.object);
+                return Err(Errno::ECONNREFUSED.into());
+            }
+            _ => return Err(Errno::ENOTCONN.into()),
+        };
+        if len + 32 > limit {
+            return Err(Errno::EMSGSIZE.into());
+        }
+        if write_shut {
+            return Err(Errno::EPIPE.into());
+        }
+        if !self.host.may_send(open.object, peer) {
+            return Err(Errno::EPERM.into());
+        }
+        let Some(receiver) = self.host.socket(peer) else {
+            return Err(Errno::ECONNREFUSED.into());
+        };
+        if receiver.read_shut {
+            return Err(Errno::EPIPE.into());
+        }
+        if receiver.peer() == Some(open.object) || peer == open.object {
+            // Two that send to each other are limited by bytes alone.
+            if receiver.inbox.count() > 0 && receiver.room_used() + len > limit {
+                let what = "send to a UNIX socket";
+                return Err(self.wait_for_socket(open, event::OUT, flags, what));
+            }
+        } else if receiver.is_full_for_strangers() {
+            let until = Until::Room(peer);
+            return Err(self.wait_until(open, until, event::OUT, flags, "send to a UNIX socket"));
+        }
+        let message = Message {
+            from,
+            rights: parcel.rights.clone(),
+            credentials: Some(credentials),
+            ..Message::plain(join(parts.to_vec()))
+        };
+        self.host.retain_all(&parcel.rights);
+        self.host.deliver(peer, message);
+        Ok(len)
+    }
+}
+
+/// It can talk with IPv6 alone.
+fn is_true_v6(address: SocketAddr) -> bool {
+    address.is_ipv6() && !address.ip().is_unspecified()
+}
+
+impl HostState {
+    /// Gives a UDP socket that has none an address at which all can reach it.
+    fn bind_udp_anywhere(&mut self, id: ObjectId) -> Result<(), Errno> {
+        let socket = self.socket(id).ok_or(Errno::ENOTSOCK)?;
+        if socket.local != Address::Unnamed {
+            return Ok(());
+        }
+        let any = SocketAddr::new(unspecified(socket.domain), 0);
+        let local = self.take_address(id, any).map_err(|_| Errno::EAGAIN)?;
+        if let Some(socket) = self.socket_mut(id) {
+            socket.local = Address::Internet(local);
+        }
+        Ok(())
+    }
+
+    /// A datagram arrives; where there is no room for it, it is lost.
+    fn deliver_udp(&mut self, to: ObjectId, from: SocketAddr, at: SocketAddr, bytes: Buffer) {
+        let Some(socket) = self.socket_mut(to) else {
+            return;
+        };
+        let limit = u64::from(socket.options.receive_buffer);
+        if socket.read_shut || socket.room_used() + bytes.len() as u64 > limit {
+            return;
+        }
+        let message = Message {
+            from: Address::Internet(from),
+            to: Address::Internet(at),
+            ..Message::plain(bytes)
+        };
+        self.deliver(to, message);
+    }
+
+    /// A UNIX socket that talks with one alone takes messages from no other.
+    fn may_send(&self, from: ObjectId, to: ObjectId) -> bool {
+        let peer = self.socket(to).and_then(Socket::peer);
+        peer.is_none_or(|peer| peer == from)
+    }
+
+    /// `shutdown` of UDP.
+    pub(super) fn shut_down_udp(
+        &mut self,
+        id: ObjectId,
+        read: bool,
+        write: bool,
+    ) -> Result<(), Errno> {
+        let socket = self.socket_mut(id).ok_or(Errno::ENOTSOCK)?;
+        socket.read_shut |= read;
+        socket.write_shut |= write;
+        let connected = socket.is_connected();
+        self.announce(id, event::ALL);
+        if connected {
+            Ok(())
+        } else {
+            Err(Errno::ENOTCONN)
+        }
+    }
+}
+
+/// Events of a UDP socket.
+pub fn udp_readiness(socket: &Socket) -> u16 {
+    const READ: u16 = event::IN | event::READ_NORMAL;
+    let mut events = event::OUT | event::WRITE_NORMAL | event::WRITE_BAND;
+    if socket.domain == Domain::Netlink {
+        events &= !event::WRITE_BAND;
+    }
+    if socket.error.is_some() {
+        events |= event::ERROR;
+    }
+    if socket.read_shut {
+        events |= READ | event::READ_HANG_UP;
+    }
+    if socket.read_shut && socket.write_shut {
+        events |= event::HANG_UP;
+    }
+    if !socket.inbox.is_empty() {
+        events |= READ;
+    }
+    events
+}

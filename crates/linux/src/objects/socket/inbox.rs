@@ -1,0 +1,233 @@
+//! What came in at a socket and was not received yet.
+
+use std::collections::VecDeque;
+
+use everett_expr::ExprId;
+use everett_vm::Buffer;
+use triomphe::Arc;
+
+use super::address::Address;
+use crate::files::DescriptionId;
+use crate::queue::slice;
+
+/// Who sent something.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
+pub struct Credentials {
+    /// Process.
+    pub pid: u32,
+    /// User.
+    pub uid: u32,
+    /// Group.
+    pub gid: u32,
+}
+
+impl Credentials {
+    /// As `struct ucred`.
+    pub fn to_bytes(self) -> Vec<u8> {
+        [self.pid, self.uid, self.gid]
+            .map(u32::to_le_bytes)
+            .concat()
+    }
+}
+
+/// What was sent at once.
+#[derive(Clone, Debug)]
+pub struct Message {
+    /// The bytes.
+    pub bytes: Arc<Buffer>,
+    /// How many of them are gone already.
+    pub gone: usize,
+    /// From where.
+    pub from: Address,
+    /// To which address, for those who ask.
+    pub to: Address,
+    /// Open files that come with it.
+    pub rights: Vec<DescriptionId>,
+    /// Who sent it, where the kernel says so.
+    pub credentials: Option<Credentials>,
+}
+
+impl Message {
+    /// Bytes from nowhere in particular.
+    pub fn plain(bytes: Buffer) -> Message {
+        Message {
+            bytes: Arc::new(bytes),
+            gone: 0,
+            from: Address::Unnamed,
+            to: Address::Unnamed,
+            rights: Vec::new(),
+            credentials: None,
+        }
+    }
+
+    /// Bytes that are left.
+    pub fn len(&self) -> u64 {
+        (self.bytes.len() - self.gone) as u64
+    }
+
+    /// A copy of the first bytes that are left, from `skip` on, at most `wanted`.
+    pub fn peek(&self, skip: u64, wanted: u64) -> Buffer {
+        let skip = skip.min(self.len());
+        let len = wanted.min(self.len() - skip);
+        slice(&self.bytes, self.gone + skip as usize, len as usize)
+    }
+}
+
+/// What came in. Cloning is O(1).
+#[derive(Clone, Debug, Default)]
+pub struct Inbox {
+    messages: Option<Arc<VecDeque<Message>>>,
+    len: u64,
+}
+
+impl Inbox {
+    /// Bytes in all messages.
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Number of messages.
+    pub fn count(&self) -> usize {
+        self.messages.as_ref().map_or(0, |messages| messages.len())
+    }
+
+    /// There are none.
+    pub fn is_empty(&self) -> bool {
+        self.messages.is_none()
+    }
+
+    /// All messages, the first first.
+    pub fn iter(&self) -> impl Iterator<Item = &Message> {
+        self.messages.iter().flat_map(|messages| messages.iter())
+    }
+
+    /// The first message.
+    pub fn first(&self) -> Option<&Message> {
+        self.messages.as_ref()?.front()
+    }
+
+    /// One more message.
+    pub fn push(&mut self, message: Message) {
+        self.len += message.len();
+        let messages = self.messages.get_or_insert_with(Default::default);
+        Arc::make_mut(messages).push_back(message);
+    }
+
+    /// Takes the first message out.
+    pub fn pop(&mut self) -> Option<Message> {
+        let messages = Arc::make_mut(self.messages.as_mut()?);
+        let first = messages.pop_front()?;
+        self.len -= first.len();
+        if messages.is_empty() {
+            self.messages = None;
+        }
+        Some(first)
+    }
+
+    /// Drops bytes of the first message, and the message when none are left.
+    pub fn consume(&mut self, count: u64) {
+        let Some(messages) = &mut self.messages else {
+            return;
+        };
+        let messages = Arc::make_mut(messages);
+        if let Some(first) = messages.front_mut() {
+            let count = count.min(first.len());
+            first.gone += count as usize;
+            self.len -= count;
+            first.rights = Vec::new();
+            if first.len() == 0 {
+                messages.pop_front();
+            }
+        }
+        if messages.is_empty() {
+            self.messages = None;
+        }
+    }
+
+    /// A copy of the first bytes, from `skip` on, across messages.
+    pub fn peek(&self, mut skip: u64, wanted: u64) -> Buffer {
+        let mut parts = Vec::new();
+        let mut left = wanted;
+        for message in self.iter() {
+            let len = message.len();
+            if skip >= len {
+                skip -= len;
+                continue;
+            }
+            if left == 0 {
+                break;
+            }
+            let part = message.peek(skip, left);
+            skip = 0;
+            left -= part.len() as u64;
+            parts.push(part);
+        }
+        join(parts)
+    }
+
+    /// Takes the first bytes out, across messages.
+    pub fn take(&mut self, wanted: u64) -> Buffer {
+        let bytes = self.peek(0, wanted);
+        let mut left = bytes.len() as u64;
+        while left > 0 {
+            let count = self.first().map_or(left, Message::len).min(left);
+            self.consume(count);
+            left -= count;
+        }
+        bytes
+    }
+
+    /// All terms, for marking what is alive.
+    pub fn for_each_term(&self, visit: &mut dyn FnMut(ExprId)) {
+        for message in self.iter() {
+            message.bytes.terms().for_each(&mut *visit);
+        }
+    }
+}
+
+/// One buffer of several.
+pub fn join(mut parts: Vec<Buffer>) -> Buffer {
+    if parts.len() == 1 {
+        return parts.remove(0);
+    }
+    let len = parts.iter().map(Buffer::len).sum();
+    let mut all = Buffer::zeroed(len);
+    let mut at = 0;
+    for part in &parts {
+        all.copy_from(at, part, 0, part.len());
+        at += part.len();
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(text: &str) -> Message {
+        Message::plain(Buffer::with_bytes(text.as_bytes(), text.len()))
+    }
+
+    #[test]
+    fn bytes_flow_across_messages_and_clones_keep_theirs() {
+        let mut inbox = Inbox::default();
+        inbox.push(message("hello"));
+        inbox.push(message(" world"));
+        let clone = inbox.clone();
+        assert_eq!(inbox.peek(3, 5).bytes(), b"lo wo");
+        assert_eq!(inbox.take(7).bytes(), b"hello w");
+        assert_eq!((inbox.len(), inbox.count()), (4, 1));
+        assert_eq!(inbox.take(99).bytes(), b"orld");
+        assert!(inbox.is_empty());
+        assert_eq!((clone.len(), clone.count()), (11, 2));
+    }
+
+    #[test]
+    fn an_empty_message_is_a_message() {
+        let mut inbox = Inbox::default();
+        inbox.push(message(""));
+        assert!(!inbox.is_empty());
+        assert_eq!(inbox.pop().unwrap().len(), 0);
+        assert!(inbox.is_empty() && inbox.pop().is_none());
+    }
+}

@@ -1,0 +1,563 @@
+//! TCP: connections between two sockets of the host. What one sends is at once with the other; what a real
+//! network does meanwhile (acknowledging, sending again) does not show.
+
+use std::net::SocketAddr;
+
+use everett_vm::Buffer;
+
+use super::inbox::join;
+use super::{Address, Message, Received, Route, Socket, State, Told, message_flag};
+use crate::errno::Errno;
+use crate::files::OpenFlags;
+use crate::host::HostState;
+use crate::kernel::{Kernel, Stop};
+use crate::objects::{Object, ObjectId, Open, event};
+use crate::queue::slice;
+use crate::wait::Until;
+
+/// How long `connect` tries: six times, each twice as long as the one before.
+const CONNECT_TIMEOUT_NS: u64 = 127_000_000_000;
+
+impl Kernel<'_, '_> {
+    /// `connect` of TCP. It may be called again while a connection is under way.
+    pub fn connect_tcp(&mut self, open: Open<'_>, to: SocketAddr) -> Result<(), Stop> {
+        let nonblocking = open.description.flags.has(OpenFlags::NONBLOCK);
+        let socket = self.socket_of(open)?;
+        match (socket.told, &socket.state) {
+            (Told::Connected, _) => return Err(Errno::EISCONN.into()),
+            (Told::Underway, _) => {}
+            (Told::Nothing, State::Idle) => {
+                self.host.begin_connection(open.object, to)?;
+                if nonblocking {
+                    return Err(Errno::EINPROGRESS.into());
+                }
+            }
+            (Told::Nothing, _) => return Err(Errno::EISCONN.into()),
+        }
+        let socket = self.socket_of(open)?;
+        match socket.state {
+            State::Connecting { .. } if nonblocking => Err(Errno::EALREADY.into()),
+            State::Connecting { .. } => self.wait_for_connection(open),
+            State::Idle => {
+                let error = socket.take_error().unwrap_or(Errno::ECONNABORTED);
+                self.host.disconnect(open.object);
+                Err(error.into())
+            }
+            _ => {
+                socket.told = Told::Connected;
+                Ok(())
+            }
+        }
+    }
+
+    fn wait_for_connection(&mut self, open: Open<'_>) -> Result<(), Stop> {
+        let timeout = self.socket_of(open)?.options.send_timeout_ns;
+        let limit = timeout.unwrap_or(CONNECT_TIMEOUT_NS);
+        let deadline = self.host.clock_ns.saturating_add(limit);
+        let until = Until::Ready(vec![(open.id, event::OUT)]);
+        self.wait(until, Some(deadline), "connect")?;
+        if timeout.is_some() {
+            return Err(Errno::EINPROGRESS.into());
+        }
+        self.host.disconnect(open.object);
+        Err(Errno::ETIMEDOUT.into())
+    }
+
+    /// The next bytes of a stream.
+    pub(super) fn receive_tcp(
+        &mut self,
+        open: Open<'_>,
+        wanted: u64,
+        flags: u32,
+    ) -> Result<Received, Stop> {
+        let socket = self.socket_of(open)?;
+        if socket.is_listening() {
+            return Err(Errno::ENOTCONN.into());
+        }
+        if flags & message_flag::OUT_OF_BAND != 0 {
+            return Err(Errno::EINVAL.into());
+        }
+        if !socket.inbox.is_empty() {
+            if flags & message_flag::PEEK != 0 {
+                return Ok(Received::bytes(socket.inbox.peek(0, wanted)));
+            }
+            let bytes = socket.inbox.take(wanted);
+            let peer = socket.peer();
+            if let Some(peer) = peer {
+                self.host.tell_room(peer);
+            }
+            return Ok(Received::bytes(bytes));
+        }
+        if socket.end_received {
+            return Ok(Received::end());
+        }
+        if let Some(error) = socket.take_error() {
+            return Err(error.into());
+        }
+        if socket.read_shut || wanted == 0 {
+            return Ok(Received::end());
+        }
+        if socket.state == State::Idle {
+            return Err(Errno::ENOTCONN.into());
+        }
+        Err(self.wait_for_socket(open, event::IN, flags, "receive from a TCP socket"))
+    }
+
+    /// Sends as many bytes as there is room for.
+    pub(super) fn send_tcp(
+        &mut self,
+        open: Open<'_>,
+        parts: &[Buffer],
+        flags: u32,
+    ) -> Result<u64, Stop> {
+        let socket = self.socket_of(open)?;
+        if let State::Connecting { .. } = socket.state {
+            return Err(self.wait_for_socket(open, event::OUT, flags, "send before a connection"));
+        }
+        if let Some(error) = socket.take_error().filter(|error| *error != Errno::EPIPE) {
+            return Err(error.into());
+        }
+        let State::Connected { peer } = socket.state else {
+            return Err(self.broken_pipe(flags));
+        };
+        if socket.write_shut {
+            return Err(self.broken_pipe(flags));
+        }
+        let wanted: u64 = parts.iter().map(|part| part.len() as u64).sum();
+        if wanted == 0 {
+            return Ok(0);
+        }
+        let Some(peer) = peer else {
+            // What is sent to a closed socket is answered with a reset.
+            self.host.reset_by_closed_peer(open.object);
+            return Ok(wanted);
+        };
+        let room = self.host.room_to_send(open.object);
+        if room < wanted {
+            self.socket_of(open)?.wants_room = true;
+        }
+        if room == 0 {
+            return Err(self.wait_for_socket(open, event::OUT, flags, "send to a TCP socket"));
+        }
+        let bytes = first_bytes(parts, wanted.min(room));
+        let sent = bytes.len() as u64;
+        self.host.deliver(peer, Message::plain(bytes));
+        Ok(sent)
+    }
+
+    /// The oldest connection that waits to be accepted.
+    pub fn pending_connection(&mut self, open: Open<'_>) -> Result<ObjectId, Stop> {
+        let socket = self.socket_of(open)?;
+        let State::Listening { pending, .. } = &socket.state else {
+            return Err(Errno::EINVAL.into());
+        };
+        match pending.first() {
+            Some(first) => Ok(*first),
+            None => Err(self.wait_for_socket(open, event::IN, 0, "accept")),
+        }
+    }
+}
+
+/// A copy of the first bytes of several parts.
+pub fn first_bytes(parts: &[Buffer], len: u64) -> Buffer {
+    let mut left = len as usize;
+    let mut taken = Vec::with_capacity(parts.len());
+    for part in parts {
+        let count = part.len().min(left);
+        left -= count;
+        if count > 0 {
+            taken.push(if count == part.len() {
+                part.clone()
+            } else {
+                slice(part, 0, count)
+            });
+        }
+    }
+    join(taken)
+}
+
+impl HostState {
+    /// A socket wants a connection. It has one when this returns, or waits for room, or was refused.
+    fn begin_connection(&mut self, id: ObjectId, to: SocketAddr) -> Result<(), Errno> {
+        let (to, from) = match self.network.route(to.ip()) {
+            Route::Local { to: ip, from } => (SocketAddr::new(ip, to.port()), from),
+            Route::Nowhere(errno) => return Err(errno),
+        };
+        let local = self.address_for_connection(id, from)?;
+        if self.has_connection(local, to) {
+            return Err(Errno::EADDRNOTAVAIL);
+        }
+        self.network.waiting += 1;
+        let since = self.network.waiting;
+        let socket = self.socket_mut(id).ok_or(Errno::ENOTSOCK)?;
+        socket.local = Address::Internet(local);
+        socket.remote = Address::Internet(to);
+        socket.told = Told::Underway;
+        socket.state = State::Connecting { since };
+        self.try_connection(id, to);
+        Ok(())
+    }
+
+    /// A connection under way is made, refused, or goes on waiting for room.
+    fn try_connection(&mut self, id: ObjectId, to: SocketAddr) {
+        match self.listener_at(to) {
+            Some(listener) if self.has_room(listener) => self.establish(id, listener),
+            Some(_) => {}
+            None => {
+                if let Some(socket) = self.socket_mut(id) {
+                    socket.error = Some(Errno::ECONNREFUSED);
+                    socket.state = State::Idle;
+                    socket.read_shut = true;
+                    socket.write_shut = true;
+                    self.announce(id, event::ALL);
+                }
+            }
+        }
+    }
+
+    /// The listener gets one more connection, from this socket.
+    pub(super) fn establish(&mut self, id: ObjectId, listener: ObjectId) {
+        let (Some(client), Some(server)) = (self.socket(id), self.socket(listener)) else {
+            return;
+        };
+        let mut accepted = Socket::new(server.domain, server.kind, server.protocol, server.owner);
+        accepted.options = server.options.clone();
+        accepted.local = if client.domain.is_internet() {
+            client.remote.clone()
+        } else {
+            server.local.clone()
+        };
+        accepted.remote = client.local.clone();
+        accepted.told = Told::Connected;
+        accepted.peer_owner = Some(client.owner);
+        accepted.state = State::Connected { peer: Some(id) };
+        let server_owner = server.owner;
+        let accepted = ObjectId(self.objects.insert(Object::Socket(Box::new(accepted))));
+        if let Some(client) = self.socket_mut(id) {
+            client.state = State::Connected {
+                peer: Some(accepted),
+            };
+            client.peer_owner = Some(server_owner);
+        }
+        if let Some(server) = self.socket_mut(listener)
+            && let State::Listening { pending, .. } = &mut server.state
+        {
+            pending.push(accepted);
+        }
+        self.announce(id, event::ALL);
+        self.announce(listener, event::READING);
+    }
+
+    /// The oldest connection that waited to be accepted is accepted.
+    pub fn take_pending(&mut self, listener: ObjectId) {
+        let Some(socket) = self.socket_mut(listener) else {
+            return;
+        };
+        let port = socket.local.internet().map(|local| local.port());
+        if let State::Listening { pending, .. } = &mut socket.state
+            && !pending.is_empty()
+        {
+            pending.remove(0);
+        }
+        if let Some(port) = port {
+            self.retry_connections(port);
+        }
+    }
+
+    /// Another socket takes connections at this address already.
+    pub fn is_listened_at(&self, who: ObjectId, local: SocketAddr) -> bool {
+        let shares = self.socket(who).is_some_and(|own| own.options.reuse_port);
+        self.sockets().any(|(id, other)| {
+            let is_other = id != who && other.is_tcp() && other.is_listening();
+            is_other
+                && !(shares && other.options.reuse_port)
+                && other.local.internet().is_some_and(|address| {
+                    address.port() == local.port()
+                        && (address.ip() == local.ip()
+                            || address.ip().is_unspecified()
+                            || local.ip().is_unspecified())
+                })
+        })
+    }
+
+    /// `connect` to no address: a connection is broken off.
+    pub fn disconnect_by_request(&mut self, id: ObjectId) {
+        let Some(socket) = self.socket(id) else {
+            return;
+        };
+        match socket.state {
+            State::Listening { .. } => self.stop_listening(id),
+            State::Connected { peer: Some(peer) } if socket.is_tcp() => self.reset(peer),
+            State::Connected { peer: None } if socket.is_tcp() => self.reset_by_closed_peer(id),
+            _ => {}
+        }
+        self.disconnect(id);
+    }
+
+    /// There may be room now for those who wait for a connection to this port, or nobody is there any more.
+    pub fn retry_connections(&mut self, port: u16) {
+        loop {
+            let waiting = self.sockets().filter_map(|(id, socket)| {
+                let State::Connecting { since } = socket.state else {
+                    return None;
+                };
+                let to = socket.remote.internet()?;
+                let listener = self.listener_at(to);
+                let decided = listener.is_none_or(|listener| self.has_room(listener));
+                (to.port() == port && decided).then_some((since, id, to))
+            });
+            let Some((_, id, to)) = waiting.min_by_key(|waiting| waiting.0) else {
+                return;
+            };
+            self.try_connection(id, to);
+        }
+    }
+
+    /// Bytes that a connected socket can send before it must wait: what both ends hold for it.
+    fn room_to_send(&self, id: ObjectId) -> u64 {
+        let socket = self.socket(id);
+        let peer = socket
+            .and_then(Socket::peer)
+            .and_then(|peer| self.socket(peer));
+        let (Some(socket), Some(peer)) = (socket, peer) else {
+            return 0;
+        };
+        send_capacity(socket, peer).saturating_sub(peer.inbox.len())
+    }
+
+    /// Something was received: there may be room again for who wanted to send more.
+    fn tell_room(&mut self, sender: ObjectId) {
+        let Some(socket) = self.socket(sender).filter(|socket| socket.wants_room) else {
+            return;
+        };
+        if tcp_readiness(self, socket) & event::OUT != 0 {
+            if let Some(socket) = self.socket_mut(sender) {
+                socket.wants_room = false;
+            }
+            self.announce(sender, event::WRITING);
+        }
+    }
+
+    /// A socket is as it was made, except for what the program has set.
+    pub fn disconnect(&mut self, id: ObjectId) {
+        let Some(socket) = self.socket_mut(id) else {
+            return;
+        };
+        socket.state = State::Idle;
+        socket.told = Told::Nothing;
+        socket.error = None;
+        socket.read_shut = false;
+        socket.write_shut = false;
+        socket.end_sent = false;
+        socket.end_received = false;
+        socket.remote = Address::Unnamed;
+        if !socket.bound {
+            socket.local = Address::Unnamed;
+        }
+    }
+
+    /// A TCP socket says that it sends no more.
+    pub(super) fn send_end(&mut self, id: ObjectId) {
+        let Some(socket) = self.socket_mut(id) else {
+            return;
+        };
+        let State::Connected { peer } = socket.state else {
+            return;
+        };
+        if std::mem::replace(&mut socket.end_sent, true) {
+            return;
+        }
+        socket.write_shut = true;
+        let both = socket.end_received;
+        let addresses = socket.local.internet().zip(socket.remote.internet());
+        if both {
+            socket.state = State::Idle;
+        }
+        self.announce(id, event::ALL);
+        match peer {
+            Some(peer_id) => {
+                let Some(peer) = self.socket_mut(peer_id) else {
+                    return;
+                };
+                peer.end_received = true;
+                peer.read_shut = true;
+                if both {
+                    // It said so first: it knows of the connection for a while.
+                    peer.state = State::Idle;
+                    let reuse = peer.options.reuse_address;
+                    if let Some((local, remote)) = addresses {
+                        self.network.leave(remote, local, reuse);
+                        self.network.forget_later(remote, local, self.clock_ns);
+                    }
+                }
+                self.announce(peer_id, event::ALL);
+            }
+            None => {
+                if let Some((local, remote)) = addresses {
+                    self.network.forget_later(remote, local, self.clock_ns);
+                }
+            }
+        }
+    }
+
+    /// A TCP socket learns that its connection was broken off.
+    fn reset(&mut self, id: ObjectId) {
+        let Some(socket) = self.socket_mut(id) else {
+            return;
+        };
+        if socket.state == State::Idle {
+            return;
+        }
+        let half_closed = socket.end_received && !socket.end_sent;
+        socket.error = Some(if half_closed {
+            Errno::EPIPE
+        } else {
+            Errno::ECONNRESET
+        });
+        socket.state = State::Idle;
+        socket.read_shut = true;
+        socket.write_shut = true;
+        self.announce(id, event::ALL);
+    }
+
+    fn reset_by_closed_peer(&mut self, id: ObjectId) {
+        let socket = self.socket(id);
+        let ends = socket.and_then(|socket| socket.local.internet().zip(socket.remote.internet()));
+        if let Some((local, remote)) = ends {
+            self.network.forget(remote, local);
+        }
+        self.reset(id);
+    }
+
+    /// `shutdown` of TCP.
+    pub(super) fn shut_down_tcp(
+        &mut self,
+        id: ObjectId,
+        read: bool,
+        write: bool,
+    ) -> Result<(), Errno> {
+        let socket = self.socket_mut(id).ok_or(Errno::ENOTSOCK)?;
+        socket.read_shut |= read;
+        socket.write_shut |= write;
+        self.announce(id, event::ALL);
+        let socket = self.socket(id).ok_or(Errno::ENOTSOCK)?;
+        match &socket.state {
+            State::Idle => Err(Errno::ENOTCONN),
+            State::Listening { .. } if !read => Ok(()),
+            State::Listening { .. } => {
+                self.stop_listening(id);
+                self.disconnect(id);
+                Ok(())
+            }
+            State::Connecting { .. } => {
+                self.disconnect(id);
+                Ok(())
+            }
+            State::Connected { .. } => {
+                if write {
+                    self.send_end(id);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Breaks off the connections that nobody has accepted, and refuses those that wait.
+    pub(super) fn stop_listening(&mut self, id: ObjectId) {
+        let Some(socket) = self.socket_mut(id) else {
+            return;
+        };
+        let port = socket.local.internet().map(|local| local.port());
+        let State::Listening { pending, .. } = std::mem::replace(&mut socket.state, State::Idle)
+        else {
+            return;
+        };
+        for connection in pending {
+            self.break_off(connection);
+        }
+        if let Some(port) = port {
+            self.retry_connections(port);
+        }
+    }
+
+    /// Forgets a TCP socket and tells its peer that the connection is broken off.
+    fn break_off(&mut self, id: ObjectId) {
+        if let Some(peer) = self.socket(id).and_then(Socket::peer) {
+            self.reset(peer);
+        }
+        self.objects.remove(id.0);
+    }
+}
+
+fn send_capacity(socket: &Socket, peer: &Socket) -> u64 {
+    u64::from(socket.options.send_buffer) + u64::from(peer.options.receive_buffer)
+}
+
+/// The last descriptor of a TCP socket is gone.
+pub fn close_tcp(host: &mut HostState, id: ObjectId) {
+    let Some(socket) = host.socket(id) else {
+        return;
+    };
+    match socket.state {
+        State::Listening { .. } => host.stop_listening(id),
+        State::Connected { peer } => {
+            if !socket.inbox.is_empty() || socket.options.linger_s == Some(0) {
+                if peer.is_none() {
+                    host.reset_by_closed_peer(id);
+                }
+                return host.break_off(id);
+            }
+            let reuse = socket.options.reuse_address;
+            let addresses = socket.local.internet().zip(socket.remote.internet());
+            host.send_end(id);
+            let open_at_other_end = host.socket(id).is_some_and(Socket::is_connected);
+            if open_at_other_end && let Some(peer) = peer.and_then(|peer| host.socket_mut(peer)) {
+                peer.state = State::Connected { peer: None };
+                if let Some((local, remote)) = addresses {
+                    host.network.leave(local, remote, reuse);
+                }
+            }
+        }
+        State::Idle | State::Connecting { .. } => {}
+    }
+    host.objects.remove(id.0);
+}
+
+/// Events of a TCP socket.
+pub fn tcp_readiness(host: &HostState, socket: &Socket) -> u16 {
+    const READ: u16 = event::IN | event::READ_NORMAL;
+    const WRITE: u16 = event::OUT | event::WRITE_NORMAL;
+    let mut events = 0;
+    let peer = match &socket.state {
+        State::Listening { pending, .. } => {
+            return if pending.is_empty() { 0 } else { READ };
+        }
+        State::Connecting { .. } => return 0,
+        State::Idle => {
+            events |= event::HANG_UP | WRITE;
+            None
+        }
+        State::Connected { peer } => *peer,
+    };
+    if socket.read_shut && socket.write_shut {
+        events |= event::HANG_UP;
+    }
+    if socket.read_shut {
+        events |= READ | event::READ_HANG_UP;
+    }
+    if !socket.inbox.is_empty() {
+        events |= READ;
+    }
+    let writable = match peer.and_then(|peer| host.socket(peer)) {
+        // A third of what can be on its way is free.
+        Some(peer) => peer.inbox.len() * 3 <= send_capacity(socket, peer) * 2,
+        None => true,
+    };
+    if socket.write_shut || writable {
+        events |= WRITE;
+    }
+    if socket.error.is_some() {
+        events |= event::ERROR;
+    }
+    events
+}

@@ -1,0 +1,399 @@
+//! UNIX sockets: their names, and streams between them.
+
+use everett_vm::Buffer;
+
+use super::inbox::join;
+use super::stream::first_bytes;
+use super::{
+    Address, Credentials, Domain, Kind, Message, Parcel, Received, Socket, State, Told,
+    message_flag,
+};
+use crate::errno::Errno;
+use crate::files::{DescriptionId, InodeId, Node};
+use crate::host::HostState;
+use crate::kernel::{Kernel, Stop};
+use crate::objects::{Object, ObjectId, Open, event};
+use crate::wait::Until;
+
+impl Kernel<'_, '_> {
+    /// The UNIX socket with a name, which must be of this kind.
+    pub fn find_unix(&self, name: &Address, kind: Kind) -> Result<ObjectId, Errno> {
+        let found = match name {
+            Address::Path(path) => {
+                let tree = &self.host.files.tree;
+                let inode = tree.lookup(self.process().cwd, path, true)?;
+                if !matches!(tree.get(inode).node, Node::Socket) {
+                    return Err(Errno::ECONNREFUSED);
+                }
+                self.host.unix_socket_at(inode)
+            }
+            Address::Abstract(_) => self.host.unix_socket_named(name),
+            _ => return Err(Errno::EINVAL),
+        };
+        let id = found.ok_or(Errno::ECONNREFUSED)?;
+        let socket = self.host.socket(id).ok_or(Errno::ECONNREFUSED)?;
+        if socket.kind == kind {
+            Ok(id)
+        } else {
+            Err(Errno::EPROTOTYPE)
+        }
+    }
+
+    /// `connect` of a UNIX socket that has connections.
+    pub fn connect_unix(&mut self, open: Open<'_>, to: &Address) -> Result<(), Stop> {
+        let kind = self.socket_of(open)?.kind;
+        let listener = self.find_unix(to, kind)?;
+        let takes = |socket: &Socket| socket.is_listening() && !socket.read_shut;
+        if !self.host.socket(listener).is_some_and(takes) {
+            return Err(Errno::ECONNREFUSED.into());
+        }
+        if !self.host.has_room(listener) {
+            let until = Until::Room(listener);
+            return Err(self.wait_until(open, until, event::OUT, 0, "connect"));
+        }
+        let owner = self.credentials();
+        let remote = self
+            .host
+            .socket(listener)
+            .map(|socket| socket.local.clone());
+        let socket = self.socket_of(open)?;
+        match socket.state {
+            State::Idle => {}
+            State::Connected { .. } => return Err(Errno::EISCONN.into()),
+            _ => return Err(Errno::EINVAL.into()),
+        }
+        socket.owner = owner;
+        socket.remote = remote.unwrap_or(Address::Unnamed);
+        socket.told = Told::Connected;
+        self.host.establish(open.object, listener);
+        Ok(())
+    }
+
+    /// The next bytes of a stream, with what came along.
+    pub(super) fn receive_unix(
+        &mut self,
+        open: Open<'_>,
+        wanted: u64,
+        flags: u32,
+    ) -> Result<Received, Stop> {
+        let socket = self.socket_of(open)?;
+        if flags & message_flag::OUT_OF_BAND != 0 {
+            return Err(Errno::EINVAL.into());
+        }
+        if !socket.is_connected() {
+            return Err(Errno::EINVAL.into());
+        }
+        if wanted == 0 {
+            return Ok(Received::end());
+        }
+        if !socket.inbox.is_empty() {
+            let peek = flags & message_flag::PEEK != 0;
+            let received = if peek {
+                read_stream(&mut socket.clone(), wanted)
+            } else {
+                read_stream(socket, wanted)
+            };
+            let peer = socket.peer();
+            if peek {
+                self.host.retain_all(&received.rights);
+            } else if let Some(peer) = peer {
+                self.host.announce(peer, event::WRITING);
+            }
+            return Ok(received);
+        }
+        if let Some(error) = socket.take_error() {
+            return Err(error.into());
+        }
+        if socket.read_shut {
+            return Ok(Received::end());
+        }
+        Err(self.wait_for_socket(open, event::IN, flags, "receive from a UNIX socket"))
+    }
+
+    /// Sends as many bytes as there is room for; what travels with them goes with the first.
+    pub(super) fn send_unix(
+        &mut self,
+        open: Open<'_>,
+        parts: &[Buffer],
+        parcel: &Parcel,
+        flags: u32,
+    ) -> Result<u64, Stop> {
+        if flags & message_flag::OUT_OF_BAND != 0 {
+            return Err(Errno::EOPNOTSUPP.into());
+        }
+        let credentials = parcel.credentials.unwrap_or(self.credentials());
+        let socket = self.socket_of(open)?;
+        if parcel.to.is_some() {
+            return Err(if socket.is_connected() {
+                Errno::EISCONN.into()
+            } else {
+                Errno::EOPNOTSUPP.into()
+            });
+        }
+        let State::Connected { peer } = socket.state else {
+            return Err(Errno::ENOTCONN.into());
+        };
+        if socket.write_shut {
+            return Err(self.broken_pipe(flags));
+        }
+        let (from, capacity) = (socket.local.clone(), u64::from(socket.options.send_buffer));
+        let Some(receiver) = peer else {
+            return Err(self.broken_pipe(flags));
+        };
+        let Some(peer) = self.host.socket(receiver) else {
+            return Err(self.broken_pipe(flags));
+        };
+        let wanted: u64 = parts.iter().map(|part| part.len() as u64).sum();
+        if wanted == 0 {
+            return Ok(0);
+        }
+        let room = capacity.saturating_sub(peer.inbox.len());
+        if room == 0 {
+            return Err(self.wait_for_socket(open, event::OUT, flags, "send to a UNIX socket"));
+        }
+        let bytes = first_bytes(parts, wanted.min(room));
+        let sent = bytes.len() as u64;
+        let message = Message {
+            from,
+            rights: parcel.rights.clone(),
+            credentials: Some(credentials),
+            ..Message::plain(bytes)
+        };
+        self.host.retain_all(&parcel.rights);
+        self.host.deliver(receiver, message);
+        Ok(sent)
+    }
+
+    /// Two sockets that are connected with each other.
+    pub fn unix_pair(&mut self, kind: Kind) -> [ObjectId; 2] {
+        let owner = self.credentials();
+        let mut make = || {
+            let mut socket = Socket::new(Domain::Unix, kind, 0, owner);
+            socket.told = Told::Connected;
+            socket.peer_owner = Some(owner);
+            ObjectId(self.host.objects.insert(Object::Socket(Box::new(socket))))
+        };
+        let pair = [make(), make()];
+        for (own, peer) in [(pair[0], pair[1]), (pair[1], pair[0])] {
+            if let Some(socket) = self.host.socket_mut(own) {
+                socket.state = State::Connected { peer: Some(peer) };
+            }
+        }
+        pair
+    }
+}
+
+/// The next bytes: across messages, but not across senders who are told apart, and not beyond open files.
+fn read_stream(socket: &mut Socket, wanted: u64) -> Received {
+    let apart = socket.options.pass_credentials;
+    let mut received = Received::end();
+    let mut parts = Vec::new();
+    let mut left = wanted;
+    while let Some(first) = socket.inbox.first() {
+        if left == 0 || !received.rights.is_empty() {
+            break;
+        }
+        if received.from.is_some() && apart && received.credentials != first.credentials {
+            break;
+        }
+        received.credentials = first.credentials;
+        received.from = Some(first.from.clone());
+        received.rights = first.rights.clone();
+        let part = first.peek(0, left);
+        left -= part.len() as u64;
+        socket.inbox.consume(part.len() as u64);
+        parts.push(part);
+    }
+    received.bytes = join(parts);
+    received.full_len = received.bytes.len() as u64;
+    received
+}
+
+impl HostState {
+    fn unix_socket_at(&self, inode: InodeId) -> Option<ObjectId> {
+        let mut sockets = self.sockets();
+        let found = sockets.find(|(_, socket)| socket.inode == Some(inode))?;
+        Some(found.0)
+    }
+
+    /// The socket with a name apart from the tree.
+    pub fn unix_socket_named(&self, name: &Address) -> Option<ObjectId> {
+        let mut sockets = self.sockets();
+        let found = sockets.find(|(_, socket)| {
+            // What was accepted has the name of who accepted it, but cannot be found by it.
+            let has_it = socket.domain == Domain::Unix && socket.local == *name;
+            has_it && socket.bound
+        })?;
+        Some(found.0)
+    }
+
+    /// A name apart from the tree that nobody has.
+    pub fn free_unix_name(&mut self) -> Address {
+        loop {
+            let number = self.network.next_name & 0xf_ffff;
+            self.network.next_name = self.network.next_name.wrapping_add(1);
+            let name = Address::Abstract(format!("{number:05x}").into_bytes());
+            if self.unix_socket_named(&name).is_none() {
+                return name;
+            }
+        }
+    }
+
+    /// Open files are on their way.
+    pub fn retain_all(&mut self, rights: &[DescriptionId]) {
+        for id in rights {
+            self.files.retain(*id);
+        }
+    }
+
+    /// Open files that were on their way and arrive nowhere.
+    pub fn release_all(&mut self, rights: &[DescriptionId]) {
+        for id in rights {
+            self.release(*id);
+        }
+    }
+
+    /// `shutdown` of a UNIX socket: the peer of a connection knows.
+    pub(super) fn shut_down_unix(
+        &mut self,
+        id: ObjectId,
+        read: bool,
+        write: bool,
+    ) -> Result<(), Errno> {
+        let socket = self.socket_mut(id).ok_or(Errno::ENOTSOCK)?;
+        socket.read_shut |= read;
+        socket.write_shut |= write;
+        let peer = socket.peer().filter(|_| socket.kind.has_connections());
+        self.announce(id, event::ALL);
+        if let Some(peer_id) = peer
+            && let Some(peer) = self.socket_mut(peer_id)
+        {
+            peer.read_shut |= write;
+            peer.write_shut |= read;
+            self.announce(peer_id, event::ALL);
+        }
+        Ok(())
+    }
+}
+
+/// The last descriptor of a UNIX socket is gone, or it was never accepted.
+pub fn close_unix(host: &mut HostState, id: ObjectId, accepted: bool) {
+    let Some(socket) = host.socket_mut(id) else {
+        return;
+    };
+    let mut rights = Vec::new();
+    let unread = !socket.inbox.is_empty();
+    while let Some(message) = socket.inbox.pop() {
+        rights.extend(message.rights);
+    }
+    let has_connections = socket.kind.has_connections();
+    let state = std::mem::replace(&mut socket.state, State::Idle);
+    host.objects.remove(id.0);
+    match state {
+        State::Listening { pending, .. } => {
+            for connection in pending {
+                close_unix(host, connection, false);
+            }
+        }
+        State::Connected {
+            peer: Some(peer_id),
+        } if has_connections => {
+            if let Some(peer) = host.socket_mut(peer_id) {
+                peer.state = State::Connected { peer: None };
+                peer.read_shut = true;
+                peer.write_shut = true;
+                if unread || !accepted {
+                    peer.error = Some(Errno::ECONNRESET);
+                }
+                host.announce(peer_id, event::ALL);
+            }
+        }
+        _ => {}
+    }
+    if !has_connections {
+        host.forget_unix_peer(id);
+    }
+    host.release_all(&rights);
+}
+
+impl HostState {
+    /// Those who send to a socket by default learn, when they send, that it is gone.
+    fn forget_unix_peer(&mut self, gone: ObjectId) {
+        let peers: Vec<ObjectId> = self
+            .sockets()
+            .filter(|(_, socket)| socket.domain == Domain::Unix && socket.peer() == Some(gone))
+            .map(|(id, _)| id)
+            .collect();
+        for id in peers {
+            if let Some(socket) = self.socket_mut(id) {
+                socket.state = State::Connected { peer: None };
+                self.announce(id, event::WRITING);
+            }
+        }
+    }
+
+    /// A message of a UNIX socket was received: those who send to it may send again.
+    pub(super) fn tell_senders(&mut self, receiver: ObjectId) {
+        let senders: Vec<ObjectId> = self
+            .sockets()
+            .filter(|(_, socket)| socket.domain == Domain::Unix && socket.peer() == Some(receiver))
+            .map(|(id, _)| id)
+            .collect();
+        for sender in senders {
+            self.announce(sender, event::WRITING);
+        }
+    }
+}
+
+/// Events of a UNIX socket.
+pub fn unix_readiness(host: &HostState, socket: &Socket) -> u16 {
+    const READ: u16 = event::IN | event::READ_NORMAL;
+    const WRITE: u16 = event::OUT | event::WRITE_NORMAL | event::WRITE_BAND;
+    let mut events = 0;
+    if socket.error.is_some() {
+        events |= event::ERROR;
+    }
+    if socket.read_shut && socket.write_shut {
+        events |= event::HANG_UP;
+    }
+    if socket.read_shut {
+        events |= READ | event::READ_HANG_UP;
+    }
+    let peer = match &socket.state {
+        State::Listening { pending, .. } => {
+            if !pending.is_empty() {
+                events |= READ;
+            }
+            return events;
+        }
+        State::Connected { peer } => peer.and_then(|peer| host.socket(peer)),
+        _ => None,
+    };
+    if socket.kind.has_connections() && socket.state == State::Idle {
+        events |= event::HANG_UP;
+    }
+    if !socket.inbox.is_empty() {
+        events |= READ;
+    }
+    let writable = match peer {
+        None => true,
+        // A quarter of what can be on its way is, at most.
+        Some(peer) if socket.kind == Kind::Stream => {
+            peer.inbox.len() * 4 <= u64::from(socket.options.send_buffer)
+        }
+        Some(peer) => !socket.must_wait_for(peer),
+    };
+    if writable {
+        events |= WRITE;
+    }
+    events
+}
+
+impl Credentials {
+    /// Of nobody, as a socket without a peer tells.
+    pub const NOBODY: Credentials = Credentials {
+        pid: 0,
+        uid: u32::MAX,
+        gid: u32::MAX,
+    };
+}

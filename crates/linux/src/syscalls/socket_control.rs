@@ -1,0 +1,185 @@
+//! What travels beside the bytes of a message: open files and who sends (`struct cmsghdr`).
+
+use super::sockets::OpenSocket;
+use crate::errno::Errno;
+use crate::files::{DescriptionId, Descriptor};
+use crate::kernel::{Kernel, Stop};
+use crate::objects::socket::{Credentials, Domain, Parcel, Received, message_flag};
+
+const SOL_SOCKET: u32 = 1;
+const RIGHTS: u32 = 1;
+const CREDENTIALS: u32 = 2;
+/// Bytes of a `struct cmsghdr`.
+const HEADER: u64 = 16;
+/// Most open files of one message.
+const MOST_RIGHTS: u64 = 253;
+/// Most bytes beside a message.
+const MOST: u64 = 1 << 16;
+
+/// One entry: level, kind and bytes.
+type Entry = (u32, u32, Vec<u8>);
+
+impl Kernel<'_, '_> {
+    /// Reads what is to travel beside a message.
+    pub(super) fn control_to_send(
+        &mut self,
+        socket: &OpenSocket,
+        address: u64,
+        len: u64,
+    ) -> Result<Parcel, Stop> {
+        let mut parcel = Parcel::default();
+        if len == 0 {
+            return Ok(parcel);
+        }
+        if len > MOST {
+            return Err(Errno::ENOBUFS.into());
+        }
+        let domain = self.socket_of(socket.open())?.domain;
+        let bytes = self.read_bytes(address, len)?;
+        let mut rest = bytes.as_slice();
+        while rest.len() as u64 >= HEADER {
+            let word = |at: usize| {
+                rest[at..]
+                    .first_chunk()
+                    .map_or(0, |w| u32::from_le_bytes(*w))
+            };
+            let len = u64::from(word(0)) | u64::from(word(4)) << 32;
+            if len < HEADER || len > rest.len() as u64 {
+                return Err(Errno::EINVAL.into());
+            }
+            let data = &rest[HEADER as usize..len as usize];
+            if domain == Domain::Unix && word(8) == SOL_SOCKET {
+                self.add_to_parcel(&mut parcel, word(12), data)?;
+            }
+            let next = (len.next_multiple_of(8) as usize).min(rest.len());
+            rest = &rest[next..];
+        }
+        Ok(parcel)
+    }
+
+    fn add_to_parcel(&mut self, parcel: &mut Parcel, kind: u32, data: &[u8]) -> Result<(), Stop> {
+        let words = data.chunks_exact(4).filter_map(|word| word.first_chunk());
+        let words: Vec<u32> = words.map(|word| u32::from_le_bytes(*word)).collect();
+        match (kind, words.as_slice()) {
+            (RIGHTS, fds) => {
+                if (fds.len() + parcel.rights.len()) as u64 > MOST_RIGHTS {
+                    return Err(Errno::EINVAL.into());
+                }
+                for fd in fds {
+                    let descriptor = self.process().descriptors.get(*fd as i32)?;
+                    parcel.rights.push(descriptor.description);
+                }
+            }
+            (CREDENTIALS, [pid, uid, gid]) if data.len() == 12 => {
+                let own = self.process();
+                let may = own.uid[1] == 0
+                    || (*pid == own.pid && own.uid.contains(uid) && own.gid.contains(gid));
+                if !may {
+                    return Err(Errno::EPERM.into());
+                }
+                if self.host.process_by_pid(*pid).is_none() {
+                    return Err(Errno::ESRCH.into());
+                }
+                parcel.credentials = Some(Credentials {
+                    pid: *pid,
+                    uid: *uid,
+                    gid: *gid,
+                });
+            }
+            _ => return Err(Errno::EINVAL.into()),
+        }
+        Ok(())
+    }
+
+    /// Hands over what came beside a message: how many bytes it takes, and flags that say what is missing.
+    pub(super) fn control_received(
+        &mut self,
+        socket: &OpenSocket,
+        received: &Received,
+        room: (u64, u64),
+        flags: u32,
+    ) -> Result<(u64, u32), Stop> {
+        let (address, mut left) = room;
+        let (mut at, mut told) = (address, 0);
+        let entries = self.entries(socket, received)?;
+        for (level, kind, bytes) in entries {
+            let wanted = HEADER + bytes.len() as u64;
+            if left < HEADER {
+                told |= message_flag::CONTROL_TRUNCATED;
+                break;
+            }
+            let len = wanted.min(left);
+            if len < wanted {
+                told |= message_flag::CONTROL_TRUNCATED;
+            }
+            self.write_entry(at, level, kind, &bytes[..(len - HEADER) as usize])?;
+            let space = len.next_multiple_of(8).min(left);
+            at = at.wrapping_add(space);
+            left -= space;
+        }
+        if !received.rights.is_empty() {
+            let fits = if left < HEADER {
+                0
+            } else {
+                (left - HEADER) / 4
+            };
+            let (taken, lost) = received
+                .rights
+                .split_at((fits as usize).min(received.rights.len()));
+            let (fds, refused) = self.install_rights(taken, flags)?;
+            if !lost.is_empty() || !refused.is_empty() {
+                told |= message_flag::CONTROL_TRUNCATED;
+            }
+            self.host.release_all(&refused);
+            self.host.release_all(lost);
+            if !fds.is_empty() {
+                let bytes: Vec<u8> = fds.iter().flat_map(|fd| fd.to_le_bytes()).collect();
+                self.write_entry(at, SOL_SOCKET, RIGHTS, &bytes)?;
+                let len = HEADER + bytes.len() as u64;
+                at = at.wrapping_add(len.next_multiple_of(8).min(left));
+            }
+        }
+        Ok((at.wrapping_sub(address), told))
+    }
+
+    fn write_entry(&mut self, at: u64, level: u32, kind: u32, bytes: &[u8]) -> Result<(), Stop> {
+        let mut entry = (HEADER + bytes.len() as u64).to_le_bytes().to_vec();
+        entry.extend_from_slice(&level.to_le_bytes());
+        entry.extend_from_slice(&kind.to_le_bytes());
+        entry.extend_from_slice(bytes);
+        self.write_bytes(at, &entry)
+    }
+
+    /// What the socket's options ask for, besides open files.
+    fn entries(&mut self, socket: &OpenSocket, received: &Received) -> Result<Vec<Entry>, Stop> {
+        let socket = self.socket_of(socket.open())?;
+        let mut entries = Vec::new();
+        if socket.domain == Domain::Unix && socket.options.pass_credentials {
+            let sender = received.credentials.unwrap_or(Credentials::NOBODY);
+            entries.push((SOL_SOCKET, CREDENTIALS, sender.to_bytes()));
+        }
+        Ok(entries)
+    }
+
+    /// Gives the process descriptors for open files, as many as it can have. The others come back.
+    fn install_rights(
+        &mut self,
+        rights: &[DescriptionId],
+        flags: u32,
+    ) -> Result<(Vec<i32>, Vec<DescriptionId>), Stop> {
+        let close_on_exec = flags & message_flag::CLOSE_ON_EXEC != 0;
+        let mut fds = Vec::new();
+        for (index, description) in rights.iter().enumerate() {
+            let Ok(fd) = self.process().descriptors.free_from(0) else {
+                return Ok((fds, rights[index..].to_vec()));
+            };
+            let descriptor = Descriptor {
+                description: *description,
+                close_on_exec,
+            };
+            self.process_mut().descriptors.set(fd, Some(descriptor));
+            fds.push(fd);
+        }
+        Ok((fds, Vec::new()))
+    }
+}

@@ -1,0 +1,272 @@
+//! Sending and receiving through sockets.
+
+use std::net::{Ipv4Addr, SocketAddr};
+
+use everett_vm::Value;
+
+use super::input_output::{Range, skip};
+use super::sockets::OpenSocket;
+use crate::errno::Errno;
+use crate::kernel::{Kernel, Stop};
+use crate::objects::event;
+use crate::objects::socket::{
+    AF_UNSPEC, Address, Domain, Kind, OPERATIONS, Parcel, Received, family, message_flag,
+};
+use crate::table::ArgKind::{Buffer as Bytes, Fd, Flags, Int, Pointer};
+use crate::table::{Answer, Call, Row};
+
+/// The family.
+pub const ROWS: &[Row] = &[
+    Row::new(
+        "sendto",
+        44,
+        &[Fd, Bytes, Int, Flags, Pointer, Int],
+        SEND_ERRORS,
+        sendto,
+    )
+    .without("MSG_OOB"),
+    Row::new(
+        "recvfrom",
+        45,
+        &[Fd, Bytes, Int, Flags, Pointer, Pointer],
+        RECEIVE_ERRORS,
+        recvfrom,
+    )
+    .without("MSG_OOB, MSG_ERRQUEUE"),
+    Row::new("sendmsg", 46, &[Fd, Pointer, Flags], SEND_ERRORS, sendmsg).without("MSG_OOB"),
+    Row::new(
+        "recvmsg",
+        47,
+        &[Fd, Pointer, Flags],
+        RECEIVE_ERRORS,
+        recvmsg,
+    )
+    .without("MSG_OOB, MSG_ERRQUEUE"),
+];
+
+const SEND_ERRORS: &[Errno] = &[
+    Errno::EINTR,
+    Errno::EPIPE,
+    Errno::ECONNRESET,
+    Errno::ENOBUFS,
+];
+const RECEIVE_ERRORS: &[Errno] = &[Errno::EINTR, Errno::ECONNRESET];
+
+/// A `struct msghdr`.
+struct Header {
+    /// Where it is.
+    at: u64,
+    name: u64,
+    name_len: u32,
+    ranges: Vec<Range>,
+    control: u64,
+    control_len: u64,
+}
+
+/// Places of what `recvmsg` changes in a `struct msghdr`.
+const NAME_LEN_AT: u64 = 8;
+const CONTROL_LEN_AT: u64 = 40;
+const FLAGS_AT: u64 = 48;
+const HEADER_SIZE: u64 = 56;
+
+fn sendto(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
+    let socket = kernel.find_socket(call.int(0))?;
+    let to = match call.args[4] {
+        0 => None,
+        address => Some(kernel.read_address(address, call.int(5))?),
+    };
+    let range = Range {
+        address: call.args[1],
+        len: call.args[2],
+    };
+    kernel.send_ranges(
+        &socket,
+        &[range],
+        to,
+        Parcel::default(),
+        call.args[3] as u32,
+    )
+}
+
+fn recvfrom(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
+    let socket = kernel.find_socket(call.int(0))?;
+    let range = Range {
+        address: call.args[1],
+        len: call.args[2],
+    };
+    let flags = call.args[3] as u32;
+    let (received, len) = kernel.receive_into(&socket, &[range], flags)?;
+    kernel.host.release_all(&received.rights);
+    if call.args[4] != 0 {
+        let domain = kernel.socket_of(socket.open())?.domain;
+        let from = received.from.map(|from| from_bytes(&from, domain));
+        kernel.write_address(call.args[4], call.args[5], &from.unwrap_or_default())?;
+    }
+    Ok(Value::concrete(len))
+}
+
+fn sendmsg(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
+    let socket = kernel.find_socket(call.int(0))?;
+    kernel.send_message(&socket, call.args[1], call.args[2] as u32)
+}
+
+fn recvmsg(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
+    let socket = kernel.find_socket(call.int(0))?;
+    kernel.receive_message(&socket, call.args[1], call.args[2] as u32)
+}
+
+/// The sender as the receiver is told it: a UNIX socket without a name has no address at all.
+fn from_bytes(from: &Address, domain: Domain) -> Vec<u8> {
+    match (from, domain) {
+        (Address::Unnamed, Domain::Unix) => Vec::new(),
+        _ => from.to_bytes(domain),
+    }
+}
+
+impl Kernel<'_, '_> {
+    fn header(&mut self, at: u64) -> Result<Header, Stop> {
+        let bytes = self.read_bytes(at, HEADER_SIZE)?;
+        let word = |index: usize| {
+            let field = bytes[index..].first_chunk::<8>().copied();
+            u64::from_le_bytes(field.unwrap_or_default())
+        };
+        let (name, name_len) = (word(0), word(8) as u32);
+        if name != 0 && (name_len as i32) < 0 {
+            return Err(Errno::EINVAL.into());
+        }
+        if word(24) > 1024 {
+            return Err(Errno::EMSGSIZE.into());
+        }
+        let ranges = self.ranges(word(16), word(24))?;
+        Ok(Header {
+            at,
+            name,
+            name_len,
+            ranges,
+            control: word(32),
+            control_len: word(40),
+        })
+    }
+
+    /// Sends one message, or a piece of a stream.
+    fn send_message(&mut self, socket: &OpenSocket, at: u64, flags: u32) -> Answer {
+        let header = self.header(at)?;
+        let to = if header.name == 0 || header.name_len == 0 {
+            None
+        } else {
+            let len = header.name_len.min(128);
+            Some(self.read_address(header.name, len as i32)?)
+        };
+        let parcel = self.control_to_send(socket, header.control, header.control_len)?;
+        self.send_ranges(socket, &header.ranges, to, parcel, flags)
+    }
+
+    fn send_ranges(
+        &mut self,
+        socket: &OpenSocket,
+        ranges: &[Range],
+        to: Option<Vec<u8>>,
+        parcel: Parcel,
+        flags: u32,
+    ) -> Answer {
+        let parcel = Parcel {
+            to: to.map(|to| self.destination(socket, &to)).transpose()?,
+            ..parcel
+        };
+        if self.host.keeps_messages(socket.object) {
+            let parts = self.gather_all(ranges)?;
+            let sent = self.send(socket.open(), &parts, &parcel, flags)?;
+            return Ok(Value::concrete(sent));
+        }
+        self.write_all(ranges, |kernel, parts| match kernel.task().progress {
+            0 => kernel.send(socket.open(), parts, &parcel, flags),
+            _ => kernel.send(socket.open(), parts, &Parcel::default(), flags),
+        })
+    }
+
+    /// Where a message goes to, as the bytes of an address say.
+    fn destination(&mut self, socket: &OpenSocket, bytes: &[u8]) -> Result<Address, Stop> {
+        let socket = self.socket_of(socket.open())?;
+        Ok(match socket.domain {
+            Domain::Unix => Address::parse_unix(bytes)?,
+            Domain::Netlink => Address::Unnamed,
+            // A stream goes to its peer whatever is said.
+            _ if socket.is_tcp() => Address::Unnamed,
+            // As old programs do it.
+            Domain::Inet if family(bytes) == Some(AF_UNSPEC) && bytes.len() >= 16 => {
+                let port = u16::from_be_bytes([bytes[2], bytes[3]]);
+                let ip = Ipv4Addr::new(bytes[4], bytes[5], bytes[6], bytes[7]);
+                Address::Internet(SocketAddr::from((ip, port)))
+            }
+            domain => Address::Internet(Address::parse_internet(domain, bytes)?),
+        })
+    }
+
+    fn receive_message(&mut self, socket: &OpenSocket, at: u64, flags: u32) -> Answer {
+        let header = self.header(at)?;
+        self.check(at, HEADER_SIZE, true)?;
+        let (received, len) = self.receive_into(socket, &header.ranges, flags)?;
+        let domain = self.socket_of(socket.open())?.domain;
+        if header.name != 0 {
+            let from = received.from.as_ref();
+            let from = from.map_or_else(Vec::new, |from| from_bytes(from, domain));
+            let room = (header.name_len as usize).min(from.len());
+            self.write_bytes(header.name, &from[..room])?;
+            let at = header.at.wrapping_add(NAME_LEN_AT);
+            self.write_bytes(at, &(from.len() as u32).to_le_bytes())?;
+        }
+        let cut = received.full_len > received.bytes.len() as u64;
+        let mut told = if cut { message_flag::TRUNCATE } else { 0 };
+        if self.socket_of(socket.open())?.kind == Kind::Packets && received.from.is_some() {
+            told |= message_flag::END_OF_RECORD;
+        }
+        told |= flags & message_flag::CLOSE_ON_EXEC;
+        let room = (header.control, header.control_len);
+        let (used, more) = self.control_received(socket, &received, room, flags)?;
+        self.write_bytes(header.at.wrapping_add(CONTROL_LEN_AT), &used.to_le_bytes())?;
+        let told = (told | more).to_le_bytes();
+        self.write_bytes(header.at.wrapping_add(FLAGS_AT), &told)?;
+        Ok(Value::concrete(len))
+    }
+
+    /// Receives into guest memory, and says what the call returns.
+    fn receive_into(
+        &mut self,
+        socket: &OpenSocket,
+        ranges: &[Range],
+        flags: u32,
+    ) -> Result<(Received, u64), Stop> {
+        let wanted = ranges
+            .iter()
+            .fold(0u64, |sum, range| sum.saturating_add(range.len));
+        for range in ranges {
+            self.check(range.address, range.len, true)?;
+        }
+        let open = socket.open();
+        let wanted = self.piece(open, &OPERATIONS, wanted)?;
+        let done = self.task().progress;
+        let all = flags & message_flag::WAIT_ALL != 0
+            && flags & message_flag::PEEK == 0
+            && !self.host.keeps_messages(socket.object);
+        let left = wanted.saturating_sub(done);
+        let received = match self.receive(open, left, flags) {
+            Ok(received) => received,
+            Err(Stop::Errno(_)) if done > 0 => Received::end(),
+            Err(stop) => return Err(stop),
+        };
+        let bytes = self.made_symbolic(open.id, received.bytes)?;
+        let len = bytes.len() as u64;
+        self.scatter(&skip(ranges, done), &bytes)?;
+        if all && len > 0 && len < left {
+            self.task_mut().progress = done + len;
+            return Err(self.wait_for_socket(open, event::IN, flags, "receive"));
+        }
+        let keeps_messages = self.host.keeps_messages(socket.object);
+        let told = if keeps_messages && flags & message_flag::TRUNCATE != 0 {
+            received.full_len
+        } else {
+            done + len
+        };
+        Ok((Received { bytes, ..received }, told))
+    }
+}

@@ -1,0 +1,450 @@
+//! Sockets: making them, giving them addresses, connecting them.
+
+use std::net::SocketAddr;
+
+use everett_vm::Value;
+
+use crate::errno::Errno;
+use crate::files::{Description, DescriptionId, Inode, InodeId, Node, OpenFlags, Target};
+use crate::kernel::{Kernel, Stop};
+use crate::objects::socket::{
+    AF_UNSPEC, Address, Credentials, Domain, Kind, STORAGE_SIZE, Socket, State, Told, family,
+    unspecified,
+};
+use crate::objects::{Object, ObjectId, Open};
+use crate::table::ArgKind::{Fd, Flags, Int, Pointer};
+use crate::table::{Answer, Call, Row};
+
+/// The family.
+pub const ROWS: &[Row] = &[
+    Row::new(
+        "socket",
+        41,
+        &[Int, Flags, Int],
+        &[Errno::EMFILE, Errno::ENOBUFS],
+        socket,
+    )
+    .without("raw sockets, packet sockets and other families"),
+    Row::new("connect", 42, &[Fd, Pointer, Int], CONNECT_ERRORS, connect),
+    Row::new("accept", 43, &[Fd, Pointer, Pointer], ACCEPT_ERRORS, accept),
+    Row::new(
+        "accept4",
+        288,
+        &[Fd, Pointer, Pointer, Flags],
+        ACCEPT_ERRORS,
+        accept4,
+    ),
+    Row::new("shutdown", 48, &[Fd, Int], &[Errno::ENOTCONN], shutdown),
+    Row::new(
+        "bind",
+        49,
+        &[Fd, Pointer, Int],
+        &[Errno::EADDRINUSE, Errno::EACCES],
+        bind,
+    ),
+    Row::new(
+        "socketpair",
+        53,
+        &[Int, Flags, Int, Pointer],
+        &[Errno::EMFILE, Errno::ENFILE],
+        socketpair,
+    ),
+    Row::new("listen", 50, &[Fd, Int], &[Errno::EADDRINUSE], listen),
+    Row::new(
+        "getsockname",
+        51,
+        &[Fd, Pointer, Pointer],
+        &[Errno::ENOBUFS],
+        getsockname,
+    ),
+    Row::new(
+        "getpeername",
+        52,
+        &[Fd, Pointer, Pointer],
+        &[Errno::ENOTCONN],
+        getpeername,
+    ),
+];
+
+const CONNECT_ERRORS: &[Errno] = &[
+    Errno::ECONNREFUSED,
+    Errno::ETIMEDOUT,
+    Errno::ENETUNREACH,
+    Errno::EINTR,
+];
+const ACCEPT_ERRORS: &[Errno] = &[Errno::EINTR, Errno::ECONNABORTED, Errno::EMFILE];
+
+/// Connections that wait to be accepted: the most that `listen` allows.
+const MOST_PENDING: u32 = 4096;
+
+/// The open file of a socket, apart from the tables so that both can be used.
+pub struct OpenSocket {
+    pub object: ObjectId,
+    pub id: DescriptionId,
+    pub description: Description,
+}
+
+impl OpenSocket {
+    pub fn open(&self) -> Open<'_> {
+        Open {
+            object: self.object,
+            description: &self.description,
+            id: self.id,
+        }
+    }
+}
+
+fn socket(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
+    let (domain, kind, protocol, flags) = what_socket(call)?;
+    let socket = Socket::new(domain, kind, protocol, kernel.credentials());
+    let fd = kernel.open_new(
+        Object::Socket(Box::new(socket)),
+        flags | OpenFlags::READ_WRITE,
+    )?;
+    Ok(Value::concrete(fd as u64))
+}
+
+/// Checks what kind of socket is asked for: domain, kind, protocol, and flags of the descriptor.
+pub fn what_socket(call: &Call) -> Result<(Domain, Kind, u32, u32), Errno> {
+    const KIND_MASK: u64 = 0xf;
+    const KINDS: u64 = 11;
+    const TCP: u32 = 6;
+    const UDP: u32 = 17;
+    let flags = call.args[1] as u32 & !(KIND_MASK as u32);
+    if flags & !(OpenFlags::NONBLOCK | OpenFlags::CLOSE_ON_EXEC) != 0 {
+        return Err(Errno::EINVAL);
+    }
+    let number = call.args[1] & KIND_MASK;
+    if number >= KINDS || number == 0 {
+        return Err(Errno::EINVAL);
+    }
+    let domain = Domain::from_number(call.args[0] & 0xffff_ffff).ok_or(Errno::EAFNOSUPPORT)?;
+    let kind = Kind::from_number(number).ok_or(Errno::ESOCKTNOSUPPORT)?;
+    let protocol = call.args[2] as u32;
+    let (kind, protocol) = match (domain, kind, protocol) {
+        (Domain::Unix, _, 2..) => return Err(Errno::EPROTONOSUPPORT),
+        (Domain::Unix, Kind::Raw, _) => (Kind::Datagram, 0),
+        (Domain::Unix, _, _) => (kind, 0),
+        (Domain::Inet | Domain::Inet6, Kind::Stream, 0 | TCP) => (kind, TCP),
+        (Domain::Inet | Domain::Inet6, Kind::Datagram, 0 | UDP) => (kind, UDP),
+        (Domain::Inet | Domain::Inet6, Kind::Packets, _) => return Err(Errno::ESOCKTNOSUPPORT),
+        (Domain::Inet | Domain::Inet6, _, _) => return Err(Errno::EPROTONOSUPPORT),
+        (Domain::Netlink, Kind::Raw | Kind::Datagram, 0) => (kind, 0),
+        (Domain::Netlink, Kind::Raw | Kind::Datagram, _) => return Err(Errno::EPROTONOSUPPORT),
+        (Domain::Netlink, _, _) => return Err(Errno::ESOCKTNOSUPPORT),
+    };
+    Ok((domain, kind, protocol, flags))
+}
+
+fn connect(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
+    let socket = kernel.find_socket(call.int(0))?;
+    let bytes = kernel.read_address(call.args[1], call.int(2))?;
+    let domain = kernel.socket_of(socket.open())?.domain;
+    let Some(family) = family(&bytes) else {
+        return Err(Errno::EINVAL.into());
+    };
+    let kind = kernel.socket_of(socket.open())?.kind;
+    let open = socket.open();
+    match (domain, kind) {
+        (Domain::Netlink, _) => return Err(Errno::EOPNOTSUPP.into()),
+        (Domain::Unix, Kind::Datagram) if family == AF_UNSPEC => {
+            kernel.host.disconnect_by_request(open.object);
+        }
+        (Domain::Unix, Kind::Datagram) => {
+            kernel.connect_unix_datagram(open, &Address::parse_unix(&bytes)?)?;
+        }
+        (Domain::Unix, _) => kernel.connect_unix(open, &Address::parse_unix(&bytes)?)?,
+        _ if family == AF_UNSPEC => kernel.host.disconnect_by_request(open.object),
+        (_, Kind::Datagram) => {
+            kernel.connect_udp(open, Address::parse_internet(domain, &bytes)?)?;
+        }
+        _ => kernel.connect_tcp(open, Address::parse_internet(domain, &bytes)?)?,
+    }
+    Ok(Value::ZERO)
+}
+
+fn accept(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
+    kernel.accept_as(call, 0)
+}
+
+fn accept4(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
+    let flags = call.args[3] as u32;
+    if flags & !(OpenFlags::NONBLOCK | OpenFlags::CLOSE_ON_EXEC) != 0 {
+        return Err(Errno::EINVAL.into());
+    }
+    kernel.accept_as(call, flags)
+}
+
+fn shutdown(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
+    let socket = kernel.find_socket(call.int(0))?;
+    let (read, write) = match call.int(1) {
+        0 => (true, false),
+        1 => (false, true),
+        2 => (true, true),
+        _ => return Err(Errno::EINVAL.into()),
+    };
+    kernel.host.shut_down(socket.object, read, write)?;
+    Ok(Value::ZERO)
+}
+
+fn bind(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
+    let found = kernel.find_socket(call.int(0))?;
+    let bytes = kernel.read_address(call.args[1], call.int(2))?;
+    match kernel.socket_of(found.open())?.domain {
+        Domain::Unix => kernel.bind_unix(found.object, &bytes),
+        Domain::Netlink => Ok(Value::ZERO),
+        Domain::Inet | Domain::Inet6 => kernel.bind_internet(found.object, &bytes),
+    }
+}
+
+fn listen(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
+    let found = kernel.find_socket(call.int(0))?;
+    let backlog = (call.args[1] as u32).min(MOST_PENDING);
+    let socket = kernel.socket_of(found.open())?;
+    if !socket.kind.has_connections() {
+        return Err(Errno::EOPNOTSUPP.into());
+    }
+    match socket.domain {
+        Domain::Unix => kernel.listen_unix(found.object, backlog),
+        _ => kernel.listen_tcp(found.object, backlog),
+    }
+}
+
+fn getsockname(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
+    let found = kernel.find_socket(call.int(0))?;
+    let socket = kernel.socket_of(found.open())?;
+    let bytes = socket.local.to_bytes(socket.domain);
+    kernel.write_address(call.args[1], call.args[2], &bytes)?;
+    Ok(Value::ZERO)
+}
+
+fn getpeername(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
+    let found = kernel.find_socket(call.int(0))?;
+    let socket = kernel.socket_of(found.open())?;
+    if !socket.is_connected() {
+        return Err(Errno::ENOTCONN.into());
+    }
+    let bytes = socket.remote.to_bytes(socket.domain);
+    kernel.write_address(call.args[1], call.args[2], &bytes)?;
+    Ok(Value::ZERO)
+}
+
+fn socketpair(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
+    let (domain, kind, _, flags) = what_socket(call)?;
+    if domain != Domain::Unix {
+        return Err(Errno::EOPNOTSUPP.into());
+    }
+    let first = kernel.process().descriptors.free_from(0)?;
+    let second = kernel.process().descriptors.free_from(first + 1)?;
+    let fds = [first, second].map(i32::to_le_bytes).concat();
+    kernel.write_bytes(call.args[3], &fds)?;
+    let pair = kernel.unix_pair(kind);
+    for (fd, object) in [first, second].into_iter().zip(pair) {
+        let flags = flags | OpenFlags::READ_WRITE;
+        kernel.install(fd, Description::new(Target::Object(object), flags));
+    }
+    Ok(Value::ZERO)
+}
+
+impl Kernel<'_, '_> {
+    /// Who the calling process is.
+    pub fn credentials(&self) -> Credentials {
+        let process = self.process();
+        Credentials {
+            pid: process.pid,
+            uid: process.uid[1],
+            gid: process.gid[1],
+        }
+    }
+
+    /// The socket behind a descriptor.
+    pub fn find_socket(&mut self, fd: i32) -> Result<OpenSocket, Stop> {
+        let (descriptor, description) = self.description(fd)?;
+        let Target::Object(object) = description.target else {
+            return Err(Errno::ENOTSOCK.into());
+        };
+        if self.host.socket(object).is_none() {
+            return Err(Errno::ENOTSOCK.into());
+        }
+        Ok(OpenSocket {
+            object,
+            id: descriptor.description,
+            description,
+        })
+    }
+
+    /// The bytes of an address that the program passes.
+    pub fn read_address(&mut self, address: u64, len: i32) -> Result<Vec<u8>, Stop> {
+        match u64::try_from(len) {
+            Ok(len) if len <= STORAGE_SIZE => self.read_bytes(address, len),
+            _ => Err(Errno::EINVAL.into()),
+        }
+    }
+
+    /// Tells the program an address: as much of it as there is room for, and how long it is.
+    pub fn write_address(&mut self, address: u64, len_at: u64, bytes: &[u8]) -> Result<(), Stop> {
+        let room = self.read_value(len_at, 4)?;
+        let room = self.vm.concretize(room)? as i32;
+        let room = usize::try_from(room).map_err(|_| Errno::EINVAL)?;
+        self.check(len_at, 4, true)?;
+        self.write_bytes(address, &bytes[..room.min(bytes.len())])?;
+        self.write_bytes(len_at, &(bytes.len() as u32).to_le_bytes())
+    }
+
+    fn bind_internet(&mut self, object: ObjectId, bytes: &[u8]) -> Answer {
+        let socket = self.host.socket(object).ok_or(Errno::ENOTSOCK)?;
+        let domain = socket.domain;
+        let wanted = match family(bytes) {
+            // As old programs do it.
+            Some(AF_UNSPEC) if domain == Domain::Inet && bytes.len() >= 16 => {
+                if bytes[4..8] != [0; 4] {
+                    return Err(Errno::EAFNOSUPPORT.into());
+                }
+                let port = u16::from_be_bytes([bytes[2], bytes[3]]);
+                SocketAddr::new(unspecified(domain), port)
+            }
+            _ => Address::parse_internet(domain, bytes)?,
+        };
+        let is_mapped = domain == Domain::Inet6 && wanted.is_ipv4();
+        if is_mapped && socket.options.only_v6 {
+            return Err(Errno::EINVAL.into());
+        }
+        let ip = wanted.ip();
+        let to_many = socket.is_udp() && (ip.is_multicast() || is_broadcast(wanted));
+        if !ip.is_unspecified() && !to_many && !self.host.network.is_own(ip) {
+            return Err(Errno::EADDRNOTAVAIL.into());
+        }
+        if socket.state != State::Idle || socket.local != Address::Unnamed {
+            return Err(Errno::EINVAL.into());
+        }
+        let local = self.host.take_address(object, wanted)?;
+        if let Some(socket) = self.host.socket_mut(object) {
+            socket.local = Address::Internet(local);
+            socket.bound = true;
+        }
+        Ok(Value::ZERO)
+    }
+
+    fn bind_unix(&mut self, object: ObjectId, bytes: &[u8]) -> Answer {
+        let wanted = Address::parse_unix(bytes)?;
+        let socket = self.host.socket(object).ok_or(Errno::ENOTSOCK)?;
+        let is_named = socket.local != Address::Unnamed;
+        let local = match wanted {
+            Address::Unnamed if is_named => return Ok(Value::ZERO),
+            Address::Unnamed => self.host.free_unix_name(),
+            named => named,
+        };
+        let mut inode = None;
+        match &local {
+            Address::Path(path) => {
+                let name_is_taken =
+                    match self.host.files.tree.lookup(self.process().cwd, path, false) {
+                        Ok(_) => true,
+                        Err(Errno::ENOENT) => false,
+                        Err(errno) => return Err(errno.into()),
+                    };
+                if name_is_taken {
+                    return Err(Errno::EADDRINUSE.into());
+                }
+                if is_named {
+                    return Err(Errno::EINVAL.into());
+                }
+                inode = Some(self.make_socket_node(path)?);
+            }
+            _ if is_named => return Err(Errno::EINVAL.into()),
+            name if self.host.unix_socket_named(name).is_some() => {
+                return Err(Errno::EADDRINUSE.into());
+            }
+            _ => {}
+        }
+        if let Some(socket) = self.host.socket_mut(object) {
+            socket.local = local;
+            socket.inode = inode;
+            socket.bound = true;
+        }
+        Ok(Value::ZERO)
+    }
+
+    fn make_socket_node(&mut self, path: &[u8]) -> Result<InodeId, Stop> {
+        let now = self.wall_clock_ns();
+        let mode = 0o777 & !self.process().umask;
+        let cwd = self.process().cwd;
+        let tree = &mut self.host.files.tree;
+        let place = tree.place(cwd, path)?;
+        if path.ends_with(b"/") {
+            return Err(Errno::ENOENT.into());
+        }
+        let node = Inode {
+            node: Node::Socket,
+            mode,
+            links: 1,
+            modified_ns: now,
+            program: None,
+        };
+        Ok(tree.add(place.directory, place.name, node))
+    }
+
+    fn listen_unix(&mut self, object: ObjectId, most: u32) -> Answer {
+        let owner = self.credentials();
+        let socket = self.host.socket_mut(object).ok_or(Errno::ENOTSOCK)?;
+        if socket.local == Address::Unnamed {
+            return Err(Errno::EINVAL.into());
+        }
+        if !matches!(socket.state, State::Idle | State::Listening { .. }) {
+            return Err(Errno::EINVAL.into());
+        }
+        socket.owner = owner;
+        socket.listen(most);
+        Ok(Value::ZERO)
+    }
+
+    fn listen_tcp(&mut self, object: ObjectId, most: u32) -> Answer {
+        let socket = self.host.socket(object).ok_or(Errno::ENOTSOCK)?;
+        match socket.state {
+            State::Listening { .. } => {}
+            State::Idle if socket.told == Told::Nothing => {}
+            _ => return Err(Errno::EINVAL.into()),
+        }
+        let local = match socket.local.internet() {
+            Some(local) => local,
+            None => {
+                let any = SocketAddr::new(unspecified(socket.domain), 0);
+                self.host.take_address(object, any)?
+            }
+        };
+        if self.host.is_listened_at(object, local) {
+            return Err(Errno::EADDRINUSE.into());
+        }
+        let owner = self.credentials();
+        if let Some(socket) = self.host.socket_mut(object) {
+            socket.local = Address::Internet(local);
+            socket.owner = owner;
+            socket.listen(most);
+        }
+        self.host.retry_connections(local.port());
+        Ok(Value::ZERO)
+    }
+
+    fn accept_as(&mut self, call: &Call, flags: u32) -> Answer {
+        let found = self.find_socket(call.int(0))?;
+        let fd = self.process().descriptors.free_from(0)?;
+        if !self.socket_of(found.open())?.kind.has_connections() {
+            return Err(Errno::EOPNOTSUPP.into());
+        }
+        let connection = self.pending_connection(found.open())?;
+        let socket = self.host.socket(connection).ok_or(Errno::ECONNABORTED)?;
+        let remote = socket.remote.to_bytes(socket.domain);
+        if call.args[1] != 0 {
+            self.write_address(call.args[1], call.args[2], &remote)?;
+        }
+        self.host.take_pending(found.object);
+        let description =
+            Description::new(Target::Object(connection), flags | OpenFlags::READ_WRITE);
+        self.install(fd, description);
+        Ok(Value::concrete(fd as u64))
+    }
+}
+
+fn is_broadcast(address: SocketAddr) -> bool {
+    matches!(address, SocketAddr::V4(address) if address.ip().is_broadcast())
+}
