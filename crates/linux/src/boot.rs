@@ -7,13 +7,12 @@ use everett_vm::{
 use triomphe::Arc;
 
 use crate::bytes::{Bytes, input_bytes};
-use crate::config::{Argument, Contents, FileSpec, HostConfig, ProgramSpec, Stdin};
-use crate::errno::Errno;
+use crate::config::{Argument, HostConfig, Stdin};
 use crate::files::{
-    Description, Descriptor, Descriptors, Files, Inode, InodeId, Input, Node, OpenFlags, ROOT,
-    Target,
+    Description, Descriptor, Descriptors, Files, InodeId, Input, OpenFlags, Target,
 };
 use crate::host::{Host, HostState, Stream};
+use crate::layers;
 use crate::life::Execution;
 use crate::objects::socket::Network;
 use crate::process::{Life, ProcessState, SIGNALS, SignalAction, TaskState};
@@ -59,19 +58,25 @@ pub(crate) fn prepare(
         let mut names = Names::default();
         let args = strings(&config.args, &mut names, around)?;
         let env = strings(&config.env, &mut names, around)?;
-        let mut files = Files::new(Input::default());
-        let cwd = files
-            .tree
-            .make_directories(ROOT, &config.cwd)
-            .map_err(|errno| refused(&config.cwd, errno))?;
-        for spec in &config.files {
-            install(spec, cwd, config.start_time_ns, &mut files, around)?;
-        }
-        for spec in &config.programs {
-            install_program(spec, cwd, config.start_time_ns, &mut files)?;
-        }
+        let now_ns = config.start_time_ns;
+        let (mut files, cwd) =
+            layers::lay(&config.cwd, &config.files, &config.programs, now_ns, around)?;
+        let first = args.first().cloned();
+        let first = first.unwrap_or_else(|| Buffer::zeroed(0));
+        let executable = layers::install_first(&first, cwd, now_ns, &mut files);
         files.stdin = stdin(&config.stdin, around)?;
         let descriptors = standard_streams(&mut files);
+        let execution = Execution {
+            image: ImageId::default(),
+            name: first.bytes().to_vec(),
+            args,
+            env,
+        };
+        let process = ProcessState {
+            executable,
+            execution: Arc::new(execution.clone()),
+            ..first_process(cwd, descriptors)
+        };
         let state = HostState {
             clock_ns: 0,
             start_time_ns: config.start_time_ns,
@@ -83,7 +88,7 @@ pub(crate) fn prepare(
             options: config.options.clone(),
             objects: Slots::default(),
             network: Network::new(config.addresses.clone()),
-            processes: vec![Arc::new(first_process(cwd, descriptors))],
+            processes: vec![Arc::new(process)],
             tasks: vec![Arc::new(TaskState::new(FIRST_PID, FIRST_PID))],
             next_pid: FIRST_PID + 1,
             newborn: Vec::new(),
@@ -95,14 +100,6 @@ pub(crate) fn prepare(
             watchers: Default::default(),
             lock_releases: 0,
             waits: 0,
-        };
-        let execution = Execution {
-            image: ImageId::default(),
-            name: args
-                .first()
-                .map_or_else(Vec::new, |name| name.bytes().to_vec()),
-            args,
-            env,
         };
         Ok((state, execution))
     }
@@ -128,6 +125,8 @@ fn first_process(cwd: InodeId, descriptors: Descriptors) -> ProcessState {
         pending: 0,
         max_heap: u64::MAX,
         program_break: None,
+        execution: Arc::default(),
+        executable: None,
     }
 }
 
@@ -244,61 +243,6 @@ fn place(memory: &mut Memory, bytes: &Buffer) -> Result<u64, Interrupt> {
         .ok_or_else(|| Bug::new(BugKind::HugeAllocation, "no room for arguments"))?;
     object.write_buffer(0, bytes);
     Ok(object.start)
-}
-
-fn install(
-    spec: &FileSpec,
-    cwd: InodeId,
-    modified_ns: u64,
-    files: &mut Files,
-    around: &mut Surroundings<'_>,
-) -> Result<(), Interrupt> {
-    let bytes = match &spec.contents {
-        Contents::Concrete(bytes) => Bytes::from_concrete(bytes),
-        Contents::Symbolic { size } => {
-            let name = spec
-                .path
-                .rsplit(|byte| *byte == b'/')
-                .next()
-                .unwrap_or_default();
-            let name = format!("{}-data", String::from_utf8_lossy(name));
-            let input = around.oracle.input(around.arena, &name, *size)?;
-            Bytes::from_input(around.arena, input, *size)
-        }
-    };
-    let inode = Inode {
-        node: Node::Regular(bytes),
-        mode: spec.mode,
-        links: 1,
-        modified_ns,
-        program: None,
-    };
-    let installed = files.tree.install(cwd, &spec.path, inode);
-    installed.map_err(|errno| refused(&spec.path, errno).into())
-}
-
-/// A file that `execve` can start. Nobody reads what it holds.
-fn install_program(
-    spec: &ProgramSpec,
-    cwd: InodeId,
-    modified_ns: u64,
-    files: &mut Files,
-) -> Result<(), Interrupt> {
-    let inode = Inode {
-        node: Node::Regular(Bytes::from_concrete(b"\x7fELF")),
-        mode: 0o755,
-        links: 1,
-        modified_ns,
-        program: Some(spec.image),
-    };
-    let installed = files.tree.install(cwd, &spec.path, inode);
-    installed.map_err(|errno| refused(&spec.path, errno).into())
-}
-
-fn refused(path: &[u8], errno: Errno) -> Bug {
-    let path = String::from_utf8_lossy(path);
-    let message = format!("{path:?} cannot be made at the start: {errno}");
-    Bug::new(BugKind::Unsupported, message)
 }
 
 fn stdin(stdin: &Stdin, around: &mut Surroundings<'_>) -> Result<Input, Interrupt> {

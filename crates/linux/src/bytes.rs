@@ -12,10 +12,58 @@ pub type Output = Bytes;
 /// The first page starts this small and doubles, so that a line of output does not cost a page a state.
 const FIRST: usize = 64;
 
+/// Concrete bytes that many states share. They may be fetched when they are first asked for, but are always the
+/// same.
+pub trait Source: Send + Sync + std::fmt::Debug {
+    /// How many bytes.
+    fn len(&self) -> u64;
+
+    /// There are none.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// All of them; fewer than [`Source::len`] if they cannot be had.
+    fn bytes(&self) -> &[u8];
+}
+
+impl Source for std::sync::Arc<[u8]> {
+    fn len(&self) -> u64 {
+        (**self).len() as u64
+    }
+
+    fn bytes(&self) -> &[u8] {
+        self
+    }
+}
+
+/// What lies under the pages.
+#[derive(Clone, Debug)]
+struct Base {
+    source: std::sync::Arc<dyn Source>,
+    /// Bytes of it that still count.
+    len: u64,
+}
+
+impl Base {
+    /// What it has of a range, which may be less than is asked for.
+    fn range(&self, offset: u64, len: usize) -> &[u8] {
+        if offset >= self.len {
+            return &[];
+        }
+        let all = self.source.bytes();
+        let end = (all.len() as u64).min(self.len);
+        let start = offset.min(end) as usize;
+        let end = offset.saturating_add(len as u64).min(end) as usize;
+        &all[start..end]
+    }
+}
+
 /// A sequence of bytes.
 #[derive(Clone, Debug, Default)]
 pub struct Bytes {
-    /// Absent pages are zeros. Bytes at and beyond `len` are zeros too.
+    base: Option<Base>,
+    /// Absent pages are those of the base, or zeros. Bytes at and beyond `len` are zeros too.
     pages: Option<Arc<Vec<Option<Arc<Buffer>>>>>,
     len: u64,
 }
@@ -26,9 +74,37 @@ impl Bytes {
         let page = |part: &[u8]| Some(Arc::new(Buffer::with_bytes(part, part.len())));
         let pages: Vec<_> = bytes.chunks(PAGE).map(page).collect();
         Bytes {
+            base: None,
             pages: Some(Arc::new(pages)),
             len: bytes.len() as u64,
         }
+    }
+
+    /// These bytes, without a copy of them.
+    pub fn from_source(source: std::sync::Arc<dyn Source>) -> Bytes {
+        let len = source.len();
+        Bytes {
+            base: Some(Base { source, len }),
+            pages: None,
+            len,
+        }
+    }
+
+    /// It is another clone of the same bytes, unchanged since.
+    pub fn is_same(&self, other: &Bytes) -> bool {
+        let same_base = match (&self.base, &other.base) {
+            (None, None) => true,
+            (Some(own), Some(other)) => {
+                own.len == other.len && std::sync::Arc::ptr_eq(&own.source, &other.source)
+            }
+            _ => false,
+        };
+        let same_pages = match (&self.pages, &other.pages) {
+            (None, None) => true,
+            (Some(own), Some(other)) => Arc::ptr_eq(own, other),
+            _ => false,
+        };
+        self.len == other.len && same_base && same_pages
     }
 
     /// All bytes of a symbolic input.
@@ -57,8 +133,22 @@ impl Bytes {
         self.pages.as_ref()?.get(index)?.as_deref()
     }
 
+    /// What the base has under a page.
+    fn base_page(&self, index: usize) -> &[u8] {
+        let base = self.base.as_ref();
+        base.map_or(&[], |base| base.range(index as u64 * PAGE as u64, PAGE))
+    }
+
     /// The page, holding at least `needed` bytes.
     fn page_mut(&mut self, index: usize, needed: usize) -> &mut Buffer {
+        if self.page(index).is_none() && self.base.is_some() {
+            let page = Arc::new(Buffer::with_bytes(self.base_page(index), PAGE));
+            let pages = Arc::make_mut(self.pages.get_or_insert_with(Default::default));
+            if pages.len() <= index {
+                pages.resize(index + 1, None);
+            }
+            pages[index] = Some(page);
+        }
         let pages = Arc::make_mut(self.pages.get_or_insert_with(|| Arc::new(Vec::new())));
         if pages.len() <= index {
             pages.resize(index + 1, None);
@@ -81,6 +171,9 @@ impl Bytes {
     /// A copy of a range, which is cut at the end.
     pub fn read(&self, offset: u64, len: u64) -> Buffer {
         let len = len.min(self.len.saturating_sub(offset)) as usize;
+        if let (Some(base), None) = (&self.base, &self.pages) {
+            return Buffer::with_bytes(base.range(offset, len), len);
+        }
         let mut copy = Buffer::zeroed(len);
         let mut done = 0;
         while done < len {
@@ -91,6 +184,8 @@ impl Bytes {
                 // A short page is followed by zeros.
                 let held = page.len().saturating_sub(within).min(room);
                 copy.copy_from(done, page, within, held);
+            } else if let Some(base) = &self.base {
+                copy.write(done, base.range(at, room));
             }
             done += room;
         }
@@ -120,6 +215,9 @@ impl Bytes {
 
     /// Cuts, or appends zeros.
     pub fn set_len(&mut self, len: u64) {
+        if let Some(base) = &mut self.base {
+            base.len = base.len.min(len);
+        }
         if len < self.len
             && let Some(pages) = &mut self.pages
         {
@@ -135,6 +233,43 @@ impl Bytes {
             }
         }
         self.len = len;
+    }
+
+    /// Sets a range to zeros, without making it longer.
+    pub fn clear(&mut self, offset: u64, len: u64) {
+        let end = offset.saturating_add(len).min(self.len);
+        let mut at = offset;
+        while at < end {
+            let (index, within) = ((at / PAGE as u64) as usize, (at % PAGE as u64) as usize);
+            let room = ((PAGE - within) as u64).min(end - at) as usize;
+            if room == PAGE && self.base.is_none() {
+                if let Some(pages) = &mut self.pages
+                    && index < pages.len()
+                {
+                    Arc::make_mut(pages)[index] = None;
+                }
+            } else if self.has_data(index) {
+                self.page_mut(index, within + room).fill(within, room, 0);
+            }
+            at += room as u64;
+        }
+    }
+
+    fn has_data(&self, page: usize) -> bool {
+        self.page(page).is_some() || !self.base_page(page).is_empty()
+    }
+
+    /// Where the next data (or the next hole) begins at or behind an offset before the end. The end is a hole.
+    pub fn next_change(&self, offset: u64, to_data: bool) -> Option<u64> {
+        let mut at = offset;
+        while at < self.len {
+            let page = at / PAGE as u64;
+            if self.has_data(page as usize) == to_data {
+                return Some(at);
+            }
+            at = (page + 1) * PAGE as u64;
+        }
+        (!to_data).then_some(self.len)
     }
 
     /// The bytes under an assignment to the symbolic inputs.
@@ -219,6 +354,44 @@ mod tests {
         assert_eq!(bytes.read(1, 3).bytes(), b"e\0\0");
         assert_eq!(bytes.read(4999, 9).bytes(), b"\0x");
         assert_eq!(concrete(&clone), b"hello");
+    }
+
+    #[test]
+    fn a_source_is_shared_until_it_is_written() {
+        let all: Vec<u8> = (0..10_000u32).map(|at| at as u8).collect();
+        let source: std::sync::Arc<[u8]> = all.clone().into();
+        let mut bytes = Bytes::from_source(std::sync::Arc::new(source));
+        let clone = bytes.clone();
+        assert_eq!(bytes.read(4000, 200).bytes(), &all[4000..4200]);
+        bytes.write(5000, &Buffer::with_bytes(b"xyz", 3));
+        let mut expected = all.clone();
+        expected[5000..5003].copy_from_slice(b"xyz");
+        assert_eq!(concrete(&bytes), expected);
+        bytes.set_len(9000);
+        bytes.set_len(9500);
+        expected[9000..].fill(0);
+        expected.truncate(9500);
+        assert_eq!(concrete(&bytes), expected);
+        bytes.clear(100, 8000);
+        expected[100..8100].fill(0);
+        assert_eq!(concrete(&bytes), expected);
+        assert_eq!(concrete(&clone), all);
+        assert!(clone.is_same(&clone.clone()) && !clone.is_same(&bytes));
+    }
+
+    #[test]
+    fn holes_are_found() {
+        let mut bytes = Bytes::default();
+        bytes.write(8192, &Buffer::with_bytes(b"data", 4));
+        bytes.set_len(20_000);
+        assert_eq!(bytes.next_change(0, true), Some(8192));
+        assert_eq!(bytes.next_change(0, false), Some(0));
+        assert_eq!(bytes.next_change(8193, true), Some(8193));
+        assert_eq!(bytes.next_change(8193, false), Some(12_288));
+        assert_eq!(bytes.next_change(12_288, true), None);
+        bytes.clear(8192, 4096);
+        assert_eq!(bytes.next_change(0, true), None);
+        assert_eq!(bytes.next_change(0, false), Some(0));
     }
 
     #[test]

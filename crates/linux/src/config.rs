@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use everett_vm::ImageId;
 
+use crate::bytes::Source;
 use crate::faults::FaultOptions;
 use crate::schedule::{PreemptAt, SchedulerKind};
 
@@ -137,16 +138,51 @@ pub enum Stdin {
 }
 
 /// What a file holds at the start.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Debug)]
 pub enum Contents {
     /// These bytes.
     Concrete(Arc<[u8]>),
+    /// Bytes that are had when they are first asked for.
+    Shared(Arc<dyn Source>),
     /// That many symbolic bytes.
     Symbolic {
         /// How many.
         size: u32,
     },
+    /// Symbolic bytes of any number between these.
+    SymbolicBetween {
+        /// At least so many.
+        least: u32,
+        /// At most so many.
+        most: u32,
+    },
+    /// It is a directory.
+    Directory,
+    /// It is a symbolic link.
+    Link(Vec<u8>),
 }
+
+impl PartialEq for Contents {
+    fn eq(&self, other: &Contents) -> bool {
+        match (self, other) {
+            (Contents::Concrete(own), Contents::Concrete(other)) => own == other,
+            (Contents::Shared(own), Contents::Shared(other)) => Arc::ptr_eq(own, other),
+            (Contents::Symbolic { size: own }, Contents::Symbolic { size: other }) => own == other,
+            (
+                Contents::SymbolicBetween { least, most },
+                Contents::SymbolicBetween {
+                    least: other_least,
+                    most: other_most,
+                },
+            ) => (least, most) == (other_least, other_most),
+            (Contents::Directory, Contents::Directory) => true,
+            (Contents::Link(own), Contents::Link(other)) => own == other,
+            _ => false,
+        }
+    }
+}
+
+impl Eq for Contents {}
 
 /// A file that exists at the start.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -157,25 +193,31 @@ pub struct FileSpec {
     pub contents: Contents,
     /// Permission bits, usually 0o644.
     pub mode: u32,
+    /// User and group.
+    pub owner: (u32, u32),
+    /// When it was last written, in nanoseconds since 1970; the start of the host where it is not said.
+    pub modified_ns: Option<u64>,
 }
 
 impl FileSpec {
     /// A file with these bytes.
     pub fn concrete(path: impl Into<Vec<u8>>, bytes: impl Into<Arc<[u8]>>) -> FileSpec {
-        let contents = Contents::Concrete(bytes.into());
+        FileSpec::new(path, Contents::Concrete(bytes.into()), 0o644)
+    }
+
+    /// A file of root's.
+    pub fn new(path: impl Into<Vec<u8>>, contents: Contents, mode: u32) -> FileSpec {
         FileSpec {
             path: path.into(),
             contents,
-            mode: 0o644,
+            mode,
+            owner: (0, 0),
+            modified_ns: None,
         }
     }
 
     /// A file of symbolic bytes.
     pub fn symbolic(path: impl Into<Vec<u8>>, size: u32) -> FileSpec {
-        FileSpec {
-            path: path.into(),
-            contents: Contents::Symbolic { size },
-            mode: 0o644,
-        }
+        FileSpec::new(path, Contents::Symbolic { size }, 0o644)
     }
 }

@@ -15,6 +15,7 @@ mod faults;
 mod files;
 mod host;
 mod kernel;
+mod layers;
 mod life;
 mod names;
 mod native;
@@ -32,7 +33,7 @@ mod wait;
 #[cfg(test)]
 mod tests;
 
-pub use bytes::{Bytes, Output};
+pub use bytes::{Bytes, Output, Source};
 pub use config::{Argument, Contents, FileSpec, HostConfig, HostOptions, ProgramSpec, Stdin};
 pub use documentation::documentation;
 pub use errno::Errno;

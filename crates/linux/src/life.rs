@@ -25,7 +25,7 @@ pub struct Newborn {
 }
 
 /// What `execve` was asked for.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Execution {
     /// The program.
     pub image: ImageId,
@@ -253,7 +253,7 @@ impl HostState {
         let (parent, exit_signal) = (process.parent, process.exit_signal);
         let descriptors = std::mem::take(&mut process.descriptors);
         for (_, descriptor) in descriptors.iter() {
-            self.release(descriptor.description);
+            self.close(pid, descriptor.description);
         }
         // Whoever waits for a lock looks whether it is free now.
         self.lock_releases += 1;
@@ -375,6 +375,9 @@ impl HostState {
     pub(crate) fn become_program(&mut self, process: usize, task: usize, execution: &Execution) {
         let process = Arc::make_mut(&mut self.processes[process]);
         process.image = execution.image;
+        let found = self.files.tree.lookup(process.cwd, &execution.name, true);
+        process.executable = found.ok();
+        process.execution = Arc::new(execution.clone());
         process.borrows_memory = false;
         process.program_break = None;
         for action in Arc::make_mut(&mut process.actions) {
@@ -392,7 +395,7 @@ impl HostState {
             process.descriptors.set(*fd, None);
         }
         for (_, descriptor) in closed {
-            self.release(descriptor.description);
+            self.close(pid, descriptor.description);
         }
         let old = &self.tasks[task];
         let mut name = [0; 16];

@@ -22,6 +22,24 @@ struct Spelling {
     ended: bool,
 }
 
+impl Spelling {
+    /// Its concrete bytes do not keep it from beginning so.
+    fn can_start_with(&self, path: &[u8]) -> bool {
+        path.len() <= self.values.len()
+            && path.iter().zip(&self.values).all(|(byte, value)| {
+                let concrete = value.as_concrete();
+                concrete.is_none_or(|bits| bits as u8 == *byte)
+            })
+    }
+}
+
+/// A path that names a file.
+struct Known {
+    path: Vec<u8>,
+    /// Every host has it.
+    usual: bool,
+}
+
 impl Kernel<'_, '_> {
     /// The path of a file that should exist.
     pub fn read_path(&mut self, address: u64) -> Result<Vec<u8>, Stop> {
@@ -46,16 +64,17 @@ impl Kernel<'_, '_> {
                 Err(Errno::ENAMETOOLONG.into())
             };
         }
-        let known = self.host.files.known_paths(self.process().cwd);
-        for path in &known {
-            if self.starts_with(&spelling, path, &[0])? {
-                return Ok(path.clone());
-            }
+        let (pid, tid) = (self.process().pid, self.task().tid);
+        self.host.refresh_proc(pid, tid);
+        let mut known = self.host.files.known_paths(self.process().cwd);
+        known.retain(|path| spelling.can_start_with(&path.path));
+        if let Some(path) = self.which_of(&spelling, &known)? {
+            return Ok(path);
         }
         if new || self.is_roundabout(&spelling)? {
             return self.concrete_path(&spelling);
         }
-        for path in &known {
+        for Known { path, .. } in &known {
             let tree = &self.host.files.tree;
             let is_file = tree
                 .lookup(self.process().cwd, path, true)
@@ -65,6 +84,29 @@ impl Kernel<'_, '_> {
             }
         }
         Err(Errno::ENOENT.into())
+    }
+
+    /// The one of these paths that it is. What every host has is asked about at once: hardly ever is it meant.
+    fn which_of(&mut self, spelling: &Spelling, known: &[Known]) -> Result<Option<Vec<u8>>, Stop> {
+        for usual in [false, true] {
+            let some: Vec<_> = known.iter().filter(|path| path.usual == usual).collect();
+            if usual {
+                let same: Vec<_> = some
+                    .iter()
+                    .map(|known| self.begins(spelling, &known.path, &[0]))
+                    .collect();
+                let any = self.vm.arena.any(&same);
+                if !self.vm.decide_term(any)? {
+                    return Ok(None);
+                }
+            }
+            for known in some {
+                if self.starts_with(spelling, &known.path, &[0])? {
+                    return Ok(Some(known.path.clone()));
+                }
+            }
+        }
+        Ok(None)
     }
 
     fn spelling(&mut self, address: u64) -> Result<Spelling, Stop> {
@@ -94,12 +136,16 @@ impl Kernel<'_, '_> {
 
     /// Does the path begin so, followed by these bytes? A 0 among them is its end.
     fn starts_with(&mut self, spelling: &Spelling, path: &[u8], then: &[u8]) -> Result<bool, Stop> {
+        let same = self.begins(spelling, path, then);
+        Ok(self.vm.decide_term(same)?)
+    }
+
+    fn begins(&mut self, spelling: &Spelling, path: &[u8], then: &[u8]) -> ExprId {
         let mut conditions = Vec::with_capacity(path.len() + then.len());
         for (at, byte) in path.iter().chain(then).enumerate() {
             conditions.push(self.byte_is(spelling, at, *byte));
         }
-        let same = self.vm.arena.all(&conditions);
-        Ok(self.vm.decide_term(same)?)
+        self.vm.arena.all(&conditions)
     }
 
     fn byte_is(&mut self, spelling: &Spelling, at: usize, byte: u8) -> ExprId {
@@ -176,18 +222,27 @@ impl Kernel<'_, '_> {
 impl crate::files::Files {
     /// Paths that a symbolic path is compared with: those of all files, as seen from a directory and absolute,
     /// also with a slash at their end.
-    fn known_paths(&self, cwd: crate::files::InodeId) -> Vec<Vec<u8>> {
-        let mut paths = Vec::new();
-        self.tree
-            .for_each_path(cwd, &mut |path| paths.push(path.to_vec()));
-        self.tree
-            .for_each_path(ROOT, &mut |path| paths.push([b"/", path].concat()));
-        let slashed: Vec<_> = paths
+    fn known_paths(&self, cwd: crate::files::InodeId) -> Vec<Known> {
+        let mut known = Vec::new();
+        for (from, prefix) in [(cwd, &b""[..]), (ROOT, b"/")] {
+            self.tree.for_each_name(from, &mut |path, usual| {
+                let path = [prefix, path].concat();
+                known.push(Known { path, usual });
+            });
+        }
+        let slashed: Vec<_> = known
             .iter()
-            .map(|path| [path, &b"/"[..]].concat())
+            .map(|known| Known {
+                path: [&known.path, &b"/"[..]].concat(),
+                usual: known.usual,
+            })
             .collect();
-        paths.extend(slashed);
-        paths.extend([&b"/"[..], b".", b"..", b""].map(<[u8]>::to_vec));
-        paths
+        known.extend(slashed);
+        let always = [&b"/"[..], b".", b"..", b""];
+        known.extend(always.map(|path| Known {
+            path: path.to_vec(),
+            usual: false,
+        }));
+        known
     }
 }

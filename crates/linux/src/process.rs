@@ -4,6 +4,7 @@ use everett_vm::{ImageId, Value};
 use triomphe::Arc;
 
 use crate::files::{Descriptors, InodeId};
+use crate::life::Execution;
 use crate::wait::Wait;
 
 /// What a process does with a signal.
@@ -180,6 +181,10 @@ pub struct ProcessState {
     pub max_heap: u64,
     /// The heap that `brk` moves.
     pub program_break: Option<Break>,
+    /// What it was started as.
+    pub execution: Arc<Execution>,
+    /// The file of its program.
+    pub executable: Option<InodeId>,
 }
 
 impl ProcessState {
@@ -193,7 +198,11 @@ impl ProcessState {
     /// Terms in it, for marking what is alive.
     pub fn for_each_term(&self, visit: &mut dyn FnMut(everett_expr::ExprId)) {
         if let Life::Zombie(Death::Exit(status)) = self.life {
-            status.term.into_iter().for_each(visit);
+            status.term.into_iter().for_each(&mut *visit);
+        }
+        let execution = &self.execution;
+        for string in execution.args.iter().chain(&execution.env) {
+            string.terms().for_each(&mut *visit);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What a thread waits for, and whether it has come. A pure function of the host: nobody is woken, so no
 //! waking can be lost; the scheduler looks which threads can go on.
 
-use crate::files::DescriptionId;
+use crate::files::{DescriptionId, InodeId};
 use crate::host::HostState;
 use crate::objects::ObjectId;
 use crate::process::{Life, TaskState};
@@ -46,6 +46,8 @@ pub enum Until {
     Released(u64),
     /// A socket takes one more message or connection, or is gone.
     Room(ObjectId),
+    /// Somebody opens the other end of a FIFO; this one is opened for reading, or for writing.
+    Fifo(InodeId, bool),
 }
 
 /// A system call that waits.
@@ -92,6 +94,7 @@ impl HostState {
             Until::Signals(mask) => self.pending_signals(task) & mask != 0,
             Until::Released(count) => self.lock_releases != *count,
             Until::Room(socket) => self.has_room(*socket),
+            Until::Fifo(..) => task.woken,
         }
     }
 

@@ -4,7 +4,7 @@ use everett_expr::ExprId;
 use everett_vm::Buffer;
 use triomphe::Arc;
 
-use super::tree::InodeId;
+use super::inode::InodeId;
 use crate::bytes::Bytes;
 use crate::errno::Errno;
 use crate::host::Stream;
@@ -39,6 +39,8 @@ impl OpenFlags {
     pub const READ_WRITE: u32 = 2;
     pub const CREATE: u32 = 0o100;
     pub const EXCLUSIVE: u32 = 0o200;
+    /// Do not become the controlling terminal.
+    pub const TERMINAL: u32 = 0o400;
     pub const TRUNCATE: u32 = 0o1000;
     pub const APPEND: u32 = 0o2000;
     pub const NONBLOCK: u32 = 0o4000;
@@ -48,6 +50,8 @@ impl OpenFlags {
     pub const NO_FOLLOW: u32 = 0o400_000;
     pub const CLOSE_ON_EXEC: u32 = 0o2_000_000;
     pub const PATH: u32 = 0o10_000_000;
+    /// A file without a name; comes with `DIRECTORY`.
+    pub const NAMELESS: u32 = 0o20_000_000;
 
     /// It has one of these.
     pub fn has(self, flags: u32) -> bool {

@@ -1,19 +1,32 @@
 //! Files of a host: the tree of names, what the files hold, and what processes have open.
 
+mod access;
 mod description;
+mod generated;
+mod inode;
+mod locks;
+mod proc;
+mod root;
 mod status;
+mod table;
 mod tree;
+mod walk;
 
+pub use access::{EXECUTE, READ, WRITE, Who};
 pub use description::{
     Description, DescriptionId, Descriptor, Descriptors, Input, MAX_DESCRIPTORS, OpenFlags, Target,
 };
+pub use inode::{Device, Directory, Inode, InodeId, Node};
+pub use locks::{Conflict, LockOwner, LockRange, Locks};
 pub use status::Status;
-pub use tree::{Device, Inode, InodeId, Node, ROOT, Tree};
+pub use tree::{ROOT, Tree};
+pub use walk::{Place, Walk};
 
 use everett_expr::ExprId;
 use triomphe::Arc;
 
-use crate::bytes::Bytes;
+use crate::errno::Errno;
+use crate::objects::ObjectId;
 
 /// Files and open files.
 #[derive(Clone, Debug)]
@@ -22,18 +35,28 @@ pub struct Files {
     pub tree: Tree,
     /// What descriptor 0 is fed from.
     pub stdin: Input,
+    /// Locks on files.
+    pub locks: Locks,
+    /// FIFOs that somebody has open, with their pipes.
+    fifos: Arc<Vec<(InodeId, ObjectId)>>,
     /// Open files; several descriptors can share one.
     descriptions: Arc<Vec<Option<Description>>>,
 }
 
 impl Files {
-    /// An empty tree, nothing open.
-    pub fn new(stdin: Input) -> Files {
-        Files {
-            tree: Tree::new(),
+    /// A tree with what every host has, nothing open.
+    pub fn new(stdin: Input, now_ns: u64) -> Result<Files, Errno> {
+        let mut tree = Tree::new(now_ns);
+        root::furnish(&mut tree, now_ns)?;
+        proc::furnish(&mut tree, now_ns)?;
+        tree.finish_furnishing();
+        Ok(Files {
+            tree,
             stdin,
+            locks: Locks::default(),
+            fifos: Arc::default(),
             descriptions: Arc::new(Vec::new()),
-        }
+        })
     }
 
     /// Adds an open file, which one descriptor refers to.
@@ -81,11 +104,35 @@ impl Files {
         Some(closed)
     }
 
-    /// Drops what a file holds if it has neither a name nor anyone who has it open.
+    /// The pipe of a FIFO that somebody has open.
+    pub fn pipe_of(&self, fifo: InodeId) -> Option<ObjectId> {
+        let mut fifos = self.fifos.iter();
+        fifos.find(|(id, _)| *id == fifo).map(|(_, pipe)| *pipe)
+    }
+
+    /// The FIFO that a pipe belongs to.
+    pub fn fifo_of(&self, pipe: ObjectId) -> Option<InodeId> {
+        let mut fifos = self.fifos.iter();
+        fifos.find(|(_, id)| *id == pipe).map(|(fifo, _)| *fifo)
+    }
+
+    /// A FIFO is open now.
+    pub fn set_pipe(&mut self, fifo: InodeId, pipe: ObjectId) {
+        Arc::make_mut(&mut self.fifos).push((fifo, pipe));
+    }
+
+    /// A pipe is gone.
+    pub fn forget_pipe(&mut self, pipe: ObjectId) {
+        if self.fifo_of(pipe).is_some() {
+            Arc::make_mut(&mut self.fifos).retain(|(_, id)| *id != pipe);
+        }
+    }
+
+    /// Forgets a file that has neither a name nor anyone who has it open.
     pub fn let_go(&mut self, id: InodeId) {
         let is_open = |description: &Description| description.target == Target::Inode(id);
         if self.tree.get(id).links == 0 && !self.descriptions.iter().flatten().any(is_open) {
-            self.tree.get_mut(id).node = Node::Regular(Bytes::default());
+            self.tree.forget(id);
         }
     }
 

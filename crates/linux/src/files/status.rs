@@ -1,7 +1,9 @@
 //! What `stat` and its kin say of a file.
 
 use super::description::Target;
-use super::tree::{InodeId, Node, Tree};
+use super::inode::{InodeId, Node};
+use super::tree::Tree;
+use crate::host::HostState;
 
 const REGULAR: u32 = 0o100_000;
 const DIRECTORY: u32 = 0o040_000;
@@ -10,6 +12,7 @@ const CHARACTER_DEVICE: u32 = 0o020_000;
 const PIPE: u32 = 0o010_000;
 const SOCKET: u32 = 0o140_000;
 const BLOCK: u64 = 4096;
+const SECOND_NS: i64 = 1_000_000_000;
 
 /// What `stat` says of a file.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -27,59 +30,75 @@ pub struct Status {
     /// Group.
     pub gid: u32,
     /// For devices: which.
-    pub represents: u64,
+    pub represents: (u32, u32),
     /// Size in bytes.
     pub size: u64,
-    /// When it was last written, in nanoseconds since 1970.
-    pub modified_ns: u64,
+    /// When it was last read, written, and changed, in nanoseconds since 1970.
+    pub times_ns: [i64; 3],
 }
 
-impl Status {
-    /// Of what is open.
-    pub fn of_target(tree: &Tree, target: Target) -> Status {
+impl HostState {
+    /// What `stat` says of what is open.
+    pub fn status(&self, target: Target) -> Status {
         match target {
-            Target::Inode(id) => Status::of_inode(tree, id),
+            Target::Inode(id) => match self.files.tree.get(id).node {
+                Node::Magic(target) if !matches!(target, Target::Inode(_)) => self.status(target),
+                _ => Status::of_inode(&self.files.tree, id),
+            },
             // Standard streams are pipes: neither files nor terminals.
-            Target::Stdin => Status::of_pipe(1),
-            Target::Output(stream) => Status::of_pipe(2 + stream as u64),
-            Target::Object(id) => Status::of_pipe(8 + u64::from(id.0)),
+            Target::Stdin => self.nameless_status(1, PIPE | 0o600),
+            Target::Output(stream) => self.nameless_status(2 + stream as u64, PIPE | 0o600),
+            Target::Object(id) if let Some(fifo) = self.files.fifo_of(id) => {
+                Status::of_inode(&self.files.tree, fifo)
+            }
+            Target::Object(id) => {
+                let object = self.objects.get(id.0);
+                let mode = object.map_or(PIPE | 0o600, |object| object.operations().mode);
+                self.nameless_status(8 + u64::from(id.0), mode)
+            }
         }
     }
 
-    fn of_pipe(inode: u64) -> Status {
+    fn nameless_status(&self, inode: u64, mode: u32) -> Status {
+        let start_ns = i64::try_from(self.start_time_ns).unwrap_or(i64::MAX);
         Status {
             device: 2,
             inode,
             links: 1,
-            mode: PIPE | 0o600,
+            mode,
             uid: 0,
             gid: 0,
-            represents: 0,
+            represents: (0, 0),
             size: 0,
-            modified_ns: 0,
+            times_ns: [start_ns; 3],
         }
     }
+}
 
+impl Status {
     /// Of a file.
     pub fn of_inode(tree: &Tree, id: InodeId) -> Status {
         let inode = tree.get(id);
         let (kind, size, represents) = match &inode.node {
-            Node::Regular(bytes) => (REGULAR, bytes.len(), 0),
-            Node::Directory(..) => (DIRECTORY, BLOCK, 0),
-            Node::Link(target) => (LINK, target.len() as u64, 0),
-            Node::Device(device) => (CHARACTER_DEVICE, 0, 1 << 8 | device.minor()),
-            Node::Socket => (SOCKET, 0, 0),
+            Node::Regular(bytes) => (REGULAR, bytes.len(), (0, 0)),
+            Node::Generated(_) => (REGULAR, 0, (0, 0)),
+            Node::Directory(..) => (DIRECTORY, BLOCK, (0, 0)),
+            Node::Link(target) => (LINK, target.len() as u64, (0, 0)),
+            Node::Magic(_) => (LINK, 64, (0, 0)),
+            Node::Device(device) => (CHARACTER_DEVICE, 0, device.number()),
+            Node::Fifo => (PIPE, 0, (0, 0)),
+            Node::Socket => (SOCKET, 0, (0, 0)),
         };
         Status {
             device: 1,
             inode: u64::from(id.0),
             links: u64::from(inode.links),
             mode: kind | inode.mode,
-            uid: 0,
-            gid: 0,
+            uid: inode.uid,
+            gid: inode.gid,
             represents,
             size,
-            modified_ns: inode.modified_ns,
+            times_ns: [inode.accessed_ns, inode.modified_ns, inode.changed_ns],
         }
     }
 
@@ -89,10 +108,6 @@ impl Status {
 
     /// As `struct stat`.
     pub fn to_stat(self) -> Vec<u8> {
-        let (seconds, nanoseconds) = (
-            self.modified_ns / 1_000_000_000,
-            self.modified_ns % 1_000_000_000,
-        );
         let mut bytes = Vec::with_capacity(144);
         for field in [self.device, self.inode, self.links] {
             bytes.extend_from_slice(&field.to_le_bytes());
@@ -100,12 +115,14 @@ impl Status {
         for field in [self.mode, self.uid, self.gid, 0] {
             bytes.extend_from_slice(&field.to_le_bytes());
         }
-        for field in [self.represents, self.size, BLOCK, self.blocks()] {
+        let (major, minor) = self.represents;
+        let represents = u64::from(major) << 8 | u64::from(minor);
+        for field in [represents, self.size, BLOCK, self.blocks()] {
             bytes.extend_from_slice(&field.to_le_bytes());
         }
-        for _ in 0..3 {
-            bytes.extend_from_slice(&seconds.to_le_bytes());
-            bytes.extend_from_slice(&nanoseconds.to_le_bytes());
+        for time in self.times_ns {
+            bytes.extend_from_slice(&time.div_euclid(SECOND_NS).to_le_bytes());
+            bytes.extend_from_slice(&time.rem_euclid(SECOND_NS).to_le_bytes());
         }
         bytes.resize(144, 0);
         bytes
@@ -125,15 +142,12 @@ impl Status {
         put(32, &self.inode.to_le_bytes());
         put(40, &self.size.to_le_bytes());
         put(48, &self.blocks().to_le_bytes());
-        for at in [64, 96, 112] {
-            put(at, &(self.modified_ns / 1_000_000_000).to_le_bytes());
-            put(
-                at + 8,
-                &((self.modified_ns % 1_000_000_000) as u32).to_le_bytes(),
-            );
+        for (at, time) in [64, 112, 96].into_iter().zip(self.times_ns) {
+            put(at, &time.div_euclid(SECOND_NS).to_le_bytes());
+            put(at + 8, &(time.rem_euclid(SECOND_NS) as u32).to_le_bytes());
         }
-        put(128, &((self.represents >> 8) as u32).to_le_bytes());
-        put(132, &((self.represents & 0xff) as u32).to_le_bytes());
+        put(128, &self.represents.0.to_le_bytes());
+        put(132, &self.represents.1.to_le_bytes());
         put(140, &(self.device as u32).to_le_bytes());
         bytes
     }
@@ -146,7 +160,7 @@ mod tests {
 
     #[test]
     fn both_layouts_have_their_size_and_say_the_same() {
-        let tree = Tree::new();
+        let tree = Tree::new(0);
         let status = Status::of_inode(&tree, ROOT);
         let (stat, statx) = (status.to_stat(), status.to_statx());
         assert_eq!((stat.len(), statx.len()), (144, 256));

@@ -1,263 +1,194 @@
 //! The tree of names and what the files hold.
 
-use std::collections::BTreeMap;
-
 use everett_expr::ExprId;
-use everett_vm::ImageId;
-use triomphe::Arc;
 
-use crate::bytes::Bytes;
+use super::access::Who;
+use super::inode::{Directory, Inode, InodeId, Node};
+use super::table::Table;
+use super::walk::Walk;
 use crate::errno::Errno;
-
-/// Number of a file on its host, at least 1.
-#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct InodeId(pub u32);
 
 /// The root directory.
 pub const ROOT: InodeId = InodeId(1);
-
-/// Symbolic links that one lookup follows.
-const MAX_LINKS: u32 = 40;
-/// Longest name of one component.
-const NAME_MAX: usize = 255;
-
-/// Character devices.
-#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Device {
-    /// `/dev/null`.
-    Null,
-    /// `/dev/zero`.
-    Zero,
-    /// `/dev/full`.
-    Full,
-    /// `/dev/random` and `/dev/urandom`.
-    Random,
-}
-
-impl Device {
-    /// Its minor number; the major one is 1.
-    pub fn minor(self) -> u64 {
-        match self {
-            Device::Null => 3,
-            Device::Zero => 5,
-            Device::Full => 7,
-            Device::Random => 9,
-        }
-    }
-}
-
-/// What a file is.
-#[derive(Clone, Debug)]
-pub enum Node {
-    /// A regular file.
-    Regular(Bytes),
-    /// A directory: names, and the directory above.
-    Directory(BTreeMap<Vec<u8>, InodeId>, InodeId),
-    /// A symbolic link.
-    Link(Vec<u8>),
-    /// A character device.
-    Device(Device),
-    /// The name of a UNIX socket.
-    Socket,
-}
-
-/// A file.
-#[derive(Clone, Debug)]
-pub struct Inode {
-    /// What it is.
-    pub node: Node,
-    /// Permission bits.
-    pub mode: u32,
-    /// Names that it has.
-    pub links: u32,
-    /// When it was last written, in nanoseconds since 1970.
-    pub modified_ns: u64,
-    /// The program that it is, where the run has it.
-    pub program: Option<ImageId>,
-}
+/// `/proc`.
+pub const PROC: InodeId = InodeId(2);
 
 /// The tree.
 #[derive(Clone, Debug)]
 pub struct Tree {
-    /// By number. Number 0 is nobody.
-    inodes: Arc<Vec<Arc<Inode>>>,
-}
-
-/// Where the last component of a path lies.
-pub struct Place<'p> {
-    /// The directory.
-    pub directory: InodeId,
-    /// The name in it; empty for the directory itself.
-    pub name: &'p [u8],
+    inodes: Table,
+    /// Files with smaller numbers are those that every host has.
+    furnished: InodeId,
+    /// Stands for files that are not there.
+    nobody: Inode,
 }
 
 impl Tree {
-    /// A root with `/dev` and `/tmp`.
-    pub fn new() -> Tree {
-        let directory = |parent| Inode {
-            node: Node::Directory(BTreeMap::new(), parent),
-            mode: 0o755,
-            links: 2,
-            modified_ns: 0,
-            program: None,
-        };
+    /// A root with an empty `/proc`.
+    pub fn new(now_ns: u64) -> Tree {
         let mut tree = Tree {
-            inodes: Arc::new(vec![Arc::new(directory(ROOT)), Arc::new(directory(ROOT))]),
+            inodes: Table::default(),
+            furnished: InodeId(0),
+            nobody: Inode {
+                links: 0,
+                ..Inode::new(Node::Link(Vec::new()), 0, 0)
+            },
         };
-        let devices = tree.add(ROOT, b"dev", directory(ROOT));
-        let listed = [
-            (&b"null"[..], Device::Null),
-            (b"zero", Device::Zero),
-            (b"full", Device::Full),
-            (b"random", Device::Random),
-            (b"urandom", Device::Random),
-        ];
-        for (name, device) in listed {
-            let node = Node::Device(device);
-            tree.add(
-                devices,
-                name,
-                Inode {
-                    node,
-                    mode: 0o666,
-                    links: 1,
-                    modified_ns: 0,
-                    program: None,
-                },
-            );
-        }
-        let mut temporary = directory(ROOT);
-        temporary.mode = 0o1777;
-        tree.add(ROOT, b"tmp", temporary);
+        // Number 0 is nobody's.
+        tree.inodes.push(tree.nobody.clone());
+        tree.inodes.push(Inode::directory(ROOT, 0o755, now_ns));
+        tree.add(ROOT, b"proc", Inode::directory(ROOT, 0o555, now_ns));
         tree
     }
 
     /// A file.
     pub fn get(&self, id: InodeId) -> &Inode {
-        // Number 0 stands for what is not there; numbers come from this tree alone.
-        self.inodes.get(id.0 as usize).unwrap_or(&self.inodes[0])
+        self.inodes.get(id).unwrap_or(&self.nobody)
     }
 
     /// A file, to be changed.
     pub fn get_mut(&mut self, id: InodeId) -> &mut Inode {
-        let inodes = Arc::make_mut(&mut self.inodes);
-        let index = if (id.0 as usize) < inodes.len() {
-            id.0 as usize
-        } else {
-            0
-        };
-        Arc::make_mut(&mut inodes[index])
+        match self.inodes.get_mut(id) {
+            Some(inode) => inode,
+            None => &mut self.nobody,
+        }
+    }
+
+    /// A directory's names.
+    pub fn directory(&self, id: InodeId) -> Option<&Directory> {
+        match &self.get(id).node {
+            Node::Directory(directory) => Some(directory),
+            _ => None,
+        }
+    }
+
+    fn directory_mut(&mut self, id: InodeId) -> Option<&mut Directory> {
+        match &mut self.get_mut(id).node {
+            Node::Directory(directory) => Some(directory),
+            _ => None,
+        }
+    }
+
+    /// Adds a file without a name.
+    pub fn add_nameless(&mut self, inode: Inode) -> InodeId {
+        self.inodes.push(Inode { links: 0, ..inode })
     }
 
     /// Adds a file under a name that is free.
     pub fn add(&mut self, directory: InodeId, name: &[u8], inode: Inode) -> InodeId {
-        let inodes = Arc::make_mut(&mut self.inodes);
-        let id = InodeId(inodes.len() as u32);
-        let is_directory = matches!(inode.node, Node::Directory(..));
-        inodes.push(Arc::new(inode));
-        let parent = self.get_mut(directory);
-        if let Node::Directory(names, _) = &mut parent.node {
-            names.insert(name.to_vec(), id);
-            parent.links += u32::from(is_directory);
+        let is_directory = inode.is_directory();
+        let id = self.inodes.push(inode);
+        if let Some(names) = self.directory_mut(directory) {
+            names.insert(name, id);
+            self.get_mut(directory).links += u32::from(is_directory);
         }
         id
     }
 
-    /// Takes a name away; the file stays for those who have it open.
-    pub fn remove(&mut self, directory: InodeId, name: &[u8]) {
-        let parent = self.get_mut(directory);
-        let Node::Directory(names, _) = &mut parent.node else {
-            return;
-        };
-        let Some(id) = names.remove(name) else { return };
-        let inode = self.get_mut(id);
-        if matches!(inode.node, Node::Directory(..)) {
+    /// Gives a file that is no directory one more name, which is free.
+    pub fn link(&mut self, directory: InodeId, name: &[u8], id: InodeId) {
+        if let Some(names) = self.directory_mut(directory) {
+            names.insert(name, id);
+            self.get_mut(id).links += 1;
+        }
+    }
+
+    /// Takes a name away; the file stays for those who have it open. Which file it was.
+    pub fn remove(&mut self, directory: InodeId, name: &[u8]) -> Option<InodeId> {
+        let entry = self.directory_mut(directory)?.names.remove(name)?;
+        let inode = self.get_mut(entry.id);
+        if inode.is_directory() {
             inode.links = 0;
             let parent = self.get_mut(directory);
             parent.links = parent.links.saturating_sub(1);
         } else {
             inode.links = inode.links.saturating_sub(1);
         }
+        Some(entry.id)
+    }
+
+    /// Moves a name to another directory and name, which is free.
+    pub fn rename(&mut self, from: (InodeId, &[u8]), to: (InodeId, &[u8])) {
+        let taken = self
+            .directory_mut(from.0)
+            .and_then(|names| names.names.remove(from.1));
+        let Some(entry) = taken else { return };
+        if let Some(names) = self.directory_mut(to.0) {
+            names.insert(to.1, entry.id);
+        }
+        self.set_parent(entry.id, from.0, to.0);
+    }
+
+    /// Swaps what two names mean.
+    pub fn exchange(&mut self, one: (InodeId, &[u8]), other: (InodeId, &[u8])) {
+        let found = |tree: &Tree, place: (InodeId, &[u8])| {
+            let entry = tree.directory(place.0)?.names.get(place.1)?;
+            Some(entry.id)
+        };
+        let (Some(first), Some(second)) = (found(self, one), found(self, other)) else {
+            return;
+        };
+        for (place, id) in [(one, second), (other, first)] {
+            let entry = self
+                .directory_mut(place.0)
+                .and_then(|names| names.names.get_mut(place.1));
+            if let Some(entry) = entry {
+                entry.id = id;
+            }
+        }
+        self.set_parent(first, one.0, other.0);
+        self.set_parent(second, other.0, one.0);
+    }
+
+    /// A directory lies elsewhere now.
+    fn set_parent(&mut self, id: InodeId, from: InodeId, to: InodeId) {
+        if from == to {
+            return;
+        }
+        if let Some(directory) = self.directory_mut(id) {
+            directory.parent = to;
+            let old = self.get_mut(from);
+            old.links = old.links.saturating_sub(1);
+            self.get_mut(to).links += 1;
+        }
+    }
+
+    /// Forgets a file that has no name and that nobody has open.
+    pub fn forget(&mut self, id: InodeId) {
+        self.inodes.remove(id);
+    }
+
+    /// A directory lies below another, or is it.
+    pub fn is_below(&self, directory: InodeId, above: InodeId) -> bool {
+        let mut at = directory;
+        loop {
+            if at == above {
+                return true;
+            }
+            match self.directory(at) {
+                Some(names) if at != ROOT => at = names.parent,
+                _ => return false,
+            }
+        }
+    }
+
+    /// A directory lies in `/proc`.
+    pub fn is_in_proc(&self, directory: InodeId) -> bool {
+        directory != ROOT && self.is_below(directory, PROC)
     }
 
     /// The file with this name in a directory.
     pub fn child(&self, directory: InodeId, name: &[u8]) -> Result<Option<InodeId>, Errno> {
-        match &self.get(directory).node {
-            Node::Directory(names, parent) => match name {
-                b"" | b"." => Ok(Some(directory)),
-                b".." => Ok(Some(*parent)),
-                _ if name.len() > NAME_MAX => Err(Errno::ENAMETOOLONG),
-                _ => Ok(names.get(name).copied()),
-            },
-            _ => Err(Errno::ENOTDIR),
-        }
+        Walk::new(self, &Who::ROOT).child(directory, name)
     }
 
-    /// The directory that the last component of a path lies in, and that component.
-    pub fn place<'p>(&self, from: InodeId, path: &'p [u8]) -> Result<Place<'p>, Errno> {
-        self.place_following(from, path, MAX_LINKS)
-    }
-
-    fn place_following<'p>(
-        &self,
-        from: InodeId,
-        path: &'p [u8],
-        links: u32,
-    ) -> Result<Place<'p>, Errno> {
-        if path.is_empty() {
-            return Err(Errno::ENOENT);
-        }
-        let mut directory = if path[0] == b'/' { ROOT } else { from };
-        let mut name: &[u8] = b"";
-        for component in path
-            .split(|byte| *byte == b'/')
-            .filter(|part| !part.is_empty())
-        {
-            if !name.is_empty() {
-                directory = self.step(directory, name, links)?;
-            }
-            name = component;
-        }
-        if name.is_empty() {
-            return Ok(Place { directory, name });
-        }
-        if !matches!(self.get(directory).node, Node::Directory(..)) {
-            return Err(Errno::ENOTDIR);
-        }
-        Ok(Place { directory, name })
-    }
-
-    /// One component further, following links.
-    fn step(&self, directory: InodeId, name: &[u8], links: u32) -> Result<InodeId, Errno> {
-        let id = self.child(directory, name)?.ok_or(Errno::ENOENT)?;
-        match &self.get(id).node {
-            Node::Link(_) if links == 0 => Err(Errno::ELOOP),
-            Node::Link(target) => {
-                let place = self.place_following(directory, target, links - 1)?;
-                self.step(place.directory, place.name, links - 1)
-            }
-            _ => Ok(id),
-        }
-    }
-
-    /// The file that a path names. A link at its end is followed if `follow` says so.
+    /// The file that a path names, for root. A link at its end is followed if `follow` says so.
     pub fn lookup(&self, from: InodeId, path: &[u8], follow: bool) -> Result<InodeId, Errno> {
-        let place = self.place(from, path)?;
-        let must_be_directory = path.ends_with(b"/");
-        let id = if follow || must_be_directory {
-            self.step(place.directory, place.name, MAX_LINKS)?
-        } else {
-            self.child(place.directory, place.name)?
-                .ok_or(Errno::ENOENT)?
-        };
-        if must_be_directory && !matches!(self.get(id).node, Node::Directory(..)) {
-            return Err(Errno::ENOTDIR);
-        }
-        Ok(id)
+        Walk::new(self, &Who::ROOT).lookup(from, path, follow)
     }
 
     /// Makes a file with its directories, or replaces it. For setting up.
-    pub fn install(&mut self, from: InodeId, path: &[u8], inode: Inode) -> Result<(), Errno> {
+    pub fn install(&mut self, from: InodeId, path: &[u8], inode: Inode) -> Result<InodeId, Errno> {
         let cut = path
             .iter()
             .rposition(|byte| *byte == b'/')
@@ -270,8 +201,7 @@ impl Tree {
         if self.child(directory, name)?.is_some() {
             self.remove(directory, name);
         }
-        self.add(directory, name, inode);
-        Ok(())
+        Ok(self.add(directory, name, inode))
     }
 
     /// The directory of this path, made where it is not there.
@@ -285,22 +215,13 @@ impl Tree {
             .split(|byte| *byte == b'/')
             .filter(|part| !part.is_empty())
         {
-            at = match self.child(at, name)? {
-                Some(id) => id,
-                None => {
-                    let node = Node::Directory(BTreeMap::new(), at);
-                    self.add(
-                        at,
-                        name,
-                        Inode {
-                            node,
-                            mode: 0o755,
-                            links: 2,
-                            modified_ns: 0,
-                            program: None,
-                        },
-                    )
+            at = match self.lookup(at, name, true) {
+                Ok(id) => id,
+                Err(Errno::ENOENT) => {
+                    let now_ns = self.get(at).changed_ns.max(0) as u64;
+                    self.add(at, name, Inode::directory(at, 0o755, now_ns))
                 }
+                Err(errno) => return Err(errno),
             };
         }
         match self.get(at).node {
@@ -314,39 +235,79 @@ impl Tree {
         let mut parts = Vec::new();
         let mut at = directory;
         while at != ROOT {
-            let Node::Directory(_, parent) = self.get(at).node else {
-                return None;
-            };
-            let Node::Directory(names, _) = &self.get(parent).node else {
-                return None;
-            };
-            let (name, _) = names.iter().find(|entry| *entry.1 == at)?;
-            parts.push(name.as_slice());
+            let parent = self.directory(at)?.parent;
+            parts.push(self.name_in(parent, at)?);
             at = parent;
         }
         if parts.is_empty() {
             return Some(b"/".to_vec());
         }
-        Some(
-            parts
-                .iter()
-                .rev()
-                .flat_map(|part| [b"/", *part].concat())
-                .collect(),
-        )
+        let parts = parts.iter().rev();
+        Some(parts.flat_map(|part| [b"/", *part].concat()).collect())
     }
 
-    /// Calls `visit` with the path, relative to a directory, of everything below it.
-    pub fn for_each_path(&self, directory: InodeId, visit: &mut dyn FnMut(&[u8])) {
-        let mut waiting = vec![(directory, Vec::new())];
-        while let Some((at, prefix)) = waiting.pop() {
-            let Node::Directory(names, _) = &self.get(at).node else {
+    /// A name that a file has in a directory.
+    fn name_in(&self, directory: InodeId, id: InodeId) -> Option<&[u8]> {
+        let mut names = self.directory(directory)?.names.iter();
+        names
+            .find(|(_, entry)| entry.id == id)
+            .map(|(name, _)| name.as_slice())
+    }
+
+    /// A path of a file, of whatever kind; `None` if it has none.
+    pub fn any_path_of(&self, id: InodeId) -> Option<Vec<u8>> {
+        if self.get(id).is_directory() {
+            return self.path_of(id);
+        }
+        let mut found = None;
+        self.for_each_file(ROOT, &mut |path, file| {
+            if file == id && found.is_none() {
+                found = Some([b"/", path].concat());
+            }
+        });
+        found
+    }
+
+    /// What is there now is what every host has.
+    pub fn finish_furnishing(&mut self) {
+        self.furnished = self.inodes.next_id();
+    }
+
+    /// Calls `visit` with the path, relative to a directory, of everything below it, also of what is reached by
+    /// one link, and whether every host has it.
+    pub fn for_each_name(&self, directory: InodeId, visit: &mut dyn FnMut(&[u8], bool)) {
+        let mut waiting = vec![(directory, Vec::new(), false)];
+        while let Some((at, prefix, linked)) = waiting.pop() {
+            let Some(directory) = self.directory(at) else {
                 continue;
             };
-            for (name, id) in names {
+            let in_proc = self.is_in_proc(at);
+            for (name, entry) in &directory.names {
                 let path = [prefix.as_slice(), name].concat();
-                visit(&path);
-                waiting.push((*id, [path.as_slice(), b"/"].concat()));
+                visit(&path, in_proc || entry.id < self.furnished);
+                let below = [path.as_slice(), b"/"].concat();
+                let is_link = matches!(self.get(entry.id).node, Node::Link(_) | Node::Magic(_));
+                match self.lookup(at, name, true) {
+                    // A link to a directory that it lies in would go on for ever.
+                    Ok(id) if is_link && (linked || self.is_below(at, id)) => {}
+                    Ok(id) => waiting.push((id, below, linked || is_link)),
+                    Err(_) => {}
+                }
+            }
+        }
+    }
+
+    /// Calls `visit` with the path, relative to a directory, of everything below it, and the file.
+    pub fn for_each_file(&self, directory: InodeId, visit: &mut dyn FnMut(&[u8], InodeId)) {
+        let mut waiting = vec![(directory, Vec::new())];
+        while let Some((at, prefix)) = waiting.pop() {
+            let Some(directory) = self.directory(at) else {
+                continue;
+            };
+            for (name, entry) in &directory.names {
+                let path = [prefix.as_slice(), name].concat();
+                visit(&path, entry.id);
+                waiting.push((entry.id, [path.as_slice(), b"/"].concat()));
             }
         }
     }
@@ -364,21 +325,19 @@ impl Tree {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bytes::Bytes;
 
     fn file(bytes: &[u8]) -> Inode {
-        let node = Node::Regular(Bytes::from_concrete(bytes));
-        Inode {
-            node,
-            mode: 0o644,
-            links: 1,
-            modified_ns: 0,
-            program: None,
-        }
+        Inode::new(Node::Regular(Bytes::from_concrete(bytes)), 0o644, 0)
+    }
+
+    fn link(target: &[u8]) -> Inode {
+        Inode::new(Node::Link(target.to_vec()), 0o777, 0)
     }
 
     #[test]
     fn paths_lead_to_files() {
-        let mut tree = Tree::new();
+        let mut tree = Tree::new(0);
         tree.install(ROOT, b"/a/b/file", file(b"x")).unwrap();
         let b = tree.lookup(ROOT, b"/a/b", true).unwrap();
         let found = tree.lookup(b, b"../b/./file", true).unwrap();
@@ -389,20 +348,14 @@ mod tests {
         assert_eq!(tree.lookup(ROOT, b"", true), Err(Errno::ENOENT));
         assert_eq!(tree.lookup(ROOT, b"/..", true), Ok(ROOT));
         assert_eq!(tree.path_of(b).unwrap(), b"/a/b");
+        assert_eq!(tree.any_path_of(found).unwrap(), b"/a/b/file");
         assert_eq!(tree.path_of(ROOT).unwrap(), b"/");
     }
 
     #[test]
     fn links_are_followed_and_loops_end() {
-        let mut tree = Tree::new();
+        let mut tree = Tree::new(0);
         tree.install(ROOT, b"/a/file", file(b"x")).unwrap();
-        let link = |target: &[u8]| Inode {
-            node: Node::Link(target.to_vec()),
-            mode: 0o777,
-            links: 1,
-            modified_ns: 0,
-            program: None,
-        };
         tree.install(ROOT, b"/a/near", link(b"file")).unwrap();
         tree.install(ROOT, b"/dir", link(b"a")).unwrap();
         tree.install(ROOT, b"/loop", link(b"loop")).unwrap();
@@ -411,15 +364,39 @@ mod tests {
         assert_ne!(tree.lookup(ROOT, b"/dir/near", false), Ok(target));
         assert_eq!(tree.lookup(ROOT, b"/loop", true), Err(Errno::ELOOP));
         assert_eq!(tree.lookup(ROOT, b"/loop/x", true), Err(Errno::ELOOP));
+        tree.install(ROOT, b"/new", link(b"a/later")).unwrap();
+        let (place, found) = Walk::new(&tree, &Who::ROOT)
+            .final_place(ROOT, b"/new")
+            .unwrap();
+        assert_eq!((place.name.as_slice(), found), (&b"later"[..], None));
     }
 
     #[test]
     fn a_removed_name_is_gone_in_this_clone_only() {
-        let mut tree = Tree::new();
+        let mut tree = Tree::new(0);
         tree.install(ROOT, b"/file", file(b"x")).unwrap();
         let clone = tree.clone();
         tree.remove(ROOT, b"file");
         assert_eq!(tree.lookup(ROOT, b"/file", true), Err(Errno::ENOENT));
         assert!(clone.lookup(ROOT, b"/file", true).is_ok());
+    }
+
+    #[test]
+    fn directories_that_move_know_their_parents() {
+        let mut tree = Tree::new(0);
+        tree.install(ROOT, b"/a/d/file", file(b"x")).unwrap();
+        let b = tree.make_directories(ROOT, b"/b").unwrap();
+        let (a, d) = (
+            tree.lookup(ROOT, b"/a", true).unwrap(),
+            tree.lookup(ROOT, b"/a/d", true).unwrap(),
+        );
+        tree.rename((a, b"d"), (b, b"e"));
+        assert_eq!(tree.path_of(d).unwrap(), b"/b/e");
+        assert_eq!((tree.get(a).links, tree.get(b).links), (2, 3));
+        assert!(tree.is_below(d, b) && !tree.is_below(b, d));
+        tree.exchange((ROOT, b"a"), (b, b"e"));
+        assert_eq!(tree.path_of(a).unwrap(), b"/b/e");
+        assert_eq!(tree.path_of(d).unwrap(), b"/a");
+        assert_eq!(tree.directory(d).unwrap().parent, ROOT);
     }
 }

@@ -188,7 +188,27 @@ impl HostState {
         self.unwatch_closed(id, description.target);
         if let Some((open, operations)) = self.open_object(id, &description) {
             (operations.close)(self, open);
+            if self.objects.get(open.object.0).is_none() {
+                self.files.forget_pipe(open.object);
+            }
         }
+        if self.files.locks.release_description(id) {
+            self.lock_releases += 1;
+        }
+    }
+
+    /// A process closes one of its descriptors, and with it loses its locks on the file.
+    pub fn close(&mut self, pid: u32, id: DescriptionId) {
+        let target = self
+            .files
+            .description(id)
+            .map(|description| description.target);
+        if let Some(Target::Inode(inode)) = target
+            && self.files.locks.release_process(pid, Some(inode))
+        {
+            self.lock_releases += 1;
+        }
+        self.release(id);
     }
 }
 

@@ -2,39 +2,50 @@
 
 use everett_vm::Value;
 
+use super::locks;
 use crate::errno::Errno;
-use crate::files::{Descriptor, MAX_DESCRIPTORS, Node, OpenFlags, Target};
-use crate::kernel::{Kernel, Stop};
+use crate::files::{Description, Descriptor, MAX_DESCRIPTORS, Node, OpenFlags, Target};
+use crate::kernel::Kernel;
 use crate::table::ArgKind::{Fd, Flags, Int};
 use crate::table::{Answer, Call, Row};
 
 /// The family.
 pub const ROWS: &[Row] = &[
     Row::new("close", 3, &[Fd], &[Errno::EINTR, Errno::EIO], close),
-    Row::new("lseek", 8, &[Fd, Int, Int], &[], lseek).without("SEEK_DATA, SEEK_HOLE"),
+    Row::new("lseek", 8, &[Fd, Int, Int], &[], lseek),
     Row::new("ioctl", 16, &[Fd, Int, Int], &[], ioctl)
-        .without("all but FIONBIO and FIOCLEX; nothing is a terminal"),
+        .without("all but FIONBIO, FIONREAD and FIOCLEX; nothing is a terminal"),
     Row::new("dup", 32, &[Fd], &[Errno::EMFILE], dup),
     Row::new("dup2", 33, &[Fd, Fd], &[Errno::EMFILE], dup2),
     Row::new("dup3", 292, &[Fd, Fd, Flags], &[Errno::EMFILE], dup3),
     Row::new("fcntl", 72, &[Fd, Int, Int], &[Errno::EMFILE], fcntl)
-        .without("locks, owners, leases, pipe sizes"),
-    Row::new("flock", 73, &[Fd, Int], &[], flock).without("other processes"),
-    Row::new("fsync", 74, &[Fd], &[Errno::EIO, Errno::ENOSPC], fsync),
-    Row::new("fdatasync", 75, &[Fd], &[Errno::EIO, Errno::ENOSPC], fsync),
-    Row::new(
-        "ftruncate",
-        77,
-        &[Fd, Int],
-        &[Errno::EIO, Errno::ENOSPC],
-        ftruncate,
-    ),
+        .without("owners, leases, pipe sizes"),
+    Row::new("close_range", 436, &[Int, Int, Flags], &[], close_range),
 ];
 
 fn close(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
-    let descriptor = kernel.process().descriptors.get(call.int(0))?;
-    kernel.process_mut().descriptors.set(call.int(0), None);
-    kernel.host.release(descriptor.description);
+    kernel.process().descriptors.get(call.int(0))?;
+    kernel.close(call.int(0));
+    Ok(Value::ZERO)
+}
+
+fn close_range(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
+    const UNSHARE: u64 = 2;
+    const CLOSE_ON_EXEC: u64 = 4;
+    let (first, last) = (call.args[0] as u32, call.args[1] as u32);
+    if first > last || call.args[2] & !(UNSHARE | CLOSE_ON_EXEC) != 0 {
+        return Err(Errno::EINVAL.into());
+    }
+    let open: Vec<_> = kernel.process().descriptors.iter().collect();
+    for (fd, descriptor) in open {
+        if fd as u32 >= first && fd as u32 <= last {
+            if call.args[2] & CLOSE_ON_EXEC != 0 {
+                kernel.set_close_on_exec(fd, descriptor, true);
+            } else {
+                kernel.close(fd);
+            }
+        }
+    }
     Ok(Value::ZERO)
 }
 
@@ -42,6 +53,9 @@ fn lseek(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     const SET: i32 = 0;
     const CURRENT: i32 = 1;
     const END: i32 = 2;
+    const DATA: i32 = 3;
+    const HOLE: i32 = 4;
+    kernel.usable(call.int(0))?;
     let (descriptor, description) = kernel.description(call.int(0))?;
     let opened = kernel
         .host
@@ -52,26 +66,38 @@ fn lseek(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let Target::Inode(id) = description.target else {
         return Err(Errno::ESPIPE.into());
     };
-    let base = match (call.int(2), &kernel.host.files.tree.get(id).node) {
-        (SET, _) => 0,
-        (CURRENT, _) => description.offset,
-        (END, Node::Regular(bytes)) => bytes.len(),
-        (END, _) => 0,
+    let wanted = call.args[1];
+    let offset = match (call.int(2), &kernel.host.files.tree.get(id).node) {
+        (SET, _) => moved(0, wanted)?,
+        (CURRENT, _) => moved(description.offset, wanted)?,
+        (END, Node::Regular(bytes)) => moved(bytes.len(), wanted)?,
+        (END, _) => moved(0, wanted)?,
+        (whence @ (DATA | HOLE), Node::Regular(bytes)) => {
+            if wanted >= bytes.len() {
+                return Err(Errno::ENXIO.into());
+            }
+            let found = bytes.next_change(wanted, whence == DATA);
+            found.ok_or(Errno::ENXIO)?
+        }
         _ => return Err(Errno::EINVAL.into()),
     };
-    let offset = (base as i64)
-        .checked_add(call.args[1] as i64)
-        .ok_or(Errno::EOVERFLOW)?;
-    let offset = u64::try_from(offset).map_err(|_| Errno::EINVAL)?;
     if let Some(description) = kernel.host.files.description_mut(descriptor.description) {
         description.offset = offset;
     }
     Ok(Value::concrete(offset))
 }
 
+fn moved(base: u64, by: u64) -> Result<u64, Errno> {
+    let offset = (base as i64)
+        .checked_add(by as i64)
+        .ok_or(Errno::EOVERFLOW)?;
+    u64::try_from(offset).map_err(|_| Errno::EINVAL)
+}
+
 fn ioctl(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     const FIONCLEX: u64 = 0x5450;
     const FIOCLEX: u64 = 0x5451;
+    const FIONREAD: u64 = 0x541b;
     const FIONBIO: u64 = 0x5421;
     /// Terminal requests, which what is no terminal refuses without a warning.
     const TERMINAL: std::ops::RangeInclusive<u64> = 0x5401..=0x541f;
@@ -81,6 +107,7 @@ fn ioctl(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
         return answer;
     }
     match request {
+        FIONREAD => return kernel.tell_available(call.int(0), call.args[2]),
         FIOCLEX => kernel.set_close_on_exec(call.int(0), descriptor, true),
         FIONCLEX => kernel.set_close_on_exec(call.int(0), descriptor, false),
         FIONBIO => {
@@ -130,10 +157,9 @@ fn fcntl(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     const SET_DESCRIPTOR_FLAGS: i32 = 2;
     const GET_FLAGS: i32 = 3;
     const SET_FLAGS: i32 = 4;
-    const GET_LOCK: i32 = 5;
-    const SET_LOCK: i32 = 6;
-    const SET_LOCK_WAIT: i32 = 7;
     const DUPLICATE_CLOSE_ON_EXEC: i32 = 1030;
+    const ADD_SEALS: i32 = 1033;
+    const GET_SEALS: i32 = 1034;
     const CHANGEABLE: u32 = OpenFlags::APPEND | OpenFlags::NONBLOCK;
     let fd = call.int(0);
     let (descriptor, description) = kernel.description(fd)?;
@@ -158,12 +184,22 @@ fn fcntl(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
             }
             Ok(Value::ZERO)
         }
-        // A process alone never meets a lock.
-        SET_LOCK | SET_LOCK_WAIT => Ok(Value::ZERO),
-        GET_LOCK => {
-            const UNLOCKED: u16 = 2;
-            kernel.write_bytes(call.args[2], &UNLOCKED.to_le_bytes())?;
-            Ok(Value::ZERO)
+        command @ (locks::GET_LOCK
+        | locks::SET_LOCK
+        | locks::SET_LOCK_WAIT
+        | locks::GET_OPEN_LOCK
+        | locks::SET_OPEN_LOCK
+        | locks::SET_OPEN_LOCK_WAIT) => {
+            kernel.usable(fd)?;
+            kernel.lock(descriptor, &description, command, call.args[2])
+        }
+        ADD_SEALS => kernel.add_seals(&description, call.args[2] as u32),
+        GET_SEALS => {
+            let seals = match description.target {
+                Target::Inode(id) => kernel.host.files.tree.get(id).seals,
+                _ => None,
+            };
+            Ok(Value::concrete(u64::from(seals.ok_or(Errno::EINVAL)?)))
         }
         command => {
             kernel
@@ -174,27 +210,29 @@ fn fcntl(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     }
 }
 
-fn flock(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
-    kernel.description(call.int(0))?;
-    Ok(Value::ZERO)
-}
-
-fn fsync(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
-    match kernel.description(call.int(0))?.1.target {
-        Target::Inode(_) => Ok(Value::ZERO),
-        Target::Stdin | Target::Output(_) | Target::Object(_) => Err(Errno::EINVAL.into()),
-    }
-}
-
-fn ftruncate(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
-    let (_, description) = kernel.description(call.int(0))?;
-    match description.target {
-        Target::Inode(id) if description.flags.writable() => kernel.truncate(id, call.args[1]),
-        _ => Err(Errno::EINVAL.into()),
-    }
-}
-
 impl Kernel<'_, '_> {
+    /// `FIONREAD`: how many bytes can be read without waiting.
+    fn tell_available(&mut self, fd: i32, address: u64) -> Answer {
+        self.usable(fd)?;
+        let (descriptor, description) = self.description(fd)?;
+        let available = match description.target {
+            Target::Stdin => Some(self.host.files.stdin.available()),
+            Target::Output(_) => Some(0),
+            Target::Inode(id) => match &self.host.files.tree.get(id).node {
+                Node::Regular(bytes) => Some(bytes.len().saturating_sub(description.offset)),
+                _ => None,
+            },
+            Target::Object(_) => {
+                let open = self.host.open_object(descriptor.description, &description);
+                open.and_then(|(open, operations)| (operations.available)(self.host, open))
+            }
+        };
+        let available = available.ok_or(Errno::ENOTTY)?;
+        let count = available.min(i32::MAX as u64) as u32;
+        self.write_bytes(address, &count.to_le_bytes())?;
+        Ok(Value::ZERO)
+    }
+
     fn set_close_on_exec(&mut self, fd: i32, descriptor: Descriptor, close_on_exec: bool) {
         let changed = Descriptor {
             close_on_exec,
@@ -222,32 +260,37 @@ impl Kernel<'_, '_> {
             close_on_exec,
             ..descriptor
         };
-        if let Some(old) = self.process_mut().descriptors.set(to, Some(changed)) {
-            self.host.release(old.description);
-        }
+        self.close(to);
+        self.process_mut().descriptors.set(to, Some(changed));
         Ok(Value::concrete(to as u64))
     }
 
-    /// Sets the size of a file.
-    pub fn truncate(&mut self, id: crate::files::InodeId, len: u64) -> Answer {
-        if (len as i64) < 0 {
+    /// Closes a descriptor.
+    pub fn close(&mut self, fd: i32) {
+        let pid = self.process().pid;
+        if let Some(old) = self.process_mut().descriptors.set(fd, None) {
+            self.host.close(pid, old.description);
+        }
+    }
+
+    fn add_seals(&mut self, description: &Description, more: u32) -> Answer {
+        /// No more seals, shrinking, growing, writing, writing later.
+        const KNOWN: u32 = 0x1f;
+        const SEALED: u32 = 1;
+        let Target::Inode(id) = description.target else {
+            return Err(Errno::EINVAL.into());
+        };
+        if !description.flags.writable() {
+            return Err(Errno::EPERM.into());
+        }
+        if more & !KNOWN != 0 {
             return Err(Errno::EINVAL.into());
         }
-        if len > super::input_output::MAX_FILE {
-            return Err(Stop::Errno(Errno::EFBIG));
+        let seals = self.host.files.tree.get(id).seals.ok_or(Errno::EINVAL)?;
+        if seals & SEALED != 0 {
+            return Err(Errno::EPERM.into());
         }
-        let now = self.wall_clock_ns();
-        let tree = &mut self.host.files.tree;
-        match &tree.get(id).node {
-            Node::Regular(_) => {}
-            Node::Directory(..) => return Err(Errno::EISDIR.into()),
-            _ => return Err(Errno::EINVAL.into()),
-        }
-        let inode = tree.get_mut(id);
-        inode.modified_ns = now;
-        if let Node::Regular(bytes) = &mut inode.node {
-            bytes.set_len(len);
-        }
+        self.host.files.tree.get_mut(id).seals = Some(seals | more);
         Ok(Value::ZERO)
     }
 }

@@ -203,8 +203,8 @@ impl Kernel<'_, '_> {
             Target::Inode(id) => match &self.host.files.tree.get(id).node {
                 Node::Regular(bytes) => bytes.read(offset, wanted),
                 Node::Directory(..) => return Err(Errno::EISDIR.into()),
-                Node::Link(_) | Node::Socket => return Err(Errno::EBADF.into()),
                 Node::Device(device) => self.read_device(*device, wanted),
+                _ => return Err(Errno::EBADF.into()),
             },
         };
         let random = self.host.random;
@@ -214,7 +214,11 @@ impl Kernel<'_, '_> {
         let read = bytes.len() as u64;
         match description.target {
             Target::Stdin => self.host.files.stdin.advance(read),
-            _ => self.advance(descriptor, at, offset + read),
+            Target::Inode(id) => {
+                self.note_access(id);
+                self.advance(descriptor, at, offset + read);
+            }
+            _ => {}
         }
         Ok(Value::concrete(read))
     }
@@ -348,9 +352,9 @@ impl Kernel<'_, '_> {
 
     fn read_device(&mut self, device: Device, wanted: u64) -> Buffer {
         match device {
-            Device::Null => Buffer::zeroed(0),
+            Device::Null | Device::Terminal => Buffer::zeroed(0),
             Device::Zero | Device::Full => Buffer::zeroed(wanted as usize),
-            Device::Random => {
+            Device::Random | Device::Urandom => {
                 let bytes = self.host.random_bytes(wanted as usize);
                 Buffer::with_bytes(&bytes, bytes.len())
             }
@@ -400,6 +404,8 @@ impl Kernel<'_, '_> {
                 parts.iter().for_each(|part| output.append(part));
             }
             Target::Inode(id) => match &self.host.files.tree.get(id).node {
+                Node::Regular(_) if self.is_sealed(id) => return Err(Errno::EPERM.into()),
+                Node::Regular(_) if written == 0 => {}
                 Node::Regular(bytes) => {
                     let start = match at {
                         _ if description.flags.has(OpenFlags::APPEND) => bytes.len(),
@@ -413,12 +419,17 @@ impl Kernel<'_, '_> {
                 }
                 Node::Device(Device::Full) if written > 0 => return Err(Errno::ENOSPC.into()),
                 Node::Device(_) => {}
-                Node::Directory(..) | Node::Link(_) | Node::Socket => {
-                    return Err(Errno::EBADF.into());
-                }
+                _ => return Err(Errno::EBADF.into()),
             },
         }
         Ok(Value::concrete(written))
+    }
+
+    /// It is a file of `memfd_create` that may not be written any more.
+    fn is_sealed(&self, id: crate::files::InodeId) -> bool {
+        const WRITE_SEALS: u32 = 0x18;
+        let seals = self.host.files.tree.get(id).seals;
+        seals.is_some_and(|seals| seals & WRITE_SEALS != 0)
     }
 
     fn gather(&mut self, ranges: &[Range]) -> Result<Vec<Buffer>, Stop> {
@@ -444,7 +455,7 @@ impl Kernel<'_, '_> {
     fn write_regular(&mut self, id: crate::files::InodeId, start: u64, parts: &[Buffer]) {
         let now = self.wall_clock_ns();
         let inode = self.host.files.tree.get_mut(id);
-        inode.modified_ns = now;
+        inode.touch(now);
         if let Node::Regular(bytes) = &mut inode.node {
             let mut at = start;
             for part in parts {

@@ -1,11 +1,17 @@
 //! System calls, one file a family. Each is one function with its row beside it.
 
+mod attributes;
+mod copying;
 mod descriptors;
 mod epoll;
 mod events;
+mod fifos;
 mod futex;
 mod identity;
 mod input_output;
+mod links;
+mod listing;
+mod locks;
 mod memory;
 pub(crate) mod own;
 mod paths;
@@ -23,12 +29,17 @@ use crate::table::Row;
 
 /// All families.
 pub const FAMILIES: &[&[Row]] = &[
+    attributes::ROWS,
+    copying::ROWS,
     descriptors::ROWS,
     epoll::ROWS,
     events::ROWS,
     futex::ROWS,
     identity::ROWS,
     input_output::ROWS,
+    links::ROWS,
+    listing::ROWS,
+    locks::ROWS,
     memory::ROWS,
     paths::ROWS,
     pipes::ROWS,

@@ -1,22 +1,21 @@
-//! Files by name: opening, making, removing, asking about them.
-
-use std::collections::BTreeMap;
+//! Files by name: finding, opening and asking about them.
 
 use everett_vm::Value;
 
 use crate::bytes::Bytes;
 use crate::errno::Errno;
-use crate::files::{Description, Descriptor, Inode, InodeId, Node, OpenFlags, Status, Target};
+use crate::files::{
+    Description, Device, Inode, InodeId, Node, OpenFlags, Place, READ, Target, WRITE, Walk, Who,
+};
 use crate::kernel::{Kernel, Stop};
 use crate::table::ArgKind::{Buffer, Fd, Flags, Int, Path, Pointer};
 use crate::table::{Answer, Call, Row};
 
 /// The family.
 pub const ROWS: &[Row] = &[
-    Row::new("open", 2, &[Path, Flags, Int], OPEN_ERRORS, open).without("permissions, O_TMPFILE"),
-    Row::new("openat", 257, &[Fd, Path, Flags, Int], OPEN_ERRORS, openat)
-        .without("permissions, O_TMPFILE"),
-    Row::new("creat", 85, &[Path, Int], OPEN_ERRORS, creat).without("permissions"),
+    Row::new("open", 2, &[Path, Flags, Int], OPEN_ERRORS, open),
+    Row::new("openat", 257, &[Fd, Path, Flags, Int], OPEN_ERRORS, openat),
+    Row::new("creat", 85, &[Path, Int], OPEN_ERRORS, creat),
     Row::new("stat", 4, &[Path, Pointer], ASK_ERRORS, stat),
     Row::new("fstat", 5, &[Fd, Pointer], &[], fstat),
     Row::new("lstat", 6, &[Path, Pointer], ASK_ERRORS, lstat),
@@ -34,17 +33,15 @@ pub const ROWS: &[Row] = &[
         ASK_ERRORS,
         statx,
     ),
-    Row::new("access", 21, &[Path, Int], ASK_ERRORS, access).without("permissions: root may all"),
-    Row::new("faccessat", 269, &[Fd, Path, Int], ASK_ERRORS, faccessat)
-        .without("permissions: root may all"),
+    Row::new("access", 21, &[Path, Int], ASK_ERRORS, access),
+    Row::new("faccessat", 269, &[Fd, Path, Int], ASK_ERRORS, faccessat),
     Row::new(
         "faccessat2",
         439,
         &[Fd, Path, Int, Flags],
         ASK_ERRORS,
-        faccessat,
-    )
-    .without("permissions: root may all"),
+        faccessat2,
+    ),
     Row::new("readlink", 89, &[Path, Buffer, Int], ASK_ERRORS, readlink),
     Row::new(
         "readlinkat",
@@ -55,13 +52,7 @@ pub const ROWS: &[Row] = &[
     ),
     Row::new("getcwd", 79, &[Buffer, Int], &[], getcwd),
     Row::new("chdir", 80, &[Path], ASK_ERRORS, chdir),
-    Row::new("truncate", 76, &[Path, Int], &[Errno::EIO], truncate),
-    Row::new("mkdir", 83, &[Path, Int], MAKE_ERRORS, mkdir),
-    Row::new("mkdirat", 258, &[Fd, Path, Int], MAKE_ERRORS, mkdirat),
-    Row::new("rmdir", 84, &[Path], MAKE_ERRORS, rmdir),
-    Row::new("unlink", 87, &[Path], MAKE_ERRORS, unlink),
-    Row::new("unlinkat", 263, &[Fd, Path, Flags], MAKE_ERRORS, unlinkat),
-    Row::new("umask", 95, &[Int], &[], umask),
+    Row::new("fchdir", 81, &[Fd], &[Errno::EACCES], fchdir),
 ];
 
 const OPEN_ERRORS: &[Errno] = &[
@@ -72,12 +63,10 @@ const OPEN_ERRORS: &[Errno] = &[
     Errno::EINTR,
 ];
 const ASK_ERRORS: &[Errno] = &[Errno::ENOENT, Errno::EACCES];
-const MAKE_ERRORS: &[Errno] = &[Errno::EACCES, Errno::ENOSPC];
 
-const AT_FDCWD: i32 = -100;
-const AT_SYMLINK_NOFOLLOW: u64 = 0x100;
-const AT_REMOVEDIR: u64 = 0x200;
-const AT_EMPTY_PATH: u64 = 0x1000;
+pub const AT_FDCWD: i32 = -100;
+pub const AT_SYMLINK_NOFOLLOW: u64 = 0x100;
+pub const AT_EMPTY_PATH: u64 = 0x1000;
 
 fn open(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     kernel.open_file(AT_FDCWD, call.args[0], call.args[1], call.args[2])
@@ -99,7 +88,7 @@ fn stat(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 
 fn lstat(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let id = kernel.find(AT_FDCWD, call.args[0], false)?;
-    kernel.tell(Target::Inode(id), call.args[1])
+    kernel.tell_of_link(id, call.args[1])
 }
 
 fn fstat(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
@@ -108,23 +97,39 @@ fn fstat(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 }
 
 fn newfstatat(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
-    let target = kernel.target(call.int(0), call.args[1], call.args[3])?;
-    kernel.tell(target, call.args[2])
+    const KNOWN: u64 = AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH | 0x800;
+    if call.args[3] & !KNOWN != 0 {
+        return Err(Errno::EINVAL.into());
+    }
+    match kernel.target(call.int(0), call.args[1], call.args[3])? {
+        Target::Inode(id) if call.args[3] & AT_SYMLINK_NOFOLLOW != 0 => {
+            kernel.tell_of_link(id, call.args[2])
+        }
+        target => kernel.tell(target, call.args[2]),
+    }
 }
 
 fn statx(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
+    const RESERVED: u64 = 0x8000_0000;
+    if call.args[3] & RESERVED != 0 {
+        return Err(Errno::EINVAL.into());
+    }
     let target = kernel.target(call.int(0), call.args[1], call.args[2])?;
-    let status = Status::of_target(&kernel.host.files.tree, target);
+    let status = kernel.host.status(target);
     kernel.write_bytes(call.args[4], &status.to_statx())?;
     Ok(Value::ZERO)
 }
 
 fn access(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
-    kernel.may_access(AT_FDCWD, call.args[0], call.args[1])
+    kernel.may_access(AT_FDCWD, call.args[0], call.args[1], 0)
 }
 
 fn faccessat(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
-    kernel.may_access(call.int(0), call.args[1], call.args[2])
+    kernel.may_access(call.int(0), call.args[1], call.args[2], 0)
+}
+
+fn faccessat2(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
+    kernel.may_access(call.int(0), call.args[1], call.args[2], call.args[3])
 }
 
 fn readlink(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
@@ -148,69 +153,85 @@ fn getcwd(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 
 fn chdir(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let id = kernel.find(AT_FDCWD, call.args[0], true)?;
-    match kernel.host.files.tree.get(id).node {
-        Node::Directory(..) => kernel.process_mut().cwd = id,
-        _ => return Err(Errno::ENOTDIR.into()),
+    kernel.enter(id)
+}
+
+fn fchdir(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
+    match kernel.description(call.int(0))?.1.target {
+        Target::Inode(id) => kernel.enter(id),
+        _ => Err(Errno::ENOTDIR.into()),
     }
-    Ok(Value::ZERO)
-}
-
-fn truncate(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
-    let id = kernel.find(AT_FDCWD, call.args[0], true)?;
-    kernel.truncate(id, call.args[1])
-}
-
-fn mkdir(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
-    kernel.make_directory(AT_FDCWD, call.args[0], call.args[1])
-}
-
-fn mkdirat(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
-    kernel.make_directory(call.int(0), call.args[1], call.args[2])
-}
-
-fn rmdir(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
-    kernel.remove(AT_FDCWD, call.args[0], true)
-}
-
-fn unlink(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
-    kernel.remove(AT_FDCWD, call.args[0], false)
-}
-
-fn unlinkat(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
-    kernel.remove(call.int(0), call.args[1], call.args[2] & AT_REMOVEDIR != 0)
-}
-
-fn umask(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
-    let old = kernel.process().umask;
-    kernel.process_mut().umask = call.args[0] as u32 & 0o777;
-    Ok(Value::concrete(u64::from(old)))
 }
 
 impl Kernel<'_, '_> {
+    /// On whose behalf files are used.
+    pub fn who(&self) -> Who {
+        let process = self.process();
+        Who {
+            uid: process.uid[1],
+            gid: process.gid[1],
+            groups: Vec::new(),
+        }
+    }
+
+    /// Walks along a path, with `/proc` up to date where the path leads through it.
+    pub fn walk<T>(
+        &mut self,
+        who: &Who,
+        work: impl Fn(&mut Walk<'_>) -> Result<T, Errno>,
+    ) -> Result<T, Errno> {
+        let mut walk = Walk::new(&self.host.files.tree, who);
+        let found = work(&mut walk);
+        if !walk.entered_proc {
+            return found;
+        }
+        let (pid, tid) = (self.process().pid, self.task().tid);
+        self.host.refresh_proc(pid, tid);
+        work(&mut Walk::new(&self.host.files.tree, who))
+    }
+
+    /// The file that a path names.
+    pub fn resolve(&mut self, base: InodeId, path: &[u8], follow: bool) -> Result<InodeId, Errno> {
+        let who = self.who();
+        self.walk(&who, |walk| walk.lookup(base, path, follow))
+    }
+
+    /// Where the last component of a path lies, and the file that it names, if it is there.
+    pub fn resolve_place(
+        &mut self,
+        base: InodeId,
+        path: &[u8],
+    ) -> Result<(Place, Option<InodeId>), Errno> {
+        let who = self.who();
+        self.walk(&who, |walk| {
+            let place = walk.place(base, path)?;
+            let found = walk.child(place.directory, &place.name)?;
+            Ok((place, found))
+        })
+    }
+
     /// The directory that relative paths start from.
-    fn base(&self, fd: i32, path: &[u8]) -> Result<InodeId, Errno> {
+    pub fn base(&self, fd: i32, path: &[u8]) -> Result<InodeId, Errno> {
         if fd == AT_FDCWD || path.first() == Some(&b'/') {
             return Ok(self.process().cwd);
         }
         match self.description(fd)?.1.target {
-            Target::Inode(id)
-                if matches!(self.host.files.tree.get(id).node, Node::Directory(..)) =>
-            {
-                Ok(id)
-            }
+            Target::Inode(id) if self.host.files.tree.get(id).is_directory() => Ok(id),
+            // An empty path fails first.
+            _ if path.is_empty() => Err(Errno::ENOENT),
             _ => Err(Errno::ENOTDIR),
         }
     }
 
     /// The file that a path in guest memory names.
-    fn find(&mut self, fd: i32, path: u64, follow: bool) -> Result<InodeId, Stop> {
+    pub fn find(&mut self, fd: i32, path: u64, follow: bool) -> Result<InodeId, Stop> {
         let path = self.read_path(path)?;
         let base = self.base(fd, &path)?;
-        Ok(self.host.files.tree.lookup(base, &path, follow)?)
+        Ok(self.resolve(base, &path, follow)?)
     }
 
     /// What a path names, or with `AT_EMPTY_PATH` the descriptor itself.
-    fn target(&mut self, fd: i32, path: u64, flags: u64) -> Result<Target, Stop> {
+    pub fn target(&mut self, fd: i32, path: u64, flags: u64) -> Result<Target, Stop> {
         if flags & AT_EMPTY_PATH != 0 {
             let empty = path == 0 || self.read_path(path)?.is_empty();
             if empty && fd != AT_FDCWD {
@@ -225,23 +246,51 @@ impl Kernel<'_, '_> {
     }
 
     fn tell(&mut self, target: Target, address: u64) -> Answer {
-        let status = Status::of_target(&self.host.files.tree, target);
+        let status = self.host.status(target);
         self.write_bytes(address, &status.to_stat())?;
         Ok(Value::ZERO)
     }
 
-    /// Root may read and write all, and execute what has an execute bit.
-    fn may_access(&mut self, fd: i32, path: u64, wanted: u64) -> Answer {
-        const EXECUTE: u64 = 1;
-        if wanted & !7 != 0 {
+    /// Of the file itself, also where it is a link into what is open.
+    fn tell_of_link(&mut self, id: InodeId, address: u64) -> Answer {
+        let status = crate::files::Status::of_inode(&self.host.files.tree, id);
+        self.write_bytes(address, &status.to_stat())?;
+        Ok(Value::ZERO)
+    }
+
+    fn enter(&mut self, id: InodeId) -> Answer {
+        let inode = self.host.files.tree.get(id);
+        if !inode.is_directory() {
+            return Err(Errno::ENOTDIR.into());
+        }
+        self.who().check(inode, crate::files::EXECUTE)?;
+        self.process_mut().cwd = id;
+        Ok(Value::ZERO)
+    }
+
+    /// `access`: as the real user and group, unless the flags ask for the effective ones.
+    fn may_access(&mut self, fd: i32, path: u64, wanted: u64, flags: u64) -> Answer {
+        const EFFECTIVE: u64 = 0x200;
+        if wanted & !7 != 0 || flags & !(EFFECTIVE | AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH) != 0 {
             return Err(Errno::EINVAL.into());
         }
-        let id = self.find(fd, path, true)?;
-        let inode = self.host.files.tree.get(id);
-        let is_directory = matches!(inode.node, Node::Directory(..));
-        if wanted & EXECUTE != 0 && !is_directory && inode.mode & 0o111 == 0 {
-            return Err(Errno::EACCES.into());
+        let mut who = self.who();
+        if flags & EFFECTIVE == 0 {
+            let process = self.process();
+            (who.uid, who.gid) = (process.uid[0], process.gid[0]);
         }
+        let id = if flags & AT_EMPTY_PATH != 0 {
+            match self.target(fd, path, flags)? {
+                Target::Inode(id) => id,
+                _ => return Ok(Value::ZERO),
+            }
+        } else {
+            let path = self.read_path(path)?;
+            let base = self.base(fd, &path)?;
+            let follow = flags & AT_SYMLINK_NOFOLLOW == 0;
+            self.walk(&who, |walk| walk.lookup(base, &path, follow))?
+        };
+        who.check(self.host.files.tree.get(id), wanted as u32)?;
         Ok(Value::ZERO)
     }
 
@@ -249,131 +298,210 @@ impl Kernel<'_, '_> {
         if room <= 0 {
             return Err(Errno::EINVAL.into());
         }
-        let id = self.find(fd, path, false)?;
-        let Node::Link(mut target) = self.host.files.tree.get(id).node.clone() else {
-            return Err(Errno::EINVAL.into());
+        let path = self.read_path(path)?;
+        let id = match self.description(fd) {
+            // A link that was opened as such.
+            Ok((_, description)) if path.is_empty() => match description.target {
+                Target::Inode(id) => id,
+                _ => return Err(Errno::ENOENT.into()),
+            },
+            _ => {
+                let base = self.base(fd, &path)?;
+                self.resolve(base, &path, false)?
+            }
+        };
+        let mut target = match &self.host.files.tree.get(id).node {
+            Node::Link(target) => target.clone(),
+            Node::Magic(target) => self.name_of_target(*target),
+            _ if path.is_empty() => return Err(Errno::ENOENT.into()),
+            _ => return Err(Errno::EINVAL.into()),
         };
         target.truncate(room as usize);
         self.write_bytes(to, &target)?;
         Ok(Value::concrete(target.len() as u64))
     }
 
+    /// What `/proc` calls what is open.
+    fn name_of_target(&self, target: Target) -> Vec<u8> {
+        let name = |kind: &str| {
+            let inode = self.host.status(target).inode;
+            format!("{kind}:[{inode}]").into_bytes()
+        };
+        match target {
+            Target::Inode(id) => {
+                let path = self.host.files.tree.any_path_of(id);
+                path.unwrap_or_else(|| b"/ (deleted)".to_vec())
+            }
+            Target::Object(_) if self.host.status(target).mode & 0o170_000 == 0o140_000 => {
+                name("socket")
+            }
+            Target::Object(_) if self.host.status(target).mode & 0o170_000 == 0 => {
+                b"anon_inode:[object]".to_vec()
+            }
+            _ => name("pipe"),
+        }
+    }
+
     fn open_file(&mut self, fd: i32, path: u64, flags: u64, mode: u64) -> Answer {
-        let flags = OpenFlags(flags as u32);
-        let path = match flags.has(OpenFlags::CREATE) {
+        const ONLY_WITH_PATH: u32 = OpenFlags::DIRECTORY
+            | OpenFlags::NO_FOLLOW
+            | OpenFlags::CLOSE_ON_EXEC
+            | OpenFlags::PATH;
+        let mut flags = OpenFlags(flags as u32);
+        if flags.has(OpenFlags::PATH) {
+            flags.0 &= ONLY_WITH_PATH;
+        } else {
+            flags.0 |= OpenFlags::LARGE;
+        }
+        let nameless = flags.has(OpenFlags::NAMELESS);
+        let creates = flags.has(OpenFlags::CREATE);
+        if nameless && (creates || !flags.has(OpenFlags::DIRECTORY) || !flags.writable())
+            || (creates && flags.has(OpenFlags::DIRECTORY))
+        {
+            return Err(Errno::EINVAL.into());
+        }
+        let path = match creates {
             true => self.read_new_path(path)?,
             false => self.read_path(path)?,
         };
         let base = self.base(fd, &path)?;
         let to = self.process().descriptors.free_from(0)?;
-        let exclusive = flags.has(OpenFlags::CREATE) && flags.has(OpenFlags::EXCLUSIVE);
-        let follow = !flags.has(OpenFlags::NO_FOLLOW) && !exclusive;
-        let id = match self.host.files.tree.lookup(base, &path, follow) {
-            Ok(_) if exclusive => return Err(Errno::EEXIST.into()),
-            Ok(id) => self.open_existing(id, flags)?,
-            Err(Errno::ENOENT) if flags.has(OpenFlags::CREATE) => self.create(base, &path, mode)?,
-            Err(errno) => return Err(errno.into()),
+        let target = if nameless {
+            self.open_nameless(base, &path, mode)?
+        } else if creates {
+            self.open_or_create(base, &path, flags, mode)?
+        } else {
+            let follow = !flags.has(OpenFlags::NO_FOLLOW);
+            let id = self.resolve(base, &path, follow)?;
+            self.open_existing(id, flags)?
         };
-        const KEPT: u32 = !(OpenFlags::CREATE
-            | OpenFlags::EXCLUSIVE
-            | OpenFlags::TRUNCATE
-            | OpenFlags::CLOSE_ON_EXEC);
-        let description = Description::new(Target::Inode(id), flags.0 & KEPT | OpenFlags::LARGE);
-        let description = self.host.files.open(description);
-        let close_on_exec = flags.has(OpenFlags::CLOSE_ON_EXEC);
-        self.process_mut().descriptors.set(
-            to,
-            Some(Descriptor {
-                description,
-                close_on_exec,
-            }),
-        );
+        const DROPPED: u32 =
+            OpenFlags::CREATE | OpenFlags::EXCLUSIVE | OpenFlags::TRUNCATE | OpenFlags::TERMINAL;
+        self.install(to, Description::new(target, flags.0 & !DROPPED));
         Ok(Value::concrete(to as u64))
     }
 
-    fn open_existing(&mut self, id: InodeId, flags: OpenFlags) -> Result<InodeId, Stop> {
-        let only_path = flags.has(OpenFlags::PATH);
-        match &self.host.files.tree.get(id).node {
-            Node::Directory(..) if flags.writable() || flags.has(OpenFlags::CREATE) => {
-                return Err(Errno::EISDIR.into());
-            }
-            Node::Directory(..) => {}
-            _ if flags.has(OpenFlags::DIRECTORY) => return Err(Errno::ENOTDIR.into()),
-            Node::Link(_) if !only_path => return Err(Errno::ELOOP.into()),
-            Node::Regular(_) if flags.has(OpenFlags::TRUNCATE) && flags.writable() => {
-                self.truncate(id, 0)?;
-            }
-            _ => {}
-        }
-        Ok(id)
-    }
-
-    /// Makes an empty file. A link that leads nowhere stays so.
-    fn create(&mut self, base: InodeId, path: &[u8], mode: u64) -> Result<InodeId, Stop> {
-        let tree = &self.host.files.tree;
-        let place = tree.place(base, path)?;
-        if path.ends_with(b"/") {
+    fn open_or_create(
+        &mut self,
+        base: InodeId,
+        path: &[u8],
+        flags: OpenFlags,
+        mode: u64,
+    ) -> Result<Target, Stop> {
+        let exclusive = flags.has(OpenFlags::EXCLUSIVE);
+        let follow = !flags.has(OpenFlags::NO_FOLLOW) && !exclusive;
+        let (place, found) = if follow {
+            let who = self.who();
+            self.walk(&who, |walk| walk.final_place(base, path))?
+        } else {
+            self.resolve_place(base, path)?
+        };
+        if place.must_be_directory {
             return Err(Errno::EISDIR.into());
         }
-        if tree.child(place.directory, place.name)?.is_some() {
-            return Err(Errno::ENOENT.into());
+        match found {
+            Some(_) if exclusive => Err(Errno::EEXIST.into()),
+            Some(id) if self.host.files.tree.get(id).is_directory() => Err(Errno::EISDIR.into()),
+            Some(id) => self.open_existing(id, flags),
+            None => {
+                let node = Node::Regular(Bytes::default());
+                let id = self.make(&place, node, mode as u32)?;
+                Ok(Target::Inode(id))
+            }
         }
-        let inode = Inode {
-            node: Node::Regular(Bytes::default()),
-            mode: mode as u32 & 0o7777 & !self.process().umask,
-            links: 1,
-            modified_ns: self.wall_clock_ns(),
-            program: None,
-        };
-        Ok(self.host.files.tree.add(place.directory, place.name, inode))
     }
 
-    fn make_directory(&mut self, fd: i32, path: u64, mode: u64) -> Answer {
-        let path = self.read_new_path(path)?;
-        let base = self.base(fd, &path)?;
-        let tree = &self.host.files.tree;
-        let place = tree.place(base, &path)?;
-        if tree.child(place.directory, place.name)?.is_some() {
-            return Err(Errno::EEXIST.into());
+    /// Makes a file under a name that is free.
+    pub fn make(&mut self, place: &Place, node: Node, mode: u32) -> Result<InodeId, Errno> {
+        let who = self.who();
+        let now_ns = self.wall_clock_ns();
+        let directory = self.host.files.tree.get(place.directory);
+        if directory.links == 0 {
+            return Err(Errno::ENOENT);
         }
-        let inode = Inode {
-            node: Node::Directory(BTreeMap::new(), place.directory),
-            mode: mode as u32 & 0o1777 & !self.process().umask,
-            links: 2,
-            modified_ns: self.wall_clock_ns(),
-            program: None,
+        who.check(directory, WRITE | crate::files::EXECUTE)?;
+        if self.host.files.tree.is_in_proc(place.directory) {
+            return Err(Errno::ENOENT);
+        }
+        let mode = match node {
+            Node::Link(_) => 0o777,
+            _ => mode & 0o7777 & !self.process().umask,
         };
-        self.host.files.tree.add(place.directory, place.name, inode);
-        Ok(Value::ZERO)
+        let mut inode = Inode::new(node, mode, now_ns);
+        who.own(directory, &mut inode);
+        let tree = &mut self.host.files.tree;
+        tree.get_mut(place.directory).touch(now_ns);
+        Ok(tree.add(place.directory, &place.name, inode))
     }
 
-    fn remove(&mut self, fd: i32, path: u64, directory: bool) -> Answer {
-        let path = self.read_path(path)?;
-        let base = self.base(fd, &path)?;
-        let tree = &self.host.files.tree;
-        let place = tree.place(base, &path)?;
-        let id = tree
-            .child(place.directory, place.name)?
-            .ok_or(Errno::ENOENT)?;
-        match (&tree.get(id).node, directory) {
-            (Node::Directory(..), true) if place.name.is_empty() => return Err(Errno::EBUSY.into()),
-            (Node::Directory(..), true) if place.name == b"." => return Err(Errno::EINVAL.into()),
-            (Node::Directory(..), true) if place.name == b".." => {
-                return Err(Errno::ENOTEMPTY.into());
-            }
-            (Node::Directory(names, _), true) if !names.is_empty() => {
-                return Err(Errno::ENOTEMPTY.into());
-            }
-            (Node::Directory(..), true) => {}
-            (Node::Directory(..), false) => return Err(Errno::EISDIR.into()),
-            (_, true) => return Err(Errno::ENOTDIR.into()),
-            (_, false) if path.ends_with(b"/") => return Err(Errno::ENOTDIR.into()),
-            (_, false) => {}
+    /// `O_TMPFILE`.
+    fn open_nameless(&mut self, base: InodeId, path: &[u8], mode: u64) -> Result<Target, Stop> {
+        let directory = self.resolve(base, path, true)?;
+        let now_ns = self.wall_clock_ns();
+        let who = self.who();
+        let inode = self.host.files.tree.get(directory);
+        if !inode.is_directory() {
+            return Err(Errno::ENOTDIR.into());
         }
-        self.host.files.tree.remove(place.directory, place.name);
-        if !directory {
-            self.host.files.let_go(id);
+        who.check(inode, WRITE | crate::files::EXECUTE)?;
+        let mode = mode as u32 & 0o7777 & !self.process().umask;
+        let mut new = Inode::new(Node::Regular(Bytes::default()), mode, now_ns);
+        who.own(inode, &mut new);
+        Ok(Target::Inode(self.host.files.tree.add_nameless(new)))
+    }
+
+    /// Opens a file that is there. Nothing is changed if it cannot be opened.
+    fn open_existing(&mut self, id: InodeId, flags: OpenFlags) -> Result<Target, Stop> {
+        let inode = self.host.files.tree.get(id);
+        let is_directory = inode.is_directory();
+        if flags.has(OpenFlags::DIRECTORY) && !is_directory {
+            return Err(Errno::ENOTDIR.into());
         }
-        Ok(Value::ZERO)
+        if flags.has(OpenFlags::PATH) {
+            return Ok(Target::Inode(id));
+        }
+        match &inode.node {
+            Node::Directory(_) if flags.writable() => return Err(Errno::EISDIR.into()),
+            Node::Link(_) => return Err(Errno::ELOOP.into()),
+            Node::Magic(_) if flags.has(OpenFlags::NO_FOLLOW) => return Err(Errno::ELOOP.into()),
+            Node::Socket => return Err(Errno::ENXIO.into()),
+            _ => {}
+        }
+        let mut wanted = 0;
+        if flags.readable() {
+            wanted |= READ;
+        }
+        if flags.writable() || flags.has(OpenFlags::TRUNCATE) {
+            wanted |= WRITE;
+        }
+        self.who().check(inode, wanted)?;
+        match inode.node {
+            Node::Device(Device::Terminal) => Err(Errno::ENXIO.into()),
+            Node::Generated(what) => {
+                let memory = (self.process().pid, &*self.vm.memory);
+                let bytes = self.host.generate(what, memory);
+                let copy = Inode {
+                    node: Node::Regular(bytes),
+                    ..inode.clone()
+                };
+                Ok(Target::Inode(self.host.files.tree.add_nameless(copy)))
+            }
+            Node::Magic(target) => self.open_again(target, flags),
+            Node::Fifo => self.open_fifo(id, flags),
+            Node::Regular(_) if flags.has(OpenFlags::TRUNCATE) => {
+                self.truncate(id, 0)?;
+                Ok(Target::Inode(id))
+            }
+            _ => Ok(Target::Inode(id)),
+        }
+    }
+
+    /// Opens what somebody has open, through `/proc`.
+    fn open_again(&mut self, target: Target, flags: OpenFlags) -> Result<Target, Stop> {
+        match target {
+            Target::Inode(id) => self.open_existing(id, flags),
+            Target::Stdin | Target::Output(_) => Ok(target),
+            Target::Object(id) => self.open_object_again(id, flags),
+        }
     }
 }

@@ -315,7 +315,7 @@ impl Kernel<'_, '_> {
         let env = self.strings(env)?;
         for _ in 0..MAX_INTERPRETERS {
             let cwd = self.process().cwd;
-            let id = self.host.files.tree.lookup(cwd, &path, true)?;
+            let id = self.resolve(cwd, &path, true)?;
             let inode = self.host.files.tree.get(id);
             if let Some(image) = inode.program {
                 let execution = Execution {

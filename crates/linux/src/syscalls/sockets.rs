@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use everett_vm::Value;
 
 use crate::errno::Errno;
-use crate::files::{Description, DescriptionId, Inode, InodeId, Node, OpenFlags, Target};
+use crate::files::{Description, DescriptionId, InodeId, Node, OpenFlags, Target};
 use crate::kernel::{Kernel, Stop};
 use crate::objects::socket::{
     AF_UNSPEC, Address, Credentials, Domain, Kind, STORAGE_SIZE, Socket, State, Told, family,
@@ -366,22 +366,12 @@ impl Kernel<'_, '_> {
     }
 
     fn make_socket_node(&mut self, path: &[u8]) -> Result<InodeId, Stop> {
-        let now = self.wall_clock_ns();
-        let mode = 0o777 & !self.process().umask;
         let cwd = self.process().cwd;
-        let tree = &mut self.host.files.tree;
-        let place = tree.place(cwd, path)?;
-        if path.ends_with(b"/") {
+        let (place, _) = self.resolve_place(cwd, path)?;
+        if place.must_be_directory {
             return Err(Errno::ENOENT.into());
         }
-        let node = Inode {
-            node: Node::Socket,
-            mode,
-            links: 1,
-            modified_ns: now,
-            program: None,
-        };
-        Ok(tree.add(place.directory, place.name, node))
+        Ok(self.make(&place, Node::Socket, 0o777)?)
     }
 
     fn listen_unix(&mut self, object: ObjectId, most: u32) -> Answer {

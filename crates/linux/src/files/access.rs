@@ -1,0 +1,150 @@
+//! Who may do what with a file.
+
+use super::inode::{Inode, Node};
+use crate::errno::Errno;
+
+/// On whose behalf a file is used.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Who {
+    /// The effective user.
+    pub uid: u32,
+    /// The effective group.
+    pub gid: u32,
+    /// Groups besides.
+    pub groups: Vec<u32>,
+}
+
+/// May be read.
+pub const READ: u32 = 4;
+/// May be written.
+pub const WRITE: u32 = 2;
+/// May be executed or searched.
+pub const EXECUTE: u32 = 1;
+
+const SET_GID: u32 = 0o2000;
+const STICKY: u32 = 0o1000;
+
+impl Who {
+    /// Root, who may do all.
+    pub const ROOT: Who = Who {
+        uid: 0,
+        gid: 0,
+        groups: Vec::new(),
+    };
+
+    /// It is root.
+    pub fn is_root(&self) -> bool {
+        self.uid == 0
+    }
+
+    /// It is in a group.
+    pub fn is_in(&self, gid: u32) -> bool {
+        self.gid == gid || self.groups.contains(&gid)
+    }
+
+    /// `EACCES` unless all of this is allowed. Root may read and write all, and execute what anyone may.
+    pub fn check(&self, inode: &Inode, wanted: u32) -> Result<(), Errno> {
+        let granted = if self.is_root() {
+            let executable = inode.is_directory() || inode.mode & 0o111 != 0;
+            READ | WRITE | u32::from(executable)
+        } else if self.uid == inode.uid {
+            inode.mode >> 6
+        } else if self.is_in(inode.gid) {
+            inode.mode >> 3
+        } else {
+            inode.mode
+        };
+        if wanted & !granted & 7 == 0 {
+            Ok(())
+        } else {
+            Err(Errno::EACCES)
+        }
+    }
+
+    /// `EPERM` unless it may change what is known of a file: its owner and root may.
+    pub fn check_owner(&self, inode: &Inode) -> Result<(), Errno> {
+        if self.is_root() || self.uid == inode.uid {
+            Ok(())
+        } else {
+            Err(Errno::EPERM)
+        }
+    }
+
+    /// Whether a name can be taken away from a file in a directory.
+    pub fn check_removal(&self, directory: &Inode, inode: &Inode) -> Result<(), Errno> {
+        self.check(directory, WRITE | EXECUTE)?;
+        if directory.mode & STICKY != 0
+            && !self.is_root()
+            && self.uid != inode.uid
+            && self.uid != directory.uid
+        {
+            return Err(Errno::EPERM);
+        }
+        Ok(())
+    }
+
+    /// Makes a new file the property of its maker, and of the directory's group where it says so.
+    pub fn own(&self, directory: &Inode, inode: &mut Inode) {
+        inode.uid = self.uid;
+        inode.gid = self.gid;
+        if directory.mode & SET_GID != 0 {
+            inode.gid = directory.gid;
+            if matches!(inode.node, Node::Directory(_)) {
+                inode.mode |= SET_GID;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::files::{InodeId, ROOT};
+
+    fn inode(mode: u32, uid: u32, gid: u32) -> Inode {
+        Inode {
+            uid,
+            gid,
+            ..Inode::new(Node::Link(Vec::new()), mode, 0)
+        }
+    }
+
+    #[test]
+    fn the_first_class_that_fits_decides() {
+        let who = Who {
+            uid: 5,
+            gid: 6,
+            groups: vec![7],
+        };
+        // The owner does not get what all others get.
+        assert_eq!(who.check(&inode(0o077, 5, 6), READ), Err(Errno::EACCES));
+        assert_eq!(
+            who.check(&inode(0o700, 5, 6), READ | WRITE | EXECUTE),
+            Ok(())
+        );
+        assert_eq!(who.check(&inode(0o050, 1, 7), READ | EXECUTE), Ok(()));
+        assert_eq!(who.check(&inode(0o050, 1, 7), WRITE), Err(Errno::EACCES));
+        assert_eq!(who.check(&inode(0o002, 1, 1), WRITE), Ok(()));
+        assert_eq!(Who::ROOT.check(&inode(0, 5, 5), READ | WRITE), Ok(()));
+        assert_eq!(
+            Who::ROOT.check(&inode(0o666, 5, 5), EXECUTE),
+            Err(Errno::EACCES)
+        );
+        assert_eq!(Who::ROOT.check(&inode(0o100, 5, 5), EXECUTE), Ok(()));
+    }
+
+    #[test]
+    fn sticky_directories_keep_the_files_of_others() {
+        let who = |uid| Who {
+            uid,
+            ..Who::default()
+        };
+        let directory = Inode::directory(ROOT, 0o1777, 0);
+        let file = inode(0o644, 5, 5);
+        assert_eq!(who(5).check_removal(&directory, &file), Ok(()));
+        assert_eq!(who(6).check_removal(&directory, &file), Err(Errno::EPERM));
+        assert_eq!(who(0).check_removal(&directory, &file), Ok(()));
+        let closed = Inode::directory(InodeId(1), 0o755, 0);
+        assert_eq!(who(5).check_removal(&closed, &file), Err(Errno::EACCES));
+    }
+}

@@ -1,0 +1,209 @@
+//! Files as the tree holds them: what they are, whose they are, and when they changed.
+
+use std::collections::BTreeMap;
+
+use everett_vm::ImageId;
+
+use super::description::Target;
+use super::generated::Generated;
+use crate::bytes::Bytes;
+
+/// Number of a file on its host, at least 1.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct InodeId(pub u32);
+
+/// Character devices.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Device {
+    /// `/dev/null`.
+    Null,
+    /// `/dev/zero`.
+    Zero,
+    /// `/dev/full`.
+    Full,
+    /// `/dev/random`.
+    Random,
+    /// `/dev/urandom`.
+    Urandom,
+    /// `/dev/tty`: the terminal of a process, which none has.
+    Terminal,
+}
+
+impl Device {
+    /// Major and minor number.
+    pub fn number(self) -> (u32, u32) {
+        match self {
+            Device::Null => (1, 3),
+            Device::Zero => (1, 5),
+            Device::Full => (1, 7),
+            Device::Random => (1, 8),
+            Device::Urandom => (1, 9),
+            Device::Terminal => (5, 0),
+        }
+    }
+
+    /// The device with these numbers.
+    pub fn with_number(number: (u32, u32)) -> Option<Device> {
+        const ALL: [Device; 6] = [
+            Device::Null,
+            Device::Zero,
+            Device::Full,
+            Device::Random,
+            Device::Urandom,
+            Device::Terminal,
+        ];
+        ALL.into_iter().find(|device| device.number() == number)
+    }
+}
+
+/// A name in a directory.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Entry {
+    /// The file.
+    pub id: InodeId,
+    /// Where it stands when the directory is read; never used again in this directory.
+    pub position: u64,
+}
+
+/// A directory.
+#[derive(Clone, Debug)]
+pub struct Directory {
+    /// What lies in it.
+    pub names: BTreeMap<Vec<u8>, Entry>,
+    /// The directory above.
+    pub parent: InodeId,
+    next_position: u64,
+}
+
+/// Positions 0 and 1 are those of `.` and `..`.
+const FIRST_POSITION: u64 = 2;
+
+impl Directory {
+    /// An empty one.
+    pub fn new(parent: InodeId) -> Directory {
+        Directory {
+            names: BTreeMap::new(),
+            parent,
+            next_position: FIRST_POSITION,
+        }
+    }
+
+    /// Gives a file a name, in the place of what had it.
+    pub fn insert(&mut self, name: &[u8], id: InodeId) {
+        let position = self.next_position;
+        self.next_position += 1;
+        self.names.insert(name.to_vec(), Entry { id, position });
+    }
+
+    /// What is listed from a position on, in order: name, file, and position.
+    pub fn listed_from(&self, own: InodeId, position: u64) -> Vec<(&[u8], InodeId, u64)> {
+        let dots = [(&b"."[..], own, 0), (b"..", self.parent, 1)];
+        let names = self.names.iter();
+        let names = names.map(|(name, entry)| (name.as_slice(), entry.id, entry.position));
+        let mut all: Vec<_> = dots.into_iter().chain(names).collect();
+        all.retain(|entry| entry.2 >= position);
+        all.sort_by_key(|entry| entry.2);
+        all
+    }
+}
+
+/// What a file is.
+#[derive(Clone, Debug)]
+pub enum Node {
+    /// A regular file.
+    Regular(Bytes),
+    /// A directory.
+    Directory(Directory),
+    /// A symbolic link.
+    Link(Vec<u8>),
+    /// A character device.
+    Device(Device),
+    /// A FIFO.
+    Fifo,
+    /// A name that a socket was bound to.
+    Socket,
+    /// A file whose contents are made when it is opened.
+    Generated(Generated),
+    /// A link of `/proc` to what a process has open or where it is.
+    Magic(Target),
+}
+
+/// A file.
+#[derive(Clone, Debug)]
+pub struct Inode {
+    /// What it is.
+    pub node: Node,
+    /// Permission bits.
+    pub mode: u32,
+    /// Owner.
+    pub uid: u32,
+    /// Group.
+    pub gid: u32,
+    /// Names that it has.
+    pub links: u32,
+    /// When it was last read, in nanoseconds since 1970.
+    pub accessed_ns: i64,
+    /// When it was last written.
+    pub modified_ns: i64,
+    /// When anything of it was last changed.
+    pub changed_ns: i64,
+    /// The program that it is, where the run has it.
+    pub program: Option<ImageId>,
+    /// What may not be done with it any more, for files of `memfd_create`.
+    pub seals: Option<u32>,
+}
+
+impl Inode {
+    /// A file of root's with one name (directories have two).
+    pub fn new(node: Node, mode: u32, now_ns: u64) -> Inode {
+        let now_ns = i64::try_from(now_ns).unwrap_or(i64::MAX);
+        let links = if matches!(node, Node::Directory(_)) {
+            2
+        } else {
+            1
+        };
+        Inode {
+            node,
+            mode,
+            uid: 0,
+            gid: 0,
+            links,
+            accessed_ns: now_ns,
+            modified_ns: now_ns,
+            changed_ns: now_ns,
+            program: None,
+            seals: None,
+        }
+    }
+
+    /// An empty directory.
+    pub fn directory(parent: InodeId, mode: u32, now_ns: u64) -> Inode {
+        Inode::new(Node::Directory(Directory::new(parent)), mode, now_ns)
+    }
+
+    /// It is a directory.
+    pub fn is_directory(&self) -> bool {
+        matches!(self.node, Node::Directory(_))
+    }
+
+    /// What it holds was changed.
+    pub fn touch(&mut self, now_ns: u64) {
+        self.modified_ns = i64::try_from(now_ns).unwrap_or(i64::MAX);
+        self.changed_ns = self.modified_ns;
+    }
+
+    /// What is known of it was changed.
+    pub fn touch_status(&mut self, now_ns: u64) {
+        self.changed_ns = i64::try_from(now_ns).unwrap_or(i64::MAX);
+    }
+
+    /// The time at which it was read, if it is to be noted: when it was not since the last change, or a day ago.
+    pub fn access_to_note(&self, now_ns: u64) -> Option<i64> {
+        const DAY_NS: i64 = 24 * 3600 * 1_000_000_000;
+        let now_ns = i64::try_from(now_ns).unwrap_or(i64::MAX);
+        let stale = self.accessed_ns <= self.modified_ns
+            || self.accessed_ns <= self.changed_ns
+            || now_ns.saturating_sub(self.accessed_ns) >= DAY_NS;
+        (stale && now_ns != self.accessed_ns).then_some(now_ns)
+    }
+}

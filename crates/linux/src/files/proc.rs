@@ -1,0 +1,255 @@
+//! `/proc`: what always lies in it, and what is brought up to date when somebody looks.
+
+use super::Files;
+use super::description::Target;
+use super::generated::{About, Generated};
+use super::inode::{Inode, InodeId, Node};
+use super::tree::{PROC, Tree};
+use crate::bytes::Bytes;
+use crate::errno::Errno;
+use crate::host::HostState;
+use crate::process::Life;
+
+const CPU: &str = "processor\t: 0\nvendor_id\t: GenuineIntel\ncpu family\t: 6\nmodel\t\t: 63\n\
+model name\t: Everett virtual processor\nstepping\t: 2\ncpu MHz\t\t: 1000.000\ncache size\t: 4096 KB\n\
+physical id\t: 0\nsiblings\t: 1\ncore id\t\t: 0\ncpu cores\t: 1\n\
+flags\t\t: fpu tsc cx8 cmov mmx fxsr sse sse2\nbogomips\t: 2000.00\n\
+address sizes\t: 48 bits physical, 48 bits virtual\n\n";
+
+const MEMORY: &str = "MemTotal:        8388608 kB\nMemFree:         4194304 kB\n\
+MemAvailable:    4194304 kB\nBuffers:               0 kB\nCached:                0 kB\n\
+SwapTotal:             0 kB\nSwapFree:              0 kB\nHugePages_Total:       0\n\
+HugePages_Free:        0\nHugepagesize:       2048 kB\n";
+
+const MOUNTS: &str = "everett / ext4 rw,relatime 0 0\nproc /proc proc rw,nosuid,nodev,noexec,relatime 0 0\n\
+tmpfs /dev/shm tmpfs rw,nosuid,nodev 0 0\n";
+
+/// Files that always say the same.
+const TEXTS: &[(&str, &str)] = &[
+    ("/proc/cpuinfo", CPU),
+    ("/proc/meminfo", MEMORY),
+    ("/proc/filesystems", "nodev\tproc\nnodev\ttmpfs\n\text4\n"),
+    ("/proc/version", "Linux version 6.1.0 (everett) #1 SMP\n"),
+    ("/proc/cmdline", "\n"),
+    (
+        "/proc/swaps",
+        "Filename\t\t\t\tType\t\tSize\tUsed\tPriority\n",
+    ),
+    (
+        "/proc/net/dev",
+        "Inter-|   Receive                                                |  Transmit\n \
+         face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop \
+         fifo colls carrier compressed\n",
+    ),
+];
+
+/// Files that can be written, and then hold what was written.
+const SETTINGS: &[(&str, &str)] = &[
+    ("/proc/sys/fs/file-max", "1048576\n"),
+    ("/proc/sys/fs/nr_open", "1048576\n"),
+    ("/proc/sys/fs/pipe-max-size", "1048576\n"),
+    ("/proc/sys/kernel/hostname", "host\n"),
+    ("/proc/sys/kernel/osrelease", "6.1.0\n"),
+    ("/proc/sys/kernel/ostype", "Linux\n"),
+    ("/proc/sys/kernel/pid_max", "32768\n"),
+    ("/proc/sys/kernel/core_pattern", "core\n"),
+    ("/proc/sys/kernel/random/entropy_avail", "256\n"),
+    (
+        "/proc/sys/kernel/random/boot_id",
+        "00000000-0000-4000-8000-000000000000\n",
+    ),
+    ("/proc/sys/kernel/threads-max", "32768\n"),
+    ("/proc/sys/kernel/version", "#1 SMP\n"),
+    ("/proc/sys/net/core/rmem_max", "212992\n"),
+    ("/proc/sys/net/core/somaxconn", "4096\n"),
+    ("/proc/sys/net/core/wmem_max", "212992\n"),
+    ("/proc/sys/net/ipv4/ip_local_port_range", "32768\t60999\n"),
+    ("/proc/sys/net/ipv4/tcp_max_syn_backlog", "4096\n"),
+    ("/proc/sys/vm/max_map_count", "65530\n"),
+    ("/proc/sys/vm/overcommit_memory", "0\n"),
+    ("/proc/sys/vm/swappiness", "60\n"),
+];
+
+/// Puts into `/proc` what is always there.
+pub fn furnish(tree: &mut Tree, now_ns: u64) -> Result<(), Errno> {
+    let generated = |what| Inode::new(Node::Generated(what), 0o444, now_ns);
+    for (path, text) in TEXTS {
+        tree.install(PROC, path.as_bytes(), generated(Generated::Text(text)))?;
+    }
+    for (path, text) in SETTINGS {
+        let node = Node::Regular(Bytes::from_concrete(text.as_bytes()));
+        tree.install(PROC, path.as_bytes(), Inode::new(node, 0o644, now_ns))?;
+    }
+    let changing = [
+        ("/proc/loadavg", Generated::Load),
+        ("/proc/uptime", Generated::Uptime),
+        ("/proc/stat", Generated::Counters),
+    ];
+    for (path, what) in changing {
+        tree.install(PROC, path.as_bytes(), generated(what))?;
+    }
+    for (name, target) in [("mounts", "self/mounts"), ("self", ""), ("thread-self", "")] {
+        let link = Inode::new(Node::Link(target.as_bytes().to_vec()), 0o777, now_ns);
+        tree.install(PROC, name.as_bytes(), link)?;
+    }
+    Ok(())
+}
+
+impl HostState {
+    /// Brings `/proc` up to date, as a thread of a process sees it.
+    pub fn refresh_proc(&mut self, pid: u32, tid: u32) {
+        let now_ns = self.start_time_ns.saturating_add(self.clock_ns);
+        let tree = &mut self.files.tree;
+        set_link(tree, b"self", format!("{pid}"));
+        set_link(tree, b"thread-self", format!("{pid}/task/{tid}"));
+        self.forget_processes();
+        for at in 0..self.processes.len() {
+            let process = self.processes[at].clone();
+            if matches!(process.life, Life::Gone) {
+                continue;
+            }
+            let name = process.pid.to_string();
+            let known = self.files.tree.child(PROC, name.as_bytes());
+            let directory = match known {
+                Ok(Some(id)) => id,
+                _ => self.files.tree.add_process(process.pid, now_ns),
+            };
+            let places = [
+                (&b"cwd"[..], Some(process.cwd)),
+                (b"exe", process.executable),
+            ];
+            for (name, target) in places {
+                if let (Ok(Some(id)), Some(target)) =
+                    (self.files.tree.child(directory, name), target)
+                {
+                    self.files.tree.get_mut(id).node = Node::Magic(Target::Inode(target));
+                }
+            }
+            let open: Vec<(String, Target)> = process
+                .descriptors
+                .iter()
+                .filter_map(|(fd, descriptor)| {
+                    let description = self.files.description(descriptor.description)?;
+                    Some((fd.to_string(), description.target))
+                })
+                .collect();
+            self.files.tree.list_open(directory, &open, now_ns);
+            let tids: Vec<u32> = self.tasks_of(process.pid).map(|task| task.tid).collect();
+            self.files.tree.list_threads(directory, &tids, now_ns);
+        }
+    }
+
+    fn forget_processes(&mut self) {
+        let Some(proc) = self.files.tree.directory(PROC) else {
+            return;
+        };
+        let gone: Vec<Vec<u8>> = proc
+            .names
+            .keys()
+            .filter(|name| {
+                let pid = std::str::from_utf8(name)
+                    .ok()
+                    .and_then(|name| name.parse().ok());
+                let lives = |pid| {
+                    let process = self.process_by_pid(pid);
+                    process.is_some_and(|process| !matches!(process.life, Life::Gone))
+                };
+                pid.is_some_and(|pid| !lives(pid))
+            })
+            .cloned()
+            .collect();
+        for name in gone {
+            self.files.forget_tree(PROC, &name);
+        }
+    }
+}
+
+fn set_link(tree: &mut Tree, name: &[u8], target: String) {
+    if let Ok(Some(id)) = tree.child(PROC, name)
+        && !matches!(&tree.get(id).node, Node::Link(old) if *old == target.as_bytes())
+    {
+        tree.get_mut(id).node = Node::Link(target.into_bytes());
+    }
+}
+
+impl Files {
+    /// Takes a name away with all that lies below it.
+    fn forget_tree(&mut self, directory: InodeId, name: &[u8]) {
+        let Some(id) = self.tree.remove(directory, name) else {
+            return;
+        };
+        let names = self.tree.directory(id).map(|below| below.names.clone());
+        for name in names.unwrap_or_default().keys() {
+            self.forget_tree(id, name);
+        }
+        self.let_go(id);
+    }
+}
+
+impl Tree {
+    /// The directory of a process.
+    fn add_process(&mut self, pid: u32, now_ns: u64) -> InodeId {
+        let name = pid.to_string();
+        let id = self.add(PROC, name.as_bytes(), Inode::directory(PROC, 0o555, now_ns));
+        for (name, about, mode) in About::ALL {
+            let node = Node::Generated(Generated::Process(pid, about));
+            self.add(id, name.as_bytes(), Inode::new(node, mode, now_ns));
+        }
+        let mounts = Node::Generated(Generated::Text(MOUNTS));
+        self.add(id, b"mounts", Inode::new(mounts, 0o444, now_ns));
+        for (name, target) in [("root", "/"), ("cwd", "/"), ("exe", "")] {
+            let link = Node::Link(target.as_bytes().to_vec());
+            self.add(id, name.as_bytes(), Inode::new(link, 0o777, now_ns));
+        }
+        for name in ["fd", "task"] {
+            self.add(id, name.as_bytes(), Inode::directory(id, 0o555, now_ns));
+        }
+        id
+    }
+
+    /// Makes the links in `fd` those of what is open.
+    fn list_open(&mut self, process: InodeId, open: &[(String, Target)], now_ns: u64) {
+        let Ok(Some(folder)) = self.child(process, b"fd") else {
+            return;
+        };
+        let listed = self.directory(folder).map(|folder| folder.names.clone());
+        for (name, entry) in listed.unwrap_or_default() {
+            let same = open.iter().any(|(fd, target)| {
+                fd.as_bytes() == name
+                    && matches!(&self.get(entry.id).node, Node::Magic(old) if old == target)
+            });
+            if !same {
+                self.remove(folder, &name);
+                self.forget(entry.id);
+            }
+        }
+        for (fd, target) in open {
+            if let Ok(None) = self.child(folder, fd.as_bytes()) {
+                let link = Inode::new(Node::Magic(*target), 0o700, now_ns);
+                self.add(folder, fd.as_bytes(), link);
+            }
+        }
+    }
+
+    /// Makes the links in `task` those of the threads.
+    fn list_threads(&mut self, process: InodeId, tids: &[u32], now_ns: u64) {
+        let Ok(Some(folder)) = self.child(process, b"task") else {
+            return;
+        };
+        let listed = self.directory(folder).map(|folder| folder.names.clone());
+        for (name, entry) in listed.unwrap_or_default() {
+            if !tids.iter().any(|tid| tid.to_string().as_bytes() == name) {
+                self.remove(folder, &name);
+                self.forget(entry.id);
+            }
+        }
+        for tid in tids {
+            let name = tid.to_string();
+            if let Ok(None) = self.child(folder, name.as_bytes()) {
+                // What is told of a thread is what is told of its process.
+                let link = Inode::new(Node::Magic(Target::Inode(process)), 0o777, now_ns);
+                self.add(folder, name.as_bytes(), link);
+            }
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! What every host's root has: the usual directories, devices, and the files in `/etc` that libraries look for.
+
+use super::inode::{Device, Inode, Node};
+use super::tree::{ROOT, Tree};
+use crate::bytes::Bytes;
+use crate::errno::Errno;
+
+const DIRECTORIES: &[&str] = &[
+    "/bin",
+    "/dev/shm",
+    "/etc",
+    "/home",
+    "/root",
+    "/run",
+    "/sbin",
+    "/tmp",
+    "/usr/bin",
+    "/usr/lib",
+    "/usr/local",
+    "/usr/share",
+    "/var/lib",
+    "/var/log",
+    "/var/tmp",
+];
+
+/// Directories in which everyone can make files and remove their own.
+const OPEN_TO_ALL: &[&str] = &["/tmp", "/var/tmp", "/dev/shm"];
+
+const DEVICES: &[(&str, Device)] = &[
+    ("/dev/null", Device::Null),
+    ("/dev/zero", Device::Zero),
+    ("/dev/full", Device::Full),
+    ("/dev/random", Device::Random),
+    ("/dev/urandom", Device::Urandom),
+    ("/dev/tty", Device::Terminal),
+];
+
+const LINKS: &[(&str, &str)] = &[
+    ("/dev/fd", "/proc/self/fd"),
+    ("/dev/stdin", "/proc/self/fd/0"),
+    ("/dev/stdout", "/proc/self/fd/1"),
+    ("/dev/stderr", "/proc/self/fd/2"),
+    ("/etc/mtab", "/proc/self/mounts"),
+    ("/var/run", "/run"),
+];
+
+const TEXTS: &[(&str, &str)] = &[
+    (
+        "/etc/passwd",
+        "root:x:0:0:root:/root:/bin/sh\n\
+         daemon:x:1:1:daemon:/usr/sbin:/usr/sbin/nologin\n\
+         www-data:x:33:33:www-data:/var/www:/usr/sbin/nologin\n\
+         nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
+    ),
+    (
+        "/etc/group",
+        "root:x:0:\ndaemon:x:1:\nwww-data:x:33:\nnogroup:x:65534:\n",
+    ),
+    ("/etc/hostname", "host\n"),
+    (
+        "/etc/hosts",
+        "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n",
+    ),
+    ("/etc/resolv.conf", "nameserver 127.0.0.1\n"),
+    (
+        "/etc/nsswitch.conf",
+        "passwd: files\ngroup: files\nhosts: files dns\nservices: files\n",
+    ),
+    (
+        "/etc/services",
+        "ftp\t21/tcp\nssh\t22/tcp\ntelnet\t23/tcp\nsmtp\t25/tcp\ndomain\t53/tcp\ndomain\t53/udp\n\
+         tftp\t69/udp\nhttp\t80/tcp\npop3\t110/tcp\nntp\t123/udp\nhttps\t443/tcp\n",
+    ),
+    (
+        "/etc/protocols",
+        "ip\t0\tIP\nicmp\t1\tICMP\ntcp\t6\tTCP\nudp\t17\tUDP\n",
+    ),
+    ("/etc/shells", "/bin/sh\n"),
+];
+
+/// Puts the usual into an empty tree.
+pub fn furnish(tree: &mut Tree, now_ns: u64) -> Result<(), Errno> {
+    for path in DIRECTORIES {
+        tree.make_directories(ROOT, path.as_bytes())?;
+    }
+    for path in OPEN_TO_ALL {
+        let id = tree.lookup(ROOT, path.as_bytes(), true)?;
+        tree.get_mut(id).mode = 0o1777;
+    }
+    let root = tree.lookup(ROOT, b"/root", true)?;
+    tree.get_mut(root).mode = 0o700;
+    for (path, device) in DEVICES {
+        let inode = Inode::new(Node::Device(*device), 0o666, now_ns);
+        tree.install(ROOT, path.as_bytes(), inode)?;
+    }
+    for (path, target) in LINKS {
+        let inode = Inode::new(Node::Link(target.as_bytes().to_vec()), 0o777, now_ns);
+        tree.install(ROOT, path.as_bytes(), inode)?;
+    }
+    for (path, text) in TEXTS {
+        let node = Node::Regular(Bytes::from_concrete(text.as_bytes()));
+        tree.install(ROOT, path.as_bytes(), Inode::new(node, 0o644, now_ns))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,90 @@
+//! Files by number. Cloning is O(1), and a change copies a small part, however many files there are.
+
+use triomphe::Arc;
+
+use super::inode::{Inode, InodeId};
+
+/// Files that are copied together.
+const CHUNK: usize = 64;
+
+type Chunk = Arc<Vec<Option<Arc<Inode>>>>;
+
+/// Files by number; numbers are never used again.
+#[derive(Clone, Debug, Default)]
+pub struct Table {
+    chunks: Arc<Vec<Chunk>>,
+    len: usize,
+}
+
+impl Table {
+    /// Adds a file.
+    pub fn push(&mut self, inode: Inode) -> InodeId {
+        let chunks = Arc::make_mut(&mut self.chunks);
+        if self.len.is_multiple_of(CHUNK) {
+            chunks.push(Arc::default());
+        }
+        if let Some(last) = chunks.last_mut() {
+            Arc::make_mut(last).push(Some(Arc::new(inode)));
+        }
+        self.len += 1;
+        InodeId(self.len as u32 - 1)
+    }
+
+    /// The number of the file that is added next.
+    pub fn next_id(&self) -> InodeId {
+        InodeId(self.len as u32)
+    }
+
+    /// A file.
+    pub fn get(&self, id: InodeId) -> Option<&Inode> {
+        let index = id.0 as usize;
+        self.chunks
+            .get(index / CHUNK)?
+            .get(index % CHUNK)?
+            .as_deref()
+    }
+
+    /// A file, to be changed.
+    pub fn get_mut(&mut self, id: InodeId) -> Option<&mut Inode> {
+        let index = id.0 as usize;
+        let chunk = Arc::make_mut(&mut self.chunks).get_mut(index / CHUNK)?;
+        let inode = Arc::make_mut(chunk).get_mut(index % CHUNK)?;
+        inode.as_mut().map(Arc::make_mut)
+    }
+
+    /// Forgets a file.
+    pub fn remove(&mut self, id: InodeId) {
+        let index = id.0 as usize;
+        if self.get(id).is_some() {
+            let chunks = Arc::make_mut(&mut self.chunks);
+            Arc::make_mut(&mut chunks[index / CHUNK])[index % CHUNK] = None;
+        }
+    }
+
+    /// All files.
+    pub fn iter(&self) -> impl Iterator<Item = &Inode> {
+        let chunks = self.chunks.iter();
+        chunks.flat_map(|chunk| chunk.iter().flatten().map(|inode| &**inode))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::inode::Node;
+    use super::*;
+
+    #[test]
+    fn clones_part_ways() {
+        let mut table = Table::default();
+        let link = |name: &[u8]| Inode::new(Node::Link(name.to_vec()), 0o777, 0);
+        let ids: Vec<_> = (0..200u8).map(|at| table.push(link(&[at]))).collect();
+        let clone = table.clone();
+        table.get_mut(ids[150]).unwrap().mode = 1;
+        table.remove(ids[3]);
+        assert_eq!(table.get(ids[150]).unwrap().mode, 1);
+        assert_eq!(clone.get(ids[150]).unwrap().mode, 0o777);
+        assert!(table.get(ids[3]).is_none() && clone.get(ids[3]).is_some());
+        assert_eq!((table.iter().count(), clone.iter().count()), (199, 200));
+        assert_eq!(table.push(link(b"x")), InodeId(200));
+    }
+}

@@ -1,0 +1,162 @@
+//! From a path to a file.
+
+use super::access::{EXECUTE, Who};
+use super::description::Target;
+use super::inode::{InodeId, Node};
+use super::tree::{PROC, ROOT, Tree};
+use crate::errno::Errno;
+
+/// Symbolic links that one walk follows.
+const MAX_LINKS: u32 = 40;
+/// Longest name of one component.
+const NAME_MAX: usize = 255;
+
+/// Where the last component of a path lies.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Place {
+    /// The directory.
+    pub directory: InodeId,
+    /// The name in it; empty for the root itself.
+    pub name: Vec<u8>,
+    /// The path ends with a slash: only a directory will do.
+    pub must_be_directory: bool,
+}
+
+impl Place {
+    /// The name is one that a file can have: neither `.` nor `..` nor nothing.
+    pub fn is_ordinary(&self) -> bool {
+        !matches!(self.name.as_slice(), b"" | b"." | b"..")
+    }
+}
+
+/// A walk along a path.
+pub struct Walk<'t> {
+    tree: &'t Tree,
+    who: &'t Who,
+    /// Links that may still be followed.
+    links: u32,
+    /// It came through `/proc`, whose contents must be up to date for that.
+    pub entered_proc: bool,
+}
+
+impl<'t> Walk<'t> {
+    /// A walk on somebody's behalf.
+    pub fn new(tree: &'t Tree, who: &'t Who) -> Walk<'t> {
+        Walk {
+            tree,
+            who,
+            links: MAX_LINKS,
+            entered_proc: false,
+        }
+    }
+
+    /// The file with this name in a directory.
+    pub fn child(&mut self, directory: InodeId, name: &[u8]) -> Result<Option<InodeId>, Errno> {
+        self.entered_proc |= directory == PROC;
+        let inode = self.tree.get(directory);
+        let Node::Directory(entries) = &inode.node else {
+            return Err(Errno::ENOTDIR);
+        };
+        if !name.is_empty() {
+            self.who.check(inode, EXECUTE)?;
+        }
+        match name {
+            b"" | b"." => Ok(Some(directory)),
+            b".." => Ok(Some(entries.parent)),
+            _ if name.len() > NAME_MAX => Err(Errno::ENAMETOOLONG),
+            _ => Ok(entries.names.get(name).map(|entry| entry.id)),
+        }
+    }
+
+    /// The directory that the last component of a path lies in, and that component.
+    pub fn place(&mut self, from: InodeId, path: &[u8]) -> Result<Place, Errno> {
+        if path.is_empty() {
+            return Err(Errno::ENOENT);
+        }
+        let mut directory = if path[0] == b'/' { ROOT } else { from };
+        self.entered_proc |= self.tree.is_in_proc(directory);
+        let mut name: &[u8] = b"";
+        let components = path.split(|byte| *byte == b'/');
+        for component in components.filter(|part| !part.is_empty()) {
+            if !name.is_empty() {
+                directory = self.step(directory, name)?;
+            }
+            name = component;
+        }
+        if !name.is_empty() {
+            let inode = self.tree.get(directory);
+            if !inode.is_directory() {
+                return Err(Errno::ENOTDIR);
+            }
+            self.who.check(inode, EXECUTE)?;
+        }
+        Ok(Place {
+            directory,
+            name: name.to_vec(),
+            must_be_directory: path.ends_with(b"/"),
+        })
+    }
+
+    /// One component further, following links.
+    fn step(&mut self, directory: InodeId, name: &[u8]) -> Result<InodeId, Errno> {
+        let id = self.child(directory, name)?.ok_or(Errno::ENOENT)?;
+        let tree = self.tree;
+        match &tree.get(id).node {
+            Node::Magic(Target::Inode(target)) => Ok(*target),
+            Node::Link(target) => {
+                self.links = self.links.checked_sub(1).ok_or(Errno::ELOOP)?;
+                let place = self.place(directory, target)?;
+                let id = self.step(place.directory, &place.name)?;
+                self.only_directory(id, place.must_be_directory)
+            }
+            _ => Ok(id),
+        }
+    }
+
+    fn only_directory(&self, id: InodeId, must_be_directory: bool) -> Result<InodeId, Errno> {
+        if must_be_directory && !self.tree.get(id).is_directory() {
+            return Err(Errno::ENOTDIR);
+        }
+        Ok(id)
+    }
+
+    /// The file that a path names. A link at its end is followed if `follow` says so.
+    pub fn lookup(&mut self, from: InodeId, path: &[u8], follow: bool) -> Result<InodeId, Errno> {
+        let place = self.place(from, path)?;
+        let id = if follow || place.must_be_directory {
+            self.step(place.directory, &place.name)?
+        } else {
+            let found = self.child(place.directory, &place.name)?;
+            found.ok_or(Errno::ENOENT)?
+        };
+        self.only_directory(id, place.must_be_directory)
+    }
+
+    /// Where the file lies that a path names once all links at its end are followed, there or not.
+    pub fn final_place(
+        &mut self,
+        from: InodeId,
+        path: &[u8],
+    ) -> Result<(Place, Option<InodeId>), Errno> {
+        let mut place = self.place(from, path)?;
+        loop {
+            let Some(id) = self.child(place.directory, &place.name)? else {
+                return Ok((place, None));
+            };
+            let tree = self.tree;
+            match &tree.get(id).node {
+                Node::Link(target) => {
+                    self.links = self.links.checked_sub(1).ok_or(Errno::ELOOP)?;
+                    let next = self.place(place.directory, target)?;
+                    let must_be_directory = place.must_be_directory || next.must_be_directory;
+                    place = Place {
+                        must_be_directory,
+                        ..next
+                    };
+                }
+                Node::Magic(Target::Inode(target)) => return Ok((place, Some(*target))),
+                _ => return Ok((place, Some(id))),
+            }
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! What a host's root is made of at the start: the files that its configuration names, laid over what every host
+//! has, the later ones over the earlier ones. What they hold is shared by all states until it is written.
+
+use everett_vm::{Buffer, Bug, BugKind, ChoiceSite, Interrupt, Surroundings};
+
+use crate::bytes::Bytes;
+use crate::config::{Contents, FileSpec, ProgramSpec};
+use crate::errno::Errno;
+use crate::files::{Files, Inode, InodeId, Node, ROOT};
+
+/// Puts a file into the tree.
+pub fn install(
+    spec: &FileSpec,
+    cwd: InodeId,
+    now_ns: u64,
+    files: &mut Files,
+    around: &mut Surroundings<'_>,
+) -> Result<(), Interrupt> {
+    let node = match &spec.contents {
+        Contents::Concrete(bytes) => {
+            Node::Regular(Bytes::from_source(std::sync::Arc::new(bytes.clone())))
+        }
+        Contents::Shared(source) => Node::Regular(Bytes::from_source(source.clone())),
+        Contents::Symbolic { size } => Node::Regular(symbolic(&spec.path, *size, *size, around)?),
+        Contents::SymbolicBetween { least, most } => {
+            Node::Regular(symbolic(&spec.path, *least, *most, around)?)
+        }
+        Contents::Directory => return directory(spec, cwd, files),
+        Contents::Link(target) => Node::Link(target.clone()),
+    };
+    let time_ns = spec.modified_ns.unwrap_or(now_ns);
+    let inode = Inode {
+        uid: spec.owner.0,
+        gid: spec.owner.1,
+        ..Inode::new(node, spec.mode, time_ns)
+    };
+    let installed = files.tree.install(cwd, &spec.path, inode);
+    installed.map_err(|errno| refused(&spec.path, errno))?;
+    Ok(())
+}
+
+fn directory(spec: &FileSpec, cwd: InodeId, files: &mut Files) -> Result<(), Interrupt> {
+    let made = files.tree.make_directories(cwd, &spec.path);
+    let id = made.map_err(|errno| refused(&spec.path, errno))?;
+    let inode = files.tree.get_mut(id);
+    inode.mode = spec.mode;
+    (inode.uid, inode.gid) = spec.owner;
+    Ok(())
+}
+
+/// Symbolic contents, of a size that is asked for where there are several.
+fn symbolic(
+    path: &[u8],
+    least: u32,
+    most: u32,
+    around: &mut Surroundings<'_>,
+) -> Result<Bytes, Interrupt> {
+    let name = path.rsplit(|byte| *byte == b'/').next();
+    let name = String::from_utf8_lossy(name.unwrap_or_default()).into_owned();
+    let size = if least < most {
+        let site = ChoiceSite {
+            name: format!("size of {name}"),
+        };
+        least
+            + around
+                .oracle
+                .choose(&site, (most - least).saturating_add(1))?
+    } else {
+        most
+    };
+    let input = around
+        .oracle
+        .input(around.arena, &format!("{name}-data"), most)?;
+    Ok(Bytes::from_input(around.arena, input, size.min(most)))
+}
+
+/// A file that `execve` can start. Nobody reads what it holds.
+fn program() -> Node {
+    Node::Regular(Bytes::from_concrete(b"\x7fELF"))
+}
+
+/// Puts a program into the tree that `execve` can start.
+pub fn install_program(
+    spec: &ProgramSpec,
+    cwd: InodeId,
+    now_ns: u64,
+    files: &mut Files,
+) -> Result<(), Interrupt> {
+    let inode = Inode {
+        program: Some(spec.image),
+        ..Inode::new(program(), 0o755, now_ns)
+    };
+    let installed = files.tree.install(cwd, &spec.path, inode);
+    installed.map_err(|errno| refused(&spec.path, errno))?;
+    Ok(())
+}
+
+/// The file of the program that a host starts with. It is there by its name where nothing else is.
+pub fn install_first(
+    name: &Buffer,
+    cwd: InodeId,
+    now_ns: u64,
+    files: &mut Files,
+) -> Option<InodeId> {
+    if !name.is_concrete() || name.is_empty() {
+        return None;
+    }
+    let path = name.bytes();
+    let inode = Inode {
+        program: Some(everett_vm::ImageId::default()),
+        ..Inode::new(program(), 0o755, now_ns)
+    };
+    match files.tree.lookup(cwd, path, true) {
+        Ok(id) if files.tree.get(id).is_directory() => None,
+        Ok(id) => {
+            files.tree.get_mut(id).program = inode.program;
+            Some(id)
+        }
+        Err(Errno::ENOENT) => files.tree.install(cwd, path, inode).ok(),
+        Err(_) => None,
+    }
+}
+
+pub fn refused(path: &[u8], errno: Errno) -> Bug {
+    let path = String::from_utf8_lossy(path);
+    let message = format!("{path:?} cannot be made at the start: {errno}");
+    Bug::new(BugKind::Unsupported, message)
+}
+
+/// The files of a host at its start, and the directory that its first process is in.
+pub fn lay(
+    cwd: &[u8],
+    specs: &[FileSpec],
+    programs: &[ProgramSpec],
+    now_ns: u64,
+    around: &mut Surroundings<'_>,
+) -> Result<(Files, InodeId), Interrupt> {
+    let files = Files::new(Default::default(), now_ns);
+    let mut files = files.map_err(|errno| refused(b"/", errno))?;
+    let made = files.tree.make_directories(ROOT, cwd);
+    let cwd = made.map_err(|errno| refused(cwd, errno))?;
+    for spec in specs {
+        install(spec, cwd, now_ns, &mut files, around)?;
+    }
+    for spec in programs {
+        install_program(spec, cwd, now_ns, &mut files)?;
+    }
+    Ok((files, cwd))
+}

@@ -1,0 +1,458 @@
+//! What is known of files: permissions, owners, times, sizes.
+
+use everett_vm::Value;
+
+use super::input_output::MAX_FILE;
+use super::paths::{AT_EMPTY_PATH, AT_FDCWD, AT_SYMLINK_NOFOLLOW};
+use crate::errno::Errno;
+use crate::files::{InodeId, Node, OpenFlags, Target, WRITE};
+use crate::kernel::{Kernel, Stop};
+use crate::table::ArgKind::{Fd, Flags, Int, Path, Pointer};
+use crate::table::{Answer, Call, Row};
+
+/// The family.
+pub const ROWS: &[Row] = &[
+    Row::new("chmod", 90, &[Path, Int], CHANGE_ERRORS, chmod),
+    Row::new("fchmod", 91, &[Fd, Int], FD_ERRORS, fchmod),
+    Row::new("fchmodat", 268, &[Fd, Path, Int], CHANGE_ERRORS, fchmodat),
+    Row::new(
+        "fchmodat2",
+        452,
+        &[Fd, Path, Int, Flags],
+        CHANGE_ERRORS,
+        fchmodat2,
+    ),
+    Row::new("chown", 92, &[Path, Int, Int], CHANGE_ERRORS, chown),
+    Row::new("fchown", 93, &[Fd, Int, Int], FD_ERRORS, fchown),
+    Row::new("lchown", 94, &[Path, Int, Int], CHANGE_ERRORS, lchown),
+    Row::new(
+        "fchownat",
+        260,
+        &[Fd, Path, Int, Int, Flags],
+        CHANGE_ERRORS,
+        fchownat,
+    ),
+    Row::new("utime", 132, &[Path, Pointer], CHANGE_ERRORS, utime),
+    Row::new("utimes", 235, &[Path, Pointer], CHANGE_ERRORS, utimes),
+    Row::new(
+        "futimesat",
+        261,
+        &[Fd, Path, Pointer],
+        CHANGE_ERRORS,
+        futimesat,
+    ),
+    Row::new(
+        "utimensat",
+        280,
+        &[Fd, Path, Pointer, Flags],
+        CHANGE_ERRORS,
+        utimensat,
+    ),
+    Row::new("truncate", 76, &[Path, Int], SIZE_ERRORS, truncate),
+    Row::new("ftruncate", 77, &[Fd, Int], SIZE_ERRORS, ftruncate),
+    Row::new(
+        "fallocate",
+        285,
+        &[Fd, Int, Int, Int],
+        SIZE_ERRORS,
+        fallocate,
+    )
+    .without("FALLOC_FL_COLLAPSE_RANGE, FALLOC_FL_INSERT_RANGE"),
+    Row::new("umask", 95, &[Int], &[], umask),
+    Row::new("statfs", 137, &[Path, Pointer], &[Errno::EACCES], statfs),
+    Row::new("fstatfs", 138, &[Fd, Pointer], &[], fstatfs),
+];
+
+const CHANGE_ERRORS: &[Errno] = &[Errno::ENOENT, Errno::EACCES, Errno::EPERM];
+const FD_ERRORS: &[Errno] = &[Errno::EPERM];
+const SIZE_ERRORS: &[Errno] = &[Errno::EIO, Errno::ENOSPC];
+
+const SET_UID: u32 = 0o4000;
+const SET_GID: u32 = 0o2000;
+const SECOND_NS: i64 = 1_000_000_000;
+
+fn chmod(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
+    let id = kernel.find(AT_FDCWD, call.args[0], true)?;
+    kernel.change_mode(Target::Inode(id), call.args[1] as u32)
+}
+
+fn fchmod(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
+    let target = kernel.usable(call.int(0))?;
+    kernel.change_mode(target, call.args[1] as u32)
+}
+
+fn fchmodat(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
+    let id = kernel.find(call.int(0), call.args[1], true)?;
+    kernel.change_mode(Target::Inode(id), call.args[2] as u32)
+}
+
+fn fchmodat2(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
+    if call.args[3] & !(AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH) != 0 {
+        return Err(Errno::EINVAL.into());
+    }
+    let target = kernel.target(call.int(0), call.args[1], call.args[3])?;
+    kernel.change_mode(target, call.args[2] as u32)
+}
+
+fn chown(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
+    let id = kernel.find(AT_FDCWD, call.args[0], true)?;
+    kernel.change_owner(
+        Target::Inode(id),
+        [call.args[1] as u32, call.args[2] as u32],
+    )
+}
+
+fn fchown(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
+    let target = kernel.usable(call.int(0))?;
+    kernel.change_owner(target, [call.args[1] as u32, call.args[2] as u32])
+}
+
+fn lchown(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
+    let id = kernel.find(AT_FDCWD, call.args[0], false)?;
+    kernel.change_owner(
+        Target::Inode(id),
+        [call.args[1] as u32, call.args[2] as u32],
+    )
+}
+
+fn fchownat(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
+    if call.args[4] & !(AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH) != 0 {
+        return Err(Errno::EINVAL.into());
+    }
+    let target = kernel.target(call.int(0), call.args[1], call.args[4])?;
+    kernel.change_owner(target, [call.args[2] as u32, call.args[3] as u32])
+}
+
+/// What one of the two times of `utimensat` and its kin becomes.
+#[derive(Copy, Clone, PartialEq, Eq)]
+enum Time {
+    Now,
+    Kept,
+    At(i64),
+}
+
+fn utime(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
+    let mut times = [Time::Now; 2];
+    if call.args[1] != 0 {
+        for (time, at) in times.iter_mut().zip([0, 8]) {
+            let seconds = kernel.read_u64(call.args[1].wrapping_add(at))? as i64;
+            *time = Time::At(seconds.saturating_mul(SECOND_NS));
+        }
+    }
+    let id = kernel.find(AT_FDCWD, call.args[0], true)?;
+    kernel.change_times(Target::Inode(id), times)
+}
+
+fn utimes(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
+    let times = kernel.read_microseconds(call.args[1])?;
+    let id = kernel.find(AT_FDCWD, call.args[0], true)?;
+    kernel.change_times(Target::Inode(id), times)
+}
+
+fn futimesat(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
+    let times = kernel.read_microseconds(call.args[2])?;
+    let id = kernel.find(call.int(0), call.args[1], true)?;
+    kernel.change_times(Target::Inode(id), times)
+}
+
+fn utimensat(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
+    let [_, path, address, flags, ..] = call.args;
+    if flags & !(AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH) != 0 {
+        return Err(Errno::EINVAL.into());
+    }
+    let times = kernel.read_nanoseconds(address)?;
+    if times == [Time::Kept; 2] {
+        return Ok(Value::ZERO);
+    }
+    let target = if path == 0 {
+        kernel.usable(call.int(0))?
+    } else {
+        kernel.target(call.int(0), path, flags)?
+    };
+    kernel.change_times(target, times)
+}
+
+fn truncate(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
+    if (call.args[1] as i64) < 0 {
+        return Err(Errno::EINVAL.into());
+    }
+    let id = kernel.find(AT_FDCWD, call.args[0], true)?;
+    let inode = kernel.host.files.tree.get(id);
+    match inode.node {
+        Node::Directory(_) => return Err(Errno::EISDIR.into()),
+        Node::Regular(_) => {}
+        _ => return Err(Errno::EINVAL.into()),
+    }
+    kernel.who().check(inode, WRITE)?;
+    kernel.truncate(id, call.args[1])
+}
+
+fn ftruncate(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
+    if (call.args[1] as i64) < 0 {
+        return Err(Errno::EINVAL.into());
+    }
+    let (_, description) = kernel.description(call.int(0))?;
+    if description.flags.has(OpenFlags::PATH) {
+        return Err(Errno::EBADF.into());
+    }
+    match description.target {
+        Target::Inode(id) if description.flags.writable() => kernel.truncate(id, call.args[1]),
+        _ => Err(Errno::EINVAL.into()),
+    }
+}
+
+fn fallocate(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
+    const KEEP_SIZE: u64 = 1;
+    const PUNCH_HOLE: u64 = 2;
+    const ZERO_RANGE: u64 = 0x10;
+    let [_, mode, offset, len, ..] = call.args;
+    let (_, description) = kernel.description(call.int(0))?;
+    if (offset as i64) < 0 || (len as i64) <= 0 {
+        return Err(Errno::EINVAL.into());
+    }
+    let punches = mode & PUNCH_HOLE != 0;
+    let clears = punches || mode & ZERO_RANGE != 0;
+    if mode & !(KEEP_SIZE | PUNCH_HOLE | ZERO_RANGE) != 0
+        || (punches && mode != PUNCH_HOLE | KEEP_SIZE)
+    {
+        return Err(Errno::EOPNOTSUPP.into());
+    }
+    if !description.flags.writable() {
+        return Err(Errno::EBADF.into());
+    }
+    let end = offset.checked_add(len).filter(|end| *end <= MAX_FILE);
+    let id = match description.target {
+        Target::Inode(id) => id,
+        _ => return Err(Errno::ESPIPE.into()),
+    };
+    match &kernel.host.files.tree.get(id).node {
+        Node::Regular(_) => {}
+        Node::Directory(_) => return Err(Errno::EISDIR.into()),
+        _ => return Err(Errno::ENODEV.into()),
+    }
+    let end = end.ok_or(Errno::EFBIG)?;
+    let now_ns = kernel.wall_clock_ns();
+    let inode = kernel.host.files.tree.get_mut(id);
+    if let Node::Regular(bytes) = &mut inode.node {
+        if clears {
+            bytes.clear(offset, len);
+        }
+        if mode & KEEP_SIZE == 0 && end > bytes.len() {
+            bytes.set_len(end);
+        }
+    }
+    inode.touch(now_ns);
+    Ok(Value::ZERO)
+}
+
+fn umask(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
+    let old = kernel.process().umask;
+    kernel.process_mut().umask = call.args[0] as u32 & 0o777;
+    Ok(Value::concrete(u64::from(old)))
+}
+
+fn statfs(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
+    let id = kernel.find(AT_FDCWD, call.args[0], true)?;
+    kernel.tell_of_file_system(Target::Inode(id), call.args[1])
+}
+
+fn fstatfs(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
+    let (_, description) = kernel.description(call.int(0))?;
+    kernel.tell_of_file_system(description.target, call.args[1])
+}
+
+impl Kernel<'_, '_> {
+    /// What a descriptor has open, unless it was opened as a path only.
+    pub fn usable(&self, fd: i32) -> Result<Target, Errno> {
+        let (_, description) = self.description(fd)?;
+        if description.flags.has(OpenFlags::PATH) {
+            return Err(Errno::EBADF);
+        }
+        Ok(description.target)
+    }
+
+    fn change_mode(&mut self, target: Target, mode: u32) -> Answer {
+        // Nobody asks for the permissions of pipes and sockets without names.
+        let Target::Inode(id) = target else {
+            return Ok(Value::ZERO);
+        };
+        let who = self.who();
+        let now_ns = self.wall_clock_ns();
+        let inode = self.host.files.tree.get(id);
+        if matches!(inode.node, Node::Link(_)) {
+            return Err(Errno::EOPNOTSUPP.into());
+        }
+        who.check_owner(inode)?;
+        let mut mode = mode & 0o7777;
+        if !who.is_root() && !who.is_in(inode.gid) {
+            mode &= !SET_GID;
+        }
+        let inode = self.host.files.tree.get_mut(id);
+        inode.mode = mode;
+        inode.touch_status(now_ns);
+        Ok(Value::ZERO)
+    }
+
+    /// Sets owner and group; those that are -1 stay.
+    fn change_owner(&mut self, target: Target, [uid, gid]: [u32; 2]) -> Answer {
+        const KEPT: u32 = u32::MAX;
+        let Target::Inode(id) = target else {
+            return Ok(Value::ZERO);
+        };
+        let who = self.who();
+        let now_ns = self.wall_clock_ns();
+        let inode = self.host.files.tree.get(id);
+        let owns = who.uid == inode.uid;
+        let may_give = uid == KEPT || (owns && uid == inode.uid);
+        let may_group = gid == KEPT || (owns && (who.is_in(gid) || gid == inode.gid));
+        if !who.is_root() && !(may_give && may_group) {
+            return Err(Errno::EPERM.into());
+        }
+        let inode = self.host.files.tree.get_mut(id);
+        if uid != KEPT {
+            inode.uid = uid;
+        }
+        if gid != KEPT {
+            inode.gid = gid;
+        }
+        if !inode.is_directory() {
+            inode.mode &= !SET_UID;
+            if inode.mode & 0o010 != 0 {
+                inode.mode &= !SET_GID;
+            }
+        }
+        inode.touch_status(now_ns);
+        Ok(Value::ZERO)
+    }
+
+    /// An array of two `struct timeval`.
+    fn read_microseconds(&mut self, address: u64) -> Result<[Time; 2], Stop> {
+        let mut times = [Time::Now; 2];
+        if address == 0 {
+            return Ok(times);
+        }
+        for (time, at) in times.iter_mut().zip([0, 16]) {
+            let seconds = self.read_u64(address.wrapping_add(at))? as i64;
+            let microseconds = self.read_u64(address.wrapping_add(at + 8))?;
+            if microseconds >= 1_000_000 {
+                return Err(Errno::EINVAL.into());
+            }
+            let rest = microseconds as i64 * 1000;
+            *time = Time::At(seconds.saturating_mul(SECOND_NS).saturating_add(rest));
+        }
+        Ok(times)
+    }
+
+    /// An array of two `struct timespec`.
+    fn read_nanoseconds(&mut self, address: u64) -> Result<[Time; 2], Stop> {
+        const NOW: u64 = 0x3fff_ffff;
+        const KEPT: u64 = 0x3fff_fffe;
+        let mut times = [Time::Now; 2];
+        if address == 0 {
+            return Ok(times);
+        }
+        for (time, at) in times.iter_mut().zip([0, 16]) {
+            let seconds = self.read_u64(address.wrapping_add(at))? as i64;
+            *time = match self.read_u64(address.wrapping_add(at + 8))? {
+                NOW => Time::Now,
+                KEPT => Time::Kept,
+                rest if rest < SECOND_NS as u64 => {
+                    let whole = seconds.saturating_mul(SECOND_NS);
+                    Time::At(whole.saturating_add(rest as i64))
+                }
+                _ => return Err(Errno::EINVAL.into()),
+            };
+        }
+        Ok(times)
+    }
+
+    fn change_times(&mut self, target: Target, times: [Time; 2]) -> Answer {
+        let Target::Inode(id) = target else {
+            return Ok(Value::ZERO);
+        };
+        let who = self.who();
+        let now_ns = self.wall_clock_ns();
+        let inode = self.host.files.tree.get(id);
+        // Whoever may write a file may say that it is new.
+        let both_now = times == [Time::Now; 2];
+        if both_now && who.check_owner(inode).is_err() {
+            who.check(inode, WRITE)?;
+        } else if !both_now {
+            who.check_owner(inode)?;
+        }
+        let inode = self.host.files.tree.get_mut(id);
+        inode.touch_status(now_ns);
+        let now = inode.changed_ns;
+        for (field, time) in [&mut inode.accessed_ns, &mut inode.modified_ns]
+            .into_iter()
+            .zip(times)
+        {
+            match time {
+                Time::Now => *field = now,
+                Time::Kept => {}
+                Time::At(ns) => *field = ns,
+            }
+        }
+        Ok(Value::ZERO)
+    }
+
+    /// Sets the size of a file.
+    pub fn truncate(&mut self, id: InodeId, len: u64) -> Answer {
+        if len > MAX_FILE {
+            return Err(Errno::EFBIG.into());
+        }
+        let now_ns = self.wall_clock_ns();
+        let inode = self.host.files.tree.get(id);
+        let Node::Regular(bytes) = &inode.node else {
+            return Err(Errno::EINVAL.into());
+        };
+        const SHRINK: u32 = 2;
+        const GROW: u32 = 4;
+        let seals = inode.seals.unwrap_or(0);
+        if (len < bytes.len() && seals & SHRINK != 0) || (len > bytes.len() && seals & GROW != 0) {
+            return Err(Errno::EPERM.into());
+        }
+        let inode = self.host.files.tree.get_mut(id);
+        inode.touch(now_ns);
+        inode.mode &= !SET_UID;
+        if let Node::Regular(bytes) = &mut inode.node {
+            bytes.set_len(len);
+        }
+        Ok(Value::ZERO)
+    }
+
+    /// `struct statfs`: a large disk, half of it free.
+    fn tell_of_file_system(&mut self, target: Target, address: u64) -> Answer {
+        const EXT4: u64 = 0xef53;
+        const PROC: u64 = 0x9fa0;
+        const PIPES: u64 = 0x5049_5045;
+        const BLOCK: u64 = 4096;
+        const BLOCKS: u64 = 1 << 24;
+        const FILES: u64 = 1 << 20;
+        let kind = match target {
+            Target::Inode(id) => match self.host.files.tree.get(id).node {
+                Node::Generated(_) | Node::Magic(_) => PROC,
+                Node::Directory(_) if self.host.files.tree.is_in_proc(id) => PROC,
+                _ => EXT4,
+            },
+            _ => PIPES,
+        };
+        let words = [
+            kind,
+            BLOCK,
+            BLOCKS,
+            BLOCKS / 2,
+            BLOCKS / 2,
+            FILES,
+            FILES / 2,
+            1,
+            255,
+            BLOCK,
+            0x20,
+        ];
+        let mut bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        bytes.resize(120, 0);
+        self.write_bytes(address, &bytes)?;
+        Ok(Value::ZERO)
+    }
+}

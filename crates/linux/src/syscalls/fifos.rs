@@ -1,0 +1,92 @@
+//! Opening FIFOs: each end waits for the other.
+
+use crate::errno::Errno;
+use crate::files::{InodeId, OpenFlags, Target};
+use crate::kernel::{Kernel, Stop};
+use crate::objects::{Object, ObjectId, Pipe};
+use crate::process::Doing;
+use crate::wait::Until;
+use triomphe::Arc;
+
+impl Kernel<'_, '_> {
+    /// Opens a FIFO. Threads that wait at the other end are let in at once, so that neither finds the other gone
+    /// before it had a chance to run.
+    pub fn open_fifo(&mut self, fifo: InodeId, flags: OpenFlags) -> Result<Target, Stop> {
+        let pipe = self.host.files.pipe_of(fifo);
+        if let (Some(pipe), true) = (pipe, self.task().woken) {
+            // Whoever opened the other end has let this one in.
+            return Ok(Target::Object(pipe));
+        }
+        let (reads, writes) = (flags.readable(), flags.writable());
+        let (readers, writers) = pipe.map_or((0, 0), |pipe| self.ends(pipe));
+        let waiting = self.waiting_at(fifo, reads, writes);
+        let alone = match (reads, writes) {
+            (true, false) => writers == 0,
+            (false, true) => readers == 0,
+            _ => false,
+        };
+        if alone && waiting.is_empty() {
+            if !flags.has(OpenFlags::NONBLOCK) {
+                return Err(self.wait_restartable(Until::Fifo(fifo, reads), "open of a FIFO"));
+            }
+            if writes {
+                return Err(Errno::ENXIO.into());
+            }
+        }
+        let pipe = pipe.unwrap_or_else(|| {
+            let pipe = Pipe {
+                readers: 0,
+                writers: 0,
+                ..Pipe::new()
+            };
+            let pipe = ObjectId(self.host.objects.insert(Object::Pipe(pipe)));
+            self.host.files.set_pipe(fifo, pipe);
+            pipe
+        });
+        self.add_ends(pipe, u32::from(reads), u32::from(writes));
+        for task in waiting {
+            let task = Arc::make_mut(&mut self.host.tasks[task]);
+            task.woken = true;
+            let reads = matches!(&task.doing, Doing::Waiting(wait) if wait.until == Until::Fifo(fifo, true));
+            self.add_ends(pipe, u32::from(reads), u32::from(!reads));
+        }
+        Ok(Target::Object(pipe))
+    }
+
+    /// Threads that wait for the other end, and are not let in yet.
+    fn waiting_at(&self, fifo: InodeId, reads: bool, writes: bool) -> Vec<usize> {
+        let tasks = self.host.tasks.iter().enumerate();
+        let waits = tasks.filter(|(_, task)| match &task.doing {
+            Doing::Waiting(wait) => {
+                let wanted = (reads && wait.until == Until::Fifo(fifo, false))
+                    || (writes && wait.until == Until::Fifo(fifo, true));
+                wanted && !task.woken
+            }
+            _ => false,
+        });
+        waits.map(|(at, _)| at).collect()
+    }
+
+    fn ends(&self, pipe: ObjectId) -> (u32, u32) {
+        match self.host.objects.get(pipe.0) {
+            Some(Object::Pipe(pipe)) => (pipe.readers, pipe.writers),
+            _ => (0, 0),
+        }
+    }
+
+    fn add_ends(&mut self, pipe: ObjectId, readers: u32, writers: u32) {
+        if let Some(Object::Pipe(pipe)) = self.host.objects.get_mut(pipe.0) {
+            pipe.readers += readers;
+            pipe.writers += writers;
+        }
+    }
+
+    /// Opens a pipe that somebody has open, by its name in `/proc`.
+    pub fn open_object_again(&mut self, id: ObjectId, flags: OpenFlags) -> Result<Target, Stop> {
+        if !matches!(self.host.objects.get(id.0), Some(Object::Pipe(_))) {
+            return Err(Errno::ENXIO.into());
+        }
+        self.add_ends(id, u32::from(flags.readable()), u32::from(flags.writable()));
+        Ok(Target::Object(id))
+    }
+}

@@ -1,0 +1,408 @@
+//! Names of files: making, removing, linking and moving them.
+
+use everett_vm::Value;
+
+use super::paths::{AT_EMPTY_PATH, AT_FDCWD};
+use crate::bytes::Bytes;
+use crate::errno::Errno;
+use crate::files::{Device, Directory, EXECUTE, InodeId, Node, Place, Target, WRITE};
+use crate::kernel::{Kernel, Stop};
+use crate::table::ArgKind::{Fd, Flags, Int, Path};
+use crate::table::{Answer, Call, Row};
+
+/// The family.
+pub const ROWS: &[Row] = &[
+    Row::new("mkdir", 83, &[Path, Int], MAKE_ERRORS, mkdir),
+    Row::new("mkdirat", 258, &[Fd, Path, Int], MAKE_ERRORS, mkdirat),
+    Row::new("mknod", 133, &[Path, Int, Int], MAKE_ERRORS, mknod).without("block devices"),
+    Row::new("mknodat", 259, &[Fd, Path, Int, Int], MAKE_ERRORS, mknodat).without("block devices"),
+    Row::new("rmdir", 84, &[Path], MAKE_ERRORS, rmdir),
+    Row::new("unlink", 87, &[Path], MAKE_ERRORS, unlink),
+    Row::new("unlinkat", 263, &[Fd, Path, Flags], MAKE_ERRORS, unlinkat),
+    Row::new("rename", 82, &[Path, Path], MAKE_ERRORS, rename),
+    Row::new(
+        "renameat",
+        264,
+        &[Fd, Path, Fd, Path],
+        MAKE_ERRORS,
+        renameat,
+    ),
+    Row::new(
+        "renameat2",
+        316,
+        &[Fd, Path, Fd, Path, Flags],
+        MAKE_ERRORS,
+        renameat2,
+    )
+    .without("RENAME_WHITEOUT"),
+    Row::new("link", 86, &[Path, Path], MAKE_ERRORS, link),
+    Row::new(
+        "linkat",
+        265,
+        &[Fd, Path, Fd, Path, Flags],
+        MAKE_ERRORS,
+        linkat,
+    ),
+    Row::new("symlink", 88, &[Path, Path], MAKE_ERRORS, symlink),
+    Row::new("symlinkat", 266, &[Path, Fd, Path], MAKE_ERRORS, symlinkat),
+];
+
+const MAKE_ERRORS: &[Errno] = &[Errno::EACCES, Errno::ENOSPC];
+
+const AT_REMOVEDIR: u64 = 0x200;
+const AT_SYMLINK_FOLLOW: u64 = 0x400;
+
+fn mkdir(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
+    kernel.make_directory(AT_FDCWD, call.args[0], call.args[1])
+}
+
+fn mkdirat(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
+    kernel.make_directory(call.int(0), call.args[1], call.args[2])
+}
+
+fn mknod(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
+    kernel.make_node(AT_FDCWD, call.args[0], call.args[1] as u32, call.args[2])
+}
+
+fn mknodat(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
+    kernel.make_node(call.int(0), call.args[1], call.args[2] as u32, call.args[3])
+}
+
+fn rmdir(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
+    kernel.remove_directory(AT_FDCWD, call.args[0])
+}
+
+fn unlink(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
+    kernel.remove_name(AT_FDCWD, call.args[0])
+}
+
+fn unlinkat(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
+    match call.args[2] {
+        0 => kernel.remove_name(call.int(0), call.args[1]),
+        AT_REMOVEDIR => kernel.remove_directory(call.int(0), call.args[1]),
+        _ => Err(Errno::EINVAL.into()),
+    }
+}
+
+fn rename(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
+    kernel.rename((AT_FDCWD, call.args[0]), (AT_FDCWD, call.args[1]), 0)
+}
+
+fn renameat(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
+    kernel.rename((call.int(0), call.args[1]), (call.int(2), call.args[3]), 0)
+}
+
+fn renameat2(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
+    kernel.rename(
+        (call.int(0), call.args[1]),
+        (call.int(2), call.args[3]),
+        call.args[4],
+    )
+}
+
+fn link(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
+    kernel.hard_link((AT_FDCWD, call.args[0]), (AT_FDCWD, call.args[1]), 0)
+}
+
+fn linkat(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
+    kernel.hard_link(
+        (call.int(0), call.args[1]),
+        (call.int(2), call.args[3]),
+        call.args[4],
+    )
+}
+
+fn symlink(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
+    kernel.symbolic_link(call.args[0], AT_FDCWD, call.args[1])
+}
+
+fn symlinkat(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
+    kernel.symbolic_link(call.args[0], call.int(1), call.args[2])
+}
+
+const NO_REPLACE: u64 = 1;
+const EXCHANGE: u64 = 2;
+
+impl Kernel<'_, '_> {
+    /// A place for a new file that is no directory.
+    fn new_place(&mut self, fd: i32, path: u64) -> Result<Place, Stop> {
+        let path = self.read_new_path(path)?;
+        let base = self.base(fd, &path)?;
+        let (place, found) = self.resolve_place(base, &path)?;
+        if found.is_some() {
+            return Err(Errno::EEXIST.into());
+        }
+        if place.must_be_directory {
+            return Err(Errno::ENOENT.into());
+        }
+        Ok(place)
+    }
+
+    fn make_directory(&mut self, fd: i32, path: u64, mode: u64) -> Answer {
+        let path = self.read_new_path(path)?;
+        let base = self.base(fd, &path)?;
+        let (place, found) = self.resolve_place(base, &path)?;
+        if found.is_some() {
+            return Err(Errno::EEXIST.into());
+        }
+        let node = Node::Directory(Directory::new(place.directory));
+        self.make(&place, node, mode as u32 & 0o1777)?;
+        Ok(Value::ZERO)
+    }
+
+    fn make_node(&mut self, fd: i32, path: u64, mode: u32, device: u64) -> Answer {
+        let node = match mode & 0o170_000 {
+            0 | 0o100_000 => Node::Regular(Bytes::default()),
+            0o010_000 => Node::Fifo,
+            0o140_000 => Node::Socket,
+            0o020_000 => {
+                if !self.who().is_root() {
+                    return Err(Errno::EPERM.into());
+                }
+                let number = ((device >> 8) as u32 & 0xfff, device as u32 & 0xff);
+                // Devices that nobody serves cannot be opened, and so need not be told apart.
+                let known = Device::with_number(number);
+                Node::Device(known.unwrap_or(Device::Terminal))
+            }
+            0o060_000 => return Err(Errno::EPERM.into()),
+            0o040_000 => return Err(Errno::EPERM.into()),
+            _ => return Err(Errno::EINVAL.into()),
+        };
+        let place = self.new_place(fd, path)?;
+        self.make(&place, node, mode)?;
+        Ok(Value::ZERO)
+    }
+
+    fn remove_directory(&mut self, fd: i32, path: u64) -> Answer {
+        let path = self.read_path(path)?;
+        let base = self.base(fd, &path)?;
+        let (place, found) = self.resolve_place(base, &path)?;
+        match place.name.as_slice() {
+            b"" => return Err(Errno::EBUSY.into()),
+            b"." => return Err(Errno::EINVAL.into()),
+            b".." => return Err(Errno::ENOTEMPTY.into()),
+            _ => {}
+        }
+        let id = found.ok_or(Errno::ENOENT)?;
+        self.check_removal(&place, id)?;
+        let tree = &self.host.files.tree;
+        let directory = tree.directory(id).ok_or(Errno::ENOTDIR)?;
+        if !directory.names.is_empty() {
+            return Err(Errno::ENOTEMPTY.into());
+        }
+        self.take_away(&place);
+        Ok(Value::ZERO)
+    }
+
+    fn remove_name(&mut self, fd: i32, path: u64) -> Answer {
+        let path = self.read_path(path)?;
+        let base = self.base(fd, &path)?;
+        let (place, found) = self.resolve_place(base, &path)?;
+        if !place.is_ordinary() {
+            return Err(Errno::EISDIR.into());
+        }
+        let id = found.ok_or(Errno::ENOENT)?;
+        let is_directory = self.host.files.tree.get(id).is_directory();
+        if place.must_be_directory && !is_directory {
+            return Err(Errno::ENOTDIR.into());
+        }
+        self.check_removal(&place, id)?;
+        if is_directory {
+            return Err(Errno::EISDIR.into());
+        }
+        self.take_away(&place);
+        Ok(Value::ZERO)
+    }
+
+    /// Whether a name can be taken away from a file.
+    fn check_removal(&self, place: &Place, id: InodeId) -> Result<(), Errno> {
+        let tree = &self.host.files.tree;
+        if tree.is_in_proc(place.directory) {
+            return Err(Errno::EPERM);
+        }
+        self.who()
+            .check_removal(tree.get(place.directory), tree.get(id))
+    }
+
+    /// Takes a name away, and the file if that was its last.
+    fn take_away(&mut self, place: &Place) {
+        let now_ns = self.wall_clock_ns();
+        let tree = &mut self.host.files.tree;
+        tree.get_mut(place.directory).touch(now_ns);
+        let Some(id) = tree.remove(place.directory, &place.name) else {
+            return;
+        };
+        let inode = tree.get_mut(id);
+        inode.touch_status(now_ns);
+        if !inode.is_directory() {
+            self.host.files.let_go(id);
+        }
+    }
+
+    fn rename(&mut self, from: (i32, u64), to: (i32, u64), flags: u64) -> Answer {
+        if flags & !(NO_REPLACE | EXCHANGE) != 0 || flags == NO_REPLACE | EXCHANGE {
+            return Err(Errno::EINVAL.into());
+        }
+        let old_path = self.read_path(from.1)?;
+        let new_path = match flags & EXCHANGE {
+            0 => self.read_new_path(to.1)?,
+            _ => self.read_path(to.1)?,
+        };
+        let old_base = self.base(from.0, &old_path)?;
+        let (old, moved) = self.resolve_place(old_base, &old_path)?;
+        let new_base = self.base(to.0, &new_path)?;
+        let (new, replaced) = self.resolve_place(new_base, &new_path)?;
+        if !old.is_ordinary() {
+            return Err(Errno::EBUSY.into());
+        }
+        if !new.is_ordinary() {
+            let errno = if flags & NO_REPLACE != 0 {
+                Errno::EEXIST
+            } else {
+                Errno::EBUSY
+            };
+            return Err(errno.into());
+        }
+        let moved = moved.ok_or(Errno::ENOENT)?;
+        if flags & NO_REPLACE != 0 && replaced.is_some() {
+            return Err(Errno::EEXIST.into());
+        }
+        if flags & EXCHANGE != 0 && replaced.is_none() {
+            return Err(Errno::ENOENT.into());
+        }
+        self.check_move(&old, moved, &new, replaced, flags)?;
+        self.commit_move(&old, moved, &new, replaced, flags);
+        Ok(Value::ZERO)
+    }
+
+    fn check_move(
+        &self,
+        old: &Place,
+        moved: InodeId,
+        new: &Place,
+        replaced: Option<InodeId>,
+        flags: u64,
+    ) -> Result<(), Errno> {
+        let tree = &self.host.files.tree;
+        let is_directory = tree.get(moved).is_directory();
+        if !is_directory && (old.must_be_directory || (flags == 0 && new.must_be_directory)) {
+            return Err(Errno::ENOTDIR);
+        }
+        if is_directory && tree.is_below(new.directory, moved) {
+            return Err(Errno::EINVAL);
+        }
+        if let Some(id) = replaced
+            && tree.is_below(old.directory, id)
+        {
+            let exchanged = flags & EXCHANGE != 0;
+            return Err(if exchanged {
+                Errno::EINVAL
+            } else {
+                Errno::ENOTEMPTY
+            });
+        }
+        if Some(moved) == replaced {
+            return Ok(());
+        }
+        self.check_removal(old, moved)?;
+        match replaced {
+            None => {
+                let directory = tree.get(new.directory);
+                if directory.links == 0 || tree.is_in_proc(new.directory) {
+                    return Err(Errno::ENOENT);
+                }
+                return self.who().check(directory, WRITE | EXECUTE);
+            }
+            Some(id) => self.check_removal(new, id)?,
+        }
+        if flags & EXCHANGE != 0 {
+            return Ok(());
+        }
+        let target = replaced.and_then(|id| tree.directory(id));
+        match (is_directory, target) {
+            (true, Some(target)) if !target.names.is_empty() => Err(Errno::ENOTEMPTY),
+            (true, None) => Err(Errno::ENOTDIR),
+            (false, Some(_)) => Err(Errno::EISDIR),
+            _ => Ok(()),
+        }
+    }
+
+    fn commit_move(
+        &mut self,
+        old: &Place,
+        moved: InodeId,
+        new: &Place,
+        replaced: Option<InodeId>,
+        flags: u64,
+    ) {
+        if Some(moved) == replaced {
+            return;
+        }
+        let now_ns = self.wall_clock_ns();
+        let (from, to) = (
+            (old.directory, old.name.as_slice()),
+            (new.directory, new.name.as_slice()),
+        );
+        if flags & EXCHANGE != 0 {
+            self.host.files.tree.exchange(from, to);
+        } else {
+            if replaced.is_some() {
+                self.take_away(new);
+            }
+            self.host.files.tree.rename(from, to);
+        }
+        let tree = &mut self.host.files.tree;
+        for directory in [old.directory, new.directory] {
+            tree.get_mut(directory).touch(now_ns);
+        }
+        tree.get_mut(moved).touch_status(now_ns);
+    }
+
+    fn hard_link(&mut self, from: (i32, u64), to: (i32, u64), flags: u64) -> Answer {
+        if flags & !(AT_SYMLINK_FOLLOW | AT_EMPTY_PATH) != 0 {
+            return Err(Errno::EINVAL.into());
+        }
+        let path = self.read_path(from.1)?;
+        let id = if flags & AT_EMPTY_PATH != 0 && path.is_empty() {
+            match self.description(from.0)?.1.target {
+                Target::Inode(id) => id,
+                _ => return Err(Errno::EXDEV.into()),
+            }
+        } else {
+            let base = self.base(from.0, &path)?;
+            self.resolve(base, &path, flags & AT_SYMLINK_FOLLOW != 0)?
+        };
+        let place = self.new_place(to.0, to.1)?;
+        let now_ns = self.wall_clock_ns();
+        let tree = &mut self.host.files.tree;
+        let inode = tree.get(id);
+        if inode.is_directory() {
+            return Err(Errno::EPERM.into());
+        }
+        if matches!(inode.node, Node::Generated(_) | Node::Magic(_))
+            || tree.is_in_proc(place.directory)
+        {
+            return Err(Errno::EXDEV.into());
+        }
+        if tree.get(place.directory).links == 0 {
+            return Err(Errno::ENOENT.into());
+        }
+        self.who()
+            .check(self.host.files.tree.get(place.directory), WRITE | EXECUTE)?;
+        let tree = &mut self.host.files.tree;
+        tree.link(place.directory, &place.name, id);
+        tree.get_mut(id).touch_status(now_ns);
+        tree.get_mut(place.directory).touch(now_ns);
+        Ok(Value::ZERO)
+    }
+
+    fn symbolic_link(&mut self, target: u64, fd: i32, path: u64) -> Answer {
+        let target = self.read_new_path(target)?;
+        if target.is_empty() {
+            return Err(Errno::ENOENT.into());
+        }
+        let place = self.new_place(fd, path)?;
+        self.make(&place, Node::Link(target), 0o777)?;
+        Ok(Value::ZERO)
+    }
+}
