@@ -65,19 +65,22 @@ pub fn strace(args: &FollowArgs) -> Result<u8> {
     Ok(EXIT_CLEAN)
 }
 
-fn read_trace(path: &Path) -> Result<Trace> {
+pub fn read_trace(path: &Path) -> Result<Trace> {
     let text = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
     serde_json::from_slice(&text).with_context(|| format!("{} is no trace", path.display()))
 }
 
 /// The folder of the run and the traces that are meant.
-fn traces_of(path: &Path) -> Result<(PathBuf, Vec<PathBuf>)> {
+pub fn traces_of(path: &Path) -> Result<(PathBuf, Vec<PathBuf>)> {
     if path.is_file() {
         let folder = path
             .ancestors()
             .find(|folder| folder.join("args.json").exists());
         let folder = folder.with_context(|| format!("{} is in no run's folder", path.display()))?;
         return Ok((folder.to_owned(), vec![path.to_owned()]));
+    }
+    if path.join("finding.trace").exists() {
+        return traces_of(&path.join("finding.trace"));
     }
     if !path.join("args.json").exists() {
         bail!("{} is not the folder of a run", path.display());

@@ -4,7 +4,7 @@ use anyhow::Result;
 use everett_linux::{FaultFilter, FaultOptions, HostConfig, HostOptions, PreemptAt, SchedulerKind};
 use everett_vm::Image;
 use serde::{Deserialize, Serialize};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::load::{GuestProgram, guest_programs, load_all};
 
@@ -116,6 +116,17 @@ impl HostArgs {
     /// Loads the program and all others that it can start.
     pub fn load(&self, program: &Path, promote: bool) -> Result<Vec<Image>> {
         load_all(program, &self.program, promote)
+    }
+
+    /// The native programs, the first one first.
+    pub fn native_programs(&self, first: &Path) -> Vec<PathBuf> {
+        let without_suffix = |program: &Path| match program.extension() {
+            Some(extension) if extension == "bc" => program.with_extension(""),
+            _ => program.to_owned(),
+        };
+        let others = self.program.iter().map(|other| other.file.as_path());
+        let all = std::iter::once(first).chain(others);
+        all.map(without_suffix).collect()
     }
 
     /// System calls are to be logged.

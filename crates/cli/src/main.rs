@@ -8,6 +8,7 @@ mod host_args;
 mod input;
 mod load;
 mod output;
+mod replay;
 mod run;
 mod summary;
 
@@ -43,6 +44,11 @@ enum Command {
     Follow(follow::FollowArgs),
     /// Follows a trace again and prints its system calls as strace does.
     Strace(follow::FollowArgs),
+    /// Replays traces on the native program under the same kernel model, and says whether they end the same.
+    #[command(visible_alias = "confirm")]
+    Replay(replay::ReplayArgs),
+    /// Runs native programs under the kernel model: the same seed, the same run.
+    Native(replay::NativeArgs),
     /// Runs a program concretely, as if it were started natively. Nothing is explored, nothing written.
     #[command(disable_help_flag = true)]
     Exec(exec::ExecArgs),
@@ -95,6 +101,8 @@ fn main() -> ExitCode {
         Command::Resume(args) => run::resume(&args),
         Command::Follow(args) => follow::follow(&args),
         Command::Strace(args) => follow::strace(&args),
+        Command::Replay(args) => replay::replay(&args),
+        Command::Native(args) => replay::native(&args),
         Command::Exec(args) => exec::exec(&args),
         Command::Cc(_)
         | Command::Cxx(_)

@@ -139,6 +139,11 @@ impl RunArgs {
         self.host.load(self.program(), !self.check_uninitialised)
     }
 
+    /// The native programs, the first one first.
+    pub fn native_programs(&self) -> Vec<PathBuf> {
+        self.host.native_programs(self.program())
+    }
+
     /// System calls are to be logged.
     pub fn log_calls(&mut self) {
         self.host.log_calls();

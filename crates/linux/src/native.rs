@@ -5,11 +5,12 @@ use everett_vm::{Interrupt, Memory, Surroundings, SystemCall, Thread, Value};
 use triomphe::Arc;
 
 use crate::dispatch::{Pause, Slice};
+use crate::files::{Device, Node, Target};
 use crate::host::{Ending, Host, HostExit};
 use crate::kernel::{Kernel, Stop};
 use crate::life::Execution;
 use crate::process::Doing;
-use crate::{HostConfig, boot};
+use crate::{Bytes, Errno, HostConfig, boot};
 
 /// The memory of a native process.
 pub trait Guest {
@@ -229,7 +230,35 @@ impl Host {
         self.state.schedule.due = true;
     }
 
-    /// The handler that a process has for a signal; `None` if it has none.
+    /// Somebody has to be picked before anybody goes on.
+    pub fn must_choose(&self) -> bool {
+        self.state.schedule.due
+    }
+
+    /// It is the process that the host was started with.
+    pub fn is_first(&self, pid: u32) -> bool {
+        let first = self.state.processes.first();
+        first.is_some_and(|first| first.pid == pid)
+    }
+
+    /// What a file that a process has open holds, from an offset on.
+    pub fn file_contents(&self, pid: u32, fd: i32, offset: u64, len: u64) -> Result<Bytes, Errno> {
+        let process = self.state.process_by_pid(pid).ok_or(Errno::ESRCH)?;
+        let descriptor = process.descriptors.get(fd)?;
+        let open = self.state.files.description(descriptor.description);
+        let Target::Inode(id) = open.ok_or(Errno::EBADF)?.target else {
+            return Err(Errno::ENODEV);
+        };
+        let mut contents = Bytes::default();
+        match &self.state.files.tree.get(id).node {
+            Node::Regular(bytes) => contents.append(&bytes.read(offset, len)),
+            Node::Device(Device::Zero) => {}
+            _ => return Err(Errno::ENODEV),
+        }
+        Ok(contents)
+    }
+
+    /// A process has a handler for a signal.
     pub fn has_handler(&self, pid: u32, signal: i32) -> bool {
         let process = self.state.process_by_pid(pid);
         process.is_some_and(|process| process.actions[signal as usize - 1].handler > 1)

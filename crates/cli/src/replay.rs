@@ -1,0 +1,287 @@
+//! `everett replay` and `everett confirm`: traces happen again on the native program. `everett native` runs native
+//! programs under the model without a trace.
+
+use anyhow::{Context, Result};
+use everett_engine::{Trace, TraceEnd, digest};
+use everett_linux::HostConfig;
+use everett_native::{NativeConfig, NativeEnd, NativeError, NativeRun, Source};
+use std::ffi::OsString;
+use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use crate::follow::{read_trace, traces_of};
+use crate::host_args::HostArgs;
+use crate::run::{RunArgs, explorer_config};
+use crate::{EXIT_CLEAN, EXIT_ERROR, EXIT_FINDINGS};
+
+/// System calls of a replay before it counts as a hang.
+const MAX_CALLS: u64 = 10_000_000;
+/// Stretches of 50 ms that a program computes before a replay counts as a hang.
+const MAX_LONG_COMPUTATIONS: u32 = 200;
+
+/// What `everett replay` and `everett confirm` are told.
+#[derive(clap::Args)]
+pub struct ReplayArgs {
+    /// A trace, the folder of a finding, or the folder of a run.
+    path: PathBuf,
+    /// Print system calls to stderr, as strace does.
+    #[arg(long)]
+    strace: bool,
+    /// Replay on this native program instead of the one that was explored: another build of the same source.
+    #[arg(long, value_name = "PROGRAM")]
+    on: Option<PathBuf>,
+}
+
+/// What `everett native` is told.
+#[derive(clap::Args)]
+pub struct NativeArgs {
+    /// Seed of all choices: schedules and failures.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+    /// Print system calls to stderr, as strace does.
+    #[arg(long)]
+    strace: bool,
+    #[command(flatten)]
+    host: HostArgs,
+    /// The program and its arguments.
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    command: Vec<OsString>,
+}
+
+/// Whether a trace happened again.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    /// It ended the same.
+    Confirmed,
+    /// It ended otherwise.
+    NotReproduced(String),
+    /// It could not be tried.
+    NotReplayable(String),
+}
+
+impl Verdict {
+    /// As `summary.json` has it.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Verdict::Confirmed => "confirmed",
+            Verdict::NotReproduced(_) => "not-reproduced",
+            Verdict::NotReplayable(_) => "not-replayable",
+        }
+    }
+
+    /// Why not.
+    pub fn reason(&self) -> Option<&str> {
+        match self {
+            Verdict::Confirmed => None,
+            Verdict::NotReproduced(why) | Verdict::NotReplayable(why) => Some(why),
+        }
+    }
+}
+
+/// Replays traces natively; exit code 1 if one of them ends otherwise.
+pub fn replay(args: &ReplayArgs) -> Result<u8> {
+    let (folder, traces) = traces_of(&args.path)?;
+    let mut run = RunArgs::of(&folder)?;
+    if args.strace {
+        run.log_calls();
+    }
+    let config = native_config(&run, args.on.as_deref())?;
+    let mut others = 0;
+    for path in &traces {
+        let trace = read_trace(path)?;
+        let Some(expected) = trace.end.clone() else {
+            continue;
+        };
+        let (verdict, seen) = replay_one(&config, trace, &expected)?;
+        if let Some(seen) = seen {
+            for line in &seen.log {
+                eprintln!("{line}");
+            }
+            if traces.len() == 1 {
+                std::io::stdout().write_all(&seen.output[0])?;
+                std::io::stderr().write_all(&seen.output[1])?;
+            }
+        }
+        match verdict.reason() {
+            None => println!("{}: {}", path.display(), verdict.name()),
+            Some(why) => {
+                others += 1;
+                println!("{}: {}: {why}", path.display(), verdict.name());
+            }
+        }
+    }
+    println!(
+        "{} of {} traces confirmed",
+        traces.len() - others,
+        traces.len()
+    );
+    Ok(if others == 0 {
+        EXIT_CLEAN
+    } else {
+        EXIT_FINDINGS
+    })
+}
+
+/// Runs native programs under the model; its exit code is ours.
+pub fn native(args: &NativeArgs) -> Result<u8> {
+    let mut host = HostConfig {
+        args: args
+            .command
+            .iter()
+            .map(|word| everett_linux::Argument::Concrete(word.as_bytes().to_vec()))
+            .collect(),
+        ..HostConfig::default()
+    };
+    host.options.logs_calls = args.strace;
+    args.host.apply(&mut host)?;
+    let config = NativeConfig {
+        host,
+        programs: args.host.native_programs(Path::new(&args.command[0])),
+        max_calls: MAX_CALLS,
+        max_long_computations: MAX_LONG_COMPUTATIONS,
+    };
+    let seen = everett_native::run(&config, Source::Random(args.seed))?;
+    for line in &seen.log {
+        eprintln!("{line}");
+    }
+    std::io::stdout().write_all(&seen.output[0])?;
+    std::io::stderr().write_all(&seen.output[1])?;
+    Ok(match seen.end {
+        NativeEnd::Exit(status) => status as u8,
+        NativeEnd::Signal { signal, .. } => 128 + signal as u8,
+        NativeEnd::Idle => EXIT_CLEAN,
+        end => {
+            eprintln!("everett: {}", describe(&end));
+            EXIT_ERROR
+        }
+    })
+}
+
+/// What a native run of an exploration is told.
+pub fn native_config(run: &RunArgs, on: Option<&Path>) -> Result<NativeConfig> {
+    let explored = explorer_config(run, None)?;
+    let mut programs = run.native_programs();
+    if let Some(on) = on {
+        programs[0] = on.to_owned();
+    }
+    for program in &programs {
+        if !program.exists() {
+            anyhow::bail!("there is no native program {}", program.display());
+        }
+    }
+    Ok(NativeConfig {
+        host: explored.host,
+        programs,
+        max_calls: MAX_CALLS,
+        max_long_computations: MAX_LONG_COMPUTATIONS,
+    })
+}
+
+/// Replays one trace and compares its end.
+pub fn replay_one(
+    config: &NativeConfig,
+    trace: Trace,
+    expected: &TraceEnd,
+) -> Result<(Verdict, Option<NativeRun>)> {
+    match everett_native::run(config, Source::Trace(Box::new(trace))) {
+        Ok(seen) => Ok((compare(expected, &seen), Some(seen))),
+        Err(NativeError::NotReplayable(why)) => Ok((Verdict::NotReplayable(why), None)),
+        Err(error) => Err(error).context("the native program could not be run"),
+    }
+}
+
+/// Does a native run end as the trace did?
+fn compare(expected: &TraceEnd, seen: &NativeRun) -> Verdict {
+    if let NativeEnd::Diverged(why) = &seen.end {
+        return Verdict::NotReproduced(format!("the native program parts from the trace: {why}"));
+    }
+    let same = match (expected.finding.as_deref(), &seen.end) {
+        (Some(kind), end) => match ends_of(kind) {
+            Ends::Same(signals) => ends_so(kind, signals, end),
+            Ends::Unseen => {
+                let why = format!("native code does not notice {kind}");
+                return Verdict::NotReplayable(why);
+            }
+        },
+        (None, NativeEnd::Exit(status)) => expected.exit == Some(*status),
+        (None, NativeEnd::Signal { signal, .. }) => expected.signal == Some(*signal),
+        (None, NativeEnd::Idle) => expected.idle,
+        _ => false,
+    };
+    if !same {
+        return Verdict::NotReproduced(format!("the native program {}", describe(&seen.end)));
+    }
+    // What a program says when it dies is its libc's affair.
+    let died = expected.finding.is_some() || expected.signal.is_some();
+    let [stdout, stderr] = [0, 1].map(|at| digest(&seen.output[at]) == expected.output[at]);
+    if died || (stdout && stderr) {
+        Verdict::Confirmed
+    } else {
+        Verdict::NotReproduced("the native program writes something else".to_owned())
+    }
+}
+
+/// How native code ends where the model finds something.
+enum Ends {
+    /// With one of these signals, or with the same finding of the kernel model.
+    Same(&'static [i32]),
+    /// It goes on as if nothing were.
+    Unseen,
+}
+
+fn ends_of(kind: &str) -> Ends {
+    const SIGILL: i32 = 4;
+    const SIGTRAP: i32 = 5;
+    const SIGABRT: i32 = 6;
+    const SIGBUS: i32 = 7;
+    const SIGFPE: i32 = 8;
+    const SIGSEGV: i32 = 11;
+    match kind {
+        "abort" | "assertion" | "panic" | "uncaught-exception" | "user-report" => {
+            Ends::Same(&[SIGABRT, SIGILL, SIGTRAP])
+        }
+        "division-by-zero" => Ends::Same(&[SIGFPE]),
+        "trap" | "unreachable" => Ends::Same(&[SIGILL, SIGTRAP, SIGSEGV]),
+        "null-pointer" | "wild-pointer" | "read-only-write" | "stack-overflow"
+        | "out-of-bounds" | "use-after-free" | "use-after-return" | "double-free"
+        | "invalid-free" | "invalid-call" | "bad-jump" => {
+            Ends::Same(&[SIGSEGV, SIGBUS, SIGILL, SIGABRT])
+        }
+        "hang" | "deadlock" | "signal" => Ends::Same(&[]),
+        _ => Ends::Unseen,
+    }
+}
+
+fn ends_so(kind: &str, signals: &[i32], end: &NativeEnd) -> bool {
+    match end {
+        NativeEnd::Signal { signal, .. } => signals.contains(signal) || kind == "signal",
+        NativeEnd::Finding { kind: seen, .. } => {
+            // The kernel sees that a program aborts, not why.
+            seen == kind || (seen == "abort" && signals.contains(&6))
+        }
+        NativeEnd::Hang => kind == "hang",
+        // A panic that unwinds ends the program with the status of Rust's runtime.
+        NativeEnd::Exit(status) => kind == "panic" && *status == 101,
+        _ => false,
+    }
+}
+
+/// An end for people.
+fn describe(end: &NativeEnd) -> String {
+    match end {
+        NativeEnd::Exit(status) => format!("exits with {status}"),
+        NativeEnd::Signal {
+            signal,
+            place: Some((program, address)),
+        } => format!(
+            "gets signal {signal} at {address:#x} of {}",
+            program.display()
+        ),
+        NativeEnd::Signal { signal, .. } => format!("is ended by signal {signal}"),
+        NativeEnd::Finding { kind, message } => format!("ends in {kind}: {message}"),
+        NativeEnd::Idle => "waits for what nobody sends".to_owned(),
+        NativeEnd::Hang => "does not end".to_owned(),
+        NativeEnd::Diverged(why) => why.clone(),
+    }
+}

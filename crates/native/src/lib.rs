@@ -1,0 +1,10 @@
+//! Native programs under the kernel model: their system calls are trapped and answered by room `linux`, one thread
+//! at a time, so that a trace found symbolically happens again on the real machine code.
+
+mod oracle;
+mod tracee;
+mod watchdog;
+mod world;
+
+pub use oracle::Source;
+pub use world::{NativeConfig, NativeEnd, NativeError, NativeRun, run};

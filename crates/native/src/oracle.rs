@@ -1,0 +1,166 @@
+//! Answers for a native run: from a trace, or at random from a seed.
+
+use everett_engine::Trace;
+use everett_expr::{Arena, ArrayId, EvalScratch, ExprId};
+use everett_vm::{ChoiceSite, Oracle, Suspend};
+
+/// Where answers come from.
+pub enum Source {
+    /// What a trace says.
+    Trace(Box<Trace>),
+    /// Random choices; inputs are random bytes.
+    Random(u64),
+}
+
+/// The oracle of a native run.
+pub struct NativeOracle {
+    source: Source,
+    /// Inputs that were made, by the number of their array.
+    inputs: Vec<(ArrayId, Vec<u8>)>,
+    inputs_used: usize,
+    choices_used: usize,
+    scratch: EvalScratch,
+    /// Why the run parts from the trace.
+    pub diverged: Option<String>,
+}
+
+impl NativeOracle {
+    /// Answers from a source.
+    pub fn new(source: Source) -> NativeOracle {
+        NativeOracle {
+            source,
+            inputs: Vec::new(),
+            inputs_used: 0,
+            choices_used: 0,
+            scratch: EvalScratch::new(),
+            diverged: None,
+        }
+    }
+
+    fn diverge(&mut self, message: String) {
+        self.diverged.get_or_insert(message);
+    }
+
+    fn eval(&mut self, arena: &Arena, term: ExprId) -> u64 {
+        let inputs = &self.inputs;
+        let byte = |array: ArrayId, index: u32| {
+            let input = inputs.iter().find(|input| input.0 == array);
+            input
+                .and_then(|input| input.1.get(index as usize))
+                .copied()
+                .unwrap_or(0)
+        };
+        arena.eval(term, &byte, &mut self.scratch)
+    }
+
+    /// The bytes of the next input.
+    fn next_input(&mut self, name: &str, size: u32) -> Vec<u8> {
+        let number = self.inputs_used;
+        self.inputs_used += 1;
+        let bytes = match &mut self.source {
+            Source::Random(state) => {
+                return (0..size).map(|_| split_mix(state) as u8).collect();
+            }
+            Source::Trace(trace) => trace.inputs.iter().nth(number),
+        };
+        let problem = match bytes {
+            Some(input) if input.bytes.len() == size as usize && is_same(&input.name, name) => {
+                return input.bytes.clone();
+            }
+            Some(input) => format!(
+                "the trace has input {} of {} bytes, the program asks for {name} of {size} bytes",
+                input.name,
+                input.bytes.len()
+            ),
+            None => format!("the trace has no more inputs, the program asks for {name}"),
+        };
+        self.diverge(problem);
+        vec![0; size as usize]
+    }
+
+    /// The concrete bytes of a new input, for code that is native.
+    pub fn input_bytes(&mut self, arena: &mut Arena, name: &str, size: u32) -> Vec<u8> {
+        let ordinal = self.inputs.len() as u32;
+        let array = arena.array(ordinal, &format!("{name}#{ordinal}"), size);
+        let bytes = self.next_input(name, size);
+        self.inputs.push((array, bytes.clone()));
+        bytes
+    }
+
+    /// Values of all inputs that were made.
+    pub fn value(&self, array: ArrayId, index: u32) -> u8 {
+        let input = self.inputs.iter().find(|input| input.0 == array);
+        input
+            .and_then(|input| input.1.get(index as usize))
+            .copied()
+            .unwrap_or(0)
+    }
+}
+
+/// Names that are used again have a number behind them in traces.
+fn is_same(in_trace: &str, asked: &str) -> bool {
+    match in_trace.strip_prefix(asked) {
+        Some("") => true,
+        Some(rest) => rest.strip_prefix('_').is_some_and(|digits| {
+            !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
+        }),
+        None => false,
+    }
+}
+
+fn split_mix(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mut z = *state;
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+impl Oracle for NativeOracle {
+    fn branch(&mut self, arena: &mut Arena, condition: ExprId) -> Result<bool, Suspend> {
+        Ok(self.eval(arena, condition) != 0)
+    }
+
+    fn concretize(&mut self, arena: &mut Arena, term: ExprId) -> Result<u64, Suspend> {
+        Ok(self.eval(arena, term))
+    }
+
+    fn choose(&mut self, site: &ChoiceSite, alternatives: u32) -> Result<u32, Suspend> {
+        let number = self.choices_used;
+        self.choices_used += 1;
+        let choice = match &mut self.source {
+            Source::Random(state) => {
+                return Ok((split_mix(state) % u64::from(alternatives.max(1))) as u32);
+            }
+            Source::Trace(trace) => trace.choices.iter().nth(number),
+        };
+        let problem = match choice {
+            Some(choice) if choice.site == site.name && choice.picked < alternatives => {
+                return Ok(choice.picked);
+            }
+            Some(choice) => format!(
+                "choice {number} of the trace is {}, the program asks {}",
+                choice.site, site.name
+            ),
+            None => format!(
+                "the trace has no more choices, the program asks {}",
+                site.name
+            ),
+        };
+        self.diverge(problem);
+        Ok(0)
+    }
+
+    fn assume(&mut self, arena: &mut Arena, condition: ExprId) -> Result<bool, Suspend> {
+        Ok(self.eval(arena, condition) != 0)
+    }
+
+    fn input(&mut self, arena: &mut Arena, name: &str, size: u32) -> Result<ArrayId, Suspend> {
+        self.input_bytes(arena, name, size);
+        Ok(self.inputs[self.inputs.len() - 1].0)
+    }
+
+    fn prefer(&mut self, _: &mut Arena, _: ExprId) {}
+
+    fn commit(&mut self) {}
+}

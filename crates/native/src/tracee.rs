@@ -1,0 +1,289 @@
+//! One native thread that stops at every system call. All `unsafe` of the room is here: what `nix` does not offer.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileExt;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+
+use everett_linux::Guest;
+use nix::sys::ptrace::{self, Options};
+use nix::sys::signal::Signal;
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::Pid;
+
+/// Registers of a native thread.
+pub type Registers = libc::user_regs_struct;
+
+/// Why a native thread stopped.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Stopped {
+    /// It is about to make a system call, which was not executed.
+    Call,
+    /// A real signal is about to be delivered.
+    Signal(i32),
+    /// It has made a thread or a process.
+    Born(Pid),
+    /// It executes another program.
+    Executed,
+    /// It is gone.
+    Gone,
+}
+
+/// One native thread.
+pub struct Tracee {
+    /// The real thread.
+    pub thread: Pid,
+    /// The real process.
+    pub process: Pid,
+    memory: Arc<File>,
+}
+
+impl Guest for Tracee {
+    fn read(&mut self, address: u64, into: &mut [u8]) -> bool {
+        self.memory.read_exact_at(into, address).is_ok()
+    }
+
+    fn write(&mut self, address: u64, bytes: &[u8]) -> bool {
+        self.memory.write_all_at(bytes, address).is_ok()
+    }
+}
+
+/// Auxiliary vector: where the kernel's own code lies, 16 random bytes, and an entry that means nothing.
+const AT_IGNORE: u64 = 1;
+const AT_RANDOM: u64 = 25;
+const AT_SYSINFO_EHDR: u64 = 33;
+
+fn open_memory(process: Pid) -> std::io::Result<Arc<File>> {
+    let path = format!("/proc/{process}/mem");
+    let file = File::options().read(true).write(true).open(path)?;
+    Ok(Arc::new(file))
+}
+
+impl Tracee {
+    /// Starts a program. It has not executed an instruction yet.
+    pub fn start(program: &Path, args: &[Vec<u8>], env: &[Vec<u8>]) -> std::io::Result<Tracee> {
+        let mut command = Command::new(program);
+        if let Some(name) = args.first() {
+            command.arg0(OsStr::from_bytes(name));
+        }
+        command.args(args.iter().skip(1).map(|arg| OsStr::from_bytes(arg)));
+        command.env_clear();
+        for variable in env {
+            let cut = variable.iter().position(|byte| *byte == b'=');
+            let (name, value) = variable.split_at(cut.unwrap_or(variable.len()));
+            let value = value.get(1..).unwrap_or_default();
+            command.env(OsStr::from_bytes(name), OsStr::from_bytes(value));
+        }
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        // SAFETY: only async-signal-safe calls between fork and exec, none of which touches memory of the parent.
+        unsafe {
+            command.pre_exec(|| {
+                const NO_RANDOM_ADDRESSES: libc::c_ulong = 0x004_0000;
+                libc::personality(NO_RANDOM_ADDRESSES);
+                // The time-stamp counter is no clock of the model: reading it faults, and is answered.
+                libc::prctl(libc::PR_SET_TSC, libc::PR_TSC_SIGSEGV);
+                ptrace::traceme().map_err(std::io::Error::from)
+            });
+        }
+        let child = command.spawn()?;
+        let thread = Pid::from_raw(child.id() as i32);
+        waitpid(thread, None)?;
+        let options = Options::PTRACE_O_TRACESYSGOOD
+            | Options::PTRACE_O_TRACECLONE
+            | Options::PTRACE_O_TRACEFORK
+            | Options::PTRACE_O_TRACEVFORK
+            | Options::PTRACE_O_TRACEEXEC
+            | Options::PTRACE_O_EXITKILL;
+        ptrace::setoptions(thread, options)?;
+        Ok(Tracee {
+            thread,
+            process: thread,
+            memory: open_memory(thread)?,
+        })
+    }
+
+    /// A thread or process that this one has made; waits until it is there.
+    pub fn child(&self, thread: Pid, is_thread: bool) -> std::io::Result<Tracee> {
+        waitpid(thread, Some(WaitPidFlag::__WALL))?;
+        let process = if is_thread { self.process } else { thread };
+        let memory = if is_thread {
+            self.memory.clone()
+        } else {
+            open_memory(process)?
+        };
+        Ok(Tracee {
+            thread,
+            process,
+            memory,
+        })
+    }
+
+    /// Hides what the real kernel tells a program at its start, and gives it the model's random bytes.
+    pub fn hide_machine(&mut self, random: &[u8]) -> std::io::Result<()> {
+        self.memory = open_memory(self.process)?;
+        let mut at = self.registers()?.rsp;
+        let word = |tracee: &mut Tracee, at: u64| {
+            let mut bytes = [0; 8];
+            tracee.read(at, &mut bytes);
+            u64::from_le_bytes(bytes)
+        };
+        at += 8 * (word(self, at) + 2);
+        while word(self, at) != 0 {
+            at += 8;
+        }
+        at += 8;
+        loop {
+            let (key, value) = (word(self, at), word(self, at + 8));
+            match key {
+                0 => return Ok(()),
+                AT_SYSINFO_EHDR => {
+                    self.write(at, &AT_IGNORE.to_le_bytes());
+                }
+                AT_RANDOM => {
+                    self.write(value, random);
+                }
+                _ => {}
+            }
+            at += 16;
+        }
+    }
+
+    /// Its registers.
+    pub fn registers(&self) -> std::io::Result<Registers> {
+        Ok(ptrace::getregs(self.thread)?)
+    }
+
+    /// Sets them.
+    pub fn set_registers(&self, registers: Registers) -> std::io::Result<()> {
+        Ok(ptrace::setregs(self.thread, registers)?)
+    }
+
+    /// Lets it run to its next system call, without executing that one, or to whatever stops it before.
+    pub fn run(&mut self, signal: Option<i32>) -> std::io::Result<Stopped> {
+        let signal = signal.and_then(|number| Signal::try_from(number).ok());
+        ptrace::sysemu(self.thread, signal)?;
+        self.wait()
+    }
+
+    fn wait(&mut self) -> std::io::Result<Stopped> {
+        let status = waitpid(self.thread, Some(WaitPidFlag::__WALL))?;
+        Ok(match status {
+            WaitStatus::PtraceSyscall(_) => Stopped::Call,
+            WaitStatus::PtraceEvent(_, _, libc::PTRACE_EVENT_EXEC) => Stopped::Executed,
+            WaitStatus::PtraceEvent(..) => {
+                let child = ptrace::getevent(self.thread)?;
+                Stopped::Born(Pid::from_raw(child as i32))
+            }
+            WaitStatus::Stopped(_, signal) => Stopped::Signal(signal as i32),
+            _ => Stopped::Gone,
+        })
+    }
+
+    /// Executes a system call on the real machine, in the place of the one at which the thread stands. What was made
+    /// by it, if it makes threads or processes; registers are as the real kernel left them.
+    pub fn really(&mut self, number: u64, args: [u64; 6]) -> std::io::Result<(u64, Option<Pid>)> {
+        let before = self.registers()?;
+        let [rdi, rsi, rdx, r10, r8, r9] = args;
+        self.set_registers(Registers {
+            rip: before.rip - 2,
+            rax: number,
+            orig_rax: u64::MAX,
+            rdi,
+            rsi,
+            rdx,
+            r10,
+            r8,
+            r9,
+            ..before
+        })?;
+        let mut born = None;
+        let mut entered = false;
+        loop {
+            ptrace::syscall(self.thread, None)?;
+            match self.wait()? {
+                Stopped::Call if entered => break,
+                Stopped::Call => entered = true,
+                Stopped::Born(child) => born = Some(child),
+                Stopped::Executed => {}
+                Stopped::Signal(_) => {}
+                Stopped::Gone => return Ok((0, born)),
+            }
+        }
+        Ok((self.registers()?.rax, born))
+    }
+
+    /// As [`Tracee::really`], and then puts all registers back.
+    pub fn aside(&mut self, number: u64, args: [u64; 6]) -> std::io::Result<u64> {
+        let before = self.registers()?;
+        let (result, _) = self.really(number, args)?;
+        let after = self.registers()?;
+        // Where thread-local data lies is what `arch_prctl` is called for.
+        self.set_registers(Registers {
+            fs_base: after.fs_base,
+            gs_base: after.gs_base,
+            ..before
+        })?;
+        Ok(result)
+    }
+
+    /// Gives the system call at which it stands a result.
+    pub fn answer(&self, result: u64) -> std::io::Result<()> {
+        let registers = self.registers()?;
+        self.set_registers(Registers {
+            rax: result,
+            orig_rax: u64::MAX,
+            ..registers
+        })
+    }
+
+    /// Lets it make the system call at which it stands again.
+    pub fn call_again(&self, number: u64) -> std::io::Result<()> {
+        let registers = self.registers()?;
+        self.set_registers(Registers {
+            rip: registers.rip - 2,
+            rax: number,
+            orig_rax: u64::MAX,
+            ..registers
+        })
+    }
+
+    /// Sends a real signal to it, so that it runs its handler.
+    pub fn send(&self, signal: i32) {
+        // SAFETY: three numbers; the thread is ours.
+        unsafe {
+            libc::syscall(
+                libc::SYS_tgkill,
+                self.process.as_raw(),
+                self.thread.as_raw(),
+                signal,
+            );
+        }
+    }
+
+    /// Says who sent the signal that is about to be delivered.
+    pub fn set_sender(&self, signal: i32, code: i32, pid: u32) -> std::io::Result<()> {
+        let mut information = ptrace::getsiginfo(self.thread)?;
+        information.si_signo = signal;
+        information.si_code = code;
+        // SAFETY: `siginfo_t` is plain data of 128 bytes; the sender lies behind the three numbers and their padding.
+        unsafe {
+            let words = (&raw mut information).cast::<u32>();
+            words.add(4).write(pid);
+            words.add(5).write(0);
+        }
+        Ok(ptrace::setsiginfo(self.thread, &information)?)
+    }
+
+    /// Ends its whole process.
+    pub fn kill(&self) {
+        let _ = nix::sys::signal::kill(self.process, Signal::SIGKILL);
+        let _ = waitpid(self.thread, Some(WaitPidFlag::__WALL));
+    }
+}

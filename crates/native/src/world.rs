@@ -1,0 +1,721 @@
+//! A host whose processes are native: picks threads as the model says, lets them run to their next system call, and
+//! carries out on the real processes what the model decides.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use everett_expr::{Arena, ArrayId};
+use everett_ir::code::Program;
+use everett_linux::{
+    Ending, Execution, Guest, Host, HostConfig, HostExit, Injected, Served, Stream, TaskName,
+};
+use everett_vm::{
+    Coverage, Image, ImageId, Interrupt, StackTable, Surroundings, SystemCall, Value, VmOptions,
+};
+
+use crate::oracle::{NativeOracle, Source};
+use crate::tracee::{Registers, Stopped, Tracee};
+use crate::watchdog::Watchdog;
+
+/// A native run could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum NativeError {
+    /// The real machine refused something.
+    #[error("the native program cannot be run: {0}")]
+    Machine(#[from] std::io::Error),
+    /// The host could not be started.
+    #[error("the host cannot be started: {0}")]
+    Boot(String),
+    /// The program wants what cannot be done with a real process yet.
+    #[error("{0}")]
+    NotReplayable(String),
+}
+
+/// What a native run is told.
+pub struct NativeConfig {
+    /// The host.
+    pub host: HostConfig,
+    /// The native programs, by number.
+    pub programs: Vec<PathBuf>,
+    /// Most system calls; a run with more is a hang.
+    pub max_calls: u64,
+    /// Most stretches of 50 ms without a system call; a run with more is a hang.
+    pub max_long_computations: u32,
+}
+
+/// How a native run ended.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum NativeEnd {
+    /// The first process exited with this status.
+    Exit(i32),
+    /// A signal ended it: which, and where the program was.
+    Signal {
+        /// The signal.
+        signal: i32,
+        /// The program and the address in it, where real code faulted.
+        place: Option<(PathBuf, u64)>,
+    },
+    /// The model found something: its kind and what it says.
+    Finding {
+        /// Kind.
+        kind: String,
+        /// For people.
+        message: String,
+    },
+    /// All threads wait for what only the outside could send.
+    Idle,
+    /// Over the limit of system calls.
+    Hang,
+    /// The run parted from its trace.
+    Diverged(String),
+}
+
+/// What came out of a native run.
+pub struct NativeRun {
+    /// How it ended.
+    pub end: NativeEnd,
+    /// What was written to standard output and standard error.
+    pub output: [Vec<u8>; 2],
+    /// System calls that were answered.
+    pub calls: u64,
+    /// The log of system calls, where the host keeps one.
+    pub log: Vec<String>,
+}
+
+/// A thread and the call at which it stands.
+struct Native {
+    tracee: Tracee,
+    image: ImageId,
+    /// The system call that it wants.
+    pending: Option<Call>,
+}
+
+#[derive(Copy, Clone)]
+struct Call {
+    number: u64,
+    args: [u64; 6],
+}
+
+mod number {
+    pub const MMAP: u64 = 9;
+    pub const MPROTECT: u64 = 10;
+    pub const MUNMAP: u64 = 11;
+    pub const BRK: u64 = 12;
+    pub const RT_SIGACTION: u64 = 13;
+    pub const RT_SIGRETURN: u64 = 15;
+    pub const MREMAP: u64 = 25;
+    pub const MADVISE: u64 = 28;
+    pub const CLONE: u64 = 56;
+    pub const FORK: u64 = 57;
+    pub const VFORK: u64 = 58;
+    pub const EXECVE: u64 = 59;
+    pub const EXIT: u64 = 60;
+    pub const SIGALTSTACK: u64 = 131;
+    pub const ARCH_PRCTL: u64 = 158;
+    /// How native code asks for a symbolic input: name, address, size.
+    pub const OWN_INPUT: u64 = everett_vm::OWN_CALLS as u64 + 100;
+}
+
+/// Runs native programs under the model.
+pub fn run(config: &NativeConfig, source: Source) -> Result<NativeRun, NativeError> {
+    let mut world = World::start(config, source)?;
+    let end = world.run(config.max_calls);
+    world.kill_all();
+    let end = end?;
+    let end = match world.oracle.diverged.take() {
+        Some(why) => NativeEnd::Diverged(format!("after {} system calls: {why}", world.calls)),
+        None => end,
+    };
+    let output = [Stream::Stdout, Stream::Stderr].map(|stream| {
+        let oracle = &world.oracle;
+        let value = |array: ArrayId, index: u32| oracle.value(array, index);
+        world.host.output(stream).evaluate(&mut world.arena, &value)
+    });
+    Ok(NativeRun {
+        end,
+        output,
+        calls: world.calls,
+        log: world.host.log().to_vec(),
+    })
+}
+
+struct World<'c> {
+    config: &'c NativeConfig,
+    host: Host,
+    images: Vec<Image>,
+    arena: Arena,
+    oracle: NativeOracle,
+    stacks: StackTable,
+    coverage: Coverage,
+    options: VmOptions,
+    threads: BTreeMap<TaskName, Native>,
+    watchdog: Watchdog,
+    calls: u64,
+    /// Times that a thread was stopped because it computed for long.
+    long_computations: u32,
+}
+
+/// What the model needs around it; a macro because it borrows field by field.
+macro_rules! around {
+    ($world:expr) => {
+        Surroundings {
+            images: &$world.images,
+            arena: &mut $world.arena,
+            oracle: &mut $world.oracle,
+            stacks: &mut $world.stacks,
+            coverage: &mut $world.coverage,
+            options: &$world.options,
+        }
+    };
+}
+
+impl<'c> World<'c> {
+    fn start(config: &'c NativeConfig, source: Source) -> Result<World<'c>, NativeError> {
+        let images: Result<Vec<Image>, _> = config
+            .programs
+            .iter()
+            .map(|_| Image::new(Program::default()))
+            .collect();
+        let mut images = images.map_err(|error| NativeError::Boot(error.to_string()))?;
+        Image::number_all(&mut images);
+        let coverage = Coverage::of(&images);
+        let (mut arena, mut oracle) = (Arena::new(), NativeOracle::new(source));
+        let (mut stacks, mut coverage) = (StackTable::default(), coverage);
+        let options = VmOptions::default();
+        let booted = Host::boot_native(
+            &config.host,
+            &mut Surroundings {
+                images: &images,
+                arena: &mut arena,
+                oracle: &mut oracle,
+                stacks: &mut stacks,
+                coverage: &mut coverage,
+                options: &options,
+            },
+        );
+        let (mut host, execution) = booted.map_err(|stop| match stop {
+            Interrupt::Bug(bug) => NativeError::Boot(bug.message),
+            other => NativeError::Boot(format!("{other:?}")),
+        })?;
+        let strings = |all: &[everett_vm::Buffer], arena: &mut Arena| -> Vec<Vec<u8>> {
+            let concrete = |string: &everett_vm::Buffer, arena: &mut Arena| {
+                let mut bytes = string.bytes().to_vec();
+                for (at, byte) in bytes.iter_mut().enumerate() {
+                    if string.has_symbolic(at, 1) {
+                        let term = string.byte_term(arena, at);
+                        let value = |array: ArrayId, index: u32| oracle.value(array, index);
+                        let mut scratch = everett_expr::EvalScratch::new();
+                        *byte = arena.eval(term, &value, &mut scratch) as u8;
+                    }
+                }
+                // A string ends at its first NUL, wherever its symbolic bytes put it.
+                let end = bytes.iter().position(|byte| *byte == 0);
+                bytes.truncate(end.unwrap_or(bytes.len()));
+                bytes
+            };
+            all.iter().map(|string| concrete(string, arena)).collect()
+        };
+        let args = strings(&execution.args, &mut arena);
+        let env = strings(&execution.env, &mut arena);
+        let mut tracee = Tracee::start(&config.programs[0], &args, &env)?;
+        tracee.hide_machine(&host.start_bytes())?;
+        let native = Native {
+            tracee,
+            image: ImageId::default(),
+            pending: None,
+        };
+        let threads = BTreeMap::from([(host.running(), native)]);
+        Ok(World {
+            config,
+            host,
+            images,
+            arena,
+            oracle,
+            stacks,
+            coverage,
+            options,
+            threads,
+            watchdog: Watchdog::start(),
+            calls: 0,
+            long_computations: 0,
+        })
+    }
+
+    fn run(&mut self, max_calls: u64) -> Result<NativeEnd, NativeError> {
+        loop {
+            if let Some(exit) = self.host.choose_thread(&mut around!(self)) {
+                return Ok(self.ended(exit));
+            }
+            if self.oracle.diverged.is_some() {
+                return Ok(NativeEnd::Idle);
+            }
+            if self.calls > max_calls {
+                return Ok(NativeEnd::Hang);
+            }
+            let name = self.host.running();
+            let Some(native) = self.threads.get_mut(&name) else {
+                let message = format!("thread {} of the model has no native thread", name.tid);
+                return Err(NativeError::NotReplayable(message));
+            };
+            let served = self
+                .host
+                .resume_thread(&mut around!(self), &mut native.tracee);
+            if let Some(end) = self.carry_out(name, served)? {
+                return Ok(end);
+            }
+            if self.is_still_running(name)
+                && let Some(end) = self.step(name)?
+            {
+                return Ok(end);
+            }
+        }
+    }
+
+    /// The thread is there and nobody else has to be picked.
+    fn is_still_running(&self, name: TaskName) -> bool {
+        self.threads.contains_key(&name) && !self.host.must_choose() && self.host.running() == name
+    }
+
+    /// Lets a thread go to its next system call, if it does not stand at one, and answers it.
+    fn step(&mut self, name: TaskName) -> Result<Option<NativeEnd>, NativeError> {
+        let Some(native) = self.threads.get_mut(&name) else {
+            return Ok(None);
+        };
+        let mut signal = None;
+        while native.pending.is_none() {
+            let (process, thread) = (native.tracee.process, native.tracee.thread);
+            self.watchdog.watch(process.as_raw(), thread.as_raw());
+            let stopped = native.tracee.run(signal.take());
+            self.watchdog.rest();
+            match stopped? {
+                // Nobody else stops a thread: a stop of the program itself is the model's affair.
+                Stopped::Signal(libc::SIGSTOP) => {
+                    self.long_computations += 1;
+                    if self.long_computations > self.config.max_long_computations {
+                        return Ok(Some(NativeEnd::Hang));
+                    }
+                    self.host.time_goes_by();
+                    return Ok(None);
+                }
+                Stopped::Call => native.pending = Some(call_of(&native.tracee.registers()?)),
+                Stopped::Signal(number) => {
+                    if emulate_counter(&mut native.tracee, number, self.host.clock_ns())? {
+                        continue;
+                    }
+                    if self.host.has_handler(name.pid, number) {
+                        signal = Some(number);
+                        continue;
+                    }
+                    return self.crashed(name, number);
+                }
+                Stopped::Gone => {
+                    let message = "a native thread ended by itself".to_owned();
+                    return Err(NativeError::NotReplayable(message));
+                }
+                Stopped::Born(_) | Stopped::Executed => {}
+            }
+        }
+        self.answer(name)
+    }
+
+    /// Real code faulted.
+    fn crashed(&mut self, name: TaskName, signal: i32) -> Result<Option<NativeEnd>, NativeError> {
+        let native = &self.threads[&name];
+        let address = native.tracee.registers()?.rip;
+        let program = self.config.programs[usize::from(native.image.0)].clone();
+        if self.host.is_first(name.pid) || self.config.host.options.crashes_end_all {
+            return Ok(Some(NativeEnd::Signal {
+                signal,
+                place: Some((program, address)),
+            }));
+        }
+        self.host.process_died(name.pid, signal);
+        self.settle(name)?;
+        Ok(None)
+    }
+
+    /// Answers the system call at which a thread stands.
+    fn answer(&mut self, name: TaskName) -> Result<Option<NativeEnd>, NativeError> {
+        let Some(native) = self.threads.get_mut(&name) else {
+            return Ok(None);
+        };
+        let Some(call) = native.pending else {
+            return Ok(None);
+        };
+        self.calls += 1;
+        match call.number {
+            number::RT_SIGRETURN => {
+                native.tracee.really(call.number, call.args)?;
+                native.pending = None;
+                let served = self
+                    .host
+                    .handler_has_returned(&mut around!(self), &mut native.tracee);
+                return self.carry_out(name, served);
+            }
+            number::MUNMAP
+            | number::MPROTECT
+            | number::BRK
+            | number::MREMAP
+            | number::MADVISE
+            | number::ARCH_PRCTL => {
+                let result = native.tracee.aside(call.number, call.args)?;
+                return self.carry_out(name, Served::Done(result, Vec::new()));
+            }
+            number::MMAP => {
+                let served = self.map(name, call)?;
+                return self.carry_out(name, served);
+            }
+            number::OWN_INPUT => {
+                self.give_input(name, call);
+                return self.carry_out(name, Served::Done(0, Vec::new()));
+            }
+            _ => {}
+        }
+        let wanted = SystemCall {
+            number: Value::concrete(call.number),
+            args: call.args.map(Value::concrete),
+            entry: None,
+        };
+        let served = self
+            .host
+            .serve(&mut around!(self), &mut native.tracee, &wanted);
+        if matches!(call.number, number::RT_SIGACTION | number::SIGALTSTACK)
+            && matches!(served, Served::Done(0, _))
+        {
+            // Handlers are run by the real kernel, which has to know them.
+            native.tracee.aside(call.number, call.args)?;
+        }
+        self.carry_out(name, served)
+    }
+
+    /// Bytes for `everett_make_symbolic` and its kin.
+    fn give_input(&mut self, name: TaskName, call: Call) {
+        let Some(native) = self.threads.get_mut(&name) else {
+            return;
+        };
+        let [text, address, size, ..] = call.args;
+        let mut label = Vec::new();
+        let mut byte = [0];
+        while native.tracee.read(text + label.len() as u64, &mut byte) && byte[0] != 0 {
+            label.push(byte[0]);
+        }
+        let label = String::from_utf8_lossy(&label);
+        let bytes = self
+            .oracle
+            .input_bytes(&mut self.arena, &label, size as u32);
+        native.tracee.write(address, &bytes);
+    }
+
+    /// Memory is the real kernel's; what a file holds comes from the model.
+    fn map(&mut self, name: TaskName, call: Call) -> Result<Served, NativeError> {
+        const SHARED: u64 = 1;
+        const WRITE: u64 = 2;
+        const PRIVATE: u64 = 2;
+        const ANONYMOUS: u64 = 0x20;
+        let [address, len, protection, flags, fd, offset] = call.args;
+        let Some(native) = self.threads.get_mut(&name) else {
+            return Ok(Served::Off);
+        };
+        if flags & ANONYMOUS != 0 {
+            let result = native.tracee.aside(number::MMAP, call.args)?;
+            return Ok(Served::Done(result, Vec::new()));
+        }
+        if flags & SHARED != 0 && protection & WRITE != 0 {
+            let message = "the program writes to a shared mapping of a file".to_owned();
+            return Err(NativeError::NotReplayable(message));
+        }
+        let contents = match self.host.file_contents(name.pid, fd as i32, offset, len) {
+            Ok(contents) => contents,
+            Err(errno) => return Ok(Served::Done(errno.result(), Vec::new())),
+        };
+        let value = |array: ArrayId, index: u32| self.oracle.value(array, index);
+        let bytes = contents.evaluate(&mut self.arena, &value);
+        let flags = flags & !(SHARED | PRIVATE) | PRIVATE | ANONYMOUS;
+        let args = [address, len, protection | WRITE, flags, u64::MAX, 0];
+        let start = native.tracee.aside(number::MMAP, args)?;
+        if (start as i64) < 0 && (start as i64) > -4096 {
+            return Ok(Served::Done(start, Vec::new()));
+        }
+        native.tracee.write(start, &bytes);
+        native
+            .tracee
+            .aside(number::MPROTECT, [start, len, protection, 0, 0, 0])?;
+        Ok(Served::Done(start, Vec::new()))
+    }
+
+    /// Carries out on the real processes what the model decided.
+    fn carry_out(
+        &mut self,
+        name: TaskName,
+        served: Served,
+    ) -> Result<Option<NativeEnd>, NativeError> {
+        match served {
+            Served::Goes(signals) => self.inject(name, &signals)?,
+            Served::Done(result, signals) => {
+                self.finish(name, result)?;
+                self.inject(name, &signals)?;
+            }
+            Served::Again(signals) => {
+                if signals.is_empty() {
+                    return self.answer(name);
+                }
+                if let Some(native) = self.threads.get_mut(&name)
+                    && let Some(call) = native.pending.take()
+                {
+                    native.tracee.call_again(call.number)?;
+                }
+                self.inject(name, &signals)?;
+            }
+            Served::Waits | Served::Off => self.settle(name)?,
+            Served::Executes(execution) => self.execute(name, &execution)?,
+            Served::Exit(exit) => return Ok(Some(self.ended(exit))),
+        }
+        Ok(None)
+    }
+
+    /// The system call at which a thread stands has a result. Who is born by it is made really.
+    fn finish(&mut self, name: TaskName, result: u64) -> Result<(), NativeError> {
+        self.settle(name)?;
+        if let Some(native) = self.threads.get_mut(&name)
+            && native.pending.take().is_some()
+        {
+            native.tracee.answer(result)?;
+        }
+        Ok(())
+    }
+
+    /// Makes the real thread or process that the model has made.
+    fn make(&mut self, parent: TaskName, child: TaskName, call: Call) -> Result<(), NativeError> {
+        const CLONE_VM: u64 = 0x100;
+        const CLONE_VFORK: u64 = 0x4000;
+        const CLONE_THREAD: u64 = 0x1_0000;
+        const SIGCHLD: u64 = 17;
+        const SET_TIDS: u64 = 0x10_0000 | 0x20_0000 | 0x100_0000;
+        let is_thread = parent.pid == child.pid;
+        let args = match call.number {
+            number::CLONE => {
+                // Numbers of threads are the model's; memory of a child that is no thread is its own.
+                let mut flags = call.args[0] & !SET_TIDS;
+                if !is_thread {
+                    flags &= !(CLONE_VM | CLONE_VFORK | CLONE_THREAD);
+                }
+                [flags, call.args[1], 0, 0, call.args[4], 0]
+            }
+            number::FORK | number::VFORK => [SIGCHLD, 0, 0, 0, 0, 0],
+            other => {
+                let message = format!("system call {other} has made a process");
+                return Err(NativeError::NotReplayable(message));
+            }
+        };
+        let Some(native) = self.threads.get_mut(&parent) else {
+            return Ok(());
+        };
+        let before = native.tracee.registers()?;
+        let (_, born) = native.tracee.really(number::CLONE, args)?;
+        native.tracee.set_registers(before)?;
+        let image = native.image;
+        let Some(born) = born else {
+            let message = "the real machine makes no more threads".to_owned();
+            return Err(NativeError::NotReplayable(message));
+        };
+        let mut tracee = native.tracee.child(born, is_thread)?;
+        if !is_thread {
+            const CHILD_SETTID: u64 = 0x100_0000;
+            if call.number == number::CLONE && call.args[0] & CHILD_SETTID != 0 {
+                tracee.write(call.args[3], &child.tid.to_le_bytes());
+            }
+        }
+        let native = Native {
+            tracee,
+            image,
+            pending: None,
+        };
+        self.threads.insert(child, native);
+        Ok(())
+    }
+
+    fn inject(&mut self, name: TaskName, signals: &[Injected]) -> Result<(), NativeError> {
+        let Some(native) = self.threads.get_mut(&name) else {
+            return Ok(());
+        };
+        for injected in signals {
+            native.tracee.send(injected.signal);
+            // The thread comes to the point where the signal is delivered, and then to its handler.
+            match native.tracee.run(None)? {
+                Stopped::Signal(signal) if signal == injected.signal => {
+                    native
+                        .tracee
+                        .set_sender(signal, injected.code, injected.pid)?;
+                    native.deliver(signal)?;
+                }
+                other => {
+                    let message = format!("a signal could not be delivered: {other:?}");
+                    return Err(NativeError::NotReplayable(message));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The process executes another program.
+    fn execute(&mut self, name: TaskName, execution: &Execution) -> Result<(), NativeError> {
+        let program = self.config.programs.get(usize::from(execution.image.0));
+        let Some(program) = program.cloned() else {
+            let message = "a program that the run does not name is executed".to_owned();
+            return Err(NativeError::NotReplayable(message));
+        };
+        self.host.has_executed(execution);
+        let random = self.host.start_bytes();
+        let Some(mut native) = self.threads.remove(&name) else {
+            return Ok(());
+        };
+        let Some(call) = native.pending.take() else {
+            return Ok(());
+        };
+        let mut path = program
+            .canonicalize()?
+            .into_os_string()
+            .into_encoded_bytes();
+        path.push(0);
+        // Below the red zone of the thread's stack nothing is kept.
+        let room = (native.tracee.registers()?.rsp - 4096 - path.len() as u64) & !15;
+        native.tracee.write(room, &path);
+        let args = match call.number {
+            number::EXECVE => [room, call.args[1], call.args[2], 0, 0, 0],
+            _ => [room, call.args[2], call.args[3], 0, 0, 0],
+        };
+        let (result, _) = native.tracee.really(number::EXECVE, args)?;
+        if result != 0 {
+            let message = format!("{} cannot be executed natively", program.display());
+            return Err(NativeError::NotReplayable(message));
+        }
+        native.tracee.hide_machine(&random)?;
+        native.image = execution.image;
+        // The thread that executes takes the number of its process.
+        let running = self.host.running();
+        self.threads.insert(running, native);
+        self.settle(running)
+    }
+
+    /// Who was born by the call at which a thread stands is made really; who has ended ends.
+    fn settle(&mut self, parent: TaskName) -> Result<(), NativeError> {
+        let call = self.threads.get(&parent).and_then(|native| native.pending);
+        for child in self.host.settle_native() {
+            if let Some(call) = call {
+                self.make(parent, child, call)?;
+            }
+        }
+        self.forget_ended()
+    }
+
+    /// Real threads whose thread in the model has ended end too.
+    fn forget_ended(&mut self) -> Result<(), NativeError> {
+        let alive = self.host.alive();
+        let ended: Vec<TaskName> = self
+            .threads
+            .keys()
+            .filter(|name| !alive.contains(name))
+            .copied()
+            .collect();
+        for name in ended {
+            let Some(mut native) = self.threads.remove(&name) else {
+                continue;
+            };
+            if self.threads.keys().any(|other| other.pid == name.pid) {
+                let _ = native.tracee.really(number::EXIT, [0; 6]);
+            } else {
+                native.tracee.kill();
+            }
+        }
+        Ok(())
+    }
+
+    fn ended(&self, exit: HostExit) -> NativeEnd {
+        match exit {
+            HostExit::Ended(Ending::Exit(status)) => {
+                let bits = match status.term {
+                    None => status.bits,
+                    Some(term) => {
+                        let value = |array: ArrayId, index: u32| self.oracle.value(array, index);
+                        let mut scratch = everett_expr::EvalScratch::new();
+                        self.arena.eval(term, &value, &mut scratch)
+                    }
+                };
+                NativeEnd::Exit(bits as i32)
+            }
+            HostExit::Ended(Ending::Signal(signal)) => NativeEnd::Signal {
+                signal,
+                place: None,
+            },
+            HostExit::Ended(Ending::Bug(bug)) => NativeEnd::Finding {
+                kind: bug.kind.name().to_owned(),
+                message: bug.message,
+            },
+            HostExit::Ended(Ending::EndPath | Ending::Idle) => NativeEnd::Idle,
+            HostExit::Budget | HostExit::Suspended | HostExit::NeedsInput => {
+                NativeEnd::Diverged("the program reads input that nobody gives".to_owned())
+            }
+        }
+    }
+
+    fn kill_all(&mut self) {
+        for native in self.threads.values() {
+            native.tracee.kill();
+        }
+        self.threads.clear();
+    }
+}
+
+impl Native {
+    /// Delivers a signal: the next thing that the thread executes is its handler.
+    fn deliver(&mut self, signal: i32) -> Result<(), NativeError> {
+        match self.tracee.run(Some(signal))? {
+            Stopped::Call => self.pending = Some(call_of(&self.tracee.registers()?)),
+            other => {
+                let message = format!("a handler stopped at once: {other:?}");
+                return Err(NativeError::NotReplayable(message));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn call_of(registers: &Registers) -> Call {
+    Call {
+        number: registers.orig_rax,
+        args: [
+            registers.rdi,
+            registers.rsi,
+            registers.rdx,
+            registers.r10,
+            registers.r8,
+            registers.r9,
+        ],
+    }
+}
+
+/// Answers `rdtsc` and `rdtscp`, which fault, with the virtual clock.
+fn emulate_counter(tracee: &mut Tracee, signal: i32, clock: u64) -> Result<bool, NativeError> {
+    const SIGSEGV: i32 = 11;
+    if signal != SIGSEGV {
+        return Ok(false);
+    }
+    let registers = tracee.registers()?;
+    let mut code = [0; 3];
+    if !tracee.read(registers.rip, &mut code) {
+        return Ok(false);
+    }
+    let len = match code {
+        [0x0f, 0x31, _] => 2,
+        [0x0f, 0x01, 0xf9] => 3,
+        _ => return Ok(false),
+    };
+    tracee.set_registers(Registers {
+        rip: registers.rip + len,
+        rax: clock & 0xffff_ffff,
+        rdx: clock >> 32,
+        rcx: if len == 3 { 0 } else { registers.rcx },
+        ..registers
+    })?;
+    Ok(true)
+}
