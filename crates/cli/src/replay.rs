@@ -149,7 +149,10 @@ pub fn native(args: &NativeArgs) -> Result<u8> {
     std::io::stderr().write_all(&seen.output[1])?;
     Ok(match seen.end {
         NativeEnd::Exit(status) => status as u8,
-        NativeEnd::Signal { signal, .. } => 128 + signal as u8,
+        NativeEnd::Signal { signal, .. } => {
+            eprintln!("everett: the program {}", describe(&seen.end));
+            128 + signal as u8
+        }
         NativeEnd::Idle => EXIT_CLEAN,
         end => {
             eprintln!("everett: {}", describe(&end));

@@ -129,12 +129,12 @@ impl<'k, 'v> Slice<'k, 'v> {
     }
 
     pub(crate) fn system_call(&mut self, call: &SystemCall) -> Result<(), Stop> {
-        if self.kernel.is_point() {
+        let number = self.kernel.vm.concretize(call.number)?;
+        self.unseen = table::row(number).is_some_and(Row::is_about_memory);
+        if !self.unseen && self.kernel.is_point() {
             return Err(Stop::Point);
         }
         let kernel = &mut self.kernel;
-        let number = kernel.vm.concretize(call.number)?;
-        self.unseen = table::row(number).is_some_and(Row::is_about_memory);
         let result = match table::row(number) {
             Some(row) => {
                 if kernel.host.log.is_some() {

@@ -12,6 +12,9 @@ pub enum Source {
     Random(u64),
 }
 
+/// Choices about allocations.
+const ALLOCATION: &str = "fault:malloc";
+
 /// The oracle of a native run.
 pub struct NativeOracle {
     source: Source,
@@ -22,6 +25,8 @@ pub struct NativeOracle {
     scratch: EvalScratch,
     /// Why the run parts from the trace.
     pub diverged: Option<String>,
+    /// What of the trace cannot be done natively.
+    pub beyond: Option<String>,
 }
 
 impl NativeOracle {
@@ -34,6 +39,7 @@ impl NativeOracle {
             choices_used: 0,
             scratch: EvalScratch::new(),
             diverged: None,
+            beyond: None,
         }
     }
 
@@ -87,6 +93,28 @@ impl NativeOracle {
         bytes
     }
 
+    /// A native allocator is not asked whether it fails. Where it did not fail in the trace either, that is no difference.
+    fn skip_allocations(&mut self, asked: &str) {
+        let Source::Trace(trace) = &self.source else {
+            return;
+        };
+        let rest = trace.choices.iter().skip(self.choices_used);
+        let skipped =
+            rest.take_while(|choice| choice.site.starts_with(ALLOCATION) && choice.site != asked);
+        for choice in skipped {
+            self.choices_used += 1;
+            if choice.picked != 0 {
+                self.beyond
+                    .get_or_insert("allocations are not made to fail natively".to_owned());
+            }
+        }
+    }
+
+    /// Looks at what of the trace was not asked for.
+    pub fn look_ahead(&mut self) {
+        self.skip_allocations("");
+    }
+
     /// Values of all inputs that were made.
     pub fn value(&self, array: ArrayId, index: u32) -> u8 {
         let input = self.inputs.iter().find(|input| input.0 == array);
@@ -126,6 +154,7 @@ impl Oracle for NativeOracle {
     }
 
     fn choose(&mut self, site: &ChoiceSite, alternatives: u32) -> Result<u32, Suspend> {
+        self.skip_allocations(&site.name);
         let number = self.choices_used;
         self.choices_used += 1;
         let choice = match &mut self.source {

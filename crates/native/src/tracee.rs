@@ -33,6 +33,12 @@ pub enum Stopped {
     Gone,
 }
 
+/// Where a thread stands at a system call.
+enum Side {
+    Entry,
+    Exit,
+}
+
 /// One native thread.
 pub struct Tracee {
     /// The real thread.
@@ -208,8 +214,12 @@ impl Tracee {
         loop {
             ptrace::syscall(self.thread, None)?;
             match self.wait()? {
-                Stopped::Call if entered => break,
-                Stopped::Call => entered = true,
+                // The call that was not executed has an exit of its own.
+                Stopped::Call => match self.side_of_call() {
+                    Side::Entry => entered = true,
+                    Side::Exit if entered => break,
+                    Side::Exit => {}
+                },
                 Stopped::Born(child) => born = Some(child),
                 Stopped::Executed => {}
                 Stopped::Signal(_) => {}
@@ -217,6 +227,26 @@ impl Tracee {
             }
         }
         Ok((self.registers()?.rax, born))
+    }
+
+    /// Whether it stands before or behind a system call.
+    fn side_of_call(&self) -> Side {
+        const PTRACE_GET_SYSCALL_INFO: libc::c_uint = 0x420e;
+        const ENTRY: u8 = 1;
+        let mut information = [0u8; 88];
+        // SAFETY: the kernel writes at most as many bytes as it is told that there are.
+        unsafe {
+            libc::ptrace(
+                PTRACE_GET_SYSCALL_INFO,
+                self.thread.as_raw(),
+                information.len(),
+                information.as_mut_ptr(),
+            );
+        }
+        match information[0] {
+            ENTRY => Side::Entry,
+            _ => Side::Exit,
+        }
     }
 
     /// As [`Tracee::really`], and then puts all registers back.
@@ -280,10 +310,23 @@ impl Tracee {
         }
         Ok(ptrace::setsiginfo(self.thread, &information)?)
     }
+}
 
-    /// Ends its whole process.
-    pub fn kill(&self) {
-        let _ = nix::sys::signal::kill(self.process, Signal::SIGKILL);
-        let _ = waitpid(self.thread, Some(WaitPidFlag::__WALL));
+/// Ends the processes of these threads, which are all that they have.
+pub fn end_all(mut tracees: Vec<Tracee>) {
+    for tracee in &tracees {
+        let _ = nix::sys::signal::kill(tracee.process, Signal::SIGKILL);
+    }
+    // The first thread of a process is told of only when all others are gone.
+    tracees.sort_by_key(|tracee| tracee.thread == tracee.process);
+    for tracee in &tracees {
+        let flags = Some(WaitPidFlag::__WALL);
+        while let Ok(status) = waitpid(tracee.thread, flags) {
+            if matches!(status, WaitStatus::Exited(..) | WaitStatus::Signaled(..)) {
+                break;
+            }
+            // It was about to stop for another reason.
+            let _ = ptrace::cont(tracee.thread, None);
+        }
     }
 }

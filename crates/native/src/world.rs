@@ -14,7 +14,7 @@ use everett_vm::{
 };
 
 use crate::oracle::{NativeOracle, Source};
-use crate::tracee::{Registers, Stopped, Tracee};
+use crate::tracee::{Registers, Stopped, Tracee, end_all};
 use crate::watchdog::Watchdog;
 
 /// A native run could not be made.
@@ -82,6 +82,9 @@ pub struct NativeRun {
     pub log: Vec<String>,
 }
 
+/// SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV.
+const FAULTS: &[i32] = &[4, 5, 7, 8, 11];
+
 /// A thread and the call at which it stands.
 struct Native {
     tracee: Tracee,
@@ -122,6 +125,10 @@ pub fn run(config: &NativeConfig, source: Source) -> Result<NativeRun, NativeErr
     let end = world.run(config.max_calls);
     world.kill_all();
     let end = end?;
+    world.oracle.look_ahead();
+    if let Some(why) = world.oracle.beyond.take() {
+        return Err(NativeError::NotReplayable(why));
+    }
     let end = match world.oracle.diverged.take() {
         Some(why) => NativeEnd::Diverged(format!("after {} system calls: {why}", world.calls)),
         None => end,
@@ -298,6 +305,8 @@ impl<'c> World<'c> {
                     return Ok(None);
                 }
                 Stopped::Call => native.pending = Some(call_of(&native.tracee.registers()?)),
+                // Real signals that are not about what the thread executes are none of the program's.
+                Stopped::Signal(number) if !FAULTS.contains(&number) => {}
                 Stopped::Signal(number) => {
                     if emulate_counter(&mut native.tracee, number, self.host.clock_ns())? {
                         continue;
@@ -519,6 +528,16 @@ impl<'c> World<'c> {
             return Err(NativeError::NotReplayable(message));
         };
         let mut tracee = native.tracee.child(born, is_thread)?;
+        // All but the stack and where thread-local data lies is as the program had it at its own call.
+        let own = tracee.registers()?;
+        tracee.set_registers(Registers {
+            rax: 0,
+            orig_rax: u64::MAX,
+            rsp: own.rsp,
+            fs_base: own.fs_base,
+            gs_base: own.gs_base,
+            ..before
+        })?;
         if !is_thread {
             const CHILD_SETTID: u64 = 0x100_0000;
             if call.number == number::CLONE && call.args[0] & CHILD_SETTID != 0 {
@@ -617,16 +636,18 @@ impl<'c> World<'c> {
             .filter(|name| !alive.contains(name))
             .copied()
             .collect();
+        let mut dead = Vec::new();
         for name in ended {
             let Some(mut native) = self.threads.remove(&name) else {
                 continue;
             };
-            if self.threads.keys().any(|other| other.pid == name.pid) {
+            if alive.iter().any(|other| other.pid == name.pid) {
                 let _ = native.tracee.really(number::EXIT, [0; 6]);
             } else {
-                native.tracee.kill();
+                dead.push(native.tracee);
             }
         }
+        end_all(dead);
         Ok(())
     }
 
@@ -659,10 +680,8 @@ impl<'c> World<'c> {
     }
 
     fn kill_all(&mut self) {
-        for native in self.threads.values() {
-            native.tracee.kill();
-        }
-        self.threads.clear();
+        let threads = std::mem::take(&mut self.threads);
+        end_all(threads.into_values().map(|native| native.tracee).collect());
     }
 }
 
