@@ -54,6 +54,7 @@ pub fn exec(args: &ExecArgs) -> Result<u8> {
         options: HostOptions {
             crashes_end_all: false,
             logs_calls: args.strace,
+            faults_to_handlers: true,
             ..HostOptions::default()
         },
         ..HostConfig::default()

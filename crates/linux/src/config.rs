@@ -67,6 +67,8 @@ pub struct HostOptions {
     pub logs_calls: bool,
     /// The host goes on after the end of its first process as long as there are others.
     pub waits_for_all: bool,
+    /// A fault for which the process has a handler is the handler's affair; otherwise it is a finding.
+    pub faults_to_handlers: bool,
 }
 
 impl Default for HostOptions {
@@ -78,6 +80,7 @@ impl Default for HostOptions {
             faults: FaultOptions::default(),
             logs_calls: false,
             waits_for_all: false,
+            faults_to_handlers: false,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! One thread at work: instructions, system calls, and what stops it.
 
-use everett_vm::{Bug, BugKind, Exit, Interrupt, SystemCall, Value};
+use everett_vm::{Bug, BugKind, Exit, Interrupt, Jump, SystemCall, Value};
 
 use crate::errno::Errno;
 use crate::host::{Ending, HostExit};
@@ -71,6 +71,7 @@ impl<'k, 'v> Slice<'k, 'v> {
                 Exit::Returned(values) => self.returned(values.first().copied()),
                 Exit::Interrupted(Interrupt::SystemCall(call)) => self.system_call(&call),
                 Exit::Interrupted(Interrupt::Point) => Err(Stop::Point),
+                Exit::Interrupted(Interrupt::Bug(bug)) => self.fault(bug),
                 Exit::Interrupted(interrupt) => Err(Stop::Interrupt(interrupt)),
             };
             if let Err(stop) = stop
@@ -105,6 +106,14 @@ impl<'k, 'v> Slice<'k, 'v> {
         *quantum = quantum.saturating_sub(new);
     }
 
+    /// An instruction cannot be executed: a handler may know what to do.
+    fn fault(&mut self, bug: Box<Bug>) -> Result<(), Stop> {
+        if self.kernel.deliver_fault(&bug)? {
+            return Ok(());
+        }
+        Err(Stop::Interrupt(Interrupt::Bug(bug)))
+    }
+
     /// Takes up a thread that waited, or to which a signal came while others ran.
     pub(crate) fn take_up(&mut self) -> Result<(), Stop> {
         let kernel = &mut self.kernel;
@@ -112,20 +121,26 @@ impl<'k, 'v> Slice<'k, 'v> {
             return kernel.deliver_signals();
         };
         let wait = wait.clone();
-        kernel.task_mut().doing = Doing::Running;
         if kernel.host.wait_is_over(kernel.task(), &wait) {
             // The system call runs again and finds what it waited for.
+            kernel.task_mut().doing = Doing::Running;
             return Ok(());
         }
-        if kernel.next_signal_restarts(&wait) {
+        let Some(restarts) = kernel.interruption(&wait)? else {
+            // It goes on waiting.
+            return Err(Stop::Point);
+        };
+        kernel.task_mut().doing = Doing::Running;
+        if restarts {
             return kernel.deliver_signals();
         }
+        kernel.write_remainder();
         let progress = kernel.task().progress;
         let result = match progress {
             0 => Errno::EINTR.result(),
             moved => moved,
         };
-        self.finish(Value::concrete(result))
+        self.finish(Value::concrete(result), None)
     }
 
     pub(crate) fn system_call(&mut self, call: &SystemCall) -> Result<(), Stop> {
@@ -152,18 +167,19 @@ impl<'k, 'v> Slice<'k, 'v> {
             }
         };
         match result {
-            Ok(value) => self.finish(value),
-            Err(Stop::Errno(errno)) => self.finish(Value::concrete(errno.result())),
+            Ok(value) => self.finish(value, call.jump),
+            Err(Stop::Errno(errno)) => self.finish(Value::concrete(errno.result()), call.jump),
             Err(stop) => Err(stop),
         }
     }
 
-    /// The system call is over.
-    fn finish(&mut self, result: Value) -> Result<(), Stop> {
+    /// The system call is over. The thread goes on behind it, or where a jump leads.
+    fn finish(&mut self, result: Value, jump: Option<Jump>) -> Result<(), Stop> {
         let kernel = &mut self.kernel;
         kernel.vm.commit();
         let task = kernel.task_mut();
         task.deadline_ns = None;
+        task.remainder = 0;
         task.progress = 0;
         task.woken = false;
         task.at_point = false;
@@ -174,11 +190,16 @@ impl<'k, 'v> Slice<'k, 'v> {
         }
         if !self.unseen {
             kernel.host.clock_ns += SYSTEM_CALL_NS;
+            kernel.task_mut().cpu_ns += SYSTEM_CALL_NS;
+            kernel.process_mut().cpu_ns += SYSTEM_CALL_NS;
         }
         if let Some((name, arguments)) = self.described.take() {
             kernel.log_call(name, &arguments, result);
         }
-        kernel.vm.finish_call(&[result]);
+        match jump {
+            Some(jump) => kernel.vm.leave_to(jump),
+            None => kernel.vm.finish_call(&[result]),
+        }
         self.result = Some(result);
         kernel.deliver_signals()?;
         kernel.restore_mask();
@@ -265,7 +286,7 @@ impl<'k, 'v> Slice<'k, 'v> {
         if kernel.host.options.crashes_end_all || is_first || bug.kind.is_own_limit() {
             return Some(Pause::Exit(HostExit::Ended(Ending::Bug(bug))));
         }
-        kernel.end_process(Death::Signal(crate::syscalls::signals::signal_of(&bug)));
+        kernel.end_process(Death::Signal(crate::delivery::signal_of(&bug)));
         Some(Pause::Off)
     }
 }

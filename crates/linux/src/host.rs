@@ -71,6 +71,8 @@ pub struct HostState {
     pub instructions: u64,
     /// What the user can set.
     pub options: HostOptions,
+    /// Names of the host and of its domain.
+    pub names: (Arc<Vec<u8>>, Arc<Vec<u8>>),
     /// Files and open files.
     pub files: Files,
     /// Pipes, sockets and their like.

@@ -10,7 +10,7 @@ use crate::errno::Errno;
 use crate::host::{Ending, Host, HostExit, HostState};
 use crate::kernel::{Kernel, Stop};
 use crate::process::{Death, Doing, Life, ProcessState, TaskState};
-use crate::syscalls::signals::{IGNORE, SA_NOCLDWAIT, SIGCHLD};
+use crate::signals::{IGNORE, SA_NOCLDWAIT, SIGCHLD, Signal};
 use crate::table::Answer;
 
 /// A process or thread that a system call has made.
@@ -171,7 +171,15 @@ impl Kernel<'_, '_> {
             life: Life::Running,
             borrows_memory: birth.flags & CLONE_VFORK != 0,
             exit_signal: (birth.flags & 0xff) as i32,
-            pending: 0,
+            pending: Default::default(),
+            news: None,
+            has_executed: false,
+            parent_death_signal: 0,
+            is_subreaper: false,
+            cpu_ns: 0,
+            children_cpu_ns: 0,
+            alarms: [None; 3],
+            timers: Default::default(),
             ..own.clone()
         };
         for (_, descriptor) in child.descriptors.iter() {
@@ -233,6 +241,9 @@ impl Kernel<'_, '_> {
     }
 }
 
+/// Who adopts orphans, and is not on the host.
+const INIT: u32 = 1;
+
 /// Threads of a host.
 const MAX_TASKS: usize = 4096;
 
@@ -244,12 +255,15 @@ impl HostState {
                 Arc::make_mut(task).doing = Doing::Ended;
             }
         }
+        self.remove_timers(pid, true);
         let Some(process) = self.process_by_pid_mut(pid) else {
             return;
         };
         process.life = Life::Zombie(death);
         process.borrows_memory = false;
         process.program_break = None;
+        process.stopped = None;
+        process.news = None;
         let (parent, exit_signal) = (process.parent, process.exit_signal);
         let descriptors = std::mem::take(&mut process.descriptors);
         for (_, descriptor) in descriptors.iter() {
@@ -257,32 +271,78 @@ impl HostState {
         }
         // Whoever waits for a lock looks whether it is free now.
         self.lock_releases += 1;
-        for child in &mut self.processes {
-            if child.parent == pid {
-                let child = Arc::make_mut(child);
-                child.parent = 1;
-                if matches!(child.life, Life::Zombie(_)) {
-                    child.life = Life::Gone;
-                }
-            }
-        }
-        let is_first = self.processes.first().is_some_and(|first| first.pid == pid);
-        let parent_ignores = match self.process_by_pid(parent) {
-            Some(parent) if matches!(parent.life, Life::Running) => {
-                let action = parent.actions[SIGCHLD as usize - 1];
-                action.handler == IGNORE || action.flags & SA_NOCLDWAIT != 0
-            }
-            _ => true,
+        self.give_children_away(pid);
+        let told = match self.process_by_pid(pid) {
+            Some(process) if exit_signal != 0 => Some(Signal {
+                number: exit_signal,
+                ..HostState::signal_of_death(process, death)
+            }),
+            _ => None,
         };
-        if exit_signal != 0 {
-            self.send_to_process(parent, exit_signal);
-        }
-        if parent_ignores
+        let is_first = self.processes.first().is_some_and(|first| first.pid == pid);
+        if !self.parent_cares(parent)
             && !is_first
             && let Some(process) = self.process_by_pid_mut(pid)
         {
             process.life = Life::Gone;
         }
+        if let Some(signal) = told {
+            self.send(parent, signal);
+        }
+    }
+
+    /// A process wants to be told with `wait` that its children have ended.
+    fn parent_cares(&self, parent: u32) -> bool {
+        match self.process_by_pid(parent) {
+            Some(parent) if matches!(parent.life, Life::Running) => {
+                let action = parent.actions[SIGCHLD as usize - 1];
+                action.handler != IGNORE && action.flags & SA_NOCLDWAIT == 0
+            }
+            _ => false,
+        }
+    }
+
+    /// Children of a process that ends get another parent: an ancestor that wants them, or nobody.
+    fn give_children_away(&mut self, pid: u32) {
+        let heir = self.heir_of(pid);
+        let children: Vec<u32> = self
+            .processes
+            .iter()
+            .filter(|child| child.parent == pid)
+            .map(|child| child.pid)
+            .collect();
+        for child_pid in children {
+            let Some(child) = self.process_by_pid_mut(child_pid) else {
+                continue;
+            };
+            child.parent = heir;
+            child.exit_signal = SIGCHLD;
+            let (life, signal) = (child.life, child.parent_death_signal);
+            match life {
+                Life::Zombie(_) if heir == INIT => child.life = Life::Gone,
+                Life::Zombie(death) => {
+                    let signal = HostState::signal_of_death(child, death);
+                    self.send(heir, signal);
+                }
+                Life::Running if signal != 0 => self.send_to_process(child_pid, signal),
+                _ => {}
+            }
+        }
+    }
+
+    /// Who adopts the children of a process.
+    fn heir_of(&self, pid: u32) -> u32 {
+        let mut next = pid;
+        while let Some(process) = self.process_by_pid(next) {
+            next = process.parent;
+            if let Some(ancestor) = self.process_by_pid(next)
+                && ancestor.is_subreaper
+                && matches!(ancestor.life, Life::Running)
+            {
+                return next;
+            }
+        }
+        INIT
     }
 }
 
@@ -378,6 +438,8 @@ impl HostState {
         let found = self.files.tree.lookup(process.cwd, &execution.name, true);
         process.executable = found.ok();
         process.execution = Arc::new(execution.clone());
+        process.has_executed = true;
+        process.timers = Default::default();
         process.borrows_memory = false;
         process.program_break = None;
         for action in Arc::make_mut(&mut process.actions) {
@@ -397,6 +459,7 @@ impl HostState {
         for (_, descriptor) in closed {
             self.close(pid, descriptor.description);
         }
+        self.remove_timers(pid, false);
         let old = &self.tasks[task];
         let mut name = [0; 16];
         let base = execution.name.rsplit(|byte| *byte == b'/').next();
@@ -408,7 +471,10 @@ impl HostState {
         }
         self.tasks[task] = Arc::new(TaskState {
             blocked: old.blocked,
-            pending: old.pending,
+            pending: old.pending.clone(),
+            cpu_ns: old.cpu_ns,
+            nice: old.nice,
+            policy: old.policy,
             name,
             ..TaskState::new(pid, pid)
         });

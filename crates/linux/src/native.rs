@@ -10,6 +10,7 @@ use crate::host::{Ending, Host, HostExit};
 use crate::kernel::{Kernel, Stop};
 use crate::life::Execution;
 use crate::process::Doing;
+use crate::signals::Signal;
 use crate::{Bytes, Errno, HostConfig, boot};
 
 /// The memory of a native process.
@@ -61,12 +62,11 @@ pub struct TaskName {
 
 impl Kernel<'_, '_> {
     /// The native thread is to run the handler of a signal.
-    pub(crate) fn inject(&mut self, signal: i32) {
-        let pid = self.process().pid;
+    pub(crate) fn inject(&mut self, signal: &Signal) {
         self.host.injected.push(Injected {
-            signal,
-            code: 0,
-            pid,
+            signal: signal.number,
+            code: signal.code,
+            pid: signal.words[0] as u32,
         });
     }
 }

@@ -3,8 +3,13 @@
 use everett_vm::{ImageId, Value};
 use triomphe::Arc;
 
+use crate::delivery::HandlerRun;
 use crate::files::{Descriptors, InodeId};
 use crate::life::Execution;
+use crate::limits::Limits;
+use crate::signals::Pending;
+use crate::slots::Slots;
+use crate::timers::PosixTimer;
 use crate::wait::Wait;
 
 /// What a process does with a signal.
@@ -60,7 +65,7 @@ pub struct TaskState {
     /// Blocked signals, bit `n - 1` for signal `n`.
     pub blocked: u64,
     /// Signals that were sent and wait until they are not blocked.
-    pub pending: u64,
+    pub pending: Pending,
     /// `set_tid_address`.
     pub clear_child_tid: u64,
     /// `set_robust_list`: head and length.
@@ -69,13 +74,32 @@ pub struct TaskState {
     pub alternate_stack: (u64, u32, u64),
     /// The system call under way waits until this time.
     pub deadline_ns: Option<u64>,
+    /// Where the system call under way says how much of its time is left when a signal ends it; 0 is nowhere.
+    pub remainder: u64,
     /// Blocked signals to restore when the next handler returns, where a system call had set others
     /// (`sigsuspend`, `ppoll`).
     pub restored_mask: Option<u64>,
-    /// Signal handlers that run, innermost last: the blocked signals to restore.
-    pub handlers: Vec<u64>,
+    /// Signal handlers that run, innermost last.
+    pub handlers: Vec<HandlerRun>,
     /// The name (`PR_SET_NAME`).
     pub name: [u8; 16],
+    /// Time that it has executed.
+    pub cpu_ns: u64,
+    /// `setpriority`.
+    pub nice: i32,
+    /// `sched_setscheduler`: policy and priority.
+    pub policy: (u32, i32),
+}
+
+/// A system call under way, while a signal handler makes others.
+#[derive(Clone, Debug, Default)]
+pub struct Suspended {
+    woken: bool,
+    progress: u64,
+    at_point: bool,
+    fault_asked: bool,
+    vforked: Option<u32>,
+    deadline_ns: Option<u64>,
 }
 
 impl TaskState {
@@ -93,15 +117,41 @@ impl TaskState {
             vforked: None,
             stack: 0,
             blocked: 0,
-            pending: 0,
+            pending: Pending::default(),
             clear_child_tid: 0,
             robust_list: (0, 0),
             alternate_stack: (0, 2, 0),
             deadline_ns: None,
+            remainder: 0,
             restored_mask: None,
             handlers: Vec::new(),
             name: *b"program\0\0\0\0\0\0\0\0\0",
+            cpu_ns: 0,
+            nice: 0,
+            policy: (0, 0),
         }
+    }
+
+    /// Sets the system call under way aside.
+    pub fn suspend(&mut self) -> Suspended {
+        Suspended {
+            woken: std::mem::take(&mut self.woken),
+            progress: std::mem::take(&mut self.progress),
+            at_point: std::mem::take(&mut self.at_point),
+            fault_asked: std::mem::take(&mut self.fault_asked),
+            vforked: self.vforked.take(),
+            deadline_ns: self.deadline_ns.take(),
+        }
+    }
+
+    /// Takes it up again.
+    pub fn resume(&mut self, call: Suspended) {
+        self.woken = call.woken;
+        self.progress = call.progress;
+        self.at_point = call.at_point;
+        self.fault_asked = call.fault_asked;
+        self.vforked = call.vforked;
+        self.deadline_ns = call.deadline_ns;
     }
 
     /// A thread or process that was made by this one, with what it inherits.
@@ -110,6 +160,8 @@ impl TaskState {
             blocked: self.blocked,
             name: self.name,
             handlers: self.handlers.clone(),
+            nice: self.nice,
+            policy: self.policy,
             ..TaskState::new(tid, pid)
         }
     }
@@ -144,6 +196,15 @@ pub enum Life {
     Gone,
 }
 
+/// What a parent can learn of a child that lives.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum News {
+    /// This signal stopped it.
+    Stopped(i32),
+    /// It goes on.
+    Continued,
+}
+
 /// What the kernel knows of a process, its memory and threads apart.
 #[derive(Clone, Debug)]
 pub struct ProcessState {
@@ -176,7 +237,7 @@ pub struct ProcessState {
     /// What it does with signals, by number less one.
     pub actions: Arc<[SignalAction; SIGNALS]>,
     /// Signals that were sent to it and that none of its threads has taken.
-    pub pending: u64,
+    pub pending: Pending,
     /// Most bytes that it may have in heap blocks and mappings.
     pub max_heap: u64,
     /// The heap that `brk` moves.
@@ -185,13 +246,34 @@ pub struct ProcessState {
     pub execution: Arc<Execution>,
     /// The file of its program.
     pub executable: Option<InodeId>,
-}
-
-impl ProcessState {
-    /// `wait` would tell its parent something.
-    pub fn has_news(&self) -> bool {
-        matches!(self.life, Life::Zombie(_))
-    }
+    /// The signal that stopped it, while it is stopped.
+    pub stopped: Option<i32>,
+    /// What its parent has not learned yet.
+    pub news: Option<News>,
+    /// It has executed a program since it was made.
+    pub has_executed: bool,
+    /// Groups besides its own.
+    pub groups: Arc<Vec<u32>>,
+    /// `setrlimit`.
+    pub limits: Arc<Limits>,
+    /// `PR_SET_PDEATHSIG`: the signal that it gets when its parent ends.
+    pub parent_death_signal: i32,
+    /// `PR_SET_CHILD_SUBREAPER`: orphans among its descendants become its children.
+    pub is_subreaper: bool,
+    /// `PR_SET_NO_NEW_PRIVS`.
+    pub no_new_privileges: bool,
+    /// `PR_SET_DUMPABLE`.
+    pub dumpable: u32,
+    /// `PR_SET_KEEPCAPS`.
+    pub keeps_capabilities: bool,
+    /// Time that its threads have executed.
+    pub cpu_ns: u64,
+    /// The same of its children that it has waited for.
+    pub children_cpu_ns: u64,
+    /// Timers of `setitimer` that run: real, virtual, profiling.
+    pub alarms: [Option<u32>; 3],
+    /// Timers of `timer_create`.
+    pub timers: Slots<PosixTimer>,
 }
 
 impl ProcessState {
@@ -204,5 +286,6 @@ impl ProcessState {
         for string in execution.args.iter().chain(&execution.env) {
             string.terms().for_each(&mut *visit);
         }
+        self.pending.for_each_term(visit);
     }
 }

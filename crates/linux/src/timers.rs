@@ -1,23 +1,45 @@
-//! Timers of a host that do something when they fire, whoever runs.
+//! Timers of a host that do something when they fire, whoever runs: those of `setitimer` and `timer_create`.
 
 use crate::host::HostState;
+use crate::kernel::Kernel;
+use crate::signals::{SIGALRM, SIGPROF, SIGVTALRM, Signal, code};
 
 /// What happens when a timer fires.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Action {
-    /// A process gets a signal.
-    Signal {
+    /// A timer of `setitimer` sends its signal.
+    Alarm {
         /// The process.
         pid: u32,
-        /// The signal.
-        signal: i32,
+        /// Which of its timers.
+        which: usize,
     },
+    /// A timer of `timer_create` tells of itself.
+    Posix {
+        /// The process.
+        pid: u32,
+        /// Which of its timers.
+        timer: u32,
+    },
+}
+
+/// The clock that a timer goes by.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum TimeBase {
+    /// The virtual clock of the host.
+    Host,
+    /// The time that a process has executed.
+    Process(u32),
+    /// The time that a thread has executed.
+    Thread(u32),
 }
 
 /// A timer.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Timer {
-    /// When it fires next, on the virtual clock.
+    /// The clock.
+    pub base: TimeBase,
+    /// When it fires next.
     pub at_ns: u64,
     /// Time between firings; 0 fires once.
     pub interval_ns: u64,
@@ -25,36 +47,189 @@ pub struct Timer {
     pub action: Action,
 }
 
+/// How a timer of `timer_create` tells of itself.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Notice {
+    /// Not at all.
+    None,
+    /// By a signal to the process.
+    Process,
+    /// By a signal to this thread.
+    Thread(u32),
+}
+
+/// A timer of `timer_create`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PosixTimer {
+    /// The clock that it was made with.
+    pub clock: i32,
+    /// Whom it tells.
+    pub notice: Notice,
+    /// The signal.
+    pub signal: i32,
+    /// What comes with the signal.
+    pub value: u64,
+    /// Its place in [`HostState::timers`] while it runs.
+    pub running: Option<u32>,
+    /// Time between firings.
+    pub interval_ns: u64,
+    /// Firings since the signal was sent that nobody has taken yet.
+    pub unseen: u64,
+    /// The same when the last signal was taken.
+    pub overrun: u64,
+}
+
+/// Signals of the timers of `setitimer`.
+const ALARMS: [i32; 3] = [SIGALRM, SIGVTALRM, SIGPROF];
+
 impl HostState {
-    /// When the next timer fires.
+    /// What a clock shows.
+    pub fn time_of(&self, base: TimeBase) -> u64 {
+        match base {
+            TimeBase::Host => self.clock_ns,
+            TimeBase::Process(pid) => self.process_by_pid(pid).map_or(0, |found| found.cpu_ns),
+            TimeBase::Thread(tid) => {
+                let mut tasks = self.tasks.iter();
+                tasks
+                    .find(|task| task.tid == tid)
+                    .map_or(0, |task| task.cpu_ns)
+            }
+        }
+    }
+
+    /// When the next timer fires that goes on while nobody runs.
     pub fn next_timer(&self) -> Option<u64> {
-        self.timers.iter().map(|(_, timer)| timer.at_ns).min()
+        let timers = self.timers.iter().map(|(_, timer)| timer);
+        let steady = timers.filter(|timer| timer.base == TimeBase::Host);
+        steady.map(|timer| timer.at_ns).min()
     }
 
     /// Lets all timers fire whose time has come.
     pub fn fire_timers(&mut self) {
         loop {
-            let due = self
-                .timers
-                .iter()
-                .filter(|(_, timer)| timer.at_ns <= self.clock_ns);
+            let due = self.timers.iter().filter(|(_, timer)| {
+                let now = self.time_of(timer.base);
+                timer.at_ns <= now
+            });
             let Some((number, timer)) = due.min_by_key(|(_, timer)| timer.at_ns) else {
                 return;
             };
             let timer = *timer;
+            let now = self.time_of(timer.base);
+            let mut missed = 0;
             match timer.interval_ns {
                 0 => self.timers.remove(number),
                 interval => {
-                    // Firings that nobody could see are not counted one by one.
-                    let missed = (self.clock_ns - timer.at_ns) / interval;
+                    missed = (now - timer.at_ns) / interval;
                     if let Some(timer) = self.timers.get_mut(number) {
-                        timer.at_ns += (missed + 1) * interval;
+                        let on = (missed + 1).saturating_mul(interval);
+                        timer.at_ns = timer.at_ns.saturating_add(on);
                     }
                 }
             }
-            match timer.action {
-                Action::Signal { pid, signal } => self.send_to_process(pid, signal),
+            self.fire(timer, missed);
+        }
+    }
+
+    fn fire(&mut self, timer: Timer, missed: u64) {
+        match timer.action {
+            Action::Alarm { pid, which } => {
+                if timer.interval_ns == 0
+                    && let Some(process) = self.process_by_pid_mut(pid)
+                {
+                    process.alarms[which] = None;
+                }
+                self.send_to_process(pid, ALARMS[which]);
+            }
+            Action::Posix { pid, timer: number } => {
+                let is_once = timer.interval_ns == 0;
+                self.fire_posix(pid, number, is_once, missed);
             }
         }
+    }
+
+    fn fire_posix(&mut self, pid: u32, number: u32, is_once: bool, missed: u64) {
+        let Some(process) = self.process_by_pid_mut(pid) else {
+            return;
+        };
+        let Some(timer) = process.timers.get_mut(number) else {
+            return;
+        };
+        if is_once {
+            timer.running = None;
+        }
+        let (notice, unseen) = (timer.notice, timer.unseen);
+        let signal = Signal {
+            words: [u64::from(number), timer.value, 0],
+            ..Signal::new(timer.signal, code::TIMER)
+        };
+        let of_this = |sent: &Signal| {
+            sent.code == code::TIMER && sent.number == signal.number && sent.words == signal.words
+        };
+        // A signal of this timer that nobody has taken yet stands for this firing too.
+        let is_pending = match notice {
+            Notice::None => return,
+            Notice::Process => process.pending.find_mut(of_this).is_some(),
+            Notice::Thread(tid) => match self.task_by_tid(tid) {
+                None => return,
+                Some(at) => {
+                    let task = triomphe::Arc::make_mut(&mut self.tasks[at]);
+                    task.pending.find_mut(of_this).is_some()
+                }
+            },
+        };
+        let unseen = match is_pending {
+            true => unseen.saturating_add(missed).saturating_add(1),
+            false => missed,
+        };
+        if let Some(process) = self.process_by_pid_mut(pid)
+            && let Some(timer) = process.timers.get_mut(number)
+        {
+            timer.unseen = unseen;
+        }
+        if is_pending {
+            return;
+        }
+        match notice {
+            Notice::Thread(tid) => {
+                if let Some(at) = self.task_by_tid(tid) {
+                    self.send_to_task(at, signal);
+                }
+            }
+            _ => {
+                self.send(pid, signal);
+            }
+        }
+    }
+
+    /// Takes all timers of a process away: at its end, and those of `timer_create` when it executes a program.
+    pub fn remove_timers(&mut self, pid: u32, with_alarms: bool) {
+        let of_process: Vec<u32> = self
+            .timers
+            .iter()
+            .filter(|(_, timer)| match timer.action {
+                Action::Alarm { pid: owner, .. } => owner == pid && with_alarms,
+                Action::Posix { pid: owner, .. } => owner == pid,
+            })
+            .map(|(number, _)| number)
+            .collect();
+        for number in of_process {
+            self.timers.remove(number);
+        }
+    }
+}
+
+impl Kernel<'_, '_> {
+    /// A signal that is taken says how often its timer fired meanwhile.
+    pub fn note_overrun(&mut self, mut signal: Signal) -> Signal {
+        if signal.code != code::TIMER {
+            return signal;
+        }
+        let number = signal.words[0] as u32;
+        if let Some(timer) = self.process_mut().timers.get_mut(number) {
+            timer.overrun = std::mem::take(&mut timer.unseen).min(i32::MAX as u64);
+            signal.words[0] |= timer.overrun << 32;
+        }
+        signal
     }
 }

@@ -36,8 +36,8 @@ pub enum Until {
     Ready(Vec<(DescriptionId, u16)>),
     /// A counter (`eventfd`) has at most this value.
     CountAtMost(ObjectId, u64),
-    /// A child changes its state: this one, or any.
-    Child(Option<u32>),
+    /// One of these children has something to tell.
+    Child(Children),
     /// The child that shares our memory (`vfork`) has ended or executes a program of its own.
     ChildIsOnItsOwn(u32),
     /// One of these signals is pending, blocked or not.
@@ -48,6 +48,26 @@ pub enum Until {
     Room(ObjectId),
     /// Somebody opens the other end of a FIFO; this one is opened for reading, or for writing.
     Fifo(InodeId, bool),
+}
+
+/// Children that `wait` is about, and its options, which say what of them.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Children {
+    /// Which.
+    pub which: Which,
+    /// Options of `waitid`.
+    pub options: u64,
+}
+
+/// Which children `wait` is about.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Which {
+    /// All.
+    Any,
+    /// This one.
+    Pid(u32),
+    /// Those of a process group.
+    Group(u32),
 }
 
 /// A system call that waits.
@@ -87,7 +107,7 @@ impl HostState {
                 .iter()
                 .any(|(id, events)| self.readiness(*id) & (events | ALWAYS) != 0),
             Until::CountAtMost(counter, most) => self.counts_at_most(*counter, *most),
-            Until::Child(pid) => self.has_news_of_child(task.pid, *pid),
+            Until::Child(children) => self.has_news_of(task.pid, children),
             Until::ChildIsOnItsOwn(pid) => self
                 .process_by_pid(*pid)
                 .is_none_or(|child| !child.borrows_memory || !matches!(child.life, Life::Running)),
@@ -98,17 +118,16 @@ impl HostState {
         }
     }
 
-    /// A child has ended, or there is none left.
-    fn has_news_of_child(&self, parent: u32, wanted: Option<u32>) -> bool {
+    /// A child has something to tell, or there is none left.
+    fn has_news_of(&self, parent: u32, wanted: &Children) -> bool {
         let mut children = self.processes.iter().filter(|child| {
-            child.parent == parent
-                && wanted.is_none_or(|pid| pid == child.pid)
-                && !matches!(child.life, Life::Gone)
+            let is_gone = matches!(child.life, Life::Gone);
+            child.parent == parent && !is_gone && wanted.include(child)
         });
         let mut any = false;
         let news = children.any(|child| {
             any = true;
-            child.has_news()
+            wanted.have_news_of(child)
         });
         news || !any
     }

@@ -93,6 +93,8 @@ pub struct Bug {
     pub allocated: Option<StackId>,
     /// Where it was freed.
     pub freed: Option<StackId>,
+    /// The address that the processor would not have let the program use.
+    pub address: Option<u64>,
 }
 
 impl Bug {
@@ -103,6 +105,15 @@ impl Bug {
             message: message.into(),
             allocated: None,
             freed: None,
+            address: None,
+        }
+    }
+
+    /// The same, where the processor would not have let the program use this address.
+    pub fn at(self, address: u64) -> Bug {
+        Bug {
+            address: Some(address),
+            ..self
         }
     }
 }

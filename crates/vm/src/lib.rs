@@ -38,5 +38,6 @@ pub use stacks::{CallSite, StackId, StackTable};
 pub use thread::{Frame, OnReturn, Thread, Variadic, VariadicArgument};
 pub use value::{Value, mask, resize, signed};
 pub use vm::{
-    Arguments, Coverage, Done, Exit, Interrupt, OWN_CALLS, Surroundings, SystemCall, Vm, VmOptions,
+    Arguments, Coverage, Done, Exit, Interrupt, Jump, OWN_CALLS, Surroundings, SystemCall, Vm,
+    VmOptions,
 };

@@ -93,6 +93,19 @@ pub struct Thread {
     pub unwinding: Option<Arc<Unwinding>>,
     /// Others had the chance to run before the instruction that is next.
     pub at_point: bool,
+    /// A second stack that it runs on.
+    pub second_stack: Option<SecondStack>,
+}
+
+/// Room beyond the usual end of the stack, for handlers of signals.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct SecondStack {
+    /// Frames that there were when it was entered.
+    pub depth: usize,
+    /// Bytes that were in use, in slots and frames.
+    pub used: u64,
+    /// Its size.
+    pub size: u64,
 }
 
 impl Thread {
@@ -110,6 +123,7 @@ impl Thread {
             next_serial: 0,
             unwinding: None,
             at_point: false,
+            second_stack: None,
         }
     }
 

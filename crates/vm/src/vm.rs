@@ -11,7 +11,7 @@ use crate::memory::{Memory, ObjectKind};
 use crate::oracle::{ChoiceSite, Oracle, Suspend};
 use crate::points::Points;
 use crate::stacks::{CallSite, StackId, StackTable};
-use crate::thread::{Frame, OnReturn, Thread, Variadic, VariadicArgument};
+use crate::thread::{Frame, OnReturn, SecondStack, Thread, Variadic, VariadicArgument};
 use crate::value::Value;
 
 /// What a call takes at least of a native stack: the return address and a saved register.
@@ -69,6 +69,33 @@ pub struct SystemCall {
     pub args: [Value; 6],
     /// Function and argument with which a new thread starts.
     pub entry: Option<(Value, Value)>,
+    /// Where the thread goes on afterwards, whatever the result.
+    pub jump: Option<Jump>,
+}
+
+impl SystemCall {
+    /// A system call that gives its result to whoever made it.
+    pub fn new(number: Value, args: [Value; 6]) -> SystemCall {
+        SystemCall {
+            number,
+            args,
+            entry: None,
+            jump: None,
+        }
+    }
+}
+
+/// A place that `setjmp` has marked.
+#[derive(Copy, Clone, PartialEq, Debug)]
+pub struct Jump {
+    /// The activation of a function.
+    pub serial: u64,
+    /// The call of setjmp in it.
+    pub pc: Pc,
+    /// Stack slots that there were.
+    pub slots: u32,
+    /// What setjmp returns this time.
+    pub value: Value,
 }
 
 /// Why an instruction did not finish. Nothing was changed.
@@ -385,7 +412,8 @@ impl<'a> Vm<'a> {
         };
         let depth = self.thread.frames.len();
         let bytes = self.thread.stack_bytes + FRAME_BYTES * depth as u64;
-        if depth >= self.options.max_frames || bytes > self.options.max_stack_bytes {
+        let (max_frames, max_bytes) = self.stack_limits();
+        if depth >= max_frames || bytes > max_bytes {
             let message = format!(
                 "{depth} calls are nested and take {}",
                 crate::bug::bytes(bytes)
@@ -412,6 +440,24 @@ impl<'a> Vm<'a> {
             landing: (Value::ZERO, 0),
         });
         Ok(())
+    }
+
+    /// Most frames, and most bytes of stack in slots and frames.
+    fn stack_limits(&self) -> (usize, u64) {
+        match self.thread.second_stack {
+            None => (self.options.max_frames, self.options.max_stack_bytes),
+            Some(second) => (
+                second.depth + (second.size / FRAME_BYTES) as usize,
+                second.used.saturating_add(second.size),
+            ),
+        }
+    }
+
+    /// Lets what is called next run on a second stack of this size.
+    pub fn enter_second_stack(&mut self, size: u64) {
+        let depth = self.thread.frames.len();
+        let used = self.thread.stack_bytes + FRAME_BYTES * depth as u64;
+        self.thread.second_stack = Some(SecondStack { depth, used, size });
     }
 
     /// Takes the top frame away with its stack slots.
@@ -441,7 +487,7 @@ impl<'a> Vm<'a> {
             )
         };
         let bytes = self.thread.stack_bytes.saturating_add(size);
-        if bytes > self.options.max_stack_bytes {
+        if bytes > self.stack_limits().1 {
             return Err(stack_overflow().into());
         }
         let start = self

@@ -119,6 +119,8 @@ pub struct Descriptor {
 #[derive(Clone, Debug, Default)]
 pub struct Descriptors {
     entries: Arc<Vec<Option<Descriptor>>>,
+    /// One more than the highest new descriptor, where the process is held to fewer.
+    limit: Option<u32>,
 }
 
 impl Descriptors {
@@ -138,11 +140,22 @@ impl Descriptors {
         while self.entries.get(fd).copied().flatten().is_some() {
             fd += 1;
         }
-        if fd >= MAX_DESCRIPTORS {
+        if fd >= self.limit() {
             Err(Errno::EMFILE)
         } else {
             Ok(fd as i32)
         }
+    }
+
+    /// One more than the highest new descriptor.
+    pub fn limit(&self) -> usize {
+        let limit = self.limit.map_or(MAX_DESCRIPTORS, |limit| limit as usize);
+        limit.min(MAX_DESCRIPTORS)
+    }
+
+    /// Sets [`Descriptors::limit`]; what is open stays open.
+    pub fn set_limit(&mut self, limit: u64) {
+        self.limit = Some(limit.min(MAX_DESCRIPTORS as u64) as u32);
     }
 
     /// All descriptors that are open, by number.

@@ -182,7 +182,8 @@ impl HostState {
             "FDSize:\t{}\nGroups:\t \nVmPeak:\t{kib:8} kB\nVmSize:\t{kib:8} kB\nVmHWM:\t{kib:8} kB\n\
              VmRSS:\t{kib:8} kB\nVmData:\t{kib:8} kB\nVmSwap:\t       0 kB\nThreads:\t{threads}\n\
              SigPnd:\t0000000000000000\nShdPnd:\t{:016x}\nCpus_allowed:\t1\nCpus_allowed_list:\t0\n",
-            MAX_DESCRIPTORS, process.pending
+            MAX_DESCRIPTORS,
+            process.pending.mask()
         );
         text
     }

@@ -4,6 +4,7 @@
 mod epoll;
 mod event_counter;
 mod pipe;
+mod process;
 pub mod socket;
 
 use everett_expr::ExprId;
@@ -12,6 +13,7 @@ use everett_vm::Buffer;
 pub use epoll::{EDGE, EXCLUSIVE, Epoll, WAKE_UP, Watchers, epoll, source};
 pub use event_counter::EventCounter;
 pub use pipe::Pipe;
+pub use process::process_of;
 
 use crate::errno::Errno;
 use crate::files::{Description, DescriptionId, Target};
@@ -39,6 +41,8 @@ pub enum Object {
     Epoll(Epoll),
     /// A socket.
     Socket(Box<socket::Socket>),
+    /// A process, by its number.
+    Process(u32),
 }
 
 /// Events of `poll`.
@@ -124,6 +128,7 @@ impl Object {
             Object::EventCounter(_) => &event_counter::OPERATIONS,
             Object::Epoll(_) => &epoll::OPERATIONS,
             Object::Socket(_) => &socket::OPERATIONS,
+            Object::Process(_) => &process::OPERATIONS,
         }
     }
 }

@@ -20,6 +20,9 @@ const QUANTUM: u64 = 1_000_000;
 /// System calls that a thread makes before another one has its turn.
 const MAX_CALLS: u32 = 100;
 
+/// Times that the clock jumps on although nobody can run then.
+const MAX_IDLE_JUMPS: u32 = 10_000;
+
 /// Which threads run next.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub enum SchedulerKind {
@@ -171,6 +174,14 @@ impl HostState {
     /// A thread that computes without end sees time go by, and others have their turn.
     pub(crate) fn long_computation(&mut self) {
         self.clock_ns += QUANTUM;
+        if let Some(task) = self.tasks.get_mut(self.schedule.running) {
+            let task = triomphe::Arc::make_mut(task);
+            task.cpu_ns += QUANTUM;
+            let pid = task.pid;
+            if let Some(process) = self.process_by_pid_mut(pid) {
+                process.cpu_ns += QUANTUM;
+            }
+        }
         self.schedule.quantum = 0;
         self.schedule.due = true;
     }
@@ -194,6 +205,9 @@ impl HostState {
 
     fn can_run(&self, at: usize) -> bool {
         let task = &self.tasks[at];
+        if self.is_stopped(task) {
+            return false;
+        }
         match &task.doing {
             Doing::Running => true,
             Doing::Waiting(wait) => {
@@ -299,6 +313,7 @@ impl Host {
         &mut self,
         around: &mut Surroundings<'_>,
     ) -> Result<Option<HostExit>, Interrupt> {
+        let mut idle_jumps = 0;
         loop {
             if let Some(death) = self.state.is_over() {
                 return Ok(Some(HostExit::Ended(death.into())));
@@ -306,6 +321,11 @@ impl Host {
             self.state.fire_timers();
             let ready = self.state.ready();
             if ready.is_empty() {
+                idle_jumps += 1;
+                if idle_jumps > MAX_IDLE_JUMPS {
+                    // A timer goes on for ever, and nobody cares.
+                    return Ok(Some(HostExit::Ended(Ending::Idle)));
+                }
                 match self.idle() {
                     Some(exit) => return Ok(Some(exit)),
                     None => continue,
@@ -339,8 +359,11 @@ impl Host {
             .tasks
             .iter()
             .filter_map(|task| match &task.doing {
+                Doing::Ended => None,
+                // Somebody outside may let it go on.
+                _ if self.state.is_stopped(task) => Some(Hope::Outside),
                 Doing::Waiting(wait) => Some(self.state.hope(wait)),
-                _ => None,
+                Doing::Running => None,
             });
         let hope = waits.max().unwrap_or(Hope::None);
         if hope == Hope::Input {

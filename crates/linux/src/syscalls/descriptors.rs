@@ -166,7 +166,7 @@ fn fcntl(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     match call.int(1) {
         command @ (DUPLICATE | DUPLICATE_CLOSE_ON_EXEC) => {
             let lowest = call.int(2);
-            if lowest < 0 || lowest as usize >= MAX_DESCRIPTORS {
+            if lowest < 0 || lowest as usize >= kernel.process().descriptors.limit() {
                 return Err(Errno::EINVAL.into());
             }
             kernel.duplicate(fd, lowest, command == DUPLICATE_CLOSE_ON_EXEC)

@@ -169,6 +169,9 @@ impl Kernel<'_, '_> {
         if !is_over && !self.holds(call.args[0], call.raw[2])? {
             return Err(Errno::EAGAIN.into());
         }
+        if deadline.is_none() {
+            return Err(self.wait_restartable(Until::Futex(key, mask), "futex"));
+        }
         self.wait(Until::Futex(key, mask), deadline, "futex")?;
         Err(Errno::ETIMEDOUT.into())
     }

@@ -1,10 +1,10 @@
 //! Who and where one is: numbers, names, limits, usage.
 
 use everett_vm::Value;
+use triomphe::Arc;
 
 use crate::errno::Errno;
-use crate::files::MAX_DESCRIPTORS;
-use crate::kernel::Kernel;
+use crate::kernel::{Kernel, Stop};
 use crate::table::ArgKind::{Buffer, Flags, Int, Pointer};
 use crate::table::{Answer, Call, Row};
 
@@ -13,15 +13,17 @@ pub const ROWS: &[Row] = &[
     Row::new("getpid", 39, &[], &[], getpid),
     Row::new("gettid", 186, &[], &[], gettid),
     Row::new("getppid", 110, &[], &[], getppid),
-    Row::new("getpgrp", 111, &[], &[], getpid),
-    Row::new("getpgid", 121, &[Int], &[], own_group).without("other processes"),
-    Row::new("getsid", 124, &[Int], &[], own_group).without("other processes"),
-    Row::new("getuid", 102, &[], &[], getuid),
-    Row::new("geteuid", 107, &[], &[], getuid),
-    Row::new("getgid", 104, &[], &[], getgid),
-    Row::new("getegid", 108, &[], &[], getgid),
-    Row::new("getgroups", 115, &[Int, Pointer], &[], getgroups),
     Row::new("uname", 63, &[Pointer], &[], uname),
+    Row::new("sethostname", 170, &[Buffer, Int], &[], |kernel, call| {
+        let name = new_name(kernel, call)?;
+        kernel.host.names.0 = Arc::new(name);
+        Ok(Value::ZERO)
+    }),
+    Row::new("setdomainname", 171, &[Buffer, Int], &[], |kernel, call| {
+        let name = new_name(kernel, call)?;
+        kernel.host.names.1 = Arc::new(name);
+        Ok(Value::ZERO)
+    }),
     Row::new("sysinfo", 99, &[Pointer], &[], sysinfo),
     Row::new(
         "getrandom",
@@ -30,16 +32,6 @@ pub const ROWS: &[Row] = &[
         &[Errno::EINTR],
         getrandom,
     ),
-    Row::new("getrlimit", 97, &[Int, Pointer], &[], getrlimit),
-    Row::new("setrlimit", 160, &[Int, Pointer], &[], setrlimit).without("limits do not change"),
-    Row::new(
-        "prlimit64",
-        302,
-        &[Int, Int, Pointer, Pointer],
-        &[],
-        prlimit64,
-    )
-    .without("limits do not change, other processes"),
     Row::new("getrusage", 98, &[Int, Pointer], &[], getrusage).without("all but times"),
     Row::new("getcpu", 309, &[Pointer, Pointer, Pointer], &[], getcpu),
 ];
@@ -60,40 +52,29 @@ fn getppid(kernel: &mut Kernel<'_, '_>, _: &Call) -> Answer {
     number(kernel.process().parent)
 }
 
-fn own_group(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
-    match call.int(0) {
-        0 => number(kernel.process().pid),
-        pid if pid == kernel.process().pid as i32 => number(kernel.process().pid),
-        _ => Err(Errno::ESRCH.into()),
-    }
-}
-
-fn getuid(kernel: &mut Kernel<'_, '_>, _: &Call) -> Answer {
-    number(kernel.process().uid[0])
-}
-
-fn getgid(kernel: &mut Kernel<'_, '_>, _: &Call) -> Answer {
-    number(kernel.process().gid[0])
-}
-
-fn getgroups(_: &mut Kernel<'_, '_>, call: &Call) -> Answer {
-    if call.int(0) < 0 {
-        Err(Errno::EINVAL.into())
-    } else {
-        Ok(Value::ZERO)
-    }
-}
-
 fn uname(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     const FIELD: usize = 65;
-    let fields = ["Linux", "host", "6.1.0", "#1 SMP", "x86_64", "(none)"];
+    let (host, domain) = kernel.host.names.clone();
+    let fields: [&[u8]; 6] = [b"Linux", &host, b"6.1.0", b"#1 SMP", b"x86_64", &domain];
     let mut bytes = Vec::with_capacity(FIELD * fields.len());
     for (at, field) in fields.iter().enumerate() {
-        bytes.extend_from_slice(field.as_bytes());
+        bytes.extend_from_slice(field);
         bytes.resize(FIELD * (at + 1), 0);
     }
     kernel.write_bytes(call.args[0], &bytes)?;
     Ok(Value::ZERO)
+}
+
+/// A name that a host or its domain gets.
+fn new_name(kernel: &mut Kernel<'_, '_>, call: &Call) -> Result<Vec<u8>, Stop> {
+    const LONGEST: i32 = 64;
+    if !kernel.is_privileged() {
+        return Err(Errno::EPERM.into());
+    }
+    if !(0..=LONGEST).contains(&call.int(1)) {
+        return Err(Errno::EINVAL.into());
+    }
+    kernel.read_bytes(call.args[0], call.int(1) as u64)
 }
 
 fn sysinfo(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
@@ -125,60 +106,28 @@ fn getrandom(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     Ok(Value::concrete(len))
 }
 
-const UNLIMITED: u64 = u64::MAX;
+/// Size of a `struct rusage`.
+pub const USAGE_SIZE: u64 = 144;
 
-/// Soft and hard limit of a resource.
-fn limit(resource: u64) -> Result<[u64; 2], Errno> {
-    const STACK: u64 = 3;
-    const CORE: u64 = 4;
-    const FILES: u64 = 7;
-    const RESOURCES: u64 = 16;
-    match resource {
-        STACK => Ok([8 << 20, UNLIMITED]),
-        CORE => Ok([0, UNLIMITED]),
-        FILES => Ok([MAX_DESCRIPTORS as u64; 2]),
-        _ if resource < RESOURCES => Ok([UNLIMITED; 2]),
-        _ => Err(Errno::EINVAL),
-    }
-}
-
-fn getrlimit(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
-    let bytes = limit(call.args[0])?.map(u64::to_le_bytes).concat();
-    kernel.write_bytes(call.args[1], &bytes)?;
-    Ok(Value::ZERO)
-}
-
-fn setrlimit(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
-    limit(call.args[0])?;
-    kernel.check(call.args[1], 16, false)?;
-    Ok(Value::ZERO)
-}
-
-fn prlimit64(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
-    let pid = call.int(0) as u32;
-    if pid != 0 && pid != kernel.process().pid {
-        return Err(Errno::ESRCH.into());
-    }
-    let bytes = limit(call.args[1])?.map(u64::to_le_bytes).concat();
-    if call.args[2] != 0 {
-        kernel.check(call.args[2], 16, false)?;
-    }
-    if call.args[3] != 0 {
-        kernel.write_bytes(call.args[3], &bytes)?;
-    }
-    Ok(Value::ZERO)
+/// A `struct rusage` of whoever has executed for so long.
+pub fn usage(cpu_ns: u64) -> Vec<u8> {
+    let words = [cpu_ns / 1_000_000_000, cpu_ns / 1000 % 1_000_000];
+    let mut bytes = words.map(u64::to_le_bytes).concat();
+    bytes.resize(USAGE_SIZE as usize, 0);
+    bytes
 }
 
 fn getrusage(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
-    if !matches!(call.int(0), -1..=1) {
-        return Err(Errno::EINVAL.into());
-    }
-    let clock = kernel.host.clock_ns;
-    let mut bytes = Vec::with_capacity(144);
-    bytes.extend_from_slice(&(clock / 1_000_000_000).to_le_bytes());
-    bytes.extend_from_slice(&(clock / 1000 % 1_000_000).to_le_bytes());
-    bytes.resize(144, 0);
-    kernel.write_bytes(call.args[1], &bytes)?;
+    const OWN: i32 = 0;
+    const CHILDREN: i32 = -1;
+    const THREAD: i32 = 1;
+    let cpu_ns = match call.int(0) {
+        OWN => kernel.process().cpu_ns,
+        CHILDREN => kernel.process().children_cpu_ns,
+        THREAD => kernel.task().cpu_ns,
+        _ => return Err(Errno::EINVAL.into()),
+    };
+    kernel.write_bytes(call.args[1], &usage(cpu_ns))?;
     Ok(Value::ZERO)
 }
 

@@ -7,6 +7,7 @@ use crate::errno::Errno;
 use crate::files::{Description, DescriptionId, Descriptor, Device, Node, OpenFlags, Target};
 use crate::kernel::{Kernel, Stop};
 use crate::objects::{Open, Operations, event};
+use crate::signals::SIGXFSZ;
 use crate::table::ArgKind::{Buffer as Bytes, Fd, Int, Pointer};
 use crate::table::{Answer, Call, Row};
 use crate::wait::Until;
@@ -143,6 +144,23 @@ fn offset(offset: u64) -> Result<At, Errno> {
     } else {
         Err(Errno::EINVAL)
     }
+}
+
+/// The first bytes of buffers that follow each other.
+fn first_bytes(parts: Vec<Buffer>, mut left: u64) -> Vec<Buffer> {
+    let mut first = Vec::with_capacity(parts.len());
+    for part in parts {
+        let len = (part.len() as u64).min(left) as usize;
+        left -= len as u64;
+        if len == part.len() {
+            first.push(part);
+        } else {
+            let mut cut = Buffer::zeroed(len);
+            cut.copy_from(0, &part, 0, len);
+            first.push(cut);
+        }
+    }
+    first
 }
 
 impl Kernel<'_, '_> {
@@ -414,8 +432,12 @@ impl Kernel<'_, '_> {
                     };
                     let end = start.checked_add(written).filter(|end| *end <= MAX_FILE);
                     let end = end.ok_or(Errno::EFBIG)?;
+                    let end = self.limit_file(start, end)?;
+                    let written = end - start;
+                    let parts = first_bytes(parts, written);
                     self.write_regular(id, start, &parts);
                     self.advance(descriptor, at, end);
+                    return Ok(Value::concrete(written));
                 }
                 Node::Device(Device::Full) if written > 0 => return Err(Errno::ENOSPC.into()),
                 Node::Device(_) => {}
@@ -430,6 +452,18 @@ impl Kernel<'_, '_> {
         const WRITE_SEALS: u32 = 0x18;
         let seals = self.host.files.tree.get(id).seals;
         seals.is_some_and(|seals| seals & WRITE_SEALS != 0)
+    }
+
+    /// Where a write to a file ends, for a process that may not make files larger than so.
+    fn limit_file(&mut self, start: u64, end: u64) -> Result<u64, Stop> {
+        match self.file_size_limit() {
+            Some(limit) if start >= limit && end > start => {
+                self.raise(SIGXFSZ);
+                Err(Errno::EFBIG.into())
+            }
+            Some(limit) => Ok(end.min(limit.max(start))),
+            None => Ok(end),
+        }
     }
 
     fn gather(&mut self, ranges: &[Range]) -> Result<Vec<Buffer>, Stop> {

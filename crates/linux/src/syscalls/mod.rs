@@ -1,6 +1,7 @@
 //! System calls, one file a family. Each is one function with its row beside it.
 
 mod attributes;
+mod control;
 mod copying;
 mod descriptors;
 mod epoll;
@@ -9,21 +10,26 @@ mod fifos;
 mod futex;
 mod identity;
 mod input_output;
+mod interval_timers;
 mod links;
 mod listing;
 mod locks;
 mod memory;
 pub(crate) mod own;
 mod paths;
+mod pidfd;
 mod pipes;
 mod poll;
 mod process;
+mod scheduling;
 pub(crate) mod signals;
 mod socket_control;
 mod socket_messages;
 mod socket_options;
 pub(crate) mod sockets;
 mod time;
+mod users;
+mod waiting;
 
 use crate::table::Row;
 
@@ -45,9 +51,15 @@ pub const FAMILIES: &[&[Row]] = &[
     pipes::ROWS,
     poll::ROWS,
     process::ROWS,
+    scheduling::ROWS,
     signals::ROWS,
     socket_messages::ROWS,
     socket_options::ROWS,
     sockets::ROWS,
+    interval_timers::ROWS,
+    users::ROWS,
+    waiting::ROWS,
+    control::ROWS,
+    pidfd::ROWS,
     time::ROWS,
 ];

@@ -7,7 +7,7 @@ use crate::files::DescriptionId;
 use crate::kernel::{Kernel, Stop};
 use crate::objects::event;
 use crate::process::TaskState;
-use crate::syscalls::signals::{SIGKILL, SIGSTOP, bit};
+use crate::signals::{SIGKILL, SIGSTOP, bit};
 use crate::table::ArgKind::{Int, Pointer};
 use crate::table::{Answer, Call, Row};
 use crate::wait::{ALWAYS, Until};

@@ -6,7 +6,7 @@ use crate::errno::Errno;
 use crate::files::Node;
 use crate::kernel::{Kernel, Stop};
 use crate::life::{Birth, Execution};
-use crate::process::{Death, Life};
+use crate::process::Death;
 use crate::table::ArgKind::{Fd, Flags, Int, Path, Pointer, Symbolic};
 use crate::table::{Answer, Call, Row};
 use crate::wait::Until;
@@ -33,45 +33,9 @@ pub const ROWS: &[Row] = &[
     )
     .without("programs that the run does not name"),
     Row::new("exit", 60, &[Symbolic], &[], exit),
-    Row::new(
-        "wait4",
-        61,
-        &[Int, Pointer, Flags, Pointer],
-        &[Errno::EINTR],
-        wait4,
-    )
-    .without("stopped children"),
-    Row::new(
-        "waitid",
-        247,
-        &[Int, Int, Pointer, Flags, Pointer],
-        &[Errno::EINTR],
-        waitid,
-    )
-    .without("stopped children, pidfds"),
     Row::new("exit_group", 231, &[Symbolic], &[], exit_group),
     Row::new("arch_prctl", 158, &[Int, Pointer], &[], arch_prctl).without("all but FS"),
     Row::new("set_tid_address", 218, &[Pointer], &[], set_tid_address),
-    Row::new("sched_yield", 24, &[], &[], sched_yield),
-    Row::new(
-        "sched_getaffinity",
-        204,
-        &[Int, Int, Pointer],
-        &[],
-        sched_getaffinity,
-    )
-    .without("other processes"),
-    Row::new(
-        "sched_setaffinity",
-        203,
-        &[Int, Int, Pointer],
-        &[],
-        sched_setaffinity,
-    )
-    .without("there is one processor"),
-    Row::new("prctl", 157, &[Int, Pointer, Int, Int, Int], &[], prctl).without(
-        "all but PR_SET_NAME, PR_GET_NAME, PR_SET_PDEATHSIG, PR_GET_DUMPABLE, PR_SET_DUMPABLE",
-    ),
     Row::new("membarrier", 324, &[Int, Flags, Int], &[], membarrier).without("all but CMD_QUERY"),
     Row::new(
         "execveat",
@@ -151,150 +115,6 @@ impl Kernel<'_, '_> {
     }
 }
 
-/// Which children `wait` is about.
-#[derive(Copy, Clone)]
-enum Which {
-    Any,
-    Pid(u32),
-    Group(u32),
-}
-
-impl Which {
-    fn includes(self, child: &crate::process::ProcessState) -> bool {
-        match self {
-            Which::Any => true,
-            Which::Pid(pid) => child.pid == pid,
-            Which::Group(group) => child.group == group,
-        }
-    }
-}
-
-const WNOHANG: u64 = 1;
-
-impl Kernel<'_, '_> {
-    /// A child that has ended; `None` if there are only others and it shall not be waited for.
-    fn dead_child(&mut self, which: Which, options: u64) -> Result<Option<(u32, Death)>, Stop> {
-        let own = self.process().pid;
-        let mut any = false;
-        for child in &self.host.processes {
-            if child.parent != own || !which.includes(child) {
-                continue;
-            }
-            match child.life {
-                Life::Zombie(death) => return Ok(Some((child.pid, death))),
-                Life::Running => any = true,
-                Life::Gone => {}
-            }
-        }
-        if !any {
-            return Err(Errno::ECHILD.into());
-        }
-        if options & WNOHANG != 0 {
-            return Ok(None);
-        }
-        Err(self.wait_restartable(
-            Until::Child(match which {
-                Which::Any => None,
-                Which::Pid(pid) => Some(pid),
-                Which::Group(_) => None,
-            }),
-            "a child",
-        ))
-    }
-
-    fn reap(&mut self, pid: u32) {
-        if let Some(child) = self.host.process_by_pid_mut(pid) {
-            child.life = Life::Gone;
-        }
-    }
-}
-
-fn wait4(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
-    const KNOWN: u64 = 0xe000_000b;
-    if call.args[2] & 0xffff_ffff & !KNOWN != 0 {
-        return Err(Errno::EINVAL.into());
-    }
-    let which = match call.int(0) {
-        -1 => Which::Any,
-        0 => Which::Group(kernel.process().group),
-        pid if pid > 0 => Which::Pid(pid as u32),
-        i32::MIN => return Err(Errno::ESRCH.into()),
-        group => Which::Group(group.unsigned_abs()),
-    };
-    let Some((pid, death)) = kernel.dead_child(which, call.args[2])? else {
-        return Ok(Value::ZERO);
-    };
-    let status = match death {
-        Death::Exit(status) => {
-            let term = status.to_term(kernel.vm.arena, 8);
-            let zero = kernel.vm.arena.zero(8);
-            let low = kernel.vm.arena.concat(term, zero);
-            let wide = resize(kernel.vm.arena, low, 32);
-            Value::of_term(kernel.vm.arena, wide)
-        }
-        Death::Signal(signal) => Value::concrete(signal as u64),
-    };
-    if call.args[3] != 0 {
-        kernel.check(call.args[3], 144, true)?;
-    }
-    if call.args[1] != 0 {
-        let mut bytes = Buffer::zeroed(4);
-        bytes.store(0, 4, status);
-        kernel.write_buffer(call.args[1], &bytes)?;
-    }
-    if call.args[3] != 0 {
-        kernel.write_bytes(call.args[3], &[0; 144])?;
-    }
-    kernel.reap(pid);
-    Ok(Value::concrete(u64::from(pid)))
-}
-
-fn waitid(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
-    const EXITED: u64 = 4;
-    const NOWAIT: u64 = 0x100_0000;
-    const CHILD_EXITED: u32 = 1;
-    const CHILD_KILLED: u32 = 2;
-    let which = match call.int(0) {
-        0 => Which::Any,
-        1 => Which::Pid(call.args[1] as u32),
-        2 if call.args[1] == 0 => Which::Group(kernel.process().group),
-        2 => Which::Group(call.args[1] as u32),
-        _ => return Err(Errno::EINVAL.into()),
-    };
-    if call.args[3] & 0xe == 0 {
-        return Err(Errno::EINVAL.into());
-    }
-    let options = call.args[3];
-    let found = if options & EXITED != 0 {
-        kernel.dead_child(which, options)?
-    } else {
-        None
-    };
-    let mut information = Buffer::zeroed(128);
-    if let Some((pid, death)) = found {
-        let (code, status) = match death {
-            Death::Exit(status) => {
-                let term = status.to_term(kernel.vm.arena, 8);
-                let wide = resize(kernel.vm.arena, term, 32);
-                (CHILD_EXITED, Value::of_term(kernel.vm.arena, wide))
-            }
-            Death::Signal(signal) => (CHILD_KILLED, Value::concrete(signal as u64)),
-        };
-        let words = [crate::syscalls::signals::SIGCHLD as u32, 0, code, 0, pid, 0];
-        information.write(0, &words.map(u32::to_le_bytes).concat());
-        information.store(24, 4, status);
-    }
-    if call.args[2] != 0 {
-        kernel.write_buffer(call.args[2], &information)?;
-    }
-    if let Some((pid, _)) = found
-        && options & NOWAIT == 0
-    {
-        kernel.reap(pid);
-    }
-    Ok(Value::ZERO)
-}
-
 fn execveat(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     kernel.execute(call.args[1], call.args[2], call.args[3])
 }
@@ -304,15 +124,20 @@ fn execve(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 }
 
 /// Strings that one `execve` passes on.
-const MAX_STRINGS: u64 = 65536;
+const MAX_STRINGS: u64 = 1 << 20;
+/// Bytes of one of them, with its NUL.
+const MAX_STRING: u64 = 32 * 4096;
+/// Bytes of all of them, with the pointers to them.
+const MAX_ARGUMENTS: u64 = 2 << 20;
 /// Scripts whose interpreter is a script, and so on.
 const MAX_INTERPRETERS: usize = 4;
 
 impl Kernel<'_, '_> {
     fn execute(&mut self, path: u64, args: u64, env: u64) -> Answer {
         let mut path = self.read_path(path)?;
-        let mut args = self.strings(args)?;
-        let env = self.strings(env)?;
+        let mut room = MAX_ARGUMENTS;
+        let mut args = self.strings(args, &mut room)?;
+        let env = self.strings(env, &mut room)?;
         for _ in 0..MAX_INTERPRETERS {
             let cwd = self.process().cwd;
             let id = self.resolve(cwd, &path, true)?;
@@ -351,7 +176,7 @@ impl Kernel<'_, '_> {
     }
 
     /// An array of strings that ends with NULL, each without its NUL.
-    fn strings(&mut self, array: u64) -> Result<Vec<Buffer>, Stop> {
+    fn strings(&mut self, array: u64, room: &mut u64) -> Result<Vec<Buffer>, Stop> {
         let mut strings = Vec::new();
         if array == 0 {
             return Ok(strings);
@@ -362,6 +187,8 @@ impl Kernel<'_, '_> {
                 return Ok(strings);
             }
             let len = self.string_len(address)?;
+            // The string, its NUL, and the pointer to it.
+            *room = room.checked_sub(len + 9).ok_or(Errno::E2BIG)?;
             strings.push(self.read_buffer(address, len)?);
         }
         Err(Errno::E2BIG.into())
@@ -379,6 +206,9 @@ impl Kernel<'_, '_> {
                 return Ok(len);
             }
             len += 1;
+            if len >= MAX_STRING {
+                return Err(Errno::E2BIG.into());
+            }
         }
     }
 }
@@ -411,70 +241,6 @@ fn arch_prctl(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 fn set_tid_address(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     kernel.task_mut().clear_child_tid = call.args[0];
     Ok(Value::concrete(u64::from(kernel.task().tid)))
-}
-
-fn sched_yield(kernel: &mut Kernel<'_, '_>, _: &Call) -> Answer {
-    kernel.host.schedule.yielded = true;
-    kernel.host.schedule.quantum = 0;
-    Ok(Value::ZERO)
-}
-
-/// One processor.
-fn sched_getaffinity(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
-    let tid = call.int(0) as u32;
-    if tid != 0 && !kernel.host.tasks.iter().any(|task| task.tid == tid) {
-        return Err(Errno::ESRCH.into());
-    }
-    if call.args[1] < 8 || !call.args[1].is_multiple_of(8) {
-        return Err(Errno::EINVAL.into());
-    }
-    kernel.write_bytes(call.args[2], &1u64.to_le_bytes())?;
-    Ok(Value::concrete(8))
-}
-
-fn sched_setaffinity(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
-    let tid = call.int(0) as u32;
-    if tid != 0 && !kernel.host.tasks.iter().any(|task| task.tid == tid) {
-        return Err(Errno::ESRCH.into());
-    }
-    let mask = kernel.read_bytes(call.args[2], call.args[1].min(1))?;
-    match mask.first() {
-        Some(byte) if byte & 1 != 0 => Ok(Value::ZERO),
-        _ => Err(Errno::EINVAL.into()),
-    }
-}
-
-fn prctl(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
-    const SET_PDEATHSIG: u64 = 1;
-    const GET_DUMPABLE: u64 = 3;
-    const SET_DUMPABLE: u64 = 4;
-    const SET_NAME: u64 = 15;
-    const GET_NAME: u64 = 16;
-    match call.args[0] {
-        SET_PDEATHSIG | SET_DUMPABLE => {}
-        GET_DUMPABLE => return Ok(Value::concrete(1)),
-        SET_NAME => {
-            let mut name = [0; 16];
-            for (at, byte) in name.iter_mut().enumerate().take(15) {
-                *byte = kernel.read_bytes(call.args[1].wrapping_add(at as u64), 1)?[0];
-                if *byte == 0 {
-                    break;
-                }
-            }
-            kernel.task_mut().name = name;
-        }
-        GET_NAME => {
-            let name = kernel.task().name;
-            kernel.write_bytes(call.args[1], &name)?;
-        }
-        operation => {
-            kernel
-                .host
-                .warn(format!("prctl operation {operation} is not modelled"));
-            return Err(Errno::EINVAL.into());
-        }
-    }
-    Ok(Value::ZERO)
 }
 
 /// No command is offered, so that programs take their other way.

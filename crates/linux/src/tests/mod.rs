@@ -119,11 +119,7 @@ impl Bench {
         let row = table::rows().find(|row| row.name == name).unwrap();
         let mut all = [Value::ZERO; 6];
         all[..args.len()].copy_from_slice(args);
-        let call = everett_vm::SystemCall {
-            number: Value::ZERO,
-            args: all,
-            entry: None,
-        };
+        let call = everett_vm::SystemCall::new(Value::ZERO, all);
         let dispatch =
             |mut slice: crate::dispatch::Slice<'_, '_>| slice.kernel.dispatch(row, &call);
         host.with_running(&mut self.around(), dispatch).unwrap()

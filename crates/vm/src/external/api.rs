@@ -69,11 +69,8 @@ pub const OPERATIONS: &[Operation] = &[
 
 /// What is said about the host goes to the kernel.
 fn own_call<const NUMBER: u32>(_: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
-    let call = SystemCall {
-        number: Value::concrete(u64::from(OWN_CALLS + NUMBER)),
-        args: std::array::from_fn(|at| args.get(at)),
-        entry: None,
-    };
+    let number = Value::concrete(u64::from(OWN_CALLS + NUMBER));
+    let call = SystemCall::new(number, std::array::from_fn(|at| args.get(at)));
     Err(Interrupt::SystemCall(Box::new(call)))
 }
 

@@ -107,11 +107,7 @@ fn first(_: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
 
 /// `syscall`: the number is the first operand, arguments follow in order.
 fn system_call(_: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
-    let call = SystemCall {
-        number: args.get(0),
-        args: std::array::from_fn(|at| args.get(at + 1)),
-        entry: None,
-    };
+    let call = SystemCall::new(args.get(0), std::array::from_fn(|at| args.get(at + 1)));
     Err(Interrupt::SystemCall(Box::new(call)))
 }
 

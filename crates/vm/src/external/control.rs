@@ -1,15 +1,19 @@
 //! What only machine code can do in the libc: thread pointers, start and end, system calls.
 
 use super::{Operation, supplied};
+use crate::thread::OnReturn;
 use crate::value::Value;
 use crate::vm::{Arguments, Done, Interrupt, SystemCall, Vm};
+
+/// The system call of the libc at which threads can be cancelled.
+const CANCELLABLE: &str = "__syscall_cp_asm";
 
 /// The family.
 pub const OPERATIONS: &[Operation] = &[
     supplied("__set_thread_area", set_thread_area),
     supplied("_init", nothing),
     supplied("_fini", nothing),
-    supplied("__syscall_cp_asm", cancellable_system_call),
+    supplied(CANCELLABLE, cancellable_system_call),
     supplied("__clone", clone),
     supplied("vfork", vfork),
     supplied("__vfork", vfork),
@@ -26,14 +30,33 @@ fn set_thread_area(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interr
 }
 
 /// A system call at which a thread can be cancelled: a pointer to the request for it, the number, the arguments.
-/// Cancellation is a signal, which the kernel delivers, so the request is not looked at.
-fn cancellable_system_call(_: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
-    let call = SystemCall {
-        number: args.get(1),
-        args: std::array::from_fn(|at| args.get(at + 2)),
-        entry: None,
-    };
+/// A request that comes while it waits is a signal, which the kernel delivers.
+fn cancellable_system_call(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
+    let request = vm.load(args.get(0), 4)?;
+    if vm.concretize(request)? != 0 && vm.begin_cancellation()? {
+        return Ok(Done::Moved);
+    }
+    let values = std::array::from_fn(|at| args.get(at + 2));
+    let call = SystemCall::new(args.get(1), values);
     Err(Interrupt::SystemCall(Box::new(call)))
+}
+
+impl Vm<'_> {
+    /// The call under way is one of [`CANCELLABLE`].
+    pub fn at_cancellation_point(&self) -> bool {
+        let call = self.current_call();
+        call.is_some_and(|call| self.callee_name(call.callee) == CANCELLABLE)
+    }
+
+    /// Calls what the libc does in place of a cancellable system call whose thread is cancelled. Says whether the
+    /// program has it.
+    pub fn begin_cancellation(&mut self) -> Result<bool, Interrupt> {
+        let Some(function) = self.image.program().function("__cancel") else {
+            return Ok(false);
+        };
+        self.push_frame(function, &[], None, OnReturn::Caller)?;
+        Ok(true)
+    }
 }
 
 /// `__clone(function, stack, flags, argument, parent_tid, tls, child_tid)`: stacks are the vm's own.
@@ -44,17 +67,14 @@ fn clone(_: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
         number: Value::concrete(CLONE),
         args: [flags, args.get(1), parent, child, tls, Value::ZERO],
         entry: Some((args.get(0), args.get(3))),
+        jump: None,
     };
     Err(Interrupt::SystemCall(Box::new(call)))
 }
 
 fn vfork(_: &mut Vm<'_>, _: &Arguments<'_>) -> Result<Done, Interrupt> {
     const VFORK: u64 = 58;
-    let call = SystemCall {
-        number: Value::concrete(VFORK),
-        args: [Value::ZERO; 6],
-        entry: None,
-    };
+    let call = SystemCall::new(Value::concrete(VFORK), [Value::ZERO; 6]);
     Err(Interrupt::SystemCall(Box::new(call)))
 }
 
@@ -65,10 +85,6 @@ fn unmap_self(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> 
     let stack = vm.stack();
     vm.memory
         .free(base, crate::memory::ObjectKind::Mapping, stack)?;
-    let call = SystemCall {
-        number: Value::concrete(EXIT),
-        args: [Value::ZERO; 6],
-        entry: None,
-    };
+    let call = SystemCall::new(Value::concrete(EXIT), [Value::ZERO; 6]);
     Err(Interrupt::SystemCall(Box::new(call)))
 }

@@ -3,15 +3,15 @@
 use super::{Operation, replaced};
 use crate::bug::{Bug, BugKind};
 use crate::value::Value;
-use crate::vm::{Arguments, Done, Interrupt, Vm};
+use crate::vm::{Arguments, Done, Interrupt, Jump, SystemCall, Vm};
 
-/// The family. The mask of blocked signals that `sigsetjmp` may keep is the kernel's affair and is not kept.
+/// The family.
 pub const OPERATIONS: &[Operation] = &[
     replaced("setjmp", setjmp),
     replaced("_setjmp", setjmp),
     replaced("__setjmp", setjmp),
-    replaced("sigsetjmp", setjmp),
-    replaced("__sigsetjmp", setjmp),
+    replaced("sigsetjmp", setjmp_with_mask),
+    replaced("__sigsetjmp", setjmp_with_mask),
     replaced("longjmp", longjmp),
     replaced("_longjmp", longjmp),
     replaced("siglongjmp", longjmp),
@@ -20,57 +20,110 @@ pub const OPERATIONS: &[Operation] = &[
 /// First word of a buffer that setjmp has filled.
 const MARK: u64 = 0x6a6d_705f_6275_6621;
 /// Words that are used of the eight that a buffer has.
-const WORDS: usize = 4;
+const WORDS: usize = 6;
+/// Where a buffer has room for the mask of blocked signals.
+const MASK_AT: u64 = 72;
 
 /// What a buffer holds.
 struct Target {
     thread: u64,
-    serial: u64,
-    pc: u64,
+    jump: Jump,
+    has_mask: bool,
 }
 
 fn setjmp(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
-    let ([buffer], _) = vm.ranges([(args.get(0), true)], Value::concrete(8 * WORDS as u64))?;
-    let Some(frame) = vm.thread.top() else {
+    mark(vm, args.get(0), false)?;
+    Ok(Done::Value(Value::ZERO))
+}
+
+/// `sigsetjmp(buffer, with_mask)`.
+fn setjmp_with_mask(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
+    let with_mask = vm.concretize(args.get(1))? as u32 != 0;
+    let buffer = mark(vm, args.get(0), with_mask)?;
+    if !with_mask {
         return Ok(Done::Value(Value::ZERO));
+    }
+    vm.check_range(buffer + MASK_AT, 8, true)?;
+    Err(mask_call(0, buffer + MASK_AT, None))
+}
+
+/// Asks the kernel to set the mask of blocked signals from one place and to tell it at another.
+fn mask_call(set: u64, tell: u64, jump: Option<Jump>) -> Interrupt {
+    const SIGPROCMASK: u64 = 14;
+    const SET: u64 = 2;
+    let args = [SET, set, tell, 8, 0, 0].map(Value::concrete);
+    let number = Value::concrete(SIGPROCMASK);
+    let call = SystemCall::new(number, args);
+    Interrupt::SystemCall(Box::new(SystemCall { jump, ..call }))
+}
+
+/// Notes in a buffer where the thread is, and says where the buffer is.
+fn mark(vm: &mut Vm<'_>, buffer: Value, has_mask: bool) -> Result<u64, Interrupt> {
+    let ([buffer], _) = vm.ranges([(buffer, true)], Value::concrete(8 * WORDS as u64))?;
+    let Some(frame) = vm.thread.top() else {
+        return Ok(buffer);
     };
     let words = [
         MARK,
         u64::from(vm.thread.number),
         frame.serial,
         u64::from(frame.pc),
+        vm.thread.slots.len() as u64,
+        u64::from(has_mask),
     ];
     let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
     if let Some(object) = vm.memory.object_at_mut(buffer, bytes.len() as u64) {
         let offset = buffer - object.start;
         object.write_concrete(offset, &bytes);
     }
-    Ok(Done::Value(Value::ZERO))
+    Ok(buffer)
 }
 
 fn longjmp(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
-    let target = read_target(vm, args.get(0))?;
-    let value = result(vm, args.get(1));
+    let (buffer, mut target) = read_target(vm, args.get(0))?;
+    target.jump.value = result(vm, args.get(1));
     if target.thread != u64::from(vm.thread.number) {
         return Err(bad_jump("longjmp to a place in another thread"));
     }
-    let frames = &vm.thread.frames;
-    let Some(index) = frames
-        .iter()
-        .rposition(|frame| frame.serial == target.serial)
-    else {
+    let mut frames = vm.thread.frames.iter();
+    if !frames.any(|frame| frame.serial == target.jump.serial) {
         return Err(bad_jump("longjmp to a function that has returned"));
-    };
-    while vm.thread.frames.len() > index + 1 {
-        vm.pop_frame();
     }
-    vm.thread.unwinding = None;
-    vm.jump(target.pc as u32);
-    vm.finish_call(&[value]);
+    if target.has_mask {
+        return Err(mask_call(buffer + MASK_AT, 0, Some(target.jump)));
+    }
+    vm.leave_to(target.jump);
     Ok(Done::Moved)
 }
 
-fn read_target(vm: &mut Vm<'_>, buffer: Value) -> Result<Target, Interrupt> {
+impl Vm<'_> {
+    /// Leaves functions until the thread is where a call of setjmp was, and goes on behind it.
+    pub fn leave_to(&mut self, jump: Jump) {
+        let frames = self.thread.frames.iter();
+        let Some(index) = frames.rev().position(|frame| frame.serial == jump.serial) else {
+            return;
+        };
+        for _ in 0..index {
+            self.pop_frame();
+        }
+        while self.thread.slots.len() > jump.slots as usize {
+            self.pop_slot();
+        }
+        let depth = self.thread.frames.len();
+        if self
+            .thread
+            .second_stack
+            .is_some_and(|second| depth <= second.depth)
+        {
+            self.thread.second_stack = None;
+        }
+        self.thread.unwinding = None;
+        self.jump(jump.pc);
+        self.finish_call(&[jump.value]);
+    }
+}
+
+fn read_target(vm: &mut Vm<'_>, buffer: Value) -> Result<(u64, Target), Interrupt> {
     let ([buffer], _) = vm.ranges([(buffer, false)], Value::concrete(8 * WORDS as u64))?;
     let mut words = [0; WORDS];
     for (at, word) in (0u64..).zip(&mut words) {
@@ -81,11 +134,22 @@ fn read_target(vm: &mut Vm<'_>, buffer: Value) -> Result<Target, Interrupt> {
             .and_then(Value::as_concrete)
             .unwrap_or(0);
     }
-    let [mark, thread, serial, pc] = words;
+    let [mark, thread, serial, pc, slots, has_mask] = words;
     if mark != MARK {
         return Err(bad_jump("longjmp with a buffer that setjmp has not filled"));
     }
-    Ok(Target { thread, serial, pc })
+    let jump = Jump {
+        serial,
+        pc: pc as u32,
+        slots: slots as u32,
+        value: Value::ZERO,
+    };
+    let target = Target {
+        thread,
+        jump,
+        has_mask: has_mask != 0,
+    };
+    Ok((buffer, target))
 }
 
 /// What setjmp returns for this argument of longjmp: never zero.

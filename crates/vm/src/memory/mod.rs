@@ -315,14 +315,14 @@ impl Memory {
                 "{verb} of {} at null pointer (address {address:#x})",
                 bytes(len)
             );
-            return Bug::new(BugKind::NullPointer, message);
+            return Bug::new(BugKind::NullPointer, message).at(address);
         }
         let Some(object) = self.near(address) else {
             let message = format!(
                 "{verb} of {} at address {address:#x}, where nothing is",
                 bytes(len)
             );
-            return Bug::new(BugKind::WildPointer, message);
+            return Bug::new(BugKind::WildPointer, message).at(address);
         };
         let size = object.size;
         let what = object.kind.noun();
@@ -333,6 +333,12 @@ impl Memory {
             (false, _) => BugKind::UseAfterFree,
             (true, ObjectKind::Constant) if write && inside => BugKind::ReadOnlyWrite,
             (true, _) => BugKind::OutOfBounds,
+        };
+        // What was unmapped and what is constant is guarded by the processor too.
+        let faults = match kind {
+            BugKind::ReadOnlyWrite => true,
+            BugKind::UseAfterFree => object.kind == ObjectKind::Mapping,
+            _ => false,
         };
         let dead = if object.is_live() {
             ""
@@ -349,6 +355,7 @@ impl Memory {
             message,
             allocated: object.allocated,
             freed: object.freed,
+            address: faults.then_some(address),
         }
     }
 
@@ -435,5 +442,6 @@ fn bad_free(near: Option<&Object>, start: u64, kind: ObjectKind) -> Bug {
         message,
         allocated: object.allocated,
         freed: object.freed,
+        address: None,
     }
 }

@@ -136,11 +136,9 @@ fn system_call(m: &mut Machine<'_, '_, '_>, _: &Instruction, _: Option<u32>) -> 
         let term = m.general(register);
         Value::of_term(m.vm.arena, term)
     });
-    Err(Interrupt::SystemCall(Box::new(SystemCall {
-        number,
-        args,
-        entry: None,
-    })))
+    Err(Interrupt::SystemCall(Box::new(SystemCall::new(
+        number, args,
+    ))))
 }
 
 /// An operand that must be there.

@@ -1,0 +1,384 @@
+//! Delivering signals: handlers that run on the stack of their thread, their contexts, and what happens when they
+//! return; faults of instructions that a handler is set for.
+
+use everett_vm::{Buffer, Bug, BugKind, OnReturn, Value, resize};
+use triomphe::Arc;
+
+use crate::kernel::{Kernel, Stop};
+use crate::process::{Death, SignalAction, Suspended};
+use crate::signals::{
+    DEFAULT, IGNORE, SIGABRT, SIGFPE, SIGILL, SIGSEGV, SIGSTOP, STOPPING, Signal, bit, blockable,
+    code,
+};
+use crate::wait::Wait;
+
+const SA_ONSTACK: u64 = 0x0800_0000;
+const SA_RESTART: u64 = 0x1000_0000;
+const SA_NODEFER: u64 = 0x4000_0000;
+const SA_RESETHAND: u64 = 0x8000_0000;
+
+/// `sigaltstack`: the thread runs on it.
+pub const ON_STACK: u32 = 1;
+/// `sigaltstack`: there is none.
+pub const NO_STACK: u32 = 2;
+/// `sigaltstack`: it is taken away while a handler runs on it.
+pub const AUTO_DISARM: u32 = 0x8000_0000;
+
+/// A `struct ucontext`.
+mod context {
+    pub const SIZE: usize = 968;
+    pub const STACK: usize = 16;
+    pub const STACK_POINTER: usize = 160;
+    pub const PROGRAM_COUNTER: usize = 168;
+    pub const MASK: usize = 296;
+}
+
+/// Size of a `siginfo`.
+pub const INFORMATION_SIZE: usize = 128;
+
+/// A signal handler that runs, and what to go back to when it returns.
+#[derive(Clone, Debug)]
+pub struct HandlerRun {
+    /// Frames below its own.
+    depth: usize,
+    /// Its frame.
+    serial: u64,
+    /// Stack slots that there were before.
+    slots: usize,
+    /// Blocked signals to restore.
+    blocked: u64,
+    /// Where its `ucontext` is.
+    context: u64,
+    /// The program counter that the `ucontext` shows.
+    program_counter: u64,
+    /// It runs on the alternate stack.
+    on_alternate_stack: bool,
+    /// `sigaltstack` to restore.
+    restored_stack: Option<(u64, u32, u64)>,
+    /// The program is at its end when it returns: `abort` does not.
+    ends_with: Option<Box<Bug>>,
+    /// The system call that goes on afterwards.
+    call: Suspended,
+}
+
+impl Kernel<'_, '_> {
+    /// A `siginfo`.
+    pub fn signal_information(&mut self, signal: &Signal) -> Buffer {
+        let mut bytes = Buffer::zeroed(INFORMATION_SIZE);
+        let head = [signal.number as u32, 0, signal.code as u32, 0];
+        bytes.write(0, &head.map(u32::to_le_bytes).concat());
+        bytes.write(16, &signal.words.map(u64::to_le_bytes).concat());
+        if let Some(status) = signal.status {
+            let term = status.to_term(self.vm.arena, 8);
+            let wide = resize(self.vm.arena, term, 32);
+            bytes.store(24, 4, Value::of_term(self.vm.arena, wide));
+        }
+        bytes
+    }
+}
+
+/// The signal that native code would get where the model finds something wrong.
+pub fn signal_of(bug: &Bug) -> i32 {
+    match bug.kind {
+        BugKind::Abort | BugKind::Assertion | BugKind::UncaughtException | BugKind::Panic => {
+            SIGABRT
+        }
+        BugKind::DivisionByZero | BugKind::Overflow => SIGFPE,
+        BugKind::Trap | BugKind::Unreachable => SIGILL,
+        _ => SIGSEGV,
+    }
+}
+
+/// What a handler would be told of something wrong, where the processor or the libc is sure to notice it.
+fn fault_of(bug: &Bug) -> Option<Signal> {
+    const MAPPING_ERROR: i32 = 1;
+    const ACCESS_ERROR: i32 = 2;
+    const DIVISION: i32 = 1;
+    const ILLEGAL_OPERAND: i32 = 2;
+    let number = signal_of(bug);
+    let code = match bug.kind {
+        BugKind::Abort | BugKind::Assertion => code::THREAD,
+        BugKind::DivisionByZero => DIVISION,
+        BugKind::Overflow if bug.message.contains("divided by") => DIVISION,
+        BugKind::Trap => ILLEGAL_OPERAND,
+        BugKind::ReadOnlyWrite => ACCESS_ERROR,
+        BugKind::StackOverflow => MAPPING_ERROR,
+        BugKind::InvalidCall => MAPPING_ERROR,
+        _ if bug.address.is_some() => MAPPING_ERROR,
+        _ => return None,
+    };
+    Some(Signal {
+        words: [bug.address.unwrap_or(0), 0, 0],
+        ..Signal::new(number, code)
+    })
+}
+
+impl Kernel<'_, '_> {
+    /// Does what is usual with signals that have no handler, until none is left or the next one has a handler: its
+    /// action. Signals that stop the process stop it.
+    fn next_handler(&mut self) -> Result<Option<(i32, SignalAction)>, Stop> {
+        loop {
+            let ready = self.host.deliverable_signals(self.task());
+            let own = self.task().pending.next(ready);
+            let Some(number) = own.or_else(|| self.process().pending.next(ready)) else {
+                return Ok(None);
+            };
+            let action = self.process().actions[number as usize - 1];
+            match action.handler {
+                DEFAULT => self.usual_action(number)?,
+                _ => return Ok(Some((number, action))),
+            }
+        }
+    }
+
+    fn usual_action(&mut self, number: i32) -> Result<(), Stop> {
+        self.host.take_signal(self.task, bit(number));
+        if STOPPING & bit(number) != 0 {
+            let (pid, group) = (self.process().pid, self.process().group);
+            if number != SIGSTOP && self.host.is_orphaned(group) {
+                return Ok(());
+            }
+            self.host.stop(pid, number);
+            return Err(Stop::Point);
+        }
+        if number == SIGABRT {
+            let bug = Bug::new(BugKind::Abort, "the program aborted (SIGABRT)");
+            return Err(bug.into());
+        }
+        Err(Stop::Exit(Death::Signal(number)))
+    }
+
+    /// Delivers what is pending and not blocked: runs the handler, or does what is usual.
+    pub fn deliver_signals(&mut self) -> Result<(), Stop> {
+        let is_quiet = self.task().pending.mask() | self.process().pending.mask() == 0;
+        if is_quiet {
+            return Ok(());
+        }
+        while let Some((number, action)) = self.next_handler()? {
+            let Some(signal) = self.host.take_signal(self.task, bit(number)) else {
+                break;
+            };
+            let signal = self.note_overrun(signal);
+            self.run_handler(&signal, action, None)?;
+        }
+        self.discard_ignored();
+        Ok(())
+    }
+
+    /// Forgets signals that came while they were blocked and that nobody cares about now.
+    fn discard_ignored(&mut self) {
+        let mut left = self.host.pending_signals(self.task()) & !self.task().blocked;
+        let mut ignored = 0;
+        while left != 0 {
+            let signal = left.trailing_zeros() as i32 + 1;
+            left &= left - 1;
+            if self.process().ignores(signal) {
+                ignored |= bit(signal);
+            }
+        }
+        if ignored != 0 {
+            self.task_mut().pending.forget(ignored);
+            self.process_mut().pending.forget(ignored);
+        }
+    }
+
+    /// A signal came to a thread whose system call waits: `None` if it goes on waiting, otherwise whether the call
+    /// starts again when the handler has returned.
+    pub(crate) fn interruption(&mut self, wait: &Wait) -> Result<Option<bool>, Stop> {
+        let next = self.next_handler()?;
+        Ok(next.map(|(_, action)| wait.restarts && action.flags & SA_RESTART != 0))
+    }
+
+    /// Where the thread would be natively, as far as the program can tell.
+    fn program_counter(&self) -> u64 {
+        let symbols = &self.vm.image.program().symbols;
+        if self.vm.at_cancellation_point()
+            && let Some(address) = symbols.get("__cp_begin")
+        {
+            return *address;
+        }
+        let function = self.vm.thread.top().map(|frame| frame.function);
+        function.map_or(0, |id| everett_ir::address::function_address(id.0))
+    }
+
+    /// Lets the thread execute a handler before it goes on.
+    fn run_handler(
+        &mut self,
+        signal: &Signal,
+        action: SignalAction,
+        ends_with: Option<Box<Bug>>,
+    ) -> Result<(), Stop> {
+        let stack = self.task().alternate_stack;
+        let has_stack = action.flags & SA_ONSTACK != 0 && stack.1 & NO_STACK == 0;
+        let enters = has_stack && !self.is_on_alternate_stack();
+        let disarms = enters && stack.1 & AUTO_DISARM != 0;
+        let blocked = self.task_mut().restored_mask.take();
+        let mut run = HandlerRun {
+            depth: 0,
+            serial: 0,
+            slots: 0,
+            blocked: blocked.unwrap_or(self.task().blocked),
+            context: 0,
+            program_counter: 0,
+            on_alternate_stack: enters,
+            restored_stack: disarms.then_some(stack),
+            ends_with,
+            call: Suspended::default(),
+        };
+        if self.guest.is_some() {
+            self.inject(signal);
+        } else {
+            self.call_handler(signal, action, &mut run)?;
+        }
+        let task = self.task_mut();
+        run.call = task.suspend();
+        task.handlers.push(run);
+        task.blocked |= blockable(action.mask);
+        if disarms {
+            task.alternate_stack = (0, NO_STACK, 0);
+        }
+        if action.flags & SA_NODEFER == 0 {
+            task.blocked |= blockable(bit(signal.number));
+        }
+        if action.flags & SA_RESETHAND != 0 {
+            let index = signal.number as usize - 1;
+            Arc::make_mut(&mut self.process_mut().actions)[index].handler = DEFAULT;
+        }
+        Ok(())
+    }
+
+    /// Pushes the frame of a handler.
+    fn call_handler(
+        &mut self,
+        signal: &Signal,
+        action: SignalAction,
+        run: &mut HandlerRun,
+    ) -> Result<(), Stop> {
+        let Some(function) = self.vm.function_at(action.handler) else {
+            let message = format!("the handler of signal {} is no function", signal.number);
+            return Err(Bug::new(BugKind::InvalidCall, message).into());
+        };
+        let depth = self.vm.thread.frames.len();
+        // Handlers that were left by longjmp are not in the way.
+        self.task_mut().handlers.retain(|run| run.depth < depth);
+        run.depth = depth;
+        run.slots = self.vm.thread.slots.len();
+        run.program_counter = self.program_counter();
+        if run.on_alternate_stack {
+            let size = self.task().alternate_stack.2;
+            self.vm.enter_second_stack(size);
+        }
+        let information = self.signal_information(signal);
+        let information_at = self.vm.push_slot(INFORMATION_SIZE as u64, 16)?;
+        self.write_buffer(information_at, &information)?;
+        run.context = self.vm.push_slot(context::SIZE as u64, 16)?;
+        self.write_context(run.context, run.blocked, run.program_counter)?;
+        let args = [signal.number as u64, information_at, run.context].map(Value::concrete);
+        self.vm.push_frame(function, &args, None, OnReturn::Stop)?;
+        run.serial = self.vm.thread.top().map_or(0, |frame| frame.serial);
+        Ok(())
+    }
+
+    /// A handler runs on the alternate stack.
+    pub fn is_on_alternate_stack(&self) -> bool {
+        let frames = &self.vm.thread.frames;
+        self.task().handlers.iter().any(|run| {
+            let frame = frames.get(run.depth);
+            run.on_alternate_stack && frame.is_some_and(|frame| frame.serial == run.serial)
+        })
+    }
+
+    fn write_context(&mut self, at: u64, blocked: u64, program_counter: u64) -> Result<(), Stop> {
+        let stack = self.task().alternate_stack;
+        let mut bytes = Buffer::zeroed(context::SIZE);
+        let words = [stack.0, u64::from(stack.1), stack.2];
+        bytes.write(context::STACK, &words.map(u64::to_le_bytes).concat());
+        bytes.write(context::STACK_POINTER, &at.to_le_bytes());
+        bytes.write(context::PROGRAM_COUNTER, &program_counter.to_le_bytes());
+        bytes.write(context::MASK, &blocked.to_le_bytes());
+        self.write_buffer(at, &bytes)
+    }
+
+    /// A word of a context that a handler may have changed.
+    fn context_word(&mut self, context: u64, offset: usize) -> Option<u64> {
+        let address = context.checked_add(offset as u64)?;
+        let word = self.vm.memory.load(self.vm.arena, address, 8).ok()?;
+        word.as_concrete()
+    }
+
+    /// A handler returned: what it blocked is free again, and the thread goes on where it was.
+    pub fn handler_returned(&mut self) -> Result<(), Stop> {
+        if self.guest.is_none() {
+            let depth = self.vm.thread.frames.len();
+            self.task_mut().handlers.retain(|run| run.depth <= depth);
+        }
+        let Some(run) = self.task_mut().handlers.pop() else {
+            return Ok(());
+        };
+        let blocked = self.context_word(run.context, context::MASK);
+        let counter = self.context_word(run.context, context::PROGRAM_COUNTER);
+        while self.vm.thread.slots.len() > run.slots {
+            self.vm.pop_slot();
+        }
+        if run.on_alternate_stack {
+            self.vm.thread.second_stack = None;
+        }
+        if let Some(bug) = run.ends_with {
+            return Err(Stop::Interrupt(everett_vm::Interrupt::Bug(bug)));
+        }
+        let task = self.task_mut();
+        task.blocked = blockable(blocked.unwrap_or(run.blocked));
+        if let Some(stack) = run.restored_stack {
+            task.alternate_stack = stack;
+        }
+        task.resume(run.call);
+        self.go_on_at(run.program_counter, counter.unwrap_or(run.program_counter))?;
+        self.deliver_signals()
+    }
+
+    /// Goes on where a handler wants it: the libc cancels a thread by moving it out of its system call.
+    fn go_on_at(&mut self, shown: u64, wanted: u64) -> Result<(), Stop> {
+        if shown == wanted {
+            return Ok(());
+        }
+        let symbols = &self.vm.image.program().symbols;
+        if symbols.get("__cp_cancel") == Some(&wanted) && self.vm.at_cancellation_point() {
+            self.task_mut().suspend();
+            if self.vm.begin_cancellation()? {
+                return Ok(());
+            }
+        }
+        Err(self.unsupported("a signal handler changed registers of the code that it interrupted"))
+    }
+
+    /// An instruction cannot be executed: lets a handler run that is set for it, if there is one. The instruction
+    /// is executed again when the handler returns.
+    pub(crate) fn deliver_fault(&mut self, bug: &Bug) -> Result<bool, Stop> {
+        if !self.host.options.faults_to_handlers {
+            return Ok(false);
+        }
+        let Some(mut signal) = fault_of(bug) else {
+            return Ok(false);
+        };
+        let action = self.process().actions[signal.number as usize - 1];
+        let is_blocked = self.task().blocked & bit(signal.number) != 0;
+        if is_blocked || matches!(action.handler, DEFAULT | IGNORE) {
+            return Ok(false);
+        }
+        if bug.kind == BugKind::StackOverflow {
+            let stack = self.task().alternate_stack;
+            let has_room = action.flags & SA_ONSTACK != 0 && stack.1 & NO_STACK == 0;
+            if !has_room || self.is_on_alternate_stack() {
+                return Ok(false);
+            }
+        }
+        let ends = matches!(bug.kind, BugKind::Abort | BugKind::Assertion);
+        if ends {
+            signal = Signal::from_process(signal.number, signal.code, self.process());
+        }
+        self.vm.commit();
+        let ends_with = ends.then(|| Box::new(bug.clone()));
+        self.run_handler(&signal, action, ends_with)?;
+        Ok(true)
+    }
+}

@@ -1,0 +1,59 @@
+//! Limits of a process: `setrlimit` and its kin.
+
+use crate::files::MAX_DESCRIPTORS;
+
+/// No limit.
+pub const UNLIMITED: u64 = u64::MAX;
+
+/// Size of a file.
+pub const FILE_SIZE: usize = 1;
+const STACK: usize = 3;
+const CORE: usize = 4;
+/// One more than the highest descriptor.
+pub const DESCRIPTORS: usize = 7;
+const RESOURCES: usize = 16;
+
+/// A limit: what counts, and what it can be raised to.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Limit {
+    /// What counts.
+    pub soft: u64,
+    /// What it can be raised to.
+    pub hard: u64,
+}
+
+/// Limits of a process.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Limits {
+    all: [Limit; RESOURCES],
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        let limit = |soft, hard| Limit { soft, hard };
+        let mut all = [limit(UNLIMITED, UNLIMITED); RESOURCES];
+        all[STACK] = limit(8 << 20, UNLIMITED);
+        all[CORE] = limit(0, UNLIMITED);
+        all[DESCRIPTORS] = limit(MAX_DESCRIPTORS as u64, MAX_DESCRIPTORS as u64);
+        Limits { all }
+    }
+}
+
+impl Limits {
+    /// The limit of a resource.
+    pub fn get(&self, resource: usize) -> Option<Limit> {
+        self.all.get(resource).copied()
+    }
+
+    /// What counts of a limit.
+    pub fn soft(&self, resource: usize) -> u64 {
+        self.all.get(resource).map_or(UNLIMITED, |limit| limit.soft)
+    }
+
+    /// Sets a limit.
+    pub fn set(&mut self, resource: usize, to: Limit) {
+        if let Some(limit) = self.all.get_mut(resource) {
+            *limit = to;
+        }
+    }
+}

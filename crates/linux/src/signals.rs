@@ -1,0 +1,456 @@
+//! Signals as the kernel keeps them: what was sent to whom, who takes it, and processes that are stopped.
+
+use everett_expr::ExprId;
+use everett_vm::Value;
+use triomphe::Arc;
+
+use crate::host::HostState;
+use crate::process::{Death, Doing, Life, News, ProcessState, SIGNALS, TaskState};
+use crate::wait::Until;
+
+pub const SIGILL: i32 = 4;
+pub const SIGTRAP: i32 = 5;
+pub const SIGABRT: i32 = 6;
+pub const SIGBUS: i32 = 7;
+pub const SIGFPE: i32 = 8;
+pub const SIGKILL: i32 = 9;
+pub const SIGSEGV: i32 = 11;
+pub const SIGPIPE: i32 = 13;
+pub const SIGALRM: i32 = 14;
+pub const SIGCHLD: i32 = 17;
+pub const SIGCONT: i32 = 18;
+pub const SIGSTOP: i32 = 19;
+pub const SIGXFSZ: i32 = 25;
+pub const SIGVTALRM: i32 = 26;
+pub const SIGPROF: i32 = 27;
+pub const SIGSYS: i32 = 31;
+/// Signals from here on are kept one by one.
+pub const FIRST_QUEUED: i32 = 32;
+
+/// `SIG_DFL`.
+pub const DEFAULT: u64 = 0;
+/// `SIG_IGN`.
+pub const IGNORE: u64 = 1;
+
+pub const SA_NOCLDSTOP: u64 = 1;
+pub const SA_NOCLDWAIT: u64 = 2;
+
+/// SIGCHLD, SIGCONT, SIGURG, SIGWINCH: nothing happens by default.
+const HARMLESS: u64 = bit(17) | bit(18) | bit(23) | bit(28);
+/// SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU.
+pub const STOPPING: u64 = bit(19) | bit(20) | bit(21) | bit(22);
+/// What instructions cause comes before everything else.
+const SYNCHRONOUS: u64 =
+    bit(SIGSEGV) | bit(SIGBUS) | bit(SIGILL) | bit(SIGTRAP) | bit(SIGFPE) | bit(SIGSYS);
+
+/// Where a signal comes from: `si_code`.
+pub mod code {
+    pub const USER: i32 = 0;
+    pub const KERNEL: i32 = 0x80;
+    pub const TIMER: i32 = -2;
+    pub const THREAD: i32 = -6;
+    pub const CHILD_EXITED: i32 = 1;
+    pub const CHILD_KILLED: i32 = 2;
+    pub const CHILD_STOPPED: i32 = 5;
+    pub const CHILD_CONTINUED: i32 = 6;
+}
+
+/// The bit of a signal in a mask.
+pub const fn bit(signal: i32) -> u64 {
+    1 << (signal - 1)
+}
+
+/// SIGKILL and SIGSTOP cannot be blocked.
+pub fn blockable(mask: u64) -> u64 {
+    mask & !(bit(SIGKILL) | bit(SIGSTOP))
+}
+
+/// It is one of the signals that there are.
+pub fn is_signal(number: i32) -> bool {
+    (1..=SIGNALS as i32).contains(&number)
+}
+
+/// A signal that was sent.
+#[derive(Copy, Clone, PartialEq, Debug)]
+pub struct Signal {
+    /// Which.
+    pub number: i32,
+    /// Where it comes from, one of [`code`].
+    pub code: i32,
+    /// What a `siginfo` holds from byte 16 on: sender and value, an address, a child and its status.
+    pub words: [u64; 3],
+    /// Status of a child that exited, 8 bits, which may be symbolic: the low half of the second word.
+    pub status: Option<Value>,
+}
+
+impl Signal {
+    /// A signal that nobody says more about.
+    pub fn new(number: i32, code: i32) -> Signal {
+        Signal {
+            number,
+            code,
+            words: [0; 3],
+            status: None,
+        }
+    }
+
+    /// A signal that a process sends.
+    pub fn from_process(number: i32, code: i32, sender: &ProcessState) -> Signal {
+        let who = u64::from(sender.pid) | u64::from(sender.uid[0]) << 32;
+        Signal {
+            words: [who, 0, 0],
+            ..Signal::new(number, code)
+        }
+    }
+
+    /// What a parent is told of a child.
+    pub fn from_child(child: &ProcessState, code: i32, status: i32) -> Signal {
+        let number = match child.exit_signal {
+            0 => SIGCHLD,
+            number => number,
+        };
+        let sent = Signal::from_process(number, code, child);
+        Signal {
+            words: [sent.words[0], u64::from(status as u32), 0],
+            ..sent
+        }
+    }
+}
+
+/// Signals that were sent and that nobody has taken.
+#[derive(Clone, Debug, Default)]
+pub struct Pending {
+    /// The same as in the queue, one bit each.
+    mask: u64,
+    queue: Vec<Signal>,
+}
+
+/// Signals of one kind that are kept.
+const MAX_QUEUED: usize = 4096;
+
+impl Pending {
+    /// Which there are.
+    pub fn mask(&self) -> u64 {
+        self.mask
+    }
+
+    /// One more; of those that are not queued only the first is kept. Says whether there was room.
+    pub fn add(&mut self, signal: Signal) -> bool {
+        let is_known = self.mask & bit(signal.number) != 0;
+        if is_known && signal.number < FIRST_QUEUED {
+            return true;
+        }
+        if self.queue.len() >= MAX_QUEUED {
+            return false;
+        }
+        self.mask |= bit(signal.number);
+        self.queue.push(signal);
+        true
+    }
+
+    /// Forgets all of these.
+    pub fn forget(&mut self, signals: u64) {
+        if self.mask & signals != 0 {
+            self.queue
+                .retain(|signal| bit(signal.number) & signals == 0);
+            self.mask &= !signals;
+        }
+    }
+
+    /// Which of these comes next.
+    pub fn next(&self, wanted: u64) -> Option<i32> {
+        let there = self.mask & wanted;
+        let first = match there & SYNCHRONOUS {
+            0 => there,
+            urgent => urgent,
+        };
+        (first != 0).then(|| first.trailing_zeros() as i32 + 1)
+    }
+
+    /// Takes the next one of these: the lowest number first, the oldest first among the same.
+    pub fn take(&mut self, wanted: u64) -> Option<Signal> {
+        let number = self.next(wanted)?;
+        let at = self
+            .queue
+            .iter()
+            .position(|signal| signal.number == number)?;
+        let signal = self.queue.remove(at);
+        if !self.queue.iter().any(|other| other.number == number) {
+            self.mask &= !bit(number);
+        }
+        Some(signal)
+    }
+
+    /// Changes one that is there.
+    pub fn find_mut(&mut self, mut wanted: impl FnMut(&Signal) -> bool) -> Option<&mut Signal> {
+        self.queue.iter_mut().find(|signal| wanted(signal))
+    }
+
+    /// Terms in it, for marking what is alive.
+    pub fn for_each_term(&self, visit: &mut dyn FnMut(ExprId)) {
+        let statuses = self.queue.iter().filter_map(|signal| signal.status);
+        statuses.filter_map(|status| status.term).for_each(visit);
+    }
+}
+
+impl ProcessState {
+    /// It does nothing when it gets this signal.
+    pub fn ignores(&self, signal: i32) -> bool {
+        match self.actions[signal as usize - 1].handler {
+            IGNORE => true,
+            DEFAULT => HARMLESS & bit(signal) != 0,
+            _ => false,
+        }
+    }
+}
+
+impl HostState {
+    /// Signals that were sent to a thread or to its process and that nobody has taken.
+    pub fn pending_signals(&self, task: &TaskState) -> u64 {
+        let process = self.process_by_pid(task.pid);
+        task.pending.mask() | process.map_or(0, |process| process.pending.mask())
+    }
+
+    /// Of several threads that do not block a signal sent to their process, the first one takes it.
+    fn takes(&self, task: &TaskState, signal: i32) -> bool {
+        let mut willing = self.tasks_of(task.pid).filter(|other| {
+            let other = if other.tid == task.tid { task } else { other };
+            other.blocked & bit(signal) == 0
+        });
+        willing.next().is_some_and(|first| first.tid == task.tid)
+    }
+
+    /// Signals that the thread will take when it runs, and that do something.
+    pub fn deliverable_signals(&self, task: &TaskState) -> u64 {
+        let Some(process) = self.process_by_pid(task.pid) else {
+            return 0;
+        };
+        let mut left = process.pending.mask() & !task.blocked & !task.pending.mask();
+        let mut signals = task.pending.mask() & !task.blocked;
+        while left != 0 {
+            let signal = left.trailing_zeros() as i32 + 1;
+            left &= left - 1;
+            if self.takes(task, signal) {
+                signals |= bit(signal);
+            }
+        }
+        let mut left = signals;
+        while left != 0 {
+            let signal = left.trailing_zeros() as i32 + 1;
+            left &= left - 1;
+            if process.ignores(signal) {
+                signals &= !bit(signal);
+            }
+        }
+        signals
+    }
+
+    /// A signal ends the wait of this thread.
+    pub fn has_deliverable_signal(&self, task: &TaskState) -> bool {
+        self.deliverable_signals(task) != 0
+    }
+
+    /// Takes the next of these signals that was sent to a thread or to its process.
+    pub fn take_signal(&mut self, task: usize, wanted: u64) -> Option<Signal> {
+        if self.tasks[task].pending.mask() & wanted != 0 {
+            return Arc::make_mut(&mut self.tasks[task]).pending.take(wanted);
+        }
+        let pid = self.tasks[task].pid;
+        if self.process_by_pid(pid)?.pending.mask() & wanted == 0 {
+            return None;
+        }
+        self.process_by_pid_mut(pid)?.pending.take(wanted)
+    }
+
+    /// Sends a signal of the kernel to a process.
+    pub fn send_to_process(&mut self, pid: u32, signal: i32) {
+        self.send(pid, Signal::new(signal, code::KERNEL));
+    }
+
+    /// Sends a signal to a process: any of its threads that does not block it takes it. Says whether there was
+    /// room for it.
+    pub fn send(&mut self, pid: u32, signal: Signal) -> bool {
+        let is_blocked = match self.tasks_of(pid).next() {
+            None => return true,
+            Some(first) => first.blocked & bit(signal.number) != 0,
+        } || self.is_waited_for(pid, signal.number);
+        self.before_sending(pid, signal.number);
+        match self.process_by_pid_mut(pid) {
+            Some(process) if matches!(process.life, Life::Running) => {
+                // Nobody waits for a signal that is ignored and not blocked.
+                (!is_blocked && process.ignores(signal.number)) || process.pending.add(signal)
+            }
+            _ => true,
+        }
+    }
+
+    /// A thread of the process waits for this signal with `sigwait`.
+    fn is_waited_for(&self, pid: u32, signal: i32) -> bool {
+        self.tasks_of(pid).any(|task| match &task.doing {
+            Doing::Waiting(wait) => match wait.until {
+                Until::Signals(mask) => mask & bit(signal) != 0,
+                _ => false,
+            },
+            _ => false,
+        })
+    }
+
+    /// Sends a signal to one thread.
+    pub fn send_to_task(&mut self, task: usize, signal: Signal) -> bool {
+        let pid = self.tasks[task].pid;
+        self.before_sending(pid, signal.number);
+        let is_blocked = self.tasks[task].blocked & bit(signal.number) != 0
+            || self.is_waited_for(pid, signal.number);
+        let process = self.process_by_pid(pid);
+        if !is_blocked && process.is_some_and(|process| process.ignores(signal.number)) {
+            return true;
+        }
+        Arc::make_mut(&mut self.tasks[task]).pending.add(signal)
+    }
+
+    /// What sending does at once, whatever the process does with the signal.
+    fn before_sending(&mut self, pid: u32, signal: i32) {
+        match signal {
+            SIGKILL => {
+                if let Some(process) = self.process_by_pid_mut(pid) {
+                    process.stopped = None;
+                }
+            }
+            SIGCONT => {
+                self.forget_signals(pid, STOPPING);
+                self.go_on(pid);
+            }
+            _ if STOPPING & bit(signal) != 0 => self.forget_signals(pid, bit(SIGCONT)),
+            _ => {}
+        }
+    }
+
+    /// Forgets signals that were sent to a process and its threads.
+    pub fn forget_signals(&mut self, pid: u32, signals: u64) {
+        for task in &mut self.tasks {
+            if task.pid == pid && task.pending.mask() & signals != 0 {
+                Arc::make_mut(task).pending.forget(signals);
+            }
+        }
+        if let Some(process) = self.process_by_pid_mut(pid) {
+            process.pending.forget(signals);
+        }
+    }
+
+    /// A process stops.
+    pub fn stop(&mut self, pid: u32, signal: i32) {
+        let Some(process) = self.process_by_pid_mut(pid) else {
+            return;
+        };
+        process.stopped = Some(signal);
+        process.news = Some(News::Stopped(signal));
+        self.tell_parent(pid, code::CHILD_STOPPED, signal);
+    }
+
+    /// A process that was stopped goes on.
+    fn go_on(&mut self, pid: u32) {
+        let Some(process) = self.process_by_pid_mut(pid) else {
+            return;
+        };
+        if process.stopped.take().is_some() {
+            process.news = Some(News::Continued);
+            self.tell_parent(pid, code::CHILD_CONTINUED, SIGCONT);
+        }
+    }
+
+    /// Tells the parent of a process that it stopped or goes on, if it wants to know.
+    fn tell_parent(&mut self, pid: u32, code: i32, status: i32) {
+        let Some(child) = self.process_by_pid(pid) else {
+            return;
+        };
+        let (parent, signal) = (child.parent, Signal::from_child(child, code, status));
+        let wants = self
+            .process_by_pid(parent)
+            .is_some_and(|parent| parent.actions[SIGCHLD as usize - 1].flags & SA_NOCLDSTOP == 0);
+        if wants {
+            let signal = Signal {
+                number: SIGCHLD,
+                ..signal
+            };
+            self.send(parent, signal);
+        }
+    }
+
+    /// Nobody who could continue it controls this process group.
+    pub fn is_orphaned(&self, group: u32) -> bool {
+        let mut members = self
+            .processes
+            .iter()
+            .filter(|process| process.group == group && matches!(process.life, Life::Running));
+        !members.any(|member| {
+            // Who started the host is outside of it and does job control.
+            self.processes
+                .first()
+                .is_some_and(|first| first.pid == member.pid)
+                || self
+                    .process_by_pid(member.parent)
+                    .is_some_and(|parent| parent.group != group && parent.session == member.session)
+        })
+    }
+
+    /// A process is stopped, and nothing but SIGCONT and SIGKILL lets it go on.
+    pub fn is_stopped(&self, task: &TaskState) -> bool {
+        let process = self.process_by_pid(task.pid);
+        process.is_some_and(|process| process.stopped.is_some())
+    }
+
+    /// What a parent learns from the death of its child.
+    pub fn signal_of_death(child: &ProcessState, death: Death) -> Signal {
+        match death {
+            Death::Exit(status) => Signal {
+                status: Some(status),
+                ..Signal::from_child(child, code::CHILD_EXITED, 0)
+            },
+            Death::Signal(signal) => Signal::from_child(child, code::CHILD_KILLED, signal),
+        }
+    }
+
+    /// Where a thread that has not ended is.
+    pub fn task_by_tid(&self, tid: u32) -> Option<usize> {
+        let mut tasks = self.tasks.iter();
+        tasks.position(|task| task.tid == tid && task.doing != Doing::Ended)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sent(number: i32, value: u64) -> Signal {
+        Signal {
+            words: [value, 0, 0],
+            ..Signal::new(number, code::USER)
+        }
+    }
+
+    #[test]
+    fn only_late_numbers_are_queued() {
+        let mut pending = Pending::default();
+        for value in 0..3 {
+            pending.add(sent(10, value));
+            pending.add(sent(40, value));
+        }
+        let values: Vec<_> =
+            std::iter::from_fn(|| pending.take(u64::MAX).map(|s| (s.number, s.words[0]))).collect();
+        assert_eq!(values, [(10, 0), (40, 0), (40, 1), (40, 2)]);
+        assert_eq!(pending.mask(), 0);
+    }
+
+    #[test]
+    fn the_lowest_comes_first_but_faults_come_before() {
+        let mut pending = Pending::default();
+        for number in [40, 2, 35, SIGSEGV] {
+            pending.add(sent(number, 0));
+        }
+        assert_eq!(pending.next(u64::MAX), Some(SIGSEGV));
+        assert_eq!(pending.next(!bit(SIGSEGV)), Some(2));
+        pending.forget(bit(2) | bit(SIGSEGV));
+        assert_eq!(pending.take(u64::MAX).map(|signal| signal.number), Some(35));
+        assert!(pending.take(bit(7)).is_none());
+    }
+}

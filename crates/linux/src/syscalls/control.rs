@@ -1,0 +1,211 @@
+//! `prctl`, limits, and what a process is held to.
+
+use everett_vm::Value;
+use triomphe::Arc;
+
+use crate::errno::Errno;
+use crate::kernel::{Kernel, Stop};
+use crate::limits::{DESCRIPTORS, Limit, UNLIMITED};
+use crate::signals::is_signal;
+use crate::table::ArgKind::{Int, Pointer};
+use crate::table::{Answer, Call, Row};
+
+/// The family.
+pub const ROWS: &[Row] = &[
+    Row::new("getrlimit", 97, &[Int, Pointer], &[], getrlimit),
+    Row::new("setrlimit", 160, &[Int, Pointer], &[], setrlimit).without(HELD_TO),
+    Row::new(
+        "prlimit64",
+        302,
+        &[Int, Int, Pointer, Pointer],
+        &[],
+        prlimit64,
+    )
+    .without(HELD_TO),
+    Row::new("prctl", 157, &[Int, Pointer, Int, Int, Int], &[], prctl).without(
+        "all but names, death signals, dumpable, keepcaps, seccomp, timer slack, subreapers, \
+         no new privileges",
+    ),
+    Row::new("personality", 135, &[Int], &[], personality).without("all but asking"),
+];
+
+const HELD_TO: &str = "processes are held to RLIMIT_NOFILE and RLIMIT_FSIZE only";
+
+fn getrlimit(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
+    let limit = kernel.process().limits.get(resource(call.args[0]));
+    let limit = limit.ok_or(Errno::EINVAL)?;
+    kernel.write_limit(call.args[1], limit)?;
+    Ok(Value::ZERO)
+}
+
+fn setrlimit(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
+    let to = kernel.read_limit(call.args[1])?;
+    let pid = kernel.process().pid;
+    kernel.set_limit(pid, resource(call.args[0]), to)?;
+    Ok(Value::ZERO)
+}
+
+fn prlimit64(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
+    let resource = resource(call.args[1]);
+    let new = match call.args[2] {
+        0 => None,
+        address => Some(kernel.read_limit(address)?),
+    };
+    let target = kernel.process_or_self(call.int(0))?;
+    let pid = target.pid;
+    let old = target.limits.get(resource).ok_or(Errno::EINVAL)?;
+    let own = kernel.process();
+    let same_user = target.uid == [own.uid[0]; 3] && target.gid == [own.gid[0]; 3];
+    if pid != own.pid && !same_user && !kernel.is_privileged() {
+        return Err(Errno::EPERM.into());
+    }
+    if call.args[3] != 0 {
+        kernel.check(call.args[3], 16, true)?;
+    }
+    if let Some(new) = new {
+        kernel.set_limit(pid, resource, new)?;
+    }
+    if call.args[3] != 0 {
+        kernel.write_limit(call.args[3], old)?;
+    }
+    Ok(Value::ZERO)
+}
+
+fn resource(number: u64) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
+}
+
+impl Kernel<'_, '_> {
+    fn read_limit(&mut self, address: u64) -> Result<Limit, Stop> {
+        let soft = self.read_u64(address)?;
+        let hard = self.read_u64(address.wrapping_add(8))?;
+        Ok(Limit { soft, hard })
+    }
+
+    fn write_limit(&mut self, address: u64, limit: Limit) -> Result<(), Stop> {
+        let words = [limit.soft, limit.hard];
+        self.write_bytes(address, &words.map(u64::to_le_bytes).concat())
+    }
+
+    fn set_limit(&mut self, pid: u32, resource: usize, to: Limit) -> Result<(), Stop> {
+        /// The most descriptors that anybody can be allowed.
+        const MOST_DESCRIPTORS: u64 = 1 << 20;
+        let may_raise = self.is_privileged();
+        let process = self.host.process_by_pid_mut(pid).ok_or(Errno::ESRCH)?;
+        let old = process.limits.get(resource).ok_or(Errno::EINVAL)?;
+        if to.soft > to.hard {
+            return Err(Errno::EINVAL.into());
+        }
+        let is_too_many = resource == DESCRIPTORS && to.hard > MOST_DESCRIPTORS;
+        if is_too_many || (to.hard > old.hard && !may_raise) {
+            return Err(Errno::EPERM.into());
+        }
+        Arc::make_mut(&mut process.limits).set(resource, to);
+        if resource == DESCRIPTORS {
+            process.descriptors.set_limit(to.soft);
+        }
+        Ok(())
+    }
+
+    /// Size that a file may have at most.
+    pub fn file_size_limit(&self) -> Option<u64> {
+        let limit = self.process().limits.soft(crate::limits::FILE_SIZE);
+        (limit != UNLIMITED).then_some(limit)
+    }
+}
+
+fn prctl(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
+    const SET_PDEATHSIG: u64 = 1;
+    const GET_PDEATHSIG: u64 = 2;
+    const GET_DUMPABLE: u64 = 3;
+    const SET_DUMPABLE: u64 = 4;
+    const GET_KEEPCAPS: u64 = 7;
+    const SET_KEEPCAPS: u64 = 8;
+    const SET_NAME: u64 = 15;
+    const GET_NAME: u64 = 16;
+    const GET_SECCOMP: u64 = 21;
+    const SET_TIMERSLACK: u64 = 29;
+    const GET_TIMERSLACK: u64 = 30;
+    const SET_CHILD_SUBREAPER: u64 = 36;
+    const GET_CHILD_SUBREAPER: u64 = 37;
+    const SET_NO_NEW_PRIVS: u64 = 38;
+    const GET_NO_NEW_PRIVS: u64 = 39;
+    let value = call.args[1];
+    let told = |kernel: &mut Kernel<'_, '_>, value: i32| {
+        kernel.write_bytes(call.args[1], &value.to_le_bytes())?;
+        Ok(Value::ZERO)
+    };
+    match call.args[0] {
+        SET_PDEATHSIG => {
+            let signal = value as i32;
+            if value > 64 || (signal != 0 && !is_signal(signal)) {
+                return Err(Errno::EINVAL.into());
+            }
+            kernel.process_mut().parent_death_signal = signal;
+        }
+        GET_PDEATHSIG => {
+            let signal = kernel.process().parent_death_signal;
+            return told(kernel, signal);
+        }
+        GET_DUMPABLE => return Ok(Value::concrete(kernel.process().dumpable.into())),
+        SET_DUMPABLE if value > 1 => return Err(Errno::EINVAL.into()),
+        SET_DUMPABLE => kernel.process_mut().dumpable = value as u32,
+        GET_KEEPCAPS => {
+            return Ok(Value::concrete(kernel.process().keeps_capabilities.into()));
+        }
+        SET_KEEPCAPS if value > 1 => return Err(Errno::EINVAL.into()),
+        SET_KEEPCAPS => kernel.process_mut().keeps_capabilities = value != 0,
+        SET_NAME => {
+            let name = kernel.read_name(value)?;
+            kernel.task_mut().name = name;
+        }
+        GET_NAME => {
+            let name = kernel.task().name;
+            kernel.write_bytes(value, &name)?;
+        }
+        GET_SECCOMP | SET_TIMERSLACK => {}
+        GET_TIMERSLACK => return Ok(Value::concrete(50_000)),
+        SET_CHILD_SUBREAPER => kernel.process_mut().is_subreaper = value != 0,
+        GET_CHILD_SUBREAPER => {
+            let is = i32::from(kernel.process().is_subreaper);
+            return told(kernel, is);
+        }
+        SET_NO_NEW_PRIVS | GET_NO_NEW_PRIVS if call.args[2..5] != [0; 3] => {
+            return Err(Errno::EINVAL.into());
+        }
+        SET_NO_NEW_PRIVS if value != 1 => return Err(Errno::EINVAL.into()),
+        SET_NO_NEW_PRIVS => kernel.process_mut().no_new_privileges = true,
+        GET_NO_NEW_PRIVS if value != 0 => return Err(Errno::EINVAL.into()),
+        GET_NO_NEW_PRIVS => {
+            return Ok(Value::concrete(kernel.process().no_new_privileges.into()));
+        }
+        operation => {
+            let warning = format!("prctl operation {operation} is not modelled");
+            kernel.host.warn(warning);
+            return Err(Errno::EINVAL.into());
+        }
+    }
+    Ok(Value::ZERO)
+}
+
+impl Kernel<'_, '_> {
+    /// The name of a thread, at most 15 bytes.
+    fn read_name(&mut self, address: u64) -> Result<[u8; 16], Stop> {
+        let mut name = [0; 16];
+        for (at, byte) in name.iter_mut().enumerate().take(15) {
+            *byte = self.read_bytes(address.wrapping_add(at as u64), 1)?[0];
+            if *byte == 0 {
+                break;
+            }
+        }
+        Ok(name)
+    }
+}
+
+fn personality(_: &mut Kernel<'_, '_>, call: &Call) -> Answer {
+    const ASK: u32 = u32::MAX;
+    match call.args[0] as u32 {
+        0 | ASK => Ok(Value::ZERO),
+        _ => Err(Errno::EINVAL.into()),
+    }
+}

@@ -1,0 +1,77 @@
+//! Descriptors that stand for processes.
+
+use everett_vm::Value;
+
+use crate::errno::Errno;
+use crate::files::OpenFlags;
+use crate::kernel::{Kernel, Stop};
+use crate::objects::{Object, process_of};
+use crate::process::Life;
+use crate::signals::{Signal, code, is_signal};
+use crate::table::ArgKind::{Fd, Flags, Int, Pointer};
+use crate::table::{Answer, Call, Row};
+
+/// The family.
+pub const ROWS: &[Row] = &[
+    Row::new(
+        "pidfd_open",
+        434,
+        &[Int, Flags],
+        &[Errno::EMFILE],
+        pidfd_open,
+    )
+    .without("threads"),
+    Row::new(
+        "pidfd_send_signal",
+        424,
+        &[Fd, Int, Pointer, Flags],
+        &[],
+        pidfd_send_signal,
+    ),
+];
+
+fn pidfd_open(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
+    let flags = call.args[1] as u32;
+    if flags & !OpenFlags::NONBLOCK != 0 || call.int(0) <= 0 {
+        return Err(Errno::EINVAL.into());
+    }
+    let pid = kernel.process_or_self(call.int(0))?.pid;
+    let fd = kernel.open_new(Object::Process(pid), flags | OpenFlags::CLOSE_ON_EXEC)?;
+    Ok(Value::concrete(fd as u64))
+}
+
+fn pidfd_send_signal(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
+    if call.args[3] != 0 {
+        return Err(Errno::EINVAL.into());
+    }
+    let pid = kernel.process_of_descriptor(call.int(0))?;
+    let number = call.int(1);
+    if number != 0 && !is_signal(number) {
+        return Err(Errno::EINVAL.into());
+    }
+    let signal = match call.args[2] {
+        0 => Signal::from_process(number, code::USER, kernel.process()),
+        address => kernel.read_signal(number, address, pid)?,
+    };
+    let target = kernel.host.process_by_pid(pid);
+    if target.is_none_or(|target| matches!(target.life, Life::Gone)) {
+        return Err(Errno::ESRCH.into());
+    }
+    if !kernel.may_signal(pid, number) {
+        return Err(Errno::EPERM.into());
+    }
+    if number != 0 {
+        kernel.host.send(pid, signal);
+    }
+    Ok(Value::ZERO)
+}
+
+impl Kernel<'_, '_> {
+    /// The process that a descriptor stands for.
+    pub fn process_of_descriptor(&mut self, fd: i32) -> Result<u32, Stop> {
+        let (descriptor, description) = self.description(fd)?;
+        let open = self.host.open_object(descriptor.description, &description);
+        let pid = open.and_then(|(open, _)| process_of(self.host, open));
+        Ok(pid.ok_or(Errno::EBADF)?)
+    }
+}

@@ -1,0 +1,288 @@
+//! Users and groups, process groups and sessions.
+
+use everett_vm::Value;
+use triomphe::Arc;
+
+use crate::errno::Errno;
+use crate::kernel::Kernel;
+use crate::process::{Life, ProcessState};
+use crate::table::ArgKind::{Int, Pointer};
+use crate::table::{Answer, Call, Row};
+
+/// The family.
+pub const ROWS: &[Row] = &[
+    Row::new("getuid", 102, &[], &[], |kernel, _| {
+        number(kernel.process().uid[0])
+    }),
+    Row::new("geteuid", 107, &[], &[], |kernel, _| {
+        number(kernel.process().uid[1])
+    }),
+    Row::new("getgid", 104, &[], &[], |kernel, _| {
+        number(kernel.process().gid[0])
+    }),
+    Row::new("getegid", 108, &[], &[], |kernel, _| {
+        number(kernel.process().gid[1])
+    }),
+    Row::new("setuid", 105, &[Int], &[Errno::EPERM], |kernel, call| {
+        set_one(kernel, call, user)
+    }),
+    Row::new("setgid", 106, &[Int], &[Errno::EPERM], |kernel, call| {
+        set_one(kernel, call, group)
+    }),
+    Row::new(
+        "setreuid",
+        113,
+        &[Int, Int],
+        &[Errno::EPERM],
+        |kernel, call| set_two(kernel, call, user),
+    ),
+    Row::new(
+        "setregid",
+        114,
+        &[Int, Int],
+        &[Errno::EPERM],
+        |kernel, call| set_two(kernel, call, group),
+    ),
+    Row::new(
+        "setresuid",
+        117,
+        &[Int, Int, Int],
+        &[Errno::EPERM],
+        |kernel, call| set_three(kernel, call, user),
+    ),
+    Row::new(
+        "setresgid",
+        119,
+        &[Int, Int, Int],
+        &[Errno::EPERM],
+        |kernel, call| set_three(kernel, call, group),
+    ),
+    Row::new(
+        "getresuid",
+        118,
+        &[Pointer, Pointer, Pointer],
+        &[],
+        |kernel, call| get_three(kernel, call, user),
+    ),
+    Row::new(
+        "getresgid",
+        120,
+        &[Pointer, Pointer, Pointer],
+        &[],
+        |kernel, call| get_three(kernel, call, group),
+    ),
+    Row::new("setfsuid", 122, &[Int], &[], |kernel, _| {
+        number(kernel.process().uid[1])
+    })
+    .without("it changes nothing"),
+    Row::new("setfsgid", 123, &[Int], &[], |kernel, _| {
+        number(kernel.process().gid[1])
+    })
+    .without("it changes nothing"),
+    Row::new("getgroups", 115, &[Int, Pointer], &[], getgroups),
+    Row::new(
+        "setgroups",
+        116,
+        &[Int, Pointer],
+        &[Errno::EPERM],
+        setgroups,
+    ),
+    Row::new("getpgrp", 111, &[], &[], |kernel, _| {
+        number(kernel.process().group)
+    }),
+    Row::new("getpgid", 121, &[Int], &[], |kernel, call| {
+        number(kernel.process_or_self(call.int(0))?.group)
+    }),
+    Row::new("getsid", 124, &[Int], &[], |kernel, call| {
+        number(kernel.process_or_self(call.int(0))?.session)
+    }),
+    Row::new("setpgid", 109, &[Int, Int], &[], setpgid),
+    Row::new("setsid", 112, &[], &[], setsid),
+];
+
+fn number(number: u32) -> Answer {
+    Ok(Value::concrete(u64::from(number)))
+}
+
+/// Real, effective and saved numbers.
+type Numbers = [u32; 3];
+/// Where a process has them.
+type Place = fn(&mut ProcessState) -> &mut Numbers;
+
+fn user(process: &mut ProcessState) -> &mut Numbers {
+    &mut process.uid
+}
+
+fn group(process: &mut ProcessState) -> &mut Numbers {
+    &mut process.gid
+}
+
+/// Stands for a number that stays as it is.
+const SAME: u32 = u32::MAX;
+
+fn set_one(kernel: &mut Kernel<'_, '_>, call: &Call, place: Place) -> Answer {
+    let to = call.args[0] as u32;
+    if to == SAME {
+        return Err(Errno::EINVAL.into());
+    }
+    let may_all = kernel.is_privileged();
+    let numbers = place(kernel.process_mut());
+    match may_all {
+        true => *numbers = [to; 3],
+        false if to == numbers[0] || to == numbers[2] => numbers[1] = to,
+        false => return Err(Errno::EPERM.into()),
+    }
+    Ok(Value::ZERO)
+}
+
+fn set_two(kernel: &mut Kernel<'_, '_>, call: &Call, place: Place) -> Answer {
+    let (real, effective) = (call.args[0] as u32, call.args[1] as u32);
+    let may_all = kernel.is_privileged();
+    let numbers = place(kernel.process_mut());
+    let old = *numbers;
+    let allowed = may_all
+        || ([SAME, old[0], old[1]].contains(&real)
+            && [SAME, old[0], old[1], old[2]].contains(&effective));
+    if !allowed {
+        return Err(Errno::EPERM.into());
+    }
+    if real != SAME {
+        numbers[0] = real;
+    }
+    if effective != SAME {
+        numbers[1] = effective;
+    }
+    if real != SAME || (effective != SAME && effective != old[0]) {
+        numbers[2] = numbers[1];
+    }
+    Ok(Value::ZERO)
+}
+
+fn set_three(kernel: &mut Kernel<'_, '_>, call: &Call, place: Place) -> Answer {
+    let may_all = kernel.is_privileged();
+    let numbers = place(kernel.process_mut());
+    let wanted = [0, 1, 2].map(|at| call.args[at] as u32);
+    let old = *numbers;
+    let allowed = |to: &u32| may_all || *to == SAME || old.contains(to);
+    if !wanted.iter().all(allowed) {
+        return Err(Errno::EPERM.into());
+    }
+    for (number, to) in numbers.iter_mut().zip(wanted) {
+        if to != SAME {
+            *number = to;
+        }
+    }
+    Ok(Value::ZERO)
+}
+
+fn get_three(kernel: &mut Kernel<'_, '_>, call: &Call, place: Place) -> Answer {
+    let numbers = *place(kernel.process_mut());
+    for address in &call.args[..3] {
+        kernel.check(*address, 4, true)?;
+    }
+    for (address, number) in call.args.iter().zip(numbers) {
+        kernel.write_bytes(*address, &number.to_le_bytes())?;
+    }
+    Ok(Value::ZERO)
+}
+
+fn getgroups(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
+    let groups = kernel.process().groups.clone();
+    let room = usize::try_from(call.int(0)).map_err(|_| Errno::EINVAL)?;
+    if room != 0 {
+        if room < groups.len() {
+            return Err(Errno::EINVAL.into());
+        }
+        let bytes: Vec<u8> = groups
+            .iter()
+            .flat_map(|group| group.to_le_bytes())
+            .collect();
+        kernel.write_bytes(call.args[1], &bytes)?;
+    }
+    Ok(Value::concrete(groups.len() as u64))
+}
+
+fn setgroups(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
+    const MOST: i32 = 65536;
+    if !kernel.is_privileged() {
+        return Err(Errno::EPERM.into());
+    }
+    let count = call.int(0);
+    if !(0..=MOST).contains(&count) {
+        return Err(Errno::EINVAL.into());
+    }
+    let bytes = kernel.read_bytes(call.args[1], 4 * count as u64)?;
+    let groups = bytes.as_chunks::<4>().0;
+    let groups = groups.iter().map(|bytes| u32::from_le_bytes(*bytes));
+    kernel.process_mut().groups = Arc::new(groups.collect());
+    Ok(Value::ZERO)
+}
+
+fn setpgid(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
+    let own = kernel.process();
+    let (own_pid, own_session) = (own.pid, own.session);
+    let pid = match call.int(0) {
+        0 => own_pid,
+        pid => pid as u32,
+    };
+    let group = match call.int(1) {
+        0 => pid,
+        group if group < 0 => return Err(Errno::EINVAL.into()),
+        group => group as u32,
+    };
+    let target = kernel.host.process_by_pid(pid);
+    let target = target.filter(|target| !matches!(target.life, Life::Gone));
+    let target = target.ok_or(Errno::ESRCH)?;
+    if target.pid != own_pid {
+        if target.parent != own_pid {
+            return Err(Errno::ESRCH.into());
+        }
+        if target.session != own_session {
+            return Err(Errno::EPERM.into());
+        }
+        if target.has_executed {
+            return Err(Errno::EACCES.into());
+        }
+    }
+    let joins_known = kernel
+        .host
+        .processes
+        .iter()
+        .any(|process| process.group == group && process.session == own_session);
+    if target.session == target.pid || (group != pid && !joins_known) {
+        return Err(Errno::EPERM.into());
+    }
+    if let Some(target) = kernel.host.process_by_pid_mut(pid) {
+        target.group = group;
+    }
+    Ok(Value::ZERO)
+}
+
+fn setsid(kernel: &mut Kernel<'_, '_>, _: &Call) -> Answer {
+    let pid = kernel.process().pid;
+    let mut all = kernel.host.processes.iter();
+    if all.any(|process| process.group == pid) {
+        return Err(Errno::EPERM.into());
+    }
+    let process = kernel.process_mut();
+    process.group = pid;
+    process.session = pid;
+    number(pid)
+}
+
+impl Kernel<'_, '_> {
+    /// The process may do what only root may.
+    pub fn is_privileged(&self) -> bool {
+        self.process().uid[1] == 0
+    }
+
+    /// A process by its number; 0 is the one that calls.
+    pub fn process_or_self(&self, pid: i32) -> Result<&ProcessState, Errno> {
+        if pid == 0 {
+            return Ok(self.process());
+        }
+        let found = self.host.process_by_pid(pid as u32);
+        let found = found.filter(|process| !matches!(process.life, Life::Gone));
+        found.ok_or(Errno::ESRCH)
+    }
+}
