@@ -384,6 +384,7 @@ impl<'c> World<'c> {
             number: Value::concrete(call.number),
             args: call.args.map(Value::concrete),
             entry: None,
+            jump: None,
         };
         let served = self
             .host
