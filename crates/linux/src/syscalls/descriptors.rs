@@ -88,9 +88,8 @@ fn lseek(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 }
 
 fn moved(base: u64, by: u64) -> Result<u64, Errno> {
-    let offset = (base as i64)
-        .checked_add(by as i64)
-        .ok_or(Errno::EOVERFLOW)?;
+    let offset = (base as i64).checked_add(by as i64);
+    let offset = offset.ok_or(Errno::EINVAL)?;
     u64::try_from(offset).map_err(|_| Errno::EINVAL)
 }
 
@@ -176,7 +175,10 @@ fn fcntl(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
             kernel.set_close_on_exec(fd, descriptor, call.args[2] & 1 != 0);
             Ok(Value::ZERO)
         }
-        GET_FLAGS => Ok(Value::concrete(u64::from(description.flags.0))),
+        GET_FLAGS => {
+            let flags = description.flags.0 & !OpenFlags::CLOSE_ON_EXEC;
+            Ok(Value::concrete(u64::from(flags)))
+        }
         SET_FLAGS => {
             if let Some(open) = kernel.host.files.description_mut(descriptor.description) {
                 let flags = open.flags.0 & !CHANGEABLE | call.args[2] as u32 & CHANGEABLE;
