@@ -1,16 +1,13 @@
 //! `everett exec`: runs a program concretely on the model, as if it were started natively.
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use everett_expr::Arena;
-use everett_linux::{
-    Argument, Ending, FileSpec, Host, HostConfig, HostExit, HostOptions, Stdin, Stream,
-};
+use everett_linux::{Argument, Ending, Host, HostConfig, HostExit, HostOptions, Stdin, Stream};
 use everett_vm::{ConcreteOracle, Coverage, Interrupt, StackTable, Surroundings, VmOptions};
 use std::ffi::OsString;
 use std::io::{Read, Write};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use crate::EXIT_ERROR;
 use crate::host_args::HostArgs;
@@ -18,9 +15,6 @@ use crate::host_args::HostArgs;
 /// What `everett exec` is told.
 #[derive(clap::Args)]
 pub struct ExecArgs {
-    /// Copies the files of this folder into the program's working directory. Nothing is written back.
-    #[arg(long, value_name = "DIR")]
-    files: Vec<PathBuf>,
     /// Print system calls to stderr, as strace does: virtual time, thread, call, result.
     #[arg(long)]
     strace: bool,
@@ -37,10 +31,6 @@ const SLICE: u64 = 1_000_000;
 /// Runs the program; its exit code is ours.
 pub fn exec(args: &ExecArgs) -> Result<u8> {
     let program = PathBuf::from(&args.command[0]);
-    let mut files = Vec::new();
-    for folder in &args.files {
-        add_files(folder, folder, &mut files)?;
-    }
     let images = args.host.load(&program, true)?;
     let mut config = HostConfig {
         args: args
@@ -50,7 +40,6 @@ pub fn exec(args: &ExecArgs) -> Result<u8> {
             .collect(),
         env: std::env::vars_os().map(variable).collect(),
         stdin: Stdin::Live,
-        files,
         options: HostOptions {
             crashes_end_all: false,
             logs_calls: args.strace,
@@ -92,32 +81,6 @@ pub fn exec(args: &ExecArgs) -> Result<u8> {
             HostExit::Ended(ending) => return Ok(session.finish(&images, &host, ending)),
         }
     }
-}
-
-/// Adds everything under `folder`, named as seen from `root`, in an order that does not depend on the disk.
-fn add_files(root: &Path, folder: &Path, files: &mut Vec<FileSpec>) -> Result<()> {
-    let cannot_read = || format!("cannot read {}", folder.display());
-    let listed: std::io::Result<Vec<_>> = std::fs::read_dir(folder)
-        .with_context(cannot_read)?
-        .map(|entry| entry.map(|entry| entry.path()))
-        .collect();
-    let mut paths = listed.with_context(cannot_read)?;
-    paths.sort();
-    for path in paths {
-        if path.is_dir() {
-            add_files(root, &path, files)?;
-            continue;
-        }
-        let cannot_read = || format!("cannot read {}", path.display());
-        let bytes = std::fs::read(&path).with_context(cannot_read)?;
-        let metadata = std::fs::metadata(&path).with_context(cannot_read)?;
-        let name = path.strip_prefix(root).unwrap_or(&path);
-        files.push(FileSpec {
-            mode: metadata.permissions().mode() & 0o7777,
-            ..FileSpec::concrete(name.as_os_str().as_bytes(), bytes)
-        });
-    }
-    Ok(())
 }
 
 fn variable((name, value): (OsString, OsString)) -> Argument {

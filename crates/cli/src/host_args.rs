@@ -4,8 +4,10 @@ use anyhow::Result;
 use everett_linux::{FaultFilter, FaultOptions, HostConfig, HostOptions, PreemptAt, SchedulerKind};
 use everett_vm::Image;
 use serde::{Deserialize, Serialize};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use crate::layers::Mount;
 use crate::load::{GuestProgram, guest_programs, load_all};
 
 /// What a host is told.
@@ -15,6 +17,23 @@ pub struct HostArgs {
     #[arg(long, value_name = "[PATH=]PROGRAM", value_parser = GuestProgram::parse)]
     #[serde(default)]
     program: Vec<GuestProgram>,
+    /// A file or folder of this disk that the program sees, at the same path or at GUESTPATH. What it writes
+    /// there reaches only its own copy.
+    #[arg(long, value_name = "PATH[=GUESTPATH]", value_parser = Mount::parse)]
+    #[serde(default)]
+    ro: Vec<Mount>,
+    /// Copies what lies in this folder into the program's working directory. Nothing is written back.
+    #[arg(long, value_name = "DIR", value_parser = Mount::parse_folder)]
+    #[serde(default)]
+    files: Vec<Mount>,
+    /// A file of this disk that the program finds at GUESTPATH.
+    #[arg(long, value_name = "GUESTPATH=FILE", value_parser = Mount::parse_file)]
+    #[serde(default)]
+    file: Vec<Mount>,
+    /// The directory that the program starts in; made if it is not there.
+    #[arg(long, value_name = "DIR")]
+    #[serde(default)]
+    cwd: Option<PathBuf>,
     /// Which thread runs next: round-robin, exhaustive (all orders), bounded:N (all orders with at most N
     /// preemptions), random:SEED.
     #[arg(long, value_name = "NAME", value_parser = parse_scheduler)]
@@ -137,6 +156,15 @@ impl HostArgs {
     /// Puts what was told into a configuration.
     pub fn apply(&self, config: &mut HostConfig) -> Result<()> {
         config.programs = guest_programs(&self.program);
+        let mut files = Vec::new();
+        for mount in self.ro.iter().chain(&self.files).chain(&self.file) {
+            files.extend(mount.specs()?);
+        }
+        // What is symbolic lies above what is on the disk.
+        config.files.splice(0..0, files);
+        if let Some(cwd) = &self.cwd {
+            config.cwd = cwd.as_os_str().as_bytes().to_vec();
+        }
         let chosen = self.scheduler.as_deref().map(scheduler).transpose();
         let chosen = chosen.map_err(anyhow::Error::msg)?.unwrap_or_default();
         let wanted = self.preempt.as_deref().map(preempt).transpose();

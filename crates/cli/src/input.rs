@@ -1,7 +1,7 @@
 //! The command line of the explored program: what is concrete and what is symbolic.
 
 use anyhow::{Context, Result, bail};
-use everett_linux::{Argument, FileSpec, HostConfig, Stdin};
+use everett_linux::{Argument, Contents, FileSpec, HostConfig, Stdin};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -67,13 +67,9 @@ pub fn host_config(program: &Path, words: &[OsString], env: &[String]) -> Result
             Some("-sym-file") => {
                 let name = words_next(&mut words, word)?;
                 let size = words_next(&mut words, word)?;
-                let size = size
-                    .to_string_lossy()
-                    .parse()
-                    .context("--sym-file NAME SIZE")?;
-                config
-                    .files
-                    .push(FileSpec::symbolic(name.as_bytes().to_vec(), size));
+                let contents = symbolic_contents(&size.to_string_lossy())?;
+                let name = name.as_bytes();
+                config.files.push(FileSpec::new(name, contents, 0o644));
             }
             Some("-sym-env") => {
                 let name = words_next(&mut words, word)?;
@@ -98,6 +94,26 @@ pub fn host_config(program: &Path, words: &[OsString], env: &[String]) -> Result
         }
     }
     Ok(config)
+}
+
+/// `SIZE`, or `MIN-MAX` where the size is symbolic too.
+fn symbolic_contents(text: &str) -> Result<Contents> {
+    let number = |text: &str| {
+        let number = text.parse::<u32>();
+        number.with_context(|| format!("--sym-file NAME SIZE, not {text:?}"))
+    };
+    match text.split_once('-') {
+        None => Ok(Contents::Symbolic {
+            size: number(text)?,
+        }),
+        Some((least, most)) => {
+            let (least, most) = (number(least)?, number(most)?);
+            if least > most {
+                bail!("--sym-file: the least size {least} is above the greatest {most}");
+            }
+            Ok(Contents::SymbolicBetween { least, most })
+        }
+    }
 }
 
 fn words_next<'w>(

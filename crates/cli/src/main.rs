@@ -6,6 +6,7 @@ mod exec;
 mod follow;
 mod host_args;
 mod input;
+mod layers;
 mod load;
 mod output;
 mod replay;

@@ -4,6 +4,7 @@ use anyhow::Result;
 use everett_engine::{
     Explorer, Finding, Listener, PathEnd, SourceFrame, Stopped, Trace, TraceChoice, principal,
 };
+use everett_linux::{Left, LeftFile};
 use everett_report::{Folder, KTest, Writer};
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
@@ -20,6 +21,9 @@ use crate::summary::Summary;
 const CLOSING_MARGIN: f64 = 1.3;
 /// States that are looked at for it.
 const CLOSING_SAMPLE: usize = 2048;
+
+/// Longest path of a guest's file that is written.
+const MAX_PATH: usize = 1000;
 
 /// A finding as `summary.json` lists it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -104,6 +108,31 @@ impl Recorder {
         self.note(written);
     }
 
+    /// Files that a path left behind: a list, and below a folder what those hold that it made or changed.
+    fn write_files(&mut self, folder: String, files: &[(LeftFile, Vec<u8>)]) {
+        if files.is_empty() {
+            return;
+        }
+        let mut list = String::new();
+        for (file, bytes) in files {
+            let (path, mode) = (readable_path(&file.path), file.mode);
+            let _ = match &file.what {
+                Left::File(_) => writeln!(list, "file {mode:04o} {path} ({} bytes)", bytes.len()),
+                Left::Directory => writeln!(list, "directory {mode:04o} {path}"),
+                Left::Link(target) => writeln!(list, "link {path} -> {}", readable_path(target)),
+                Left::Special => writeln!(list, "special {mode:04o} {path}"),
+                Left::Removed => writeln!(list, "removed {path}"),
+            };
+            // Longer paths than this cannot be made here; their files are listed only.
+            if let Left::File(_) = file.what
+                && path.len() < MAX_PATH
+            {
+                self.write(format!("{folder}{path}"), bytes.clone());
+            }
+        }
+        self.write(format!("{folder}.txt"), list.into_bytes());
+    }
+
     /// The last words of a run. An error if something could not be written.
     pub fn finish(mut self, summary: &Summary, path: &Path) -> Result<()> {
         for warning in &summary.warnings {
@@ -152,6 +181,7 @@ impl Listener for Recorder {
         };
         self.tests += 1;
         let stem = format!("tests/{:06}", self.tests);
+        self.write_files(format!("{stem}.fs"), &end.files);
         self.write_trace(stem, trace);
     }
 
@@ -164,6 +194,7 @@ impl Listener for Recorder {
         let text = describe(finding);
         self.write(format!("{dir}/finding.txt"), text.into_bytes());
         self.write_trace(format!("{dir}/finding"), &finding.trace);
+        self.write_files(format!("{dir}/fs"), &finding.files);
         let entry = FindingEntry {
             kind: finding.kind.name().to_owned(),
             message: finding.message.clone(),
@@ -214,6 +245,15 @@ fn ktest(command: &[String], trace: &Trace) -> Vec<u8> {
         objects: objects.collect(),
     }
     .to_bytes()
+}
+
+/// A path of the guest as a path here: bytes that are not printable are escaped.
+fn readable_path(path: &[u8]) -> String {
+    let escaped = path.iter().map(|byte| match byte {
+        b'%' | 0..=0x20 | 0x7f.. => format!("%{byte:02X}"),
+        _ => char::from(*byte).to_string(),
+    });
+    escaped.collect()
 }
 
 /// How long the system takes to free the memory of the process when it ends.

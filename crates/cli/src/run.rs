@@ -70,6 +70,10 @@ pub struct RunArgs {
     /// Write no tests.
     #[arg(long)]
     no_tests: bool,
+    /// Write the files that a path made or changed beside its test or finding.
+    #[arg(long)]
+    #[serde(default)]
+    save_fs: bool,
     /// Report every path that ends in a finding, not only the first at a place.
     #[arg(long)]
     all_findings: bool,
@@ -107,7 +111,7 @@ pub struct RunArgs {
     #[arg(long, conflicts_with = "quiet")]
     json: bool,
     /// The program that `everett cc` made (or its bitcode), then its arguments. Symbolic ones:
-    /// --sym-arg N, --sym-args MIN MAX N, --sym-stdin N, --sym-files COUNT N, --sym-file NAME N,
+    /// --sym-arg N, --sym-args MIN MAX N, --sym-stdin N, --sym-files COUNT N, --sym-file NAME N or MIN-MAX,
     /// --sym-env NAME N.
     #[arg(
         required = true,
@@ -372,6 +376,7 @@ pub fn explorer_config(args: &RunArgs, shelf: Option<PathBuf>) -> Result<Explore
         all_findings: args.all_findings,
         check_leaks: args.check_leaks,
         keep_output: false,
+        keep_files: args.save_fs,
         clock,
         memory_used,
         release_memory,

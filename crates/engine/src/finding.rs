@@ -1,5 +1,6 @@
 //! What the explorer tells about paths that ended.
 
+use everett_linux::LeftFile;
 use everett_vm::{Bug, BugKind};
 use std::collections::BTreeMap;
 
@@ -40,6 +41,8 @@ pub struct PathEnd {
     pub calls: Vec<String>,
     /// What it wrote to standard output and standard error, under the inputs of the trace.
     pub output: [Vec<u8>; 2],
+    /// Files that it left behind, with what they hold, where they are asked for.
+    pub files: Vec<(LeftFile, Vec<u8>)>,
 }
 
 /// A finding: a path that ended in something wrong.
@@ -65,6 +68,8 @@ pub struct Finding {
     pub instructions: u64,
     /// What the path wrote to standard output and standard error.
     pub output: [Vec<u8>; 2],
+    /// Files that the path left behind, with what they hold.
+    pub files: Vec<(LeftFile, Vec<u8>)>,
 }
 
 /// What is wrong where a signal ends the program.

@@ -64,6 +64,7 @@ pub(crate) fn prepare(
         let first = args.first().cloned();
         let first = first.unwrap_or_else(|| Buffer::zeroed(0));
         let executable = layers::install_first(&first, cwd, now_ns, &mut files);
+        files.tree.start();
         files.stdin = stdin(&config.stdin, around)?;
         let descriptors = standard_streams(&mut files);
         let execution = Execution {

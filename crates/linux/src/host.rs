@@ -243,6 +243,11 @@ impl Host {
         self.state.log.as_deref().map_or(&[], Vec::as_slice)
     }
 
+    /// Files that are not as they were at the start.
+    pub fn left_files(&self) -> Vec<crate::files::LeftFile> {
+        self.state.files.left()
+    }
+
     /// Instructions executed so far.
     pub fn instructions(&self) -> u64 {
         self.state.instructions

@@ -41,6 +41,7 @@ pub use config::{Argument, Contents, FileSpec, HostConfig, HostOptions, ProgramS
 pub use documentation::documentation;
 pub use errno::Errno;
 pub use faults::{FaultFilter, FaultOptions};
+pub use files::{Left, LeftFile};
 pub use host::{Ending, Host, HostExit, Stream};
 pub use life::Execution;
 pub use native::{Guest, Injected, Served, TaskName};

@@ -46,6 +46,8 @@ pub struct ExplorerConfig {
     pub check_leaks: bool,
     /// Keep what paths write.
     pub keep_output: bool,
+    /// Keep what paths leave behind in their files.
+    pub keep_files: bool,
     /// Time since the start.
     pub clock: fn() -> Duration,
     /// Memory that the process takes.

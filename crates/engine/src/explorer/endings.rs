@@ -1,6 +1,7 @@
 //! What happens when a path has ended: accounts, findings, tests.
 
 use super::*;
+use everett_linux::{Left, LeftFile};
 
 /// The finding for memory that nobody can free any more.
 fn leak(arena: &Arena, host: &Host) -> Option<Bug> {
@@ -178,6 +179,7 @@ impl Explorer<'_> {
             clock_ns: host.map_or(0, Host::clock_ns),
             instructions: state.instructions(),
             output,
+            files: self.left_files(state),
         };
         listener.finding(&finding);
         first
@@ -212,6 +214,21 @@ impl Explorer<'_> {
         })
     }
 
+    /// What a path left behind in its files, where that is asked for.
+    fn left_files(&mut self, state: &State) -> Vec<(LeftFile, Vec<u8>)> {
+        let host = state.host.as_ref().filter(|_| self.config.keep_files);
+        let files = host.map_or_else(Vec::new, Host::left_files);
+        let mut kept = Vec::with_capacity(files.len());
+        for file in files {
+            let bytes = match &file.what {
+                Left::File(bytes) => bytes.evaluate(&mut self.arena, &state.path.model),
+                _ => Vec::new(),
+            };
+            kept.push((file, bytes));
+        }
+        kept
+    }
+
     fn close(
         &mut self,
         id: StateId,
@@ -232,7 +249,12 @@ impl Explorer<'_> {
         };
         self.count_faults(state);
         let calls = state.host.as_ref().map_or(&[][..], Host::log).to_vec();
+        let files = match &trace {
+            Some(_) => self.left_files(state),
+            None => Vec::new(),
+        };
         listener.path(&PathEnd {
+            files,
             calls,
             ending,
             trace,

@@ -4,6 +4,7 @@ mod access;
 mod description;
 mod generated;
 mod inode;
+mod left;
 mod locks;
 mod proc;
 mod root;
@@ -17,6 +18,7 @@ pub use description::{
     Description, DescriptionId, Descriptor, Descriptors, Input, MAX_DESCRIPTORS, OpenFlags, Target,
 };
 pub use inode::{Device, Directory, Inode, InodeId, Node};
+pub use left::{Left, LeftFile};
 pub use locks::{Conflict, LockOwner, LockRange, Locks};
 pub use status::Status;
 pub use tree::{ROOT, Tree};

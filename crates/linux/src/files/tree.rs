@@ -19,6 +19,8 @@ pub struct Tree {
     inodes: Table,
     /// Files with smaller numbers are those that every host has.
     furnished: InodeId,
+    /// All files as they were when the host started.
+    origin: Table,
     /// Stands for files that are not there.
     nobody: Inode,
 }
@@ -29,6 +31,7 @@ impl Tree {
         let mut tree = Tree {
             inodes: Table::default(),
             furnished: InodeId(0),
+            origin: Table::default(),
             nobody: Inode {
                 links: 0,
                 ..Inode::new(Node::Link(Vec::new()), 0, 0)
@@ -271,6 +274,19 @@ impl Tree {
     /// What is there now is what every host has.
     pub fn finish_furnishing(&mut self) {
         self.furnished = self.inodes.next_id();
+    }
+
+    /// What is there now is what the host starts with.
+    pub fn start(&mut self) {
+        self.origin = self.inodes.clone();
+    }
+
+    /// The tree as it was when the host started.
+    pub fn at_the_start(&self) -> Tree {
+        Tree {
+            inodes: self.origin.clone(),
+            ..self.clone()
+        }
     }
 
     /// Calls `visit` with the path, relative to a directory, of everything below it, also of what is reached by

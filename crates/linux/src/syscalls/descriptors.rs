@@ -68,6 +68,8 @@ fn lseek(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     };
     let wanted = call.args[1];
     let offset = match (call.int(2), &kernel.host.files.tree.get(id).node) {
+        // Devices have no places in them.
+        (SET | CURRENT | END, Node::Device(_)) => 0,
         (SET, _) => moved(0, wanted)?,
         (CURRENT, _) => moved(description.offset, wanted)?,
         (END, Node::Regular(bytes)) => moved(bytes.len(), wanted)?,

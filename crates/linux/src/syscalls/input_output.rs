@@ -439,7 +439,7 @@ impl Kernel<'_, '_> {
                     self.advance(descriptor, at, end);
                     return Ok(Value::concrete(written));
                 }
-                Node::Device(Device::Full) if written > 0 => return Err(Errno::ENOSPC.into()),
+                Node::Device(Device::Full) => return Err(Errno::ENOSPC.into()),
                 Node::Device(_) => {}
                 _ => return Err(Errno::EBADF.into()),
             },

@@ -1,0 +1,97 @@
+//! What a path leaves behind: the files that it made, changed or took away.
+
+use super::Files;
+use super::inode::Node;
+use super::tree::{PROC, ROOT, Tree};
+use crate::bytes::Bytes;
+
+/// What became of a file.
+#[derive(Clone, Debug)]
+pub enum Left {
+    /// A regular file that is new, or other than it was.
+    File(Bytes),
+    /// A new directory.
+    Directory,
+    /// A new symbolic link.
+    Link(Vec<u8>),
+    /// A new FIFO, socket or device.
+    Special,
+    /// It was there at the start and is not any more.
+    Removed,
+}
+
+/// A file that is not as it was at the start.
+#[derive(Clone, Debug)]
+pub struct LeftFile {
+    /// Its absolute path.
+    pub path: Vec<u8>,
+    /// Permission bits.
+    pub mode: u32,
+    /// What became of it.
+    pub what: Left,
+}
+
+impl Files {
+    /// What is not as it was at the start, by path. `/proc` is nobody's work.
+    pub fn left(&self) -> Vec<LeftFile> {
+        let (now, origin) = (&self.tree, self.tree.at_the_start());
+        let mut left = Vec::new();
+        now.for_each_file(ROOT, &mut |path, id| {
+            let before = origin.lookup(ROOT, path, false).ok();
+            let inode = now.get(id);
+            let same_inode = before == Some(id);
+            let unchanged = same_inode
+                && origin.get(id).mode == inode.mode
+                && match (&inode.node, &origin.get(id).node) {
+                    (Node::Regular(new), Node::Regular(old)) => new.is_same(old),
+                    (Node::Link(new), Node::Link(old)) => new == old,
+                    _ => true,
+                };
+            if !unchanged {
+                left.push(LeftFile {
+                    path: [b"/", path].concat(),
+                    mode: inode.mode,
+                    what: what_is(&inode.node),
+                });
+            }
+        });
+        origin.for_each_file(ROOT, &mut |path, id| {
+            if !exists(now, path) {
+                left.push(LeftFile {
+                    path: [b"/", path].concat(),
+                    mode: origin.get(id).mode,
+                    what: Left::Removed,
+                });
+            }
+        });
+        left.retain(|file| !file.path.starts_with(b"/proc/"));
+        left.sort_by(|one, other| one.path.cmp(&other.path));
+        left
+    }
+}
+
+fn exists(tree: &Tree, path: &[u8]) -> bool {
+    let mut at = ROOT;
+    for name in path.split(|byte| *byte == b'/') {
+        let entry = tree.directory(at).and_then(|names| names.names.get(name));
+        match entry {
+            Some(entry) => at = entry.id,
+            None => return false,
+        }
+        if at == PROC {
+            return true;
+        }
+    }
+    true
+}
+
+fn what_is(node: &Node) -> Left {
+    match node {
+        Node::Regular(bytes) => Left::File(bytes.clone()),
+        Node::Directory(_) => Left::Directory,
+        Node::Link(target) => Left::Link(target.clone()),
+        Node::Device(_) | Node::Fifo | Node::Socket | Node::Generated(_) | Node::Magic(_) => {
+            Left::Special
+        }
+    }
+}
