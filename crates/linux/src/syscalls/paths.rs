@@ -170,7 +170,7 @@ impl Kernel<'_, '_> {
         Who {
             uid: process.uid[1],
             gid: process.gid[1],
-            groups: Vec::new(),
+            groups: process.groups.to_vec(),
         }
     }
 
