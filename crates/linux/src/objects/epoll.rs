@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use smallvec::SmallVec;
 use triomphe::Arc;
 
 use super::{Object, ObjectId, Open, Operations, event};
@@ -40,6 +41,8 @@ pub struct Watch {
     pub events: u32,
     /// What the program wants to be told with them.
     pub data: u64,
+    /// The how-manieth of its set it is: of several that watch the same, the latest hears first.
+    number: u64,
     /// It is in the list of those that may have something to tell.
     listed: bool,
 }
@@ -64,6 +67,8 @@ pub struct Epoll {
     watches: BTreeMap<Key, Watch>,
     /// Those that may have something to tell, in the order in which it happened.
     ready: VecDeque<Key>,
+    /// Watches that were ever added.
+    added: u64,
 }
 
 impl Epoll {
@@ -183,7 +188,7 @@ impl HostState {
         let Some(epolls) = self.watchers.of.get(&source) else {
             return;
         };
-        for id in epolls.clone() {
+        for id in epolls.clone().into_iter().rev() {
             if self.list_watches_of(id, source, events) {
                 self.announce(id, event::IN | event::READ_NORMAL);
             }
@@ -207,12 +212,14 @@ impl HostState {
             watch.source == source && here && events & watch.interest() != 0
         };
         let watches = watcher.watches.iter().filter(concerned);
-        let keys: Vec<Key> = watches.map(|(key, _)| *key).collect();
+        let mut keys: SmallVec<[(u64, Key); 4]> =
+            watches.map(|(key, watch)| (watch.number, *key)).collect();
+        keys.sort_unstable_by(|a, b| b.cmp(a));
         let Some(watcher) = epoll_mut(self, id) else {
             return false;
         };
         keys.into_iter()
-            .fold(false, |new, key| watcher.list(key) | new)
+            .fold(false, |new, (_, key)| watcher.list(key) | new)
     }
 
     /// Adds a watch, or changes it.
@@ -220,12 +227,15 @@ impl HostState {
         let Some(watcher) = epoll_mut(self, id) else {
             return;
         };
-        let listed = watcher.watches.get(&key).is_some_and(|old| old.listed);
+        watcher.added += 1;
+        let number = watcher.added;
+        let old = watcher.watches.get(&key);
         let watch = Watch {
             source,
             events,
             data,
-            listed,
+            number: old.map_or(number, |old| old.number),
+            listed: old.is_some_and(|old| old.listed),
         };
         watcher.watches.insert(key, watch);
         let watchers = Arc::make_mut(&mut self.watchers.of)

@@ -12,13 +12,14 @@ use everett_vm::Buffer;
 
 pub use epoll::{EDGE, EXCLUSIVE, Epoll, WAKE_UP, Watchers, epoll, source};
 pub use event_counter::EventCounter;
-pub use pipe::Pipe;
 pub use process::process_of;
+pub use pipe::{Pipe, pipe, pipe_mut};
 
 use crate::errno::Errno;
 use crate::files::{Description, DescriptionId, Target};
 use crate::host::HostState;
 use crate::kernel::{Kernel, Stop};
+use crate::table::Answer;
 use crate::wait::{Hope, Until};
 
 /// Number of an object on its host.
@@ -98,6 +99,10 @@ pub struct Operations {
     pub hope: fn(&HostState, Open<'_>, u16) -> Hope,
     /// The last descriptor of this open file is gone.
     pub close: fn(&mut HostState, Open<'_>),
+    /// Requests of `fcntl` that not all open files have.
+    pub fcntl: fn(&mut Kernel<'_, '_>, Open<'_>, i32, u64) -> Answer,
+    /// Requests of `ioctl` that not all open files have; `ENOTTY` for those that it does not have either.
+    pub ioctl: fn(&mut Kernel<'_, '_>, Open<'_>, u64, u64) -> Answer,
     /// Bytes that can be read without waiting, for `FIONREAD`.
     pub available: fn(&HostState, Open<'_>) -> Option<u64>,
     /// Terms in it, for marking what is alive.
@@ -115,6 +120,8 @@ impl Operations {
         readiness: |_, _| 0,
         hope: |_, _, _| Hope::None,
         close: |host, open| host.objects.remove(open.object.0),
+        fcntl: |_, _, _, _| Err(Errno::EINVAL.into()),
+        ioctl: |_, _, _, _| Err(Errno::ENOTTY.into()),
         available: |_, _| None,
         for_each_term: |_, _| {},
     };

@@ -1,30 +1,57 @@
 //! Pipes and FIFOs: bytes go in at one end and come out at the other, in order, terms and all.
+//!
+//! A pipe has room for a number of pages, as Linux has it: a write begins a new page unless what it has beyond
+//! whole pages fits behind the last one, and a page is free when all of it was read. So it is seen when a writer
+//! must wait, and how much of a large write goes in.
 
-use everett_vm::Buffer;
+use std::collections::VecDeque;
+
+use everett_vm::{Buffer, Value};
 
 use super::{Object, ObjectId, Open, Operations, event};
 use crate::errno::Errno;
+use crate::files::OpenFlags;
 use crate::host::HostState;
 use crate::kernel::{Kernel, Stop};
 use crate::queue::Queue;
-use crate::syscalls::signals::SIGPIPE;
+use crate::signals::SIGPIPE;
+use crate::table::Answer;
 
-/// Bytes that a pipe holds before writers wait.
-pub const CAPACITY: u64 = 65536;
-/// Writes of at most so many bytes are not torn apart.
-const ATOMIC: u64 = 4096;
+/// Bytes of a page; writes of at most so many bytes are not torn apart.
+const PAGE: u64 = 4096;
+/// Pages that a pipe holds before writers wait.
+const PAGES: u64 = 16;
+/// Largest size that can be asked for.
+const MOST_BYTES: u64 = 1 << 31;
+
+/// Part of what is in a pipe.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+struct Page {
+    /// Bytes of it that were read.
+    gone: u16,
+    /// Bytes that are left.
+    len: u16,
+    /// It was written with `O_DIRECT`: a read ends with it, and what it does not take is lost.
+    is_packet: bool,
+    /// Small writes can be put behind it.
+    can_grow: bool,
+}
 
 /// A pipe.
 #[derive(Clone, Debug)]
 pub struct Pipe {
     /// What was written and not yet read.
-    pub queue: Queue,
-    /// How much it holds.
-    pub capacity: u64,
+    queue: Queue,
+    /// How it lies in pages.
+    pages: VecDeque<Page>,
+    /// How many pages it holds.
+    most_pages: u64,
     /// Open files that can read it.
     pub readers: u32,
     /// Open files that can write it.
     pub writers: u32,
+    /// How often it was opened for writing.
+    pub writers_ever: u64,
 }
 
 impl Pipe {
@@ -32,10 +59,117 @@ impl Pipe {
     pub fn new() -> Pipe {
         Pipe {
             queue: Queue::default(),
-            capacity: CAPACITY,
+            pages: VecDeque::new(),
+            most_pages: PAGES,
             readers: 1,
             writers: 1,
+            writers_ever: 1,
         }
+    }
+
+    /// The pipe of a FIFO that nobody has open yet.
+    pub fn without_ends() -> Pipe {
+        Pipe {
+            readers: 0,
+            writers: 0,
+            writers_ever: 0,
+            ..Pipe::new()
+        }
+    }
+
+    /// Bytes that can be read.
+    pub fn len(&self) -> u64 {
+        self.queue.len()
+    }
+
+    /// There are none.
+    pub fn is_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
+
+    /// No page is free.
+    pub fn is_full(&self) -> bool {
+        self.pages.len() as u64 >= self.most_pages
+    }
+
+    /// A copy of the next bytes.
+    pub fn peek(&self, wanted: u64) -> Buffer {
+        self.queue.peek(wanted)
+    }
+
+    /// Takes the next bytes, at most so many and not beyond a packet.
+    pub fn take(&mut self, wanted: u64) -> Buffer {
+        let (mut taken, mut lost) = (0, 0);
+        while let Some(page) = self.pages.front_mut()
+            && taken < wanted
+        {
+            let len = u64::from(page.len).min(wanted - taken);
+            taken += len;
+            page.gone += len as u16;
+            page.len -= len as u16;
+            let is_packet = page.is_packet;
+            if is_packet {
+                lost = u64::from(page.len);
+            }
+            if is_packet || page.len == 0 {
+                self.pages.pop_front();
+            }
+            if is_packet {
+                break;
+            }
+        }
+        let bytes = self.queue.take(taken);
+        self.queue.skip(lost);
+        bytes
+    }
+
+    /// Puts bytes in as a write would, and says how many there was room for. A write that goes on begins a new page.
+    pub fn put(&mut self, parts: &[Buffer], goes_on: bool, as_packets: bool) -> u64 {
+        let wanted: u64 = parts.iter().map(|part| part.len() as u64).sum();
+        let odd = wanted % PAGE;
+        let mut room = 0;
+        if let Some(last) = self.pages.back_mut()
+            && last.can_grow
+            && !goes_on
+            && odd > 0
+            && u64::from(last.gone) + u64::from(last.len) + odd <= PAGE
+        {
+            last.len += odd as u16;
+            room = odd;
+        }
+        while room < wanted && !self.is_full() {
+            let len = (wanted - room).min(PAGE);
+            self.add_page(len, as_packets, !as_packets);
+            room += len;
+        }
+        self.queue.append(parts, room)
+    }
+
+    /// Puts whole pages of something else in, of which the first begins at this offset. Says how many bytes there was
+    /// room for; nothing is put behind them.
+    pub fn put_pages(&mut self, bytes: &Buffer, offset: u64) -> u64 {
+        let wanted = bytes.len() as u64;
+        let mut room = 0;
+        while room < wanted && !self.is_full() {
+            let len = (wanted - room).min(PAGE - (offset + room) % PAGE);
+            self.add_page(len, false, false);
+            room += len;
+        }
+        self.queue.append(std::slice::from_ref(bytes), room)
+    }
+
+    /// Pages that are free.
+    pub fn free_pages(&self) -> u64 {
+        self.most_pages.saturating_sub(self.pages.len() as u64)
+    }
+
+    fn add_page(&mut self, len: u64, is_packet: bool, can_grow: bool) {
+        self.pages.push_back(Page {
+            gone: 0,
+            len: len as u16,
+            is_packet,
+            can_grow,
+        });
     }
 }
 
@@ -46,7 +180,8 @@ pub const OPERATIONS: Operations = Operations {
     write,
     readiness,
     close,
-    available: |host, open| pipe(host, open.object).map(|pipe| pipe.queue.len()),
+    fcntl,
+    available: |host, open| pipe(host, open.object).map(Pipe::len),
     for_each_term: |object, visit| {
         if let Object::Pipe(pipe) = object {
             pipe.queue.for_each_term(visit);
@@ -55,14 +190,16 @@ pub const OPERATIONS: Operations = Operations {
     ..Operations::CLOSED
 };
 
-fn pipe(host: &HostState, id: ObjectId) -> Option<&Pipe> {
+/// A pipe, if it is one.
+pub fn pipe(host: &HostState, id: ObjectId) -> Option<&Pipe> {
     match host.objects.get(id.0)? {
         Object::Pipe(pipe) => Some(pipe),
         _ => None,
     }
 }
 
-fn pipe_mut(host: &mut HostState, id: ObjectId) -> Option<&mut Pipe> {
+/// The same for changing it.
+pub fn pipe_mut(host: &mut HostState, id: ObjectId) -> Option<&mut Pipe> {
     match host.objects.get_mut(id.0)? {
         Object::Pipe(pipe) => Some(pipe),
         _ => None,
@@ -70,35 +207,28 @@ fn pipe_mut(host: &mut HostState, id: ObjectId) -> Option<&mut Pipe> {
 }
 
 fn read(kernel: &mut Kernel<'_, '_>, open: Open<'_>, wanted: u64) -> Result<Buffer, Stop> {
-    let pipe = pipe_mut(kernel.host, open.object).ok_or(Errno::EBADF)?;
-    if wanted == 0 || (pipe.queue.is_empty() && pipe.writers == 0) {
+    let pipe = pipe(kernel.host, open.object).ok_or(Errno::EBADF)?;
+    if wanted == 0 || (pipe.is_empty() && pipe.writers == 0) {
         return Ok(Buffer::zeroed(0));
     }
-    if pipe.queue.is_empty() {
+    if pipe.is_empty() {
         return Err(kernel.wait_for(open, event::IN, "read from a pipe"));
     }
-    let taken = pipe.queue.take(wanted);
-    kernel.host.announce(open.object, event::WRITING);
-    Ok(taken)
+    kernel.host.take_from_pipe(open.object, wanted)
 }
 
 fn write(kernel: &mut Kernel<'_, '_>, open: Open<'_>, parts: &[Buffer]) -> Result<u64, Stop> {
-    let pipe = pipe_mut(kernel.host, open.object).ok_or(Errno::EBADF)?;
-    let wanted: u64 = parts.iter().map(|part| part.len() as u64).sum();
-    if pipe.readers == 0 {
-        kernel.raise(SIGPIPE);
-        return Err(Errno::EPIPE.into());
+    if parts.iter().all(Buffer::is_empty) {
+        return Ok(0);
     }
-    let room = pipe.capacity.saturating_sub(pipe.queue.len());
-    let fits = if wanted <= ATOMIC {
-        room >= wanted
-    } else {
-        room > 0
-    };
-    if !fits {
+    let goes_on = kernel.task().progress > 0;
+    kernel.check_readers(open.object)?;
+    let as_packets = open.description.flags.has(OpenFlags::DIRECT);
+    let pipe = pipe_mut(kernel.host, open.object).ok_or(Errno::EBADF)?;
+    let written = pipe.put(parts, goes_on, as_packets);
+    if written == 0 {
         return Err(kernel.wait_for(open, event::OUT, "write to a pipe"));
     }
-    let written = pipe.queue.append(parts, room.min(wanted));
     kernel.host.announce(open.object, event::READING);
     Ok(written)
 }
@@ -109,20 +239,20 @@ fn readiness(host: &HostState, open: Open<'_>) -> u16 {
     };
     let mut events = 0;
     if open.description.flags.readable() {
-        if !pipe.queue.is_empty() {
-            events |= event::IN | event::READ_NORMAL;
+        if !pipe.is_empty() {
+            events |= event::READING;
         }
-        if pipe.writers == 0 {
+        // A FIFO that was opened before any writer came has not lost one.
+        if pipe.writers == 0 && open.description.offset != pipe.writers_ever {
             events |= event::HANG_UP;
         }
     }
     if open.description.flags.writable() {
-        // A write that must not be torn apart has room.
-        if pipe.queue.len() + ATOMIC <= pipe.capacity {
-            events |= event::OUT | event::WRITE_NORMAL;
+        if !pipe.is_full() {
+            events |= event::WRITING;
         }
         if pipe.readers == 0 {
-            events |= event::ERROR | event::OUT | event::WRITE_NORMAL;
+            events |= event::ERROR;
         }
     }
     events
@@ -133,14 +263,102 @@ fn close(host: &mut HostState, open: Open<'_>) {
         return;
     };
     if open.description.flags.readable() {
-        pipe.readers -= 1;
+        pipe.readers = pipe.readers.saturating_sub(1);
     }
     if open.description.flags.writable() {
-        pipe.writers -= 1;
+        pipe.writers = pipe.writers.saturating_sub(1);
     }
-    if pipe.readers + pipe.writers == 0 {
-        host.objects.remove(open.object.0);
-    } else {
-        host.announce(open.object, event::ALL);
+    match (pipe.readers, pipe.writers) {
+        (0, 0) => host.objects.remove(open.object.0),
+        (0, _) | (_, 0) => host.announce(open.object, event::ALL),
+        _ => {}
+    }
+}
+
+fn fcntl(kernel: &mut Kernel<'_, '_>, open: Open<'_>, command: i32, argument: u64) -> Answer {
+    const SET_SIZE: i32 = 1031;
+    const GET_SIZE: i32 = 1032;
+    let pipe = pipe_mut(kernel.host, open.object).ok_or(Errno::EBADF)?;
+    match command {
+        SET_SIZE => {
+            let wanted = argument & 0xffff_ffff;
+            if wanted > MOST_BYTES {
+                return Err(Errno::EINVAL.into());
+            }
+            let pages = wanted.div_ceil(PAGE).max(1).next_power_of_two();
+            if pages < pipe.pages.len() as u64 {
+                return Err(Errno::EBUSY.into());
+            }
+            let was_full = pipe.is_full();
+            pipe.most_pages = pages;
+            if was_full && !pipe.is_full() {
+                kernel.host.announce(open.object, event::WRITING);
+            }
+            Ok(Value::concrete(pages * PAGE))
+        }
+        GET_SIZE => Ok(Value::concrete(pipe.most_pages * PAGE)),
+        _ => Err(Errno::EINVAL.into()),
+    }
+}
+
+impl HostState {
+    /// Takes bytes out of a pipe and tells whoever waits for room.
+    pub fn take_from_pipe(&mut self, id: ObjectId, wanted: u64) -> Result<Buffer, Stop> {
+        let pipe = pipe_mut(self, id).ok_or(Errno::EBADF)?;
+        let was_full = pipe.is_full();
+        let taken = pipe.take(wanted);
+        if was_full && !pipe.is_full() {
+            self.announce(id, event::WRITING);
+        }
+        Ok(taken)
+    }
+}
+
+impl Kernel<'_, '_> {
+    /// `SIGPIPE` and `EPIPE` where nobody can read what is written to a pipe.
+    pub fn check_readers(&mut self, id: ObjectId) -> Result<(), Stop> {
+        let pipe = pipe(self.host, id).ok_or(Errno::EBADF)?;
+        if pipe.readers == 0 {
+            self.raise(SIGPIPE);
+            return Err(Errno::EPIPE.into());
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes(count: usize) -> [Buffer; 1] {
+        [Buffer::with_bytes(&vec![7; count], count)]
+    }
+
+    #[test]
+    fn pages_decide_when_a_pipe_is_full() {
+        let mut pipe = Pipe::new();
+        // Each begins a page of its own, for it does not fit behind the last one.
+        for _ in 0..PAGES {
+            assert_eq!(pipe.put(&bytes(3000), false, false), 3000);
+        }
+        assert!(pipe.is_full());
+        assert_eq!(pipe.put(&bytes(1000), false, false), 1000);
+        assert_eq!(pipe.put(&bytes(1000), false, false), 0);
+        assert_eq!(pipe.take(2999).len(), 2999);
+        assert!(pipe.is_full());
+        assert_eq!(pipe.take(1).len(), 1);
+        assert_eq!(pipe.put(&bytes(10_000), false, false), 4096);
+        assert!(pipe.is_full());
+    }
+
+    #[test]
+    fn a_read_ends_with_a_packet() {
+        let mut pipe = Pipe::new();
+        assert_eq!(pipe.put(&bytes(5000), false, true), 5000);
+        assert_eq!(pipe.put(&bytes(3), false, true), 3);
+        assert_eq!(pipe.take(10).len(), 10);
+        assert_eq!(pipe.take(9999).len(), 904);
+        assert_eq!(pipe.take(9999).len(), 3);
+        assert!(pipe.is_empty() && pipe.pages.is_empty());
     }
 }

@@ -6,6 +6,7 @@ use super::locks;
 use crate::errno::Errno;
 use crate::files::{Description, Descriptor, MAX_DESCRIPTORS, Node, OpenFlags, Target};
 use crate::kernel::Kernel;
+use crate::objects::pipe;
 use crate::table::ArgKind::{Fd, Flags, Int};
 use crate::table::{Answer, Call, Row};
 
@@ -18,8 +19,7 @@ pub const ROWS: &[Row] = &[
     Row::new("dup", 32, &[Fd], &[Errno::EMFILE], dup),
     Row::new("dup2", 33, &[Fd, Fd], &[Errno::EMFILE], dup2),
     Row::new("dup3", 292, &[Fd, Fd, Flags], &[Errno::EMFILE], dup3),
-    Row::new("fcntl", 72, &[Fd, Int, Int], &[Errno::EMFILE], fcntl)
-        .without("owners, leases, pipe sizes"),
+    Row::new("fcntl", 72, &[Fd, Int, Int], &[Errno::EMFILE], fcntl).without("owners, leases"),
     Row::new("close_range", 436, &[Int, Int, Flags], &[], close_range),
 ];
 
@@ -102,7 +102,10 @@ fn ioctl(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     const FIONBIO: u64 = 0x5421;
     /// Terminal requests, which what is no terminal refuses without a warning.
     const TERMINAL: std::ops::RangeInclusive<u64> = 0x5401..=0x541f;
-    let (descriptor, _) = kernel.description(call.int(0))?;
+    let (descriptor, description) = kernel.description(call.int(0))?;
+    let opened = kernel
+        .host
+        .open_object(descriptor.description, &description);
     let request = call.args[1] & 0xffff_ffff;
     if let Some(answer) = kernel.own_ioctl(call.int(0), request, call.args[2]) {
         return answer;
@@ -120,6 +123,9 @@ fn ioctl(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
             }
         }
         request => {
+            if let Some((open, operations)) = opened {
+                return (operations.ioctl)(kernel, open, request, call.args[2]);
+            }
             if !TERMINAL.contains(&request) {
                 kernel
                     .host
@@ -161,6 +167,8 @@ fn fcntl(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     const DUPLICATE_CLOSE_ON_EXEC: i32 = 1030;
     const ADD_SEALS: i32 = 1033;
     const GET_SEALS: i32 = 1034;
+    const SET_PIPE_SIZE: i32 = 1031;
+    const GET_PIPE_SIZE: i32 = 1032;
     const CHANGEABLE: u32 = OpenFlags::APPEND | OpenFlags::NONBLOCK;
     let fd = call.int(0);
     let (descriptor, description) = kernel.description(fd)?;
@@ -205,7 +213,14 @@ fn fcntl(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
             };
             Ok(Value::concrete(u64::from(seals.ok_or(Errno::EINVAL)?)))
         }
+        SET_PIPE_SIZE | GET_PIPE_SIZE if !kernel.is_pipe(&description) => Err(Errno::EBADF.into()),
         command => {
+            let opened = kernel
+                .host
+                .open_object(descriptor.description, &description);
+            if let Some((open, operations)) = opened {
+                return (operations.fcntl)(kernel, open, command, call.args[2]);
+            }
             kernel
                 .host
                 .warn(format!("fcntl command {command} is not modelled"));
@@ -215,6 +230,10 @@ fn fcntl(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 }
 
 impl Kernel<'_, '_> {
+    fn is_pipe(&self, description: &Description) -> bool {
+        matches!(description.target, Target::Object(id) if pipe(self.host, id).is_some())
+    }
+
     /// `FIONREAD`: how many bytes can be read without waiting.
     fn tell_available(&mut self, fd: i32, address: u64) -> Answer {
         self.usable(fd)?;

@@ -34,12 +34,8 @@ impl Kernel<'_, '_> {
             }
         }
         let pipe = pipe.unwrap_or_else(|| {
-            let pipe = Pipe {
-                readers: 0,
-                writers: 0,
-                ..Pipe::new()
-            };
-            let pipe = ObjectId(self.host.objects.insert(Object::Pipe(pipe)));
+            let pipe = Object::Pipe(Pipe::without_ends());
+            let pipe = ObjectId(self.host.objects.insert(pipe));
             self.host.files.set_pipe(fifo, pipe);
             pipe
         });
@@ -78,6 +74,7 @@ impl Kernel<'_, '_> {
         if let Some(Object::Pipe(pipe)) = self.host.objects.get_mut(pipe.0) {
             pipe.readers += readers;
             pipe.writers += writers;
+            pipe.writers_ever += u64::from(writers);
         }
     }
 

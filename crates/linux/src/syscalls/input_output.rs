@@ -8,7 +8,7 @@ use crate::files::{Description, DescriptionId, Descriptor, Device, Node, OpenFla
 use crate::kernel::{Kernel, Stop};
 use crate::objects::{Open, Operations, event};
 use crate::signals::SIGXFSZ;
-use crate::table::ArgKind::{Buffer as Bytes, Fd, Int, Pointer};
+use crate::table::ArgKind::{Buffer as Bytes, Fd, Flags, Int, Pointer};
 use crate::table::{Answer, Call, Row};
 use crate::wait::Until;
 
@@ -39,6 +39,20 @@ pub const ROWS: &[Row] = &[
         &[Fd, Pointer, Int, Int, Int],
         WRITE_ERRORS,
         pwritev,
+    ),
+    Row::new(
+        "preadv2",
+        327,
+        &[Fd, Pointer, Int, Int, Int, Flags],
+        READ_ERRORS,
+        preadv2,
+    ),
+    Row::new(
+        "pwritev2",
+        328,
+        &[Fd, Pointer, Int, Int, Int, Flags],
+        WRITE_ERRORS,
+        pwritev2,
     ),
 ];
 
@@ -124,6 +138,20 @@ fn pwritev(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     kernel.write_file(call.int(0), &ranges, offset(call.args[3])?)
 }
 
+fn preadv2(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
+    kernel.with_transfer_flags(call, |kernel, at| {
+        let ranges = kernel.ranges(call.args[1], call.args[2])?;
+        kernel.read_file(call.int(0), &ranges, at)
+    })
+}
+
+fn pwritev2(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
+    kernel.with_transfer_flags(call, |kernel, at| {
+        let ranges = kernel.ranges(call.args[1], call.args[2])?;
+        kernel.write_file(call.int(0), &ranges, at)
+    })
+}
+
 /// What is left of ranges behind their first bytes.
 pub fn skip(ranges: &[Range], mut count: u64) -> Vec<Range> {
     let mut rest = Vec::with_capacity(ranges.len());
@@ -169,6 +197,45 @@ impl Kernel<'_, '_> {
         let descriptor = self.process().descriptors.get(fd)?;
         let description = self.host.files.description(descriptor.description);
         Ok((descriptor, description.cloned().ok_or(Errno::EBADF)?))
+    }
+
+    /// Reads or writes as the flags of `preadv2` and `pwritev2` say, where their offset says.
+    fn with_transfer_flags(
+        &mut self,
+        call: &Call,
+        transfer: impl FnOnce(&mut Self, At) -> Answer,
+    ) -> Answer {
+        const NO_WAIT: u64 = 8;
+        const APPEND: u64 = 0x10;
+        const KNOWN: u64 = 0x1f;
+        const CURRENT: u64 = u64::MAX;
+        let (descriptor, description) = self.description(call.int(0))?;
+        let flags = call.args[5] & 0xffff_ffff;
+        if flags & !KNOWN != 0 {
+            return Err(Errno::EOPNOTSUPP.into());
+        }
+        let at = match call.args[3] {
+            CURRENT => At::Current,
+            place => offset(place)?,
+        };
+        let mut more = 0;
+        if flags & NO_WAIT != 0 {
+            more |= OpenFlags::NONBLOCK;
+        }
+        if flags & APPEND != 0 {
+            more |= OpenFlags::APPEND;
+        }
+        let before = description.flags;
+        // The open file has these flags for this one call.
+        let set = |kernel: &mut Self, flags: OpenFlags| {
+            if let Some(open) = kernel.host.files.description_mut(descriptor.description) {
+                open.flags = flags;
+            }
+        };
+        set(self, OpenFlags(before.0 | more));
+        let answer = transfer(self, at);
+        set(self, before);
+        answer
     }
 
     /// An array of `struct iovec`.
@@ -466,7 +533,7 @@ impl Kernel<'_, '_> {
         }
     }
 
-    fn gather(&mut self, ranges: &[Range]) -> Result<Vec<Buffer>, Stop> {
+    pub fn gather(&mut self, ranges: &[Range]) -> Result<Vec<Buffer>, Stop> {
         let all = ranges.iter().map(|range| range.len).sum();
         self.gather_most(ranges, self.limit_transfer(all).min(MAX_TRANSFER))
     }
@@ -486,7 +553,7 @@ impl Kernel<'_, '_> {
         Ok(parts)
     }
 
-    fn write_regular(&mut self, id: crate::files::InodeId, start: u64, parts: &[Buffer]) {
+    pub fn write_regular(&mut self, id: crate::files::InodeId, start: u64, parts: &[Buffer]) {
         let now = self.wall_clock_ns();
         let inode = self.host.files.tree.get_mut(id);
         inode.touch(now);

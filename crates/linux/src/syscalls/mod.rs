@@ -27,6 +27,7 @@ mod socket_control;
 mod socket_messages;
 mod socket_options;
 pub(crate) mod sockets;
+mod splice;
 mod time;
 mod users;
 mod waiting;
@@ -61,5 +62,6 @@ pub const FAMILIES: &[&[Row]] = &[
     waiting::ROWS,
     control::ROWS,
     pidfd::ROWS,
+    splice::ROWS,
     time::ROWS,
 ];

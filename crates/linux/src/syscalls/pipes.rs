@@ -24,8 +24,7 @@ pub const ROWS: &[Row] = &[
         &[Pointer, Flags],
         &[Errno::EMFILE, Errno::ENFILE],
         pipe2,
-    )
-    .without("O_DIRECT"),
+    ),
 ];
 
 fn pipe(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
@@ -34,7 +33,7 @@ fn pipe(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 
 fn pipe2(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let flags = call.args[1] as u32;
-    if flags & !(OpenFlags::CLOSE_ON_EXEC | OpenFlags::NONBLOCK) != 0 {
+    if flags & !(OpenFlags::CLOSE_ON_EXEC | OpenFlags::NONBLOCK | OpenFlags::DIRECT) != 0 {
         return Err(Errno::EINVAL.into());
     }
     kernel.make_pipe(call.args[0], flags)

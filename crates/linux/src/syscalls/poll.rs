@@ -125,10 +125,13 @@ impl Kernel<'_, '_> {
             entry[6..].copy_from_slice(&happened.to_le_bytes());
             ready += u64::from(happened != 0);
         }
-        if ready == 0 {
-            self.wait_for_descriptors(waits_for, timeout, mask, "poll")?;
-        }
+        let waited = match ready {
+            0 => self.wait_for_descriptors(waits_for, timeout, mask, "poll"),
+            _ => Ok(()),
+        };
+        // That there are no events is told also where a signal will end the wait.
         self.write_bytes(address, &entries)?;
+        waited?;
         Ok(Value::concrete(ready))
     }
 
