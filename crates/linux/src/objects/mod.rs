@@ -12,8 +12,8 @@ use everett_vm::Buffer;
 
 pub use epoll::{EDGE, EXCLUSIVE, Epoll, WAKE_UP, Watchers, epoll, source};
 pub use event_counter::EventCounter;
-pub use process::process_of;
 pub use pipe::{Pipe, pipe, pipe_mut};
+pub use process::process_of;
 
 use crate::errno::Errno;
 use crate::files::{Description, DescriptionId, Target};
