@@ -38,7 +38,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     /// Explores a program on symbolic input and reports what is wrong with it.
-    Run(run::RunArgs),
+    Run(Box<run::RunArgs>),
     /// Goes on with a run that was stopped.
     Resume(run::ResumeArgs),
     /// Follows the tests of a run again and says where each ends.

@@ -14,7 +14,8 @@ use std::time::Duration;
 
 use crate::checkpoint::Checkpoint;
 use crate::display::{Display, Mode, short};
-use crate::run::{clock, memory_used};
+use crate::replay::{Verdict, confirm_one, native_config};
+use crate::run::{RunArgs, clock, memory_used};
 use crate::summary::Summary;
 
 /// States become more and longer after the closing of a run was measured.
@@ -42,6 +43,13 @@ pub struct FindingEntry {
     pub host: String,
     /// Folder below the run's.
     pub dir: String,
+    /// Whether it happened again on the native program: `confirmed`, `not-reproduced`, `not-replayable`; `null` where
+    /// that was not tried.
+    #[serde(default)]
+    pub confirmed: Option<String>,
+    /// Why it did not.
+    #[serde(default)]
+    pub confirmed_reason: Option<String>,
 }
 
 /// Writes tests and findings into the folder of a run.
@@ -54,6 +62,8 @@ pub struct Recorder {
     pub tests: u64,
     /// Findings so far.
     pub findings: Vec<FindingEntry>,
+    /// Their numbers and traces, for those of this run.
+    traces: Vec<(usize, Trace)>,
     /// Something could not be written; the run goes on, what is found is still shown.
     failed: bool,
 }
@@ -74,6 +84,7 @@ impl Recorder {
             write_tests,
             tests: 0,
             findings: Vec::new(),
+            traces: Vec::new(),
             failed: false,
         }
     }
@@ -131,6 +142,42 @@ impl Recorder {
             }
         }
         self.write(format!("{folder}.txt"), list.into_bytes());
+    }
+
+    /// Lets the findings of this run happen again natively, as long as there is time.
+    pub fn confirm(&mut self, run: &RunArgs, until: Duration) {
+        if self.traces.is_empty() {
+            return;
+        }
+        let config = match native_config(run, None) {
+            Ok(config) => config,
+            Err(error) => {
+                return self
+                    .display
+                    .warn(&format!("nothing is confirmed: {error:#}"));
+            }
+        };
+        let mut confirmed = 0;
+        for (number, trace) in std::mem::take(&mut self.traces) {
+            if clock() >= until {
+                self.display
+                    .warn("there is no time to confirm all findings");
+                break;
+            }
+            let verdict = confirm_one(&config, trace);
+            confirmed += usize::from(verdict == Verdict::Confirmed);
+            let entry = &mut self.findings[number];
+            entry.confirmed = Some(verdict.name().to_owned());
+            entry.confirmed_reason = verdict.reason().map(str::to_owned);
+            if let Some(why) = verdict.reason() {
+                let text = format!("{}: {}: {why}", entry.dir, verdict.name());
+                self.display.say(&text);
+            }
+        }
+        self.display.say(&format!(
+            "{confirmed} of {} findings confirmed natively",
+            self.findings.len()
+        ));
     }
 
     /// The last words of a run. An error if something could not be written.
@@ -203,6 +250,8 @@ impl Listener for Recorder {
             function: place.function,
             host: "host".to_owned(),
             dir,
+            confirmed: None,
+            confirmed_reason: None,
         };
         let json = serde_json::json!({
             "kind": entry.kind, "message": entry.message, "file": entry.file, "line": entry.line,
@@ -212,6 +261,8 @@ impl Listener for Recorder {
         });
         let json = serde_json::to_vec_pretty(&json).unwrap_or_default();
         self.write(format!("{}/finding.json", entry.dir), json);
+        self.traces
+            .push((self.findings.len(), finding.trace.clone()));
         self.findings.push(entry);
         self.display.finding(finding, number);
     }

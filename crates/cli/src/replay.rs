@@ -194,6 +194,17 @@ pub fn replay_one(
     }
 }
 
+/// Replays the trace of a finding. What cannot be tried is no error.
+pub fn confirm_one(config: &NativeConfig, trace: Trace) -> Verdict {
+    let Some(expected) = trace.end.clone() else {
+        return Verdict::NotReplayable("the trace does not say how it ends".to_owned());
+    };
+    match replay_one(config, trace, &expected) {
+        Ok((verdict, _)) => verdict,
+        Err(error) => Verdict::NotReplayable(format!("{error:#}")),
+    }
+}
+
 /// Does a native run end as the trace did?
 fn compare(expected: &TraceEnd, seen: &NativeRun) -> Verdict {
     if let NativeEnd::Diverged(why) = &seen.end {

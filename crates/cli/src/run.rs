@@ -74,6 +74,10 @@ pub struct RunArgs {
     #[arg(long)]
     #[serde(default)]
     save_fs: bool,
+    /// Do not let findings happen again on the native program.
+    #[arg(long)]
+    #[serde(default)]
+    no_confirm: bool,
     /// Report every path that ends in a finding, not only the first at a place.
     #[arg(long)]
     all_findings: bool,
@@ -224,6 +228,9 @@ fn parse_size(text: &str) -> Result<u64, String> {
         .ok_or_else(|| format!("{text} is too large"))
 }
 
+/// Time for letting findings happen again.
+const CONFIRM_TIME: Duration = Duration::from_secs(20);
+
 static START: OnceLock<Instant> = OnceLock::new();
 
 /// Time since the start of the program.
@@ -323,6 +330,11 @@ fn explore(
     } else {
         let checkpoint = Checkpoint::of(&explorer, &recorder, clock() + earlier);
         ManuallyDrop::new(checkpoint).write(folder)?;
+    }
+    if !args.no_confirm {
+        let longest = clock() + CONFIRM_TIME;
+        let until = args.max_time.map_or(longest, |limit| limit.min(longest));
+        recorder.confirm(args, until);
     }
     let summary = Summary::new(&explorer, &recorder, stopped, clock() + earlier);
     folder.write("coverage.lcov", summary.line_coverage.to_lcov().as_bytes())?;

@@ -98,7 +98,9 @@ impl Explorer<'_> {
         self.settle_preferences(&mut state.path);
         let trace = state.path.trace_under(&state.path.model);
         let output = self.output(&state);
-        let first = self.report(&state, &bug, trace.clone(), output, listener);
+        let mut ended = trace.clone();
+        ended.end = Some(self.trace_end(&state, &path_ending));
+        let first = self.report(&state, &bug, ended, output, listener);
         let trace = (first || self.config.all_tests || self.config.all_findings).then_some(trace);
         self.close(id, &state, path_ending, trace, listener);
     }
