@@ -41,31 +41,26 @@ pub fn link(args: &[OsString]) -> Result<i32, ToolchainError> {
     if link.relocatable {
         return link_relocatable(&sysroot, &link);
     }
-    let program_only = is_probe(&link.output);
+    if is_probe(&link.output) {
+        return link_probe(&sysroot, &link);
+    }
     let bitcode = with_suffix(&link.output, ".bc");
-    if !program_only && bitcode.exists() {
+    if bitcode.exists() {
         // A link that fails must not leave the bitcode of another program beside it.
         fs::remove_file(&bitcode).context("remove", &bitcode)?;
     }
     let mut native = common(&sysroot, &link);
-    if program_only {
-        native.push("--lto-CGO0".into());
-    }
+
     let machine_code = [sysroot.libraries().join("libmath.a"), sysroot.builtins()];
     insert_before_libc(&mut native, &sysroot, machine_code);
     native.push("-o".into());
     native.push(link.output.clone().into());
     native.push("--lto-newpm-passes=globaldce".into());
-    if !program_only {
-        native.push("--save-temps=resolution".into());
-    }
+    native.push("--save-temps=resolution".into());
     let code = run_linker(&sysroot, native)?;
     if code != 0 {
         explain_missing_libraries(&sysroot, &link);
         return Ok(code);
-    }
-    if program_only {
-        return Ok(0);
     }
 
     let resolutions = with_suffix(&link.output, ".resolution.txt");
@@ -91,6 +86,24 @@ fn is_probe(output: &Path) -> bool {
         || name.starts_with("cmTC_")
         // The log lies beside the program for as long as the script runs.
         || (name == "conftest" && folder.join("config.log").exists())
+}
+
+/// Links a program that is thrown away, with the C library as machine code: nothing of it need be compiled.
+fn link_probe(sysroot: &Sysroot, link: &Link) -> Result<i32, ToolchainError> {
+    let library = OsString::from(sysroot.probe_library()?);
+    let mut args = common(sysroot, link);
+    for arg in args.iter_mut().filter(|arg| *arg == "-lc") {
+        arg.clone_from(&library);
+    }
+    args.extend(["--lto-newpm-passes=globaldce", "--lto-CGO0", "-o"].map(OsString::from));
+    args.push(link.output.clone().into());
+    // The library is one object: what the program defines itself would be defined twice.
+    args.push("--allow-multiple-definition".into());
+    let code = run_linker(sysroot, args)?;
+    if code != 0 {
+        explain_missing_libraries(sysroot, link);
+    }
+    Ok(code)
 }
 
 fn link_bitcode(

@@ -87,6 +87,18 @@ impl Sysroot {
         Ok(text.lines().map(OsString::from).collect())
     }
 
+    /// The C library as machine code, for programs that are thrown away; made where missing.
+    pub fn probe_library(&self) -> Result<PathBuf, ToolchainError> {
+        let library = self.folder.join("probe/libc.a");
+        if !library.is_file() {
+            let _lock = cache::lock(&self.folder)?;
+            if !library.is_file() {
+                build::probe_library(&self.zig, &self.libraries(), &library)?;
+            }
+        }
+        Ok(library)
+    }
+
     /// Where the libraries are.
     pub fn libraries(&self) -> PathBuf {
         self.folder.join("usr/lib")

@@ -185,6 +185,29 @@ fn other_modes_of_the_compiler_pass_through() {
 }
 
 #[test]
+fn programs_of_configure_scripts_tell_what_there_is() {
+    let shop = Workshop::new();
+    shop.write("config.log", "");
+    shop.write(
+        "there.c",
+        "#include <stdio.h>\n#include <math.h>\n#include <stdlib.h>\n\
+         void *reallocarray(void *p, size_t n, size_t m) { puts(\"own\"); return realloc(p, n * m); }\n\
+         int main(int n, char **v) { return reallocarray(0, n, 4) ? (int)cbrt(27.0 * n) : 1; }\n",
+    );
+    shop.write(
+        "missing.c",
+        "int strlcpy_s(void); int main(void) { return strlcpy_s(); }\n",
+    );
+    shop.ok(&["cc", "-o", "conftest", "there.c", "-lm"]);
+    let output = Command::new(shop.path("conftest")).output().unwrap();
+    assert_eq!(output.stdout, b"own\n");
+    assert_eq!(output.status.code(), Some(3));
+    assert!(!shop.path("conftest.bc").exists());
+    let message = shop.fails(&["cc", "-Wno-error", "-o", "conftest", "missing.c"]);
+    assert!(message.contains("strlcpy_s"), "{message}");
+}
+
+#[test]
 fn lists_of_macros_are_there() {
     let shop = Workshop::new();
     shop.write(

@@ -132,6 +132,26 @@ fn native_math(zig: &Path, folder: &Path) -> Result<(), ToolchainError> {
     check(&mut archive, "the mathematics library")
 }
 
+/// Compiles the whole C library to machine code, quickly and as one object.
+pub fn probe_library(zig: &Path, libraries: &Path, target: &Path) -> Result<(), ToolchainError> {
+    let folder = target.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(folder).context("create", folder)?;
+    let work = tempfile::tempdir_in(folder).context("create a folder in", folder)?;
+    let (object, archive) = (work.path().join("libc.o"), work.path().join("libc.a"));
+    let mut compile = Command::new(zig);
+    compile
+        .args(["ld.lld", "-r", "--strip-debug", "--lto-CGO0"])
+        .args(["--lto-newpm-passes=globaldce", "--whole-archive"])
+        .args(["musl", "zigc"].map(|name| libraries.join(format!("lib{name}.a"))))
+        .arg("-o")
+        .arg(&object);
+    check(&mut compile, "the C library as machine code")?;
+    let mut pack = Command::new(zig);
+    pack.args(["ar", "crs"]).arg(&archive).arg(&object);
+    check(&mut pack, "the C library as machine code")?;
+    fs::rename(&archive, target).context("move the library to", target)
+}
+
 /// Builds the compiler's runtime (`memcpy`, `sin`, 128-bit division) as bitcode too.
 ///
 /// The package has it as machine code alone. Native programs use that; bitcode uses this.
