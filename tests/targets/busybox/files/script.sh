@@ -19,13 +19,13 @@ find folder | sort
 ls folder
 (cd folder && echo "in a subshell: $(ls)")
 false || echo "failed with $?"
-sleep 0.01 & wait $!; echo "waited: $?"
+sleep 1 & wait $!; echo "waited: $?"
 (exit 7) & wait $!; echo "waited: $?"
 trap 'echo "trapped"' USR1
 kill -USR1 $$
 echo "a:b:c" | { IFS=: read -r x y z; echo "$z$y$x"; }
 set -- one two three; shift; echo "$# $1 ${2:-none} ${3:-none}"
-echo "${name#wor} ${name%ld} ${#name} ${name:1:2}"
+echo "${name#wor} ${name%ld} ${#name}"
 printf '%03d|%s\n' 7 seven
 expr 6 \* 7
 echo $((0x1f + 010)) $((7 / 2)) $((7 % 3)) $((1 << 20))
