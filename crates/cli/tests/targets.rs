@@ -111,7 +111,7 @@ impl Target {
             .env("EVERETT", env!("CARGO_BIN_EXE_everett"));
         let output = make.output()?;
         if !output.status.success() {
-            return Err(format!("{make:?} failed:\n{}", text(&output)).into());
+            return Err(format!("{make:?} failed:\n{}", text(&output, 0)).into());
         }
         let built = PathBuf::from(String::from_utf8(output.stdout)?.trim());
         let work = Path::new(env!("CARGO_TARGET_TMPDIR"))
@@ -162,14 +162,26 @@ impl Target {
         {
             return Ok(());
         }
+        let same = native
+            .stdout
+            .iter()
+            .zip(&model.stdout)
+            .take_while(|(native, model)| native == model)
+            .count();
+        // Whole lines are easier to read.
+        let lines = native.stdout[..same].split_inclusive(|byte| *byte == b'\n');
+        let same: usize = lines
+            .filter(|line| line.ends_with(b"\n"))
+            .map(<[u8]>::len)
+            .sum();
         Err(format!(
-            "\n=== {:?}, exit code {}\n--- native {:?}\n{}--- everett {:?}\n{}",
+            "\n=== {:?}, exit code {}; the same for {same} bytes, then\n--- native {:?}\n{}--- everett {:?}\n{}",
             case.words,
             case.code,
             native.status.code(),
-            text(&native),
+            text(&native, same),
             model.status.code(),
-            text(&model)
+            text(&model, same)
         )
         .into())
     }
@@ -264,8 +276,11 @@ fn copy(from: &Path, to: &Path) -> Result<(), Failed> {
     Ok(())
 }
 
-fn text(output: &Output) -> String {
-    let (out, err) = (&output.stdout, &output.stderr);
-    let (out, err) = (String::from_utf8_lossy(out), String::from_utf8_lossy(err));
-    format!("{out}{err}")
+/// What was printed from a byte on, as far as one wants to read it.
+fn text(output: &Output, from: usize) -> String {
+    const ENOUGH: usize = 4000;
+    let rest = &output.stdout[from..];
+    let out = String::from_utf8_lossy(&rest[..rest.len().min(ENOUGH)]);
+    let err = String::from_utf8_lossy(&output.stderr);
+    format!("{out}\n(standard error)\n{err}")
 }
