@@ -32,7 +32,7 @@ echo $((0x1f + 010)) $((7 / 2)) $((7 % 3)) $((1 << 20))
 tar cf all.tar made.txt folder && tar tf all.tar
 gzip -c made.txt | gunzip -c | md5sum
 sort -r made.txt | head -n 1 | cut -d' ' -f1
-echo one two | xargs -n 1 echo item
+echo one two | xargs -n 1 ./busybox echo item
 yes_no() { [ "$1" = y ] && return 0; return 3; }
 yes_no y; echo $?; yes_no n; echo $?
 trap 'echo leaving' EXIT
