@@ -7,6 +7,7 @@ use everett_vm::{Buffer, Memory, ObjectKind};
 use super::description::MAX_DESCRIPTORS;
 use crate::bytes::Bytes;
 use crate::host::HostState;
+use crate::limits::{Limits, UNLIMITED};
 use crate::process::{Doing, Life, ProcessState};
 
 /// What is told of a process.
@@ -109,7 +110,7 @@ impl HostState {
             About::Transfers => "rchar: 0\nwchar: 0\nsyscr: 0\nsyscw: 0\nread_bytes: 0\n\
                                  write_bytes: 0\ncancelled_write_bytes: 0\n"
                 .to_owned(),
-            About::Limits => limits(),
+            About::Limits => limits(&process.limits),
             About::Mappings => own_memory.map_or_else(String::new, mappings),
             About::Sizes => {
                 let pages = size / 4096 + 1;
@@ -199,21 +200,37 @@ fn strings(strings: &[Buffer]) -> Bytes {
     bytes
 }
 
-fn limits() -> String {
-    const ROWS: [(&str, &str, &str, &str); 7] = [
-        ("Max cpu time", "unlimited", "unlimited", "seconds"),
-        ("Max file size", "unlimited", "unlimited", "bytes"),
-        ("Max stack size", "8388608", "unlimited", "bytes"),
-        ("Max core file size", "0", "unlimited", "bytes"),
-        ("Max processes", "unlimited", "unlimited", "processes"),
-        ("Max open files", "1024", "1024", "files"),
-        ("Max address space", "unlimited", "unlimited", "bytes"),
+fn limits(limits: &Limits) -> String {
+    const ROWS: [(&str, &str); 16] = [
+        ("Max cpu time", "seconds"),
+        ("Max file size", "bytes"),
+        ("Max data size", "bytes"),
+        ("Max stack size", "bytes"),
+        ("Max core file size", "bytes"),
+        ("Max resident set", "bytes"),
+        ("Max processes", "processes"),
+        ("Max open files", "files"),
+        ("Max locked memory", "bytes"),
+        ("Max address space", "bytes"),
+        ("Max file locks", "locks"),
+        ("Max pending signals", "signals"),
+        ("Max msgqueue size", "bytes"),
+        ("Max nice priority", ""),
+        ("Max realtime priority", ""),
+        ("Max realtime timeout", "us"),
     ];
     let mut text = format!(
         "{:<25} {:<20} {:<20} {:<10}\n",
         "Limit", "Soft Limit", "Hard Limit", "Units"
     );
-    for (name, soft, hard, unit) in ROWS {
+    for (resource, (name, unit)) in ROWS.into_iter().enumerate() {
+        let Some(limit) = limits.get(resource) else {
+            continue;
+        };
+        let [soft, hard] = [limit.soft, limit.hard].map(|number| match number {
+            UNLIMITED => "unlimited".to_owned(),
+            number => number.to_string(),
+        });
         let _ = writeln!(text, "{name:<25} {soft:<20} {hard:<20} {unit:<10}");
     }
     text

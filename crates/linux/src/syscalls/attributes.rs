@@ -305,7 +305,8 @@ impl Kernel<'_, '_> {
         let owns = who.uid == inode.uid;
         let may_give = uid == KEPT || (owns && uid == inode.uid);
         let may_group = gid == KEPT || (owns && (who.is_in(gid) || gid == inode.gid));
-        if !who.is_root() && !(may_give && may_group) {
+        let allowed = who.is_root() || (may_give && may_group);
+        if !allowed {
             return Err(Errno::EPERM.into());
         }
         let inode = self.host.files.tree.get_mut(id);

@@ -99,6 +99,9 @@ fn ioctl(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     const FIONCLEX: u64 = 0x5450;
     const FIOCLEX: u64 = 0x5451;
     const FIONREAD: u64 = 0x541b;
+    /// Sharing the blocks of another file, which programs try before they copy.
+    const FICLONE: u64 = 0x4004_9409;
+    const FICLONERANGE: u64 = 0x4020_940d;
     const FIONBIO: u64 = 0x5421;
     /// Terminal requests, which what is no terminal refuses without a warning.
     const TERMINAL: std::ops::RangeInclusive<u64> = 0x5401..=0x541f;
@@ -122,6 +125,7 @@ fn ioctl(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
                 description.flags = OpenFlags(others | if on { OpenFlags::NONBLOCK } else { 0 });
             }
         }
+        FICLONE | FICLONERANGE => return Err(Errno::EOPNOTSUPP.into()),
         request => {
             if let Some((open, operations)) = opened {
                 return (operations.ioctl)(kernel, open, request, call.args[2]);

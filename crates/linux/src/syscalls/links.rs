@@ -5,7 +5,7 @@ use everett_vm::Value;
 use super::paths::{AT_EMPTY_PATH, AT_FDCWD};
 use crate::bytes::Bytes;
 use crate::errno::Errno;
-use crate::files::{Device, Directory, EXECUTE, InodeId, Node, Place, Target, WRITE};
+use crate::files::{Device, Directory, EXECUTE, InodeId, Node, Place, READ, Target, WRITE};
 use crate::kernel::{Kernel, Stop};
 use crate::table::ArgKind::{Fd, Flags, Int, Path};
 use crate::table::{Answer, Call, Row};
@@ -386,6 +386,15 @@ impl Kernel<'_, '_> {
         }
         if tree.get(place.directory).links == 0 {
             return Err(Errno::ENOENT.into());
+        }
+        // Others' files can be linked to only by those who could write a copy of them.
+        let who = self.who();
+        let inode = self.host.files.tree.get(id);
+        let is_own = who.check_owner(inode).is_ok();
+        let is_regular = matches!(inode.node, Node::Regular(_));
+        let may_copy = is_regular && who.check(inode, READ | WRITE).is_ok();
+        if !is_own && !may_copy {
+            return Err(Errno::EPERM.into());
         }
         self.who()
             .check(self.host.files.tree.get(place.directory), WRITE | EXECUTE)?;

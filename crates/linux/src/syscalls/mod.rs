@@ -6,6 +6,7 @@ mod copying;
 mod descriptors;
 mod epoll;
 mod events;
+mod extended;
 mod fifos;
 mod futex;
 mod identity;
@@ -39,6 +40,7 @@ pub const FAMILIES: &[&[Row]] = &[
     attributes::ROWS,
     copying::ROWS,
     descriptors::ROWS,
+    extended::ROWS,
     epoll::ROWS,
     events::ROWS,
     futex::ROWS,

@@ -15,6 +15,14 @@ use crate::table::{Answer, Call, Row};
 pub const ROWS: &[Row] = &[
     Row::new("open", 2, &[Path, Flags, Int], OPEN_ERRORS, open),
     Row::new("openat", 257, &[Fd, Path, Flags, Int], OPEN_ERRORS, openat),
+    Row::new(
+        "openat2",
+        437,
+        &[Fd, Path, Pointer, Int],
+        OPEN_ERRORS,
+        openat2,
+    )
+    .without("restrictions of the way"),
     Row::new("creat", 85, &[Path, Int], OPEN_ERRORS, creat),
     Row::new("stat", 4, &[Path, Pointer], ASK_ERRORS, stat),
     Row::new("fstat", 5, &[Fd, Pointer], &[], fstat),
@@ -74,6 +82,27 @@ fn open(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 
 fn openat(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     kernel.open_file(call.int(0), call.args[1], call.args[2], call.args[3])
+}
+
+fn openat2(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
+    /// Size of `struct open_how` when it was first made.
+    const FIRST_SIZE: u64 = 24;
+    if call.args[3] < FIRST_SIZE {
+        return Err(Errno::EINVAL.into());
+    }
+    let how = call.args[2];
+    let flags = kernel.read_u64(how)?;
+    let mode = kernel.read_u64(how.wrapping_add(8))?;
+    if kernel.read_u64(how.wrapping_add(16))? != 0 {
+        kernel
+            .host
+            .warn("restrictions of the way of openat2 are not modelled");
+        return Err(Errno::EINVAL.into());
+    }
+    if mode & !0o7777 != 0 || flags >> 32 != 0 {
+        return Err(Errno::EINVAL.into());
+    }
+    kernel.open_file(call.int(0), call.args[1], flags, mode)
 }
 
 fn creat(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
