@@ -9,10 +9,12 @@
 //   connect          opens a connection, trying until the server listens; later commands use it
 //   use N            goes back to the Nth connection, counted from 0
 //   send TEXT        sends it
+//   symbolic N       sends N bytes that stand for all values; natively zeros, or those of a test
 //   line             prints one line that arrives
 //   until TEXT       prints lines to the first one that begins with TEXT
 //   bytes N          prints N bytes in hexadecimal
 //   rest             prints everything to the end of the connection
+//   drop             reads to the end of the connection and prints nothing
 //   shut             says that nothing more will be sent
 //   close            closes the connection
 //   hide TEXT        from now on, of lines that begin with TEXT nothing else is printed
@@ -26,6 +28,7 @@
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
+#include <everett.h>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <signal.h>
@@ -229,6 +232,15 @@ static void send_all(const char *data, size_t size) {
     }
 }
 
+static void send_symbolic(size_t size) {
+    char *data = malloc(size);
+    if (!data)
+        fail("malloc");
+    everett_make_symbolic(data, size, "sent");
+    send_all(data, size);
+    free(data);
+}
+
 // One byte, or -1 at the end.
 static int next_byte(struct connection *from) {
     if (from->start == from->end) {
@@ -312,6 +324,11 @@ static void obey(const char *command, char *rest) {
             fail("no such connection");
     } else if (strcmp(command, "send") == 0) {
         send_all(rest, unescape(rest));
+    } else if (strcmp(command, "symbolic") == 0) {
+        send_symbolic(atoi(rest));
+    } else if (strcmp(command, "drop") == 0) {
+        while (recv(active()->fd, active()->data, sizeof active()->data, 0) > 0)
+            ;
     } else if (strcmp(command, "line") == 0) {
         print_line(line);
     } else if (strcmp(command, "until") == 0) {
