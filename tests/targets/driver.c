@@ -14,6 +14,7 @@
 //   until TEXT       prints lines to the first one that begins with TEXT
 //   bytes N          prints N bytes in hexadecimal
 //   rest             prints everything to the end of the connection
+//   whole            what arrives on this side comes whole, also where a run lets streams arrive in pieces
 //   drop             reads to the end of the connection and prints nothing
 //   shut             says that nothing more will be sent
 //   close            closes the connection
@@ -326,6 +327,8 @@ static void obey(const char *command, char *rest) {
         send_all(rest, unescape(rest));
     } else if (strcmp(command, "symbolic") == 0) {
         send_symbolic(atoi(rest));
+    } else if (strcmp(command, "whole") == 0) {
+        everett_fragment(active()->fd, 0);
     } else if (strcmp(command, "drop") == 0) {
         while (recv(active()->fd, active()->data, sizeof active()->data, 0) > 0)
             ;

@@ -47,7 +47,7 @@ pub struct HostArgs {
     #[arg(long, value_name = "N", default_value_t = 0)]
     #[serde(default)]
     faults: u32,
-    /// Only these failures: CALL, CALL:ERRNO, CALL:short, malloc.
+    /// Only these failures: CALL, CALL:ERRNO, CALL:short, CALL:spurious, malloc.
     #[arg(long, value_name = "CALL[:ERRNO]", value_delimiter = ',', requires = "faults", value_parser = parse_fault)]
     #[serde(default)]
     fault: Vec<String>,
@@ -116,7 +116,8 @@ fn parse_fault(text: &str) -> Result<String, String> {
         call => match everett_linux::rows().find(|row| row.name == call) {
             None => return Err(format!("{call:?} is no system call of the model")),
             Some(row) => failure.is_none_or(|name| {
-                name == "short" || row.errnos.iter().any(|errno| errno.name() == name)
+                matches!(name, "short" | "spurious")
+                    || row.errnos.iter().any(|errno| errno.name() == name)
             }),
         },
     };

@@ -29,7 +29,7 @@ pub struct FaultOptions {
 pub struct FaultFilter {
     /// Name of a system call, or `malloc`.
     pub call: String,
-    /// Name of an error, or `short`; all where there is none.
+    /// Name of an error, `short` or `spurious`; all where there is none.
     pub failure: Option<String>,
 }
 
@@ -67,10 +67,16 @@ pub struct FaultState {
     pub regions: u32,
     /// The call under way moves fewer bytes than it could.
     pub short: bool,
+    /// The call under way finds everything ready, whether it is or not.
+    pub spurious: bool,
 }
 
 /// Moving fewer bytes than could be moved.
 const SHORT: &str = "short";
+/// Saying that something can be read when it cannot.
+const SPURIOUS: &str = "spurious";
+/// Calls that can say so.
+const POLLERS: &[&str] = &["poll", "ppoll", "select", "pselect6"];
 /// Calls that can move fewer bytes than they could.
 const MOVERS: &[&str] = &[
     "read", "readv", "pread64", "preadv", "recvfrom", "recvmsg", "write", "writev", "pwrite64",
@@ -114,7 +120,9 @@ impl Kernel<'_, '_> {
             Some(marked) => marked && budget > 0,
             None => self.faults_left() > 0,
         };
-        if !may_fail || (row.errnos.is_empty() && !MOVERS.contains(&row.name)) {
+        let has_failures =
+            !row.errnos.is_empty() || MOVERS.contains(&row.name) || POLLERS.contains(&row.name);
+        if !may_fail || !has_failures {
             return self.dispatch(row, call);
         }
         let before = (self.host.clone(), self.vm.memory.clone());
@@ -133,16 +141,18 @@ impl Kernel<'_, '_> {
         if row.name != "close" || picked.is_err() {
             (*self.host, *self.vm.memory) = before;
         }
-        let Some((_, errno)) = failures.get(picked? as usize - 1) else {
+        let Some((name, errno)) = failures.get(picked? as usize - 1) else {
             return result;
         };
         self.host.faults.used += 1;
         if let Some(errno) = errno {
             return Err(Stop::Errno(*errno));
         }
-        self.host.faults.short = true;
+        self.host.faults.short = *name == SHORT;
+        self.host.faults.spurious = *name == SPURIOUS;
         let result = self.dispatch(row, call);
         self.host.faults.short = false;
+        self.host.faults.spurious = false;
         result
     }
 
@@ -164,6 +174,9 @@ impl Kernel<'_, '_> {
         let moved = matches!(result, Ok(value) if value.as_concrete().is_some_and(|n| n > 1));
         if moved && MOVERS.contains(&row.name) && wanted(SHORT) {
             failures.push((SHORT, None));
+        }
+        if waits && POLLERS.contains(&row.name) && wanted(SPURIOUS) {
+            failures.push((SPURIOUS, None));
         }
         failures
     }

@@ -171,6 +171,7 @@ impl HostState {
             Target::Inode(_) => READ | WRITE,
             Target::Stdin if self.files.stdin.must_wait() => 0,
             Target::Stdin => READ,
+            Target::Object(_) if self.faults.spurious => READ,
             Target::Object(_) => match self.open_object(id, description) {
                 Some((open, operations)) => (operations.readiness)(self, open),
                 None => event::INVALID,
