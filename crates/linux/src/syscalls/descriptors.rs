@@ -113,6 +113,11 @@ fn ioctl(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     if let Some(answer) = kernel.own_ioctl(call.int(0), request, call.args[2]) {
         return answer;
     }
+    if let Target::Object(object) = description.target
+        && let Some(answer) = kernel.socket_ioctl(object, request, call.args[2])
+    {
+        return answer;
+    }
     match request {
         FIONREAD => return kernel.tell_available(call.int(0), call.args[2]),
         FIOCLEX => kernel.set_close_on_exec(call.int(0), descriptor, true),

@@ -25,6 +25,7 @@ mod process;
 mod scheduling;
 pub(crate) mod signals;
 mod socket_control;
+mod socket_ioctl;
 mod socket_messages;
 mod socket_options;
 pub(crate) mod sockets;

@@ -10,7 +10,7 @@ use crate::errno::Errno;
 use crate::kernel::{Kernel, Stop};
 use crate::objects::event;
 use crate::objects::socket::{
-    AF_UNSPEC, Address, Domain, Kind, OPERATIONS, Parcel, Received, family, message_flag,
+    AF_UNSPEC, Address, Domain, Kind, OPERATIONS, Parcel, Received, Socket, family, message_flag,
 };
 use crate::table::ArgKind::{Buffer as Bytes, Fd, Flags, Int, Pointer};
 use crate::table::{Answer, Call, Row};
@@ -42,7 +42,29 @@ pub const ROWS: &[Row] = &[
         recvmsg,
     )
     .without("MSG_OOB, MSG_ERRQUEUE"),
+    Row::new(
+        "sendmmsg",
+        307,
+        &[Fd, Pointer, Int, Flags],
+        SEND_ERRORS,
+        sendmmsg,
+    )
+    .without("MSG_OOB"),
+    Row::new(
+        "recvmmsg",
+        299,
+        &[Fd, Pointer, Int, Flags, Pointer],
+        RECEIVE_ERRORS,
+        recvmmsg,
+    )
+    .without("the timeout, MSG_OOB, MSG_ERRQUEUE"),
 ];
+
+/// Bytes of a `struct mmsghdr`, and where the length is in it.
+const MANY_SIZE: u64 = 64;
+const MANY_LEN_AT: u64 = 56;
+/// Most messages of one call.
+const MANY: u64 = 1024;
 
 const SEND_ERRORS: &[Errno] = &[
     Errno::EINTR,
@@ -113,6 +135,62 @@ fn sendmsg(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 fn recvmsg(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let socket = kernel.find_socket(call.int(0))?;
     kernel.receive_message(&socket, call.args[1], call.args[2] as u32)
+}
+
+fn sendmmsg(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
+    let socket = kernel.find_socket(call.int(0))?;
+    let count = (call.args[2] & 0xffff_ffff).min(MANY);
+    let flags = call.args[3] as u32;
+    let whole = kernel.host.keeps_messages(socket.object);
+    let mut index = if whole { kernel.task().progress } else { 0 };
+    while index < count {
+        let at = call.args[1].wrapping_add(index * MANY_SIZE);
+        // What is left of a stream waits for the next call.
+        let more = if whole || index == 0 {
+            0
+        } else {
+            message_flag::DONT_WAIT
+        };
+        match kernel.send_message(&socket, at, flags | more) {
+            Ok(sent) => {
+                let sent = sent.as_concrete().unwrap_or(0) as u32;
+                kernel.write_bytes(at.wrapping_add(MANY_LEN_AT), &sent.to_le_bytes())?;
+            }
+            Err(Stop::Errno(_)) if index > 0 => break,
+            Err(stop) => return Err(stop),
+        }
+        index += 1;
+        kernel.task_mut().progress = if whole { index } else { 0 };
+    }
+    Ok(Value::concrete(index))
+}
+
+fn recvmmsg(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
+    const WAIT_FOR_ONE: u32 = 0x1_0000;
+    let socket = kernel.find_socket(call.int(0))?;
+    let count = (call.args[2] & 0xffff_ffff).min(MANY);
+    let flags = call.args[3] as u32 & !message_flag::WAIT_ALL;
+    let mut index = kernel.task().progress;
+    while index < count {
+        let at = call.args[1].wrapping_add(index * MANY_SIZE);
+        let waits_for_one = flags & WAIT_FOR_ONE != 0 && index > 0;
+        let more = if waits_for_one {
+            message_flag::DONT_WAIT
+        } else {
+            0
+        };
+        match kernel.receive_message(&socket, at, flags & !WAIT_FOR_ONE | more) {
+            Ok(received) => {
+                let received = received.as_concrete().unwrap_or(0) as u32;
+                kernel.write_bytes(at.wrapping_add(MANY_LEN_AT), &received.to_le_bytes())?;
+            }
+            Err(Stop::Errno(_)) if index > 0 => break,
+            Err(stop) => return Err(stop),
+        }
+        index += 1;
+        kernel.task_mut().progress = index;
+    }
+    Ok(Value::concrete(index))
 }
 
 /// The sender as the receiver is told it: a UNIX socket without a name has no address at all.
@@ -244,10 +322,10 @@ impl Kernel<'_, '_> {
         }
         let open = socket.open();
         let wanted = self.piece(open, &OPERATIONS, wanted)?;
-        let done = self.task().progress;
         let all = flags & message_flag::WAIT_ALL != 0
             && flags & message_flag::PEEK == 0
             && !self.host.keeps_messages(socket.object);
+        let done = if all { self.task().progress } else { 0 };
         let left = wanted.saturating_sub(done);
         let received = match self.receive(open, left, flags) {
             Ok(received) => received,
@@ -256,7 +334,11 @@ impl Kernel<'_, '_> {
         };
         let bytes = self.made_symbolic(open.id, received.bytes)?;
         let len = bytes.len() as u64;
-        self.scatter(&skip(ranges, done), &bytes)?;
+        let dropped = flags & message_flag::TRUNCATE != 0
+            && self.host.socket(socket.object).is_some_and(Socket::is_tcp);
+        if !dropped {
+            self.scatter(&skip(ranges, done), &bytes)?;
+        }
         if all && len > 0 && len < left {
             self.task_mut().progress = done + len;
             return Err(self.wait_for_socket(open, event::IN, flags, "receive"));

@@ -3,7 +3,8 @@
 use everett_vm::Value;
 
 use crate::errno::Errno;
-use crate::kernel::Kernel;
+use crate::kernel::{Kernel, Stop};
+use crate::objects::socket::{Credentials, Domain, Socket, State, level};
 use crate::table::ArgKind::{Fd, Int, Pointer};
 use crate::table::{Answer, Call, Row};
 
@@ -13,50 +14,295 @@ pub const ROWS: &[Row] = &[
         "setsockopt",
         54,
         &[Fd, Int, Int, Pointer, Int],
-        &[],
+        &[Errno::ENOBUFS],
         setsockopt,
-    ),
+    )
+    .without("options of the network, which are remembered and change nothing"),
     Row::new(
         "getsockopt",
         55,
         &[Fd, Int, Int, Pointer, Pointer],
-        &[],
+        &[Errno::ENOBUFS],
         getsockopt,
-    ),
+    )
+    .without("most of TCP_INFO"),
 ];
+
+const REUSE_ADDRESS: u32 = 2;
+const TYPE: u32 = 3;
+const ERROR: u32 = 4;
+const BROADCAST: u32 = 6;
+const SEND_BUFFER: u32 = 7;
+const RECEIVE_BUFFER: u32 = 8;
+const LINGER: u32 = 13;
+const REUSE_PORT: u32 = 15;
+const PASS_CREDENTIALS: u32 = 16;
+const PEER_CREDENTIALS: u32 = 17;
+const RECEIVE_LOW_WATER: u32 = 18;
+const SEND_LOW_WATER: u32 = 19;
+const RECEIVE_TIMEOUT: u32 = 20;
+const SEND_TIMEOUT: u32 = 21;
+const BIND_TO_DEVICE: u32 = 25;
+const ACCEPTS: u32 = 30;
+const FORCE_SEND_BUFFER: u32 = 32;
+const FORCE_RECEIVE_BUFFER: u32 = 33;
+const PROTOCOL: u32 = 38;
+const DOMAIN: u32 = 39;
+const ONLY_V6: u32 = 26;
+const TCP_INFO: u32 = 11;
+const TCP_CONGESTION: u32 = 13;
+/// Longest option that is read.
+const MOST: u64 = 256;
 
 fn setsockopt(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let found = kernel.find_socket(call.int(0))?;
     let (level, name) = (call.args[1] as u32, call.args[2] as u32);
-    let value = if call.args[4] >= 4 {
-        kernel.read_bytes(call.args[3], 4)?
+    let len = u64::try_from(call.int(4)).map_err(|_| Errno::EINVAL)?;
+    kernel.check_level(found.object, level)?;
+    let bytes = kernel.read_bytes(call.args[3], len.min(MOST))?;
+    let result = if level == level::SOCKET {
+        kernel.set_of_socket(found.object, name, &bytes)
     } else {
-        vec![0; 4]
+        kernel.set_of_protocol(found.object, level, name, &bytes)
     };
-    let value = i32::from_le_bytes([value[0], value[1], value[2], value[3]]);
-    let socket = kernel.socket_of(found.open())?;
-    match (level, name) {
-        (1, 2) => socket.options.reuse_address = value != 0,
-        (1, 15) => socket.options.reuse_port = value != 0,
-        (41, 26) => socket.options.only_v6 = value != 0,
-        _ => {}
+    if let Err(Errno::ENOPROTOOPT) = result {
+        kernel.host.warn(format!(
+            "socket option {name} of level {level} is not modelled"
+        ));
     }
+    result?;
     Ok(Value::ZERO)
 }
 
 fn getsockopt(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let found = kernel.find_socket(call.int(0))?;
     let (level, name) = (call.args[1] as u32, call.args[2] as u32);
-    kernel.check(call.args[3], 4, true)?;
-    let socket = kernel.socket_of(found.open())?;
-    let value = match (level, name) {
-        (1, 4) => socket.take_error().map_or(0, |errno| errno.0 as u32),
-        (1, 3) => socket.kind.number(),
-        (1, 7) => socket.options.send_buffer,
-        (1, 8) => socket.options.receive_buffer,
-        _ => return Err(Errno::ENOPROTOOPT.into()),
+    let room = kernel.read_value(call.args[4], 4)?;
+    let room = kernel.vm.concretize(room)? as i32;
+    kernel.check_level(found.object, level)?;
+    let room = usize::try_from(room).map_err(|_| Errno::EINVAL)?;
+    let socket = kernel.host.socket(found.object).ok_or(Errno::ENOTSOCK)?;
+    let bytes = if level == level::SOCKET {
+        get_of_socket(socket, name)
+    } else {
+        get_of_protocol(socket, level, name)
     };
-    kernel.write_bytes(call.args[3], &value.to_le_bytes())?;
-    kernel.write_bytes(call.args[4], &4u32.to_le_bytes())?;
+    let Some(bytes) = bytes else {
+        kernel.host.warn(format!(
+            "socket option {name} of level {level} is not modelled"
+        ));
+        return Err(Errno::ENOPROTOOPT.into());
+    };
+    let told = &bytes[..room.min(bytes.len())];
+    kernel.check(call.args[4], 4, true)?;
+    kernel.write_bytes(call.args[3], told)?;
+    kernel.write_bytes(call.args[4], &(told.len() as u32).to_le_bytes())?;
+    if (level, name) == (level::SOCKET, ERROR)
+        && let Some(socket) = kernel.host.socket_mut(found.object)
+    {
+        socket.error = None;
+    }
     Ok(Value::ZERO)
+}
+
+/// An `int` at the start of an option; options of IP may also be a single byte.
+fn number(bytes: &[u8]) -> Option<i32> {
+    bytes.first_chunk().map(|word| i32::from_le_bytes(*word))
+}
+
+/// The time of a `struct timeval`; none if it is zero.
+fn timeout(bytes: &[u8]) -> Result<Option<u64>, Errno> {
+    let word = |at: usize| {
+        let word = bytes.get(at..).and_then(|rest| rest.first_chunk());
+        word.map(|word| i64::from_le_bytes(*word))
+            .ok_or(Errno::EINVAL)
+    };
+    let (seconds, microseconds) = (word(0)?, word(8)?);
+    if !(0..1_000_000).contains(&microseconds) {
+        return Err(Errno::EDOM);
+    }
+    let Ok(seconds) = u64::try_from(seconds) else {
+        // Before now: it does not wait at all.
+        return Ok(Some(0));
+    };
+    let ns = seconds.saturating_mul(1_000_000_000);
+    let ns = ns.saturating_add(microseconds as u64 * 1000);
+    Ok((ns != 0).then_some(ns))
+}
+
+fn timeval(ns: Option<u64>) -> Vec<u8> {
+    let ns = ns.unwrap_or(0);
+    let parts = [ns / 1_000_000_000, ns % 1_000_000_000 / 1000];
+    parts.map(u64::to_le_bytes).concat()
+}
+
+impl Kernel<'_, '_> {
+    /// Options of this level exist for the socket.
+    fn check_level(&mut self, object: crate::objects::ObjectId, level: u32) -> Result<(), Stop> {
+        let socket = self.host.socket(object).ok_or(Errno::ENOTSOCK)?;
+        let exists = match level {
+            level::SOCKET => true,
+            level::NETLINK => socket.domain == Domain::Netlink,
+            _ if socket.domain == Domain::Unix => return Err(Errno::EOPNOTSUPP.into()),
+            level::IP => socket.domain.is_internet(),
+            level::IPV6 => socket.domain == Domain::Inet6,
+            level::TCP => socket.is_tcp(),
+            level::UDP => socket.is_udp(),
+            _ => false,
+        };
+        if exists {
+            Ok(())
+        } else {
+            Err(Errno::ENOPROTOOPT.into())
+        }
+    }
+
+    fn set_of_socket(
+        &mut self,
+        object: crate::objects::ObjectId,
+        name: u32,
+        bytes: &[u8],
+    ) -> Result<(), Errno> {
+        let socket = self.host.socket_mut(object).ok_or(Errno::ENOTSOCK)?;
+        if name == BIND_TO_DEVICE {
+            let known = bytes.is_empty() || [&b""[..], b"lo", b"eth0"].contains(&text(bytes));
+            return if known { Ok(()) } else { Err(Errno::ENODEV) };
+        }
+        let value = number(bytes).ok_or(Errno::EINVAL)?;
+        let options = &mut socket.options;
+        match name {
+            REUSE_ADDRESS => options.reuse_address = value != 0,
+            REUSE_PORT => options.reuse_port = value != 0,
+            BROADCAST => options.broadcast = value != 0,
+            PASS_CREDENTIALS if socket.domain != Domain::Unix => return Err(Errno::EOPNOTSUPP),
+            PASS_CREDENTIALS => options.pass_credentials = value != 0,
+            SEND_BUFFER => options.set_send_buffer(value as u32, false),
+            RECEIVE_BUFFER => options.set_receive_buffer(value as u32, false),
+            FORCE_SEND_BUFFER => options.set_send_buffer(value.max(0) as u32, true),
+            FORCE_RECEIVE_BUFFER => options.set_receive_buffer(value.max(0) as u32, true),
+            RECEIVE_LOW_WATER => {
+                let value = if value < 0 { i32::MAX } else { value };
+                options.receive_low_water = value.max(1) as u32;
+            }
+            LINGER => {
+                let seconds = number(bytes.get(4..).unwrap_or_default()).ok_or(Errno::EINVAL)?;
+                options.linger_s = (value != 0).then_some(seconds as u32);
+            }
+            RECEIVE_TIMEOUT => options.receive_timeout_ns = timeout(bytes)?,
+            SEND_TIMEOUT => options.send_timeout_ns = timeout(bytes)?,
+            _ => options.set_other(level::SOCKET, name, value)?,
+        }
+        Ok(())
+    }
+
+    fn set_of_protocol(
+        &mut self,
+        object: crate::objects::ObjectId,
+        level: u32,
+        name: u32,
+        bytes: &[u8],
+    ) -> Result<(), Errno> {
+        let socket = self.host.socket_mut(object).ok_or(Errno::ENOTSOCK)?;
+        if (level, name) == (level::TCP, TCP_CONGESTION) {
+            let known = [&b"cubic"[..], b"reno"].contains(&text(bytes));
+            return if known { Ok(()) } else { Err(Errno::ENOENT) };
+        }
+        let value = match (number(bytes), bytes) {
+            (Some(value), _) => value,
+            (None, [byte, ..]) if level == level::IP => i32::from(*byte),
+            _ => return Err(Errno::EINVAL),
+        };
+        if (level, name) == (level::IPV6, ONLY_V6) {
+            if socket.local.internet().is_some() {
+                return Err(Errno::EINVAL);
+            }
+            socket.options.only_v6 = value != 0;
+            return Ok(());
+        }
+        socket.options.set_other(level, name, value)
+    }
+}
+
+/// A string up to its NUL.
+fn text(bytes: &[u8]) -> &[u8] {
+    let end = bytes.iter().position(|byte| *byte == 0);
+    &bytes[..end.unwrap_or(bytes.len())]
+}
+
+fn get_of_socket(socket: &Socket, name: u32) -> Option<Vec<u8>> {
+    let options = &socket.options;
+    let value = match name {
+        REUSE_ADDRESS => u32::from(options.reuse_address),
+        REUSE_PORT => u32::from(options.reuse_port),
+        BROADCAST => u32::from(options.broadcast),
+        PASS_CREDENTIALS => u32::from(options.pass_credentials),
+        SEND_BUFFER => options.send_buffer,
+        RECEIVE_BUFFER => options.receive_buffer,
+        RECEIVE_LOW_WATER => options.receive_low_water,
+        SEND_LOW_WATER => 1,
+        TYPE => socket.kind.number(),
+        PROTOCOL => socket.protocol,
+        DOMAIN => u32::from(socket.domain.number()),
+        ACCEPTS => u32::from(socket.is_listening()),
+        ERROR => socket.error.map_or(0, |error| error.0 as u32),
+        LINGER => {
+            let parts = [
+                u32::from(options.linger_s.is_some()),
+                options.linger_s.unwrap_or(0),
+            ];
+            return Some(parts.map(u32::to_le_bytes).concat());
+        }
+        PEER_CREDENTIALS => {
+            let peer = socket.peer_owner.filter(|_| socket.domain == Domain::Unix);
+            return Some(peer.unwrap_or(Credentials::NOBODY).to_bytes());
+        }
+        RECEIVE_TIMEOUT => return Some(timeval(options.receive_timeout_ns)),
+        SEND_TIMEOUT => return Some(timeval(options.send_timeout_ns)),
+        BIND_TO_DEVICE => return Some(Vec::new()),
+        _ => options.other(level::SOCKET, name)? as u32,
+    };
+    Some(value.to_le_bytes().to_vec())
+}
+
+fn get_of_protocol(socket: &Socket, level: u32, name: u32) -> Option<Vec<u8>> {
+    match (level, name) {
+        (level::IPV6, ONLY_V6) => Some(u32::from(socket.options.only_v6).to_le_bytes().to_vec()),
+        (level::TCP, TCP_INFO) => Some(tcp_info(socket)),
+        (level::TCP, TCP_CONGESTION) => {
+            let mut name = b"cubic".to_vec();
+            name.resize(16, 0);
+            Some(name)
+        }
+        _ => {
+            let value = socket.options.other(level, name)?;
+            Some(value.to_le_bytes().to_vec())
+        }
+    }
+}
+
+/// The start of `struct tcp_info`: in which state the connection is, and how many wait to be accepted.
+fn tcp_info(socket: &Socket) -> Vec<u8> {
+    const SIZE: usize = 232;
+    const SEGMENT: u32 = 32768;
+    let state = match &socket.state {
+        State::Idle => 7,
+        State::Listening { .. } => 10,
+        State::Connecting { .. } => 2,
+        State::Connected { .. } => match (socket.end_sent, socket.end_received) {
+            (false, false) => 1,
+            (true, false) => 5,
+            (false, true) => 8,
+            (true, true) => 9,
+        },
+    };
+    let mut info = vec![0; SIZE];
+    info[0] = state;
+    let mut put = |at: usize, value: u32| info[at..at + 4].copy_from_slice(&value.to_le_bytes());
+    put(16, SEGMENT);
+    put(20, SEGMENT);
+    if let State::Listening { backlog, pending } = &socket.state {
+        put(24, pending.len() as u32);
+        put(28, *backlog);
+    }
+    info
 }

@@ -4,6 +4,7 @@
 mod address;
 mod datagram;
 mod inbox;
+mod netlink;
 mod network;
 mod options;
 mod stream;
@@ -13,8 +14,9 @@ use everett_vm::Buffer;
 
 pub use address::{AF_UNSPEC, Address, Domain, STORAGE_SIZE, family, unspecified};
 pub use inbox::{Credentials, Inbox, Message};
+pub use netlink::{INTERFACES, Interface};
 pub use network::{Network, Route};
-pub use options::Options;
+pub use options::{Options, level};
 
 use super::{Object, ObjectId, Open, Operations, event};
 use crate::errno::Errno;
@@ -389,6 +391,7 @@ impl Kernel<'_, '_> {
         match (socket.domain, socket.kind) {
             (Domain::Unix, Kind::Stream) => self.send_unix(open, parts, parcel, flags),
             (Domain::Unix, _) => self.send_unix_message(open, parts, parcel, flags),
+            (Domain::Netlink, _) => self.send_netlink(open, parts),
             (_, Kind::Stream) => self.send_tcp(open, parts, flags),
             _ => self.send_udp(open, parts, parcel.to.as_ref(), flags),
         }
@@ -491,7 +494,8 @@ fn close(host: &mut HostState, open: Open<'_>) {
     }
 }
 
-fn available(host: &HostState, id: ObjectId) -> Option<u64> {
+/// Bytes that can be received without waiting.
+pub fn available(host: &HostState, id: ObjectId) -> Option<u64> {
     let socket = host.socket(id)?;
     if socket.kind == Kind::Stream {
         Some(socket.inbox.len())

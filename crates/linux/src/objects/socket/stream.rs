@@ -77,7 +77,9 @@ impl Kernel<'_, '_> {
         if flags & message_flag::OUT_OF_BAND != 0 {
             return Err(Errno::EINVAL.into());
         }
-        if !socket.inbox.is_empty() {
+        let enough = u64::from(socket.options.receive_low_water).min(wanted.max(1));
+        let is_last = socket.read_shut || socket.state == State::Idle;
+        if socket.inbox.len() >= enough || (is_last && !socket.inbox.is_empty()) {
             if flags & message_flag::PEEK != 0 {
                 return Ok(Received::bytes(socket.inbox.peek(0, wanted)));
             }
@@ -325,6 +327,15 @@ impl HostState {
         send_capacity(socket, peer).saturating_sub(peer.inbox.len())
     }
 
+    /// Bytes that were sent and that the peer has no room for yet.
+    pub fn bytes_on_the_way(&self, id: ObjectId) -> u64 {
+        let peer = self.socket(id).and_then(Socket::peer);
+        peer.and_then(|peer| self.socket(peer)).map_or(0, |peer| {
+            let room = u64::from(peer.options.receive_buffer);
+            peer.inbox.len().saturating_sub(room)
+        })
+    }
+
     /// Something was received: there may be room again for who wanted to send more.
     fn tell_room(&mut self, sender: ObjectId) {
         let Some(socket) = self.socket(sender).filter(|socket| socket.wants_room) else {
@@ -545,7 +556,7 @@ pub fn tcp_readiness(host: &HostState, socket: &Socket) -> u16 {
     if socket.read_shut {
         events |= READ | event::READ_HANG_UP;
     }
-    if !socket.inbox.is_empty() {
+    if socket.inbox.len() >= u64::from(socket.options.receive_low_water) {
         events |= READ;
     }
     let writable = match peer.and_then(|peer| host.socket(peer)) {

@@ -1,0 +1,156 @@
+//! Requests to sockets and questions about interfaces, as `ioctl` has them.
+
+use std::net::IpAddr;
+
+use everett_vm::Value;
+
+use crate::errno::Errno;
+use crate::kernel::{Kernel, Stop};
+use crate::objects::ObjectId;
+use crate::objects::socket::{Address, Domain, INTERFACES, Interface};
+use crate::table::Answer;
+
+const BYTES_TO_READ: u64 = 0x541b;
+const BYTES_ON_THE_WAY: u64 = 0x5411;
+const AT_MARK: u64 = 0x8905;
+const NAME_OF: u64 = 0x8910;
+const ALL: u64 = 0x8912;
+const FLAGS: u64 = 0x8913;
+const ADDRESS: u64 = 0x8915;
+const BROADCAST: u64 = 0x8919;
+const MASK: u64 = 0x891b;
+const METRIC: u64 = 0x891d;
+const MTU: u64 = 0x8921;
+const HARDWARE: u64 = 0x8927;
+const INDEX: u64 = 0x8933;
+/// Bytes of a `struct ifreq`, and of the name at its start.
+const REQUEST: u64 = 40;
+const NAME: usize = 16;
+
+impl Kernel<'_, '_> {
+    /// A request to a socket; `None` where it is for others to answer.
+    pub(super) fn socket_ioctl(
+        &mut self,
+        object: ObjectId,
+        request: u64,
+        at: u64,
+    ) -> Option<Answer> {
+        self.host.socket(object)?;
+        Some(match request {
+            BYTES_TO_READ => self.tell_bytes_to_read(object, at),
+            BYTES_ON_THE_WAY => self.write_int(at, self.host.bytes_on_the_way(object)),
+            AT_MARK => self.write_int(at, 0),
+            ALL => self.tell_interfaces(at),
+            NAME_OF => self.tell_name(at),
+            FLAGS | ADDRESS | BROADCAST | MASK | METRIC | MTU | HARDWARE | INDEX => {
+                self.tell_of_interface(request, at)
+            }
+            _ => return None,
+        })
+    }
+
+    fn write_int(&mut self, at: u64, value: u64) -> Answer {
+        let value = i32::try_from(value).unwrap_or(i32::MAX);
+        self.write_bytes(at, &value.to_le_bytes())?;
+        Ok(Value::ZERO)
+    }
+
+    fn tell_bytes_to_read(&mut self, object: ObjectId, at: u64) -> Answer {
+        let socket = self.host.socket(object).ok_or(Errno::ENOTSOCK)?;
+        if socket.is_listening() {
+            return Err(Errno::EINVAL.into());
+        }
+        let bytes = crate::objects::socket::available(self.host, object);
+        self.write_int(at, bytes.unwrap_or(0))
+    }
+
+    /// `SIOCGIFCONF`: all IPv4 addresses with the names of their interfaces.
+    fn tell_interfaces(&mut self, at: u64) -> Answer {
+        let room = self.read_value(at, 4)?;
+        let room = self.vm.concretize(room)? as i32;
+        let to = self.read_u64(at.wrapping_add(8))?;
+        let mut told = Vec::new();
+        for interface in INTERFACES {
+            for (ip, _) in self.host.network.addresses_of(interface.index) {
+                if ip.is_ipv4() {
+                    told.extend(with_name(interface, &socket_address(ip)));
+                }
+            }
+        }
+        if to != 0 {
+            let room = room.max(0) as usize / REQUEST as usize * REQUEST as usize;
+            told.truncate(room);
+            self.write_bytes(to, &told)?;
+        }
+        self.write_int(at, told.len() as u64)
+    }
+
+    /// `SIOCGIFNAME`: the name of an interface by its number.
+    fn tell_name(&mut self, at: u64) -> Answer {
+        let request = self.read_bytes(at, REQUEST)?;
+        let index = int_at(&request, NAME);
+        let mut all = INTERFACES.iter();
+        let interface = all.find(|interface| interface.index == index);
+        let interface = interface.ok_or(Errno::ENODEV)?;
+        let mut name = interface.name.as_bytes().to_vec();
+        name.resize(NAME, 0);
+        self.write_bytes(at, &name)?;
+        Ok(Value::ZERO)
+    }
+
+    fn tell_of_interface(&mut self, request: u64, at: u64) -> Answer {
+        let name = self.read_bytes(at, NAME as u64)?;
+        let end = name.iter().position(|byte| *byte == 0).unwrap_or(NAME);
+        let mut all = INTERFACES.iter();
+        let interface = all.find(|interface| interface.name.as_bytes() == &name[..end]);
+        let interface = *interface.ok_or(Errno::ENODEV)?;
+        let value = match request {
+            FLAGS => (interface.flags as u16).to_le_bytes().to_vec(),
+            METRIC => vec![0; 4],
+            MTU => interface.mtu.to_le_bytes().to_vec(),
+            INDEX => interface.index.to_le_bytes().to_vec(),
+            HARDWARE => [&interface.kind.to_le_bytes()[..], &interface.hardware].concat(),
+            _ => socket_address(self.address_of(&interface, request)?),
+        };
+        self.check(at, REQUEST, true)?;
+        self.write_bytes(at.wrapping_add(NAME as u64), &value)?;
+        Ok(Value::ZERO)
+    }
+
+    /// The IPv4 address of an interface, its mask, or the address of all in its net.
+    fn address_of(&self, interface: &Interface, request: u64) -> Result<IpAddr, Stop> {
+        let all = self.host.network.addresses_of(interface.index);
+        let (ip, bits) = all
+            .into_iter()
+            .find_map(|(ip, bits)| match ip {
+                IpAddr::V4(ip) => Some((u32::from(ip), bits)),
+                IpAddr::V6(_) => None,
+            })
+            .ok_or(Errno::EADDRNOTAVAIL)?;
+        let mask = u32::MAX.checked_shl(32 - u32::from(bits)).unwrap_or(0);
+        Ok(IpAddr::V4(match request {
+            ADDRESS => ip.into(),
+            MASK => mask.into(),
+            _ if interface.index == 1 => 0.into(),
+            _ => (ip | !mask).into(),
+        }))
+    }
+}
+
+fn int_at(bytes: &[u8], at: usize) -> u32 {
+    let word = bytes.get(at..).and_then(|rest| rest.first_chunk());
+    word.map_or(0, |word| u32::from_le_bytes(*word))
+}
+
+fn socket_address(ip: IpAddr) -> Vec<u8> {
+    Address::Internet((ip, 0).into()).to_bytes(Domain::Inet)
+}
+
+/// A `struct ifreq`.
+fn with_name(interface: &Interface, value: &[u8]) -> Vec<u8> {
+    let mut request = interface.name.as_bytes().to_vec();
+    request.resize(NAME, 0);
+    request.extend_from_slice(value);
+    request.resize(REQUEST as usize, 0);
+    request
+}
