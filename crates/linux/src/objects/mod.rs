@@ -16,7 +16,7 @@ pub use pipe::{Pipe, pipe, pipe_mut};
 pub use process::process_of;
 
 use crate::errno::Errno;
-use crate::files::{Description, DescriptionId, Status, Target};
+use crate::files::{Description, DescriptionId, Target};
 use crate::host::HostState;
 use crate::kernel::{Kernel, Stop};
 use crate::table::Answer;
@@ -236,17 +236,6 @@ impl Kernel<'_, '_> {
             return Errno::EAGAIN.into();
         }
         self.wait_restartable(Until::Ready(vec![(open.id, events)]), what)
-    }
-
-    /// What `stat` says of what is open.
-    pub fn status_of(&self, target: Target) -> Status {
-        let mut status = Status::of_target(&self.host.files.tree, target);
-        if let Target::Object(id) = target
-            && let Some(object) = self.host.objects.get(id.0)
-        {
-            status.mode = object.operations().mode;
-        }
-        status
     }
 
     /// A new descriptor for a new object.

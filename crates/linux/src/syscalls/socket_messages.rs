@@ -10,7 +10,7 @@ use crate::errno::Errno;
 use crate::kernel::{Kernel, Stop};
 use crate::objects::event;
 use crate::objects::socket::{
-    AF_UNSPEC, Address, Domain, Kind, OPERATIONS, Parcel, Received, Socket, family, message_flag,
+    AF_UNSPEC, Address, Domain, OPERATIONS, Parcel, Received, Socket, family, message_flag,
 };
 use crate::table::ArgKind::{Buffer as Bytes, Fd, Flags, Int, Pointer};
 use crate::table::{Answer, Call, Row};
@@ -295,9 +295,6 @@ impl Kernel<'_, '_> {
         }
         let cut = received.full_len > received.bytes.len() as u64;
         let mut told = if cut { message_flag::TRUNCATE } else { 0 };
-        if self.socket_of(socket.open())?.kind == Kind::Packets && received.from.is_some() {
-            told |= message_flag::END_OF_RECORD;
-        }
         told |= flags & message_flag::CLOSE_ON_EXEC;
         let room = (header.control, header.control_len);
         let (used, more) = self.control_received(socket, &received, room, flags)?;

@@ -314,13 +314,18 @@ impl Kernel<'_, '_> {
         if !ip.is_unspecified() && !to_many && !self.host.network.is_own(ip) {
             return Err(Errno::EADDRNOTAVAIL.into());
         }
-        if socket.state != State::Idle || socket.local != Address::Unnamed {
+        let has_port = socket
+            .local
+            .internet()
+            .is_some_and(|local| local.port() != 0);
+        if socket.state != State::Idle || has_port {
             return Err(Errno::EINVAL.into());
         }
         let local = self.host.take_address(object, wanted)?;
         if let Some(socket) = self.host.socket_mut(object) {
             socket.local = Address::Internet(local);
             socket.bound = true;
+            socket.bound_port = wanted.port() != 0;
         }
         Ok(Value::ZERO)
     }
@@ -328,10 +333,10 @@ impl Kernel<'_, '_> {
     fn bind_unix(&mut self, object: ObjectId, bytes: &[u8]) -> Answer {
         let wanted = Address::parse_unix(bytes)?;
         let socket = self.host.socket(object).ok_or(Errno::ENOTSOCK)?;
-        let is_named = socket.local != Address::Unnamed;
+        let (kind, is_named) = (socket.kind, socket.local != Address::Unnamed);
         let local = match wanted {
             Address::Unnamed if is_named => return Ok(Value::ZERO),
-            Address::Unnamed => self.host.free_unix_name(),
+            Address::Unnamed => self.host.free_unix_name(kind),
             named => named,
         };
         let mut inode = None;
@@ -352,7 +357,7 @@ impl Kernel<'_, '_> {
                 inode = Some(self.make_socket_node(path)?);
             }
             _ if is_named => return Err(Errno::EINVAL.into()),
-            name if self.host.unix_socket_named(name).is_some() => {
+            name if self.host.unix_socket_named(name, kind).is_some() => {
                 return Err(Errno::EADDRINUSE.into());
             }
             _ => {}
@@ -396,10 +401,10 @@ impl Kernel<'_, '_> {
             _ => return Err(Errno::EINVAL.into()),
         }
         let local = match socket.local.internet() {
-            Some(local) => local,
-            None => {
+            Some(local) if local.port() != 0 => local,
+            own => {
                 let any = SocketAddr::new(unspecified(socket.domain), 0);
-                self.host.take_address(object, any)?
+                self.host.take_address(object, own.unwrap_or(any))?
             }
         };
         if self.host.is_listened_at(object, local) {

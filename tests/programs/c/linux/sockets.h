@@ -1,4 +1,5 @@
 // What the socket programs share: telling results with the names of errors and events.
+#define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -279,11 +279,13 @@ impl HostState {
     /// Gives a UDP socket that has none an address at which all can reach it.
     fn bind_udp_anywhere(&mut self, id: ObjectId) -> Result<(), Errno> {
         let socket = self.socket(id).ok_or(Errno::ENOTSOCK)?;
-        if socket.local != Address::Unnamed {
+        let own = socket.local.internet();
+        if own.is_some_and(|own| own.port() != 0) {
             return Ok(());
         }
         let any = SocketAddr::new(unspecified(socket.domain), 0);
-        let local = self.take_address(id, any).map_err(|_| Errno::EAGAIN)?;
+        let wanted = own.unwrap_or(any);
+        let local = self.take_address(id, wanted).map_err(|_| Errno::EAGAIN)?;
         if let Some(socket) = self.socket_mut(id) {
             socket.local = Address::Internet(local);
         }

@@ -128,6 +128,8 @@ pub struct Socket {
     pub remote: Address,
     /// Its address was chosen by the program, and stays when it is disconnected.
     pub bound: bool,
+    /// So was its port.
+    pub bound_port: bool,
     /// The node in the tree that bears its name.
     pub inode: Option<InodeId>,
     /// What came in.
@@ -158,6 +160,7 @@ impl Socket {
             local: Address::Unnamed,
             remote: Address::Unnamed,
             bound: false,
+            bound_port: false,
             inode: None,
             inbox: Inbox::default(),
             wants_room: false,
@@ -299,7 +302,6 @@ pub mod message_flag {
     pub const CONTROL_TRUNCATED: u32 = 0x8;
     pub const TRUNCATE: u32 = 0x20;
     pub const DONT_WAIT: u32 = 0x40;
-    pub const END_OF_RECORD: u32 = 0x80;
     pub const WAIT_ALL: u32 = 0x100;
     pub const ERROR_QUEUE: u32 = 0x2000;
     pub const NO_SIGNAL: u32 = 0x4000;
@@ -497,7 +499,7 @@ fn close(host: &mut HostState, open: Open<'_>) {
 /// Bytes that can be received without waiting.
 pub fn available(host: &HostState, id: ObjectId) -> Option<u64> {
     let socket = host.socket(id)?;
-    if socket.kind == Kind::Stream {
+    if socket.kind.has_connections() {
         Some(socket.inbox.len())
     } else {
         Some(socket.inbox.first().map_or(0, Message::len))

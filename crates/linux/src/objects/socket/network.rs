@@ -269,6 +269,10 @@ impl HostState {
     ) -> Result<SocketAddr, Errno> {
         let socket = self.socket(who).ok_or(Errno::ENOTSOCK)?;
         match socket.local.internet() {
+            Some(local) if local.port() == 0 => {
+                let taken = self.take_address(who, local);
+                taken.map_err(|_| Errno::EADDRNOTAVAIL)
+            }
             Some(local) if local.ip().is_unspecified() => Ok(SocketAddr::new(from, local.port())),
             Some(local) => Ok(local),
             None => {

@@ -362,8 +362,14 @@ impl HostState {
         socket.end_sent = false;
         socket.end_received = false;
         socket.remote = Address::Unnamed;
-        if !socket.bound {
-            socket.local = Address::Unnamed;
+        match &mut socket.local {
+            Address::Internet(local) if socket.bound => {
+                if !socket.bound_port {
+                    local.set_port(0);
+                }
+            }
+            local if !socket.bound => *local = Address::Unnamed,
+            _ => {}
         }
     }
 

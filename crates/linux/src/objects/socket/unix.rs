@@ -27,7 +27,8 @@ impl Kernel<'_, '_> {
                 }
                 self.host.unix_socket_at(inode)
             }
-            Address::Abstract(_) => self.host.unix_socket_named(name),
+            // Names apart from the tree are told apart by kind as well.
+            Address::Abstract(_) => self.host.unix_socket_named(name, kind),
             _ => return Err(Errno::EINVAL),
         };
         let id = found.ok_or(Errno::ECONNREFUSED)?;
@@ -217,23 +218,23 @@ impl HostState {
     }
 
     /// The socket with a name apart from the tree.
-    pub fn unix_socket_named(&self, name: &Address) -> Option<ObjectId> {
+    pub fn unix_socket_named(&self, name: &Address, kind: Kind) -> Option<ObjectId> {
         let mut sockets = self.sockets();
         let found = sockets.find(|(_, socket)| {
             // What was accepted has the name of who accepted it, but cannot be found by it.
             let has_it = socket.domain == Domain::Unix && socket.local == *name;
-            has_it && socket.bound
+            has_it && socket.bound && socket.kind == kind
         })?;
         Some(found.0)
     }
 
     /// A name apart from the tree that nobody has.
-    pub fn free_unix_name(&mut self) -> Address {
+    pub fn free_unix_name(&mut self, kind: Kind) -> Address {
         loop {
             let number = self.network.next_name & 0xf_ffff;
             self.network.next_name = self.network.next_name.wrapping_add(1);
             let name = Address::Abstract(format!("{number:05x}").into_bytes());
-            if self.unix_socket_named(&name).is_none() {
+            if self.unix_socket_named(&name, kind).is_none() {
                 return name;
             }
         }
