@@ -261,8 +261,10 @@ impl Kernel<'_, '_> {
     }
 
     /// Lets a free descriptor refer to what was just opened.
-    pub fn install(&mut self, fd: i32, description: Description) {
+    pub fn install(&mut self, fd: i32, mut description: Description) {
         let close_on_exec = description.flags.has(OpenFlags::CLOSE_ON_EXEC);
+        // That is the descriptor's, not the open file's.
+        description.flags.0 &= !OpenFlags::CLOSE_ON_EXEC;
         let description = self.host.files.open(description);
         let descriptor = Descriptor {
             description,

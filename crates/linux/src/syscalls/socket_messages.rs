@@ -117,12 +117,18 @@ fn recvfrom(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
         len: call.args[2],
     };
     let flags = call.args[3] as u32;
+    // All is asked before anything is taken out of the socket.
+    let room = match call.args[4] {
+        0 => 0,
+        _ => kernel.address_room(call.args[5])?,
+    };
     let (received, len) = kernel.receive_into(&socket, &[range], flags)?;
     kernel.host.release_all(&received.rights);
     if call.args[4] != 0 {
         let domain = kernel.socket_of(socket.open())?.domain;
         let from = received.from.map(|from| from_bytes(&from, domain));
-        kernel.write_address(call.args[4], call.args[5], &from.unwrap_or_default())?;
+        let from = from.unwrap_or_default();
+        kernel.put_address(call.args[4], call.args[5], room, &from)?;
     }
     Ok(Value::concrete(len))
 }
@@ -314,7 +320,9 @@ impl Kernel<'_, '_> {
         let wanted = ranges
             .iter()
             .fold(0u64, |sum, range| sum.saturating_add(range.len));
-        for range in ranges {
+        let dropped = flags & message_flag::TRUNCATE != 0
+            && self.host.socket(socket.object).is_some_and(Socket::is_tcp);
+        for range in ranges.iter().filter(|_| !dropped) {
             self.check(range.address, range.len, true)?;
         }
         let open = socket.open();
@@ -331,8 +339,6 @@ impl Kernel<'_, '_> {
         };
         let bytes = self.made_symbolic(open.id, received.bytes)?;
         let len = bytes.len() as u64;
-        let dropped = flags & message_flag::TRUNCATE != 0
-            && self.host.socket(socket.object).is_some_and(Socket::is_tcp);
         if !dropped {
             self.scatter(&skip(ranges, done), &bytes)?;
         }

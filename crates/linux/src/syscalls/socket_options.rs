@@ -4,6 +4,7 @@ use everett_vm::Value;
 
 use crate::errno::Errno;
 use crate::kernel::{Kernel, Stop};
+use crate::objects::ObjectId;
 use crate::objects::socket::{Credentials, Domain, Socket, State, level};
 use crate::table::ArgKind::{Fd, Int, Pointer};
 use crate::table::{Answer, Call, Row};
@@ -58,7 +59,7 @@ fn setsockopt(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let found = kernel.find_socket(call.int(0))?;
     let (level, name) = (call.args[1] as u32, call.args[2] as u32);
     let len = u64::try_from(call.int(4)).map_err(|_| Errno::EINVAL)?;
-    kernel.check_level(found.object, level)?;
+    kernel.check_level(found.object, level, Errno::ENOPROTOOPT)?;
     let bytes = kernel.read_bytes(call.args[3], len.min(MOST))?;
     let result = if level == level::SOCKET {
         kernel.set_of_socket(found.object, name, &bytes)
@@ -79,7 +80,7 @@ fn getsockopt(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let (level, name) = (call.args[1] as u32, call.args[2] as u32);
     let room = kernel.read_value(call.args[4], 4)?;
     let room = kernel.vm.concretize(room)? as i32;
-    kernel.check_level(found.object, level)?;
+    kernel.check_level(found.object, level, Errno::EOPNOTSUPP)?;
     let room = usize::try_from(room).map_err(|_| Errno::EINVAL)?;
     let socket = kernel.host.socket(found.object).ok_or(Errno::ENOTSOCK)?;
     let bytes = if level == level::SOCKET {
@@ -138,7 +139,7 @@ fn timeval(ns: Option<u64>) -> Vec<u8> {
 
 impl Kernel<'_, '_> {
     /// Options of this level exist for the socket.
-    fn check_level(&mut self, object: crate::objects::ObjectId, level: u32) -> Result<(), Stop> {
+    fn check_level(&mut self, object: ObjectId, level: u32, otherwise: Errno) -> Result<(), Stop> {
         let socket = self.host.socket(object).ok_or(Errno::ENOTSOCK)?;
         let exists = match level {
             level::SOCKET => true,
@@ -153,16 +154,11 @@ impl Kernel<'_, '_> {
         if exists {
             Ok(())
         } else {
-            Err(Errno::ENOPROTOOPT.into())
+            Err(otherwise.into())
         }
     }
 
-    fn set_of_socket(
-        &mut self,
-        object: crate::objects::ObjectId,
-        name: u32,
-        bytes: &[u8],
-    ) -> Result<(), Errno> {
+    fn set_of_socket(&mut self, object: ObjectId, name: u32, bytes: &[u8]) -> Result<(), Errno> {
         let socket = self.host.socket_mut(object).ok_or(Errno::ENOTSOCK)?;
         if name == BIND_TO_DEVICE {
             let known = bytes.is_empty() || [&b""[..], b"lo", b"eth0"].contains(&text(bytes));
@@ -197,7 +193,7 @@ impl Kernel<'_, '_> {
 
     fn set_of_protocol(
         &mut self,
-        object: crate::objects::ObjectId,
+        object: ObjectId,
         level: u32,
         name: u32,
         bytes: &[u8],

@@ -283,10 +283,26 @@ impl Kernel<'_, '_> {
 
     /// Tells the program an address: as much of it as there is room for, and how long it is.
     pub fn write_address(&mut self, address: u64, len_at: u64, bytes: &[u8]) -> Result<(), Stop> {
+        let room = self.address_room(len_at)?;
+        self.put_address(address, len_at, room, bytes)
+    }
+
+    /// How many bytes of an address there is room for.
+    pub fn address_room(&mut self, len_at: u64) -> Result<usize, Stop> {
         let room = self.read_value(len_at, 4)?;
         let room = self.vm.concretize(room)? as i32;
-        let room = usize::try_from(room).map_err(|_| Errno::EINVAL)?;
         self.check(len_at, 4, true)?;
+        Ok(usize::try_from(room).map_err(|_| Errno::EINVAL)?)
+    }
+
+    /// Tells the program an address where the room for it is known.
+    pub fn put_address(
+        &mut self,
+        address: u64,
+        len_at: u64,
+        room: usize,
+        bytes: &[u8],
+    ) -> Result<(), Stop> {
         self.write_bytes(address, &bytes[..room.min(bytes.len())])?;
         self.write_bytes(len_at, &(bytes.len() as u32).to_le_bytes())
     }

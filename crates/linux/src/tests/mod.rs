@@ -3,6 +3,7 @@
 mod files;
 mod memory;
 mod programs;
+mod sockets;
 mod start;
 
 use std::collections::VecDeque;

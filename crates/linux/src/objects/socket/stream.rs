@@ -194,6 +194,7 @@ impl HostState {
         let socket = self.socket_mut(id).ok_or(Errno::ENOTSOCK)?;
         socket.local = Address::Internet(local);
         socket.remote = Address::Internet(to);
+        socket.error = None;
         socket.told = Told::Underway;
         socket.state = State::Connecting { since };
         self.try_connection(id, to);
@@ -287,13 +288,17 @@ impl HostState {
         let Some(socket) = self.socket(id) else {
             return;
         };
+        let is_broken_off = socket.is_tcp() && socket.is_connected();
         match socket.state {
             State::Listening { .. } => self.stop_listening(id),
-            State::Connected { peer: Some(peer) } if socket.is_tcp() => self.reset(peer),
-            State::Connected { peer: None } if socket.is_tcp() => self.reset_by_closed_peer(id),
+            State::Connected { peer: Some(peer) } if is_broken_off => self.reset(peer),
+            State::Connected { peer: None } if is_broken_off => self.reset_by_closed_peer(id),
             _ => {}
         }
         self.disconnect(id);
+        if is_broken_off && let Some(socket) = self.socket_mut(id) {
+            socket.error = Some(Errno::ECONNRESET);
+        }
     }
 
     /// There may be room now for those who wait for a connection to this port, or nobody is there any more.
