@@ -368,11 +368,7 @@ impl HostState {
         socket.end_received = false;
         socket.remote = Address::Unnamed;
         match &mut socket.local {
-            Address::Internet(local) if socket.bound => {
-                if !socket.bound_port {
-                    local.set_port(0);
-                }
-            }
+            Address::Internet(local) if socket.bound && !socket.bound_port => local.set_port(0),
             local if !socket.bound => *local = Address::Unnamed,
             _ => {}
         }
