@@ -14,7 +14,7 @@ use crate::kernel::Kernel;
 use crate::life::Newborn;
 use crate::native::{Guest, Injected};
 use crate::objects::socket::Network;
-use crate::objects::{Object, ObjectId, Watchers, event};
+use crate::objects::{FileWatchers, Object, ObjectId, Watchers, event};
 use crate::process::{Doing, ProcessState, TaskState};
 use crate::schedule::Schedule;
 use crate::slots::Slots;
@@ -79,6 +79,8 @@ pub struct HostState {
     pub objects: Slots<Object>,
     /// Who watches them.
     pub watchers: Watchers,
+    /// Who watches files.
+    pub file_watchers: FileWatchers,
     /// Addresses and ports.
     pub network: Network,
     /// What was written to stdout and stderr.

@@ -275,13 +275,15 @@ impl HostState {
             Some(first) => first.blocked & bit(signal.number) != 0,
         } || self.is_waited_for(pid, signal.number);
         self.before_sending(pid, signal.number);
-        match self.process_by_pid_mut(pid) {
+        let added = match self.process_by_pid_mut(pid) {
             Some(process) if matches!(process.life, Life::Running) => {
                 // Nobody waits for a signal that is ignored and not blocked.
                 (!is_blocked && process.ignores(signal.number)) || process.pending.add(signal)
             }
             _ => true,
-        }
+        };
+        self.announce_signal(signal.number);
+        added
     }
 
     /// A thread of the process waits for this signal with `sigwait`.
@@ -305,7 +307,9 @@ impl HostState {
         if !is_blocked && process.is_some_and(|process| process.ignores(signal.number)) {
             return true;
         }
-        Arc::make_mut(&mut self.tasks[task]).pending.add(signal)
+        let added = Arc::make_mut(&mut self.tasks[task]).pending.add(signal);
+        self.announce_signal(signal.number);
+        added
     }
 
     /// What sending does at once, whatever the process does with the signal.

@@ -2,6 +2,7 @@
 
 use crate::host::HostState;
 use crate::kernel::Kernel;
+use crate::objects::ObjectId;
 use crate::signals::{SIGALRM, SIGPROF, SIGVTALRM, Signal, code};
 
 /// What happens when a timer fires.
@@ -13,6 +14,11 @@ pub enum Action {
         pid: u32,
         /// Which of its timers.
         which: usize,
+    },
+    /// A timer that is read counts.
+    Descriptor {
+        /// The object.
+        object: ObjectId,
     },
     /// A timer of `timer_create` tells of itself.
     Posix {
@@ -141,6 +147,7 @@ impl HostState {
                 }
                 self.send_to_process(pid, ALARMS[which]);
             }
+            Action::Descriptor { object } => self.fire_descriptor(object, missed),
             Action::Posix { pid, timer: number } => {
                 let is_once = timer.interval_ns == 0;
                 self.fire_posix(pid, number, is_once, missed);
@@ -210,6 +217,7 @@ impl HostState {
             .filter(|(_, timer)| match timer.action {
                 Action::Alarm { pid: owner, .. } => owner == pid && with_alarms,
                 Action::Posix { pid: owner, .. } => owner == pid,
+                Action::Descriptor { .. } => false,
             })
             .map(|(number, _)| number)
             .collect();

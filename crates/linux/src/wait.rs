@@ -103,9 +103,9 @@ impl HostState {
         match &wait.until {
             Until::Never => false,
             Until::Futex(..) => task.woken,
-            Until::Ready(files) => files
-                .iter()
-                .any(|(id, events)| self.readiness(*id) & (events | ALWAYS) != 0),
+            Until::Ready(files) => files.iter().any(|(id, events)| {
+                self.readiness_for((task.pid, task.tid), *id) & (events | ALWAYS) != 0
+            }),
             Until::CountAtMost(counter, most) => self.counts_at_most(*counter, *most),
             Until::Child(children) => self.has_news_of(task.pid, children),
             Until::ChildIsOnItsOwn(pid) => self

@@ -132,10 +132,15 @@ impl Files {
 
     /// Forgets a file that has neither a name nor anyone who has it open.
     pub fn let_go(&mut self, id: InodeId) {
-        let is_open = |description: &Description| description.target == Target::Inode(id);
-        if self.tree.get(id).links == 0 && !self.descriptions.iter().flatten().any(is_open) {
+        if self.is_gone(id) {
             self.tree.forget(id);
         }
+    }
+
+    /// A file has neither a name nor anyone who has it open.
+    pub fn is_gone(&self, id: InodeId) -> bool {
+        let is_open = |description: &Description| description.target == Target::Inode(id);
+        self.tree.get(id).links == 0 && !self.descriptions.iter().flatten().any(is_open)
     }
 
     /// All terms, for marking what is alive.

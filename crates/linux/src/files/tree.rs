@@ -250,7 +250,7 @@ impl Tree {
     }
 
     /// A name that a file has in a directory.
-    fn name_in(&self, directory: InodeId, id: InodeId) -> Option<&[u8]> {
+    pub fn name_in(&self, directory: InodeId, id: InodeId) -> Option<&[u8]> {
         let mut names = self.directory(directory)?.names.iter();
         names
             .find(|(_, entry)| entry.id == id)

@@ -103,6 +103,13 @@ pub struct Watchers {
     of: Arc<BTreeMap<ObjectId, Vec<ObjectId>>>,
 }
 
+impl Watchers {
+    /// Nobody watches anything.
+    pub fn is_empty(&self) -> bool {
+        self.of.is_empty()
+    }
+}
+
 /// What is told of a watch.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Told {
@@ -143,7 +150,8 @@ fn readiness(host: &HostState, open: Open<'_>) -> u16 {
         return event::INVALID;
     };
     let tells = |(key, watch): (&Key, &Watch)| {
-        (watch.listed || watch.is_level()) && host.readiness(key.0) & watch.interest() != 0
+        (watch.listed || watch.is_level())
+            && host.readiness_for(open.asker, key.0) & watch.interest() != 0
     };
     if epoll.watches.iter().any(tells) {
         event::IN | event::READ_NORMAL

@@ -3,17 +3,23 @@
 
 mod epoll;
 mod event_counter;
+mod inotify;
 mod pipe;
 mod process;
+mod signal;
 pub mod socket;
+mod timer;
 
 use everett_expr::ExprId;
 use everett_vm::Buffer;
 
 pub use epoll::{EDGE, EXCLUSIVE, Epoll, WAKE_UP, Watchers, epoll, source};
 pub use event_counter::EventCounter;
+pub use inotify::{FileWatchers, Inotify, happened, inotify};
 pub use pipe::{Pipe, pipe, pipe_mut};
 pub use process::process_of;
+pub use signal::signals as readable_signals;
+pub use timer::{TimerDescriptor, timer, timer_mut};
 
 use crate::errno::Errno;
 use crate::files::{Description, DescriptionId, Target};
@@ -40,6 +46,12 @@ pub enum Object {
     EventCounter(EventCounter),
     /// A set of descriptors that are watched.
     Epoll(Epoll),
+    /// A timer that is read.
+    Timer(TimerDescriptor),
+    /// Signals that are read.
+    Signals(u64),
+    /// What happens to files.
+    Inotify(Inotify),
     /// A socket.
     Socket(Box<socket::Socket>),
     /// A process, by its number.
@@ -76,6 +88,8 @@ pub struct Open<'d> {
     pub description: &'d Description,
     /// Its number.
     pub id: DescriptionId,
+    /// Process and thread that use it.
+    pub asker: (u32, u32),
 }
 
 /// What can be done with a kind of object. All but [`Operations::CLOSED`]'s defaults are its own.
@@ -134,6 +148,9 @@ impl Object {
             Object::Pipe(_) => &pipe::OPERATIONS,
             Object::EventCounter(_) => &event_counter::OPERATIONS,
             Object::Epoll(_) => &epoll::OPERATIONS,
+            Object::Timer(_) => &timer::OPERATIONS,
+            Object::Signals(_) => &signal::OPERATIONS,
+            Object::Inotify(_) => &inotify::OPERATIONS,
             Object::Socket(_) => &socket::OPERATIONS,
             Object::Process(_) => &process::OPERATIONS,
         }
@@ -147,6 +164,22 @@ impl HostState {
         id: DescriptionId,
         description: &'d Description,
     ) -> Option<(Open<'d>, &'static Operations)> {
+        self.open_object_for(self.running(), id, description)
+    }
+
+    /// Process and thread that run.
+    fn running(&self) -> (u32, u32) {
+        let task = self.tasks.get(self.schedule.running);
+        task.map_or((0, 0), |task| (task.pid, task.tid))
+    }
+
+    /// The same for another thread than the one that runs.
+    fn open_object_for<'d>(
+        &self,
+        asker: (u32, u32),
+        id: DescriptionId,
+        description: &'d Description,
+    ) -> Option<(Open<'d>, &'static Operations)> {
         let Target::Object(object) = description.target else {
             return None;
         };
@@ -155,12 +188,18 @@ impl HostState {
             object,
             description,
             id,
+            asker,
         };
         Some((open, operations))
     }
 
     /// All events that an open file has now.
     pub fn readiness(&self, id: DescriptionId) -> u16 {
+        self.readiness_for(self.running(), id)
+    }
+
+    /// The same for another thread than the one that runs.
+    pub fn readiness_for(&self, asker: (u32, u32), id: DescriptionId) -> u16 {
         const READ: u16 = event::IN | event::READ_NORMAL;
         const WRITE: u16 = event::OUT | event::WRITE_NORMAL;
         let Some(description) = self.files.description(id) else {
@@ -172,7 +211,7 @@ impl HostState {
             Target::Stdin if self.files.stdin.must_wait() => 0,
             Target::Stdin => READ,
             Target::Object(_) if self.faults.spurious => READ,
-            Target::Object(_) => match self.open_object(id, description) {
+            Target::Object(_) => match self.open_object_for(asker, id, description) {
                 Some((open, operations)) => (operations.readiness)(self, open),
                 None => event::INVALID,
             },
@@ -199,6 +238,9 @@ impl HostState {
             return;
         };
         self.unwatch_closed(id, description.target);
+        if let Target::Inode(inode) = description.target {
+            self.notify_close(inode, description.flags);
+        }
         if let Some((open, operations)) = self.open_object(id, &description) {
             (operations.close)(self, open);
             if self.objects.get(open.object.0).is_none() {

@@ -7,6 +7,7 @@ use super::paths::{AT_EMPTY_PATH, AT_FDCWD, AT_SYMLINK_NOFOLLOW};
 use crate::errno::Errno;
 use crate::files::{InodeId, Node, OpenFlags, Target, WRITE};
 use crate::kernel::{Kernel, Stop};
+use crate::objects::happened;
 use crate::table::ArgKind::{Fd, Flags, Int, Path, Pointer};
 use crate::table::{Answer, Call, Row};
 
@@ -290,6 +291,7 @@ impl Kernel<'_, '_> {
         let inode = self.host.files.tree.get_mut(id);
         inode.mode = mode;
         inode.touch_status(now_ns);
+        self.host.notify(id, happened::ATTRIBUTES);
         Ok(Value::ZERO)
     }
 
@@ -323,6 +325,7 @@ impl Kernel<'_, '_> {
             }
         }
         inode.touch_status(now_ns);
+        self.host.notify(id, happened::ATTRIBUTES);
         Ok(Value::ZERO)
     }
 
@@ -394,6 +397,7 @@ impl Kernel<'_, '_> {
                 Time::At(ns) => *field = ns,
             }
         }
+        self.host.notify(id, happened::ATTRIBUTES);
         Ok(Value::ZERO)
     }
 
@@ -419,6 +423,7 @@ impl Kernel<'_, '_> {
         if let Node::Regular(bytes) = &mut inode.node {
             bytes.set_len(len);
         }
+        self.host.notify(id, happened::MODIFY);
         Ok(Value::ZERO)
     }
 

@@ -6,7 +6,7 @@ use crate::bytes::input_bytes;
 use crate::errno::Errno;
 use crate::files::{Description, DescriptionId, Descriptor, Device, Node, OpenFlags, Target};
 use crate::kernel::{Kernel, Stop};
-use crate::objects::{Open, Operations, event};
+use crate::objects::{Open, Operations, event, happened};
 use crate::signals::SIGXFSZ;
 use crate::table::ArgKind::{Buffer as Bytes, Fd, Flags, Int, Pointer};
 use crate::table::{Answer, Call, Row};
@@ -301,6 +301,9 @@ impl Kernel<'_, '_> {
             Target::Stdin => self.host.files.stdin.advance(read),
             Target::Inode(id) => {
                 self.note_access(id);
+                if read > 0 {
+                    self.host.notify(id, happened::ACCESS);
+                }
                 self.advance(descriptor, at, offset + read);
             }
             _ => {}
@@ -564,6 +567,7 @@ impl Kernel<'_, '_> {
                 at += part.len() as u64;
             }
         }
+        self.host.notify(id, happened::MODIFY);
     }
 
     fn advance(&mut self, descriptor: Descriptor, at: At, end: u64) {

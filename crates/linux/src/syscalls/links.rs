@@ -7,6 +7,7 @@ use crate::bytes::Bytes;
 use crate::errno::Errno;
 use crate::files::{Device, Directory, EXECUTE, InodeId, Node, Place, READ, Target, WRITE};
 use crate::kernel::{Kernel, Stop};
+use crate::objects::happened;
 use crate::table::ArgKind::{Fd, Flags, Int, Path};
 use crate::table::{Answer, Call, Row};
 
@@ -191,6 +192,7 @@ impl Kernel<'_, '_> {
             return Err(Errno::ENOTEMPTY.into());
         }
         self.take_away(&place);
+        self.tell_of_removal(&place, id);
         Ok(Value::ZERO)
     }
 
@@ -211,6 +213,7 @@ impl Kernel<'_, '_> {
             return Err(Errno::EISDIR.into());
         }
         self.take_away(&place);
+        self.tell_of_removal(&place, id);
         Ok(Value::ZERO)
     }
 
@@ -222,6 +225,17 @@ impl Kernel<'_, '_> {
         }
         self.who()
             .check_removal(tree.get(place.directory), tree.get(id))
+    }
+
+    /// Tells whoever watches that a name was taken away.
+    fn tell_of_removal(&mut self, place: &Place, id: InodeId) {
+        let is_directory = self.host.files.tree.get(id).is_directory();
+        if !is_directory {
+            self.host.notify_self(id, happened::ATTRIBUTES);
+        }
+        self.host.notify_gone(id);
+        let mask = happened::DELETE | happened::directory(is_directory);
+        self.host.notify_name(place.directory, &place.name, mask, 0);
     }
 
     /// Takes a name away, and the file if that was its last.
@@ -356,6 +370,19 @@ impl Kernel<'_, '_> {
             tree.get_mut(directory).touch(now_ns);
         }
         tree.get_mut(moved).touch_status(now_ns);
+        let directory = happened::directory(tree.get(moved).is_directory());
+        let cookie = self.host.next_move();
+        let (left, came) = (happened::MOVED_FROM, happened::MOVED_TO);
+        self.host
+            .notify_name(from.0, from.1, left | directory, cookie);
+        self.host.notify_name(to.0, to.1, came | directory, cookie);
+        if let Some(replaced) = replaced {
+            self.host.notify_self(replaced, happened::ATTRIBUTES);
+        }
+        self.host.notify(moved, happened::MOVE_SELF);
+        if let Some(replaced) = replaced {
+            self.host.notify_gone(replaced);
+        }
     }
 
     fn hard_link(&mut self, from: (i32, u64), to: (i32, u64), flags: u64) -> Answer {
@@ -402,6 +429,10 @@ impl Kernel<'_, '_> {
         tree.link(place.directory, &place.name, id);
         tree.get_mut(id).touch_status(now_ns);
         tree.get_mut(place.directory).touch(now_ns);
+        self.host.notify_self(id, happened::ATTRIBUTES);
+        let created = happened::CREATE;
+        self.host
+            .notify_name(place.directory, &place.name, created, 0);
         Ok(Value::ZERO)
     }
 

@@ -103,6 +103,7 @@ impl Kernel<'_, '_> {
         }
         self.write_bytes(address, &bytes)?;
         self.note_access(id);
+        self.host.notify(id, crate::objects::happened::ACCESS);
         if let Some(open) = self.host.files.description_mut(descriptor.description) {
             open.offset = next;
         }

@@ -10,6 +10,7 @@ mod extended;
 mod fifos;
 mod futex;
 mod identity;
+mod inotify;
 mod input_output;
 mod interval_timers;
 mod links;
@@ -46,6 +47,7 @@ pub const FAMILIES: &[&[Row]] = &[
     events::ROWS,
     futex::ROWS,
     identity::ROWS,
+    inotify::ROWS,
     input_output::ROWS,
     links::ROWS,
     listing::ROWS,

@@ -8,6 +8,7 @@ use crate::files::{
     Description, Device, Inode, InodeId, Node, OpenFlags, Place, READ, Target, WRITE, Walk, Who,
 };
 use crate::kernel::{Kernel, Stop};
+use crate::objects::happened;
 use crate::table::ArgKind::{Buffer, Fd, Flags, Int, Path, Pointer};
 use crate::table::{Answer, Call, Row};
 
@@ -435,6 +436,7 @@ impl Kernel<'_, '_> {
             None => {
                 let node = Node::Regular(Bytes::default());
                 let id = self.make(&place, node, mode as u32)?;
+                self.host.notify(id, happened::OPEN);
                 Ok(Target::Inode(id))
             }
         }
@@ -460,7 +462,11 @@ impl Kernel<'_, '_> {
         who.own(directory, &mut inode);
         let tree = &mut self.host.files.tree;
         tree.get_mut(place.directory).touch(now_ns);
-        Ok(tree.add(place.directory, &place.name, inode))
+        let is_directory = inode.is_directory();
+        let id = tree.add(place.directory, &place.name, inode);
+        let mask = happened::CREATE | happened::directory(is_directory);
+        self.host.notify_name(place.directory, &place.name, mask, 0);
+        Ok(id)
     }
 
     /// `O_TMPFILE`.
@@ -517,11 +523,14 @@ impl Kernel<'_, '_> {
             }
             Node::Magic(target) => self.open_again(target, flags),
             Node::Fifo => self.open_fifo(id, flags),
-            Node::Regular(_) if flags.has(OpenFlags::TRUNCATE) => {
-                self.truncate(id, 0)?;
+            _ => {
+                self.host.notify(id, happened::OPEN);
+                let is_regular = matches!(self.host.files.tree.get(id).node, Node::Regular(_));
+                if is_regular && flags.has(OpenFlags::TRUNCATE) {
+                    self.truncate(id, 0)?;
+                }
                 Ok(Target::Inode(id))
             }
-            _ => Ok(Target::Inode(id)),
         }
     }
 

@@ -90,6 +90,8 @@ impl OpenSocket {
             object: self.object,
             description: &self.description,
             id: self.id,
+            // Sockets are the same for all.
+            asker: (0, 0),
         }
     }
 }

@@ -1,0 +1,95 @@
+//! Timers that are read (`timerfd`).
+
+use everett_vm::Buffer;
+
+use super::{Object, ObjectId, Open, Operations, event};
+use crate::errno::Errno;
+use crate::host::HostState;
+use crate::kernel::{Kernel, Stop};
+
+/// A timer that is read.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct TimerDescriptor {
+    /// The clock that it was made with.
+    pub clock: i32,
+    /// Its place in [`HostState::timers`] while it runs.
+    pub running: Option<u32>,
+    /// Time between firings.
+    pub interval_ns: u64,
+    /// Firings since it was read.
+    pub fired: u64,
+}
+
+/// What can be done with them.
+pub const OPERATIONS: Operations = Operations {
+    read,
+    readiness,
+    close,
+    seeks: true,
+    ..Operations::CLOSED
+};
+
+/// A timer, if it is one.
+pub fn timer(host: &HostState, id: ObjectId) -> Option<&TimerDescriptor> {
+    match host.objects.get(id.0)? {
+        Object::Timer(timer) => Some(timer),
+        _ => None,
+    }
+}
+
+/// The same for changing it.
+pub fn timer_mut(host: &mut HostState, id: ObjectId) -> Option<&mut TimerDescriptor> {
+    match host.objects.get_mut(id.0)? {
+        Object::Timer(timer) => Some(timer),
+        _ => None,
+    }
+}
+
+fn read(kernel: &mut Kernel<'_, '_>, open: Open<'_>, wanted: u64) -> Result<Buffer, Stop> {
+    if wanted < 8 {
+        return Err(Errno::EINVAL.into());
+    }
+    kernel.host.fire_timers();
+    let timer = timer_mut(kernel.host, open.object).ok_or(Errno::EBADF)?;
+    match std::mem::take(&mut timer.fired) {
+        0 => Err(kernel.wait_for(open, event::IN, "read from a timerfd")),
+        fired => Ok(Buffer::with_bytes(&fired.to_le_bytes(), 8)),
+    }
+}
+
+fn readiness(host: &HostState, open: Open<'_>) -> u16 {
+    let Some(timer) = timer(host, open.object) else {
+        return event::INVALID;
+    };
+    let running = timer.running.and_then(|number| host.timers.get(number));
+    let is_due = running.is_some_and(|running| running.at_ns <= host.clock_ns);
+    if timer.fired > 0 || is_due {
+        event::IN
+    } else {
+        0
+    }
+}
+
+fn close(host: &mut HostState, open: Open<'_>) {
+    if let Some(number) = timer(host, open.object).and_then(|timer| timer.running) {
+        host.timers.remove(number);
+    }
+    host.objects.remove(open.object.0);
+}
+
+impl HostState {
+    /// The timer of a descriptor fired, and so many times more before anybody looked.
+    pub fn fire_descriptor(&mut self, id: ObjectId, missed: u64) {
+        if let Some(timer) = timer_mut(self, id) {
+            // A timer that nobody has read since it fired says nothing more.
+            let is_new = timer.fired == 0;
+            timer.fired = timer.fired.saturating_add(missed).saturating_add(1);
+            if timer.interval_ns == 0 {
+                timer.running = None;
+            }
+            if is_new {
+                self.announce(id, event::IN);
+            }
+        }
+    }
+}
