@@ -95,6 +95,7 @@ pub(crate) fn prepare(
             next_pid: FIRST_PID + 1,
             newborn: Vec::new(),
             schedule: Schedule::new(config.options.scheduler),
+            ipc: Default::default(),
             timers: Slots::default(),
             injected: Vec::new(),
             faults: Default::default(),

@@ -3,7 +3,7 @@
 //! Cloning is O(1); clones share the pages that neither has written since.
 
 use everett_expr::{Arena, ArrayId, Assignment, EvalScratch, ExprId};
-use everett_vm::{Buffer, PAGE, Value};
+use everett_vm::{Buffer, PAGE, Pages, Value};
 use triomphe::Arc;
 
 /// What a program wrote to a stream; it only ever grows at its end.
@@ -64,8 +64,10 @@ impl Base {
 pub struct Bytes {
     base: Option<Base>,
     /// Absent pages are those of the base, or zeros. Bytes at and beyond `len` are zeros too.
-    pages: Option<Arc<Vec<Option<Arc<Buffer>>>>>,
+    pages: Option<Pages>,
     len: u64,
+    /// Every page that is there is a whole one.
+    whole: bool,
 }
 
 impl Bytes {
@@ -77,6 +79,7 @@ impl Bytes {
             base: None,
             pages: Some(Arc::new(pages)),
             len: bytes.len() as u64,
+            whole: false,
         }
     }
 
@@ -87,6 +90,7 @@ impl Bytes {
             base: Some(Base { source, len }),
             pages: None,
             len,
+            whole: false,
         }
     }
 
@@ -153,7 +157,7 @@ impl Bytes {
         if pages.len() <= index {
             pages.resize(index + 1, None);
         }
-        let whole = index > 0 || pages.len() > 1;
+        let whole = self.whole || index > 0 || pages.len() > 1;
         let size = if whole {
             PAGE
         } else {
@@ -270,6 +274,58 @@ impl Bytes {
             at = (page + 1) * PAGE as u64;
         }
         (!to_data).then_some(self.len)
+    }
+
+    /// Its pages, each a whole one, for those who map it. Bytes behind the end are zeros.
+    pub fn pages(&mut self) -> Pages {
+        if self.base.is_some() {
+            for index in 0..self.len.div_ceil(PAGE as u64) as usize {
+                if self.page(index).is_none() && !self.base_page(index).is_empty() {
+                    self.page_mut(index, PAGE);
+                }
+            }
+            self.base = None;
+        }
+        let pages = self.pages.get_or_insert_with(|| Arc::new(Vec::new()));
+        if !self.whole {
+            for page in Arc::make_mut(pages).iter_mut().flatten() {
+                if page.len() < PAGE {
+                    let mut larger = Buffer::zeroed(PAGE);
+                    larger.copy_from(0, page, 0, page.len());
+                    *page = Arc::new(larger);
+                }
+            }
+            self.whole = true;
+        }
+        self.clear_tail();
+        self.pages.clone().unwrap_or_default()
+    }
+
+    /// Sets its pages, each a whole one.
+    pub fn set_pages(&mut self, pages: Option<Pages>) {
+        self.pages = pages;
+        self.whole = true;
+        self.clear_tail();
+    }
+
+    /// It has these pages.
+    pub fn has_pages(&self, pages: &Pages) -> bool {
+        let own = self.pages.as_ref();
+        own.is_some_and(|own| Arc::ptr_eq(own, pages))
+    }
+
+    /// Who maps a file can write behind its end, in the last page; others must not see it.
+    fn clear_tail(&mut self) {
+        let (index, within) = (self.len / PAGE as u64, (self.len % PAGE as u64) as usize);
+        let page = self.page(index as usize);
+        let is_clear = |page: &Buffer| {
+            let rest = page.bytes().get(within..).unwrap_or_default();
+            rest.iter().all(|byte| *byte == 0) && !page.has_symbolic(within, rest.len())
+        };
+        if within > 0 && !page.is_none_or(is_clear) {
+            let page = self.page_mut(index as usize, PAGE);
+            page.fill(within, PAGE - within, 0);
+        }
     }
 
     /// The bytes under an assignment to the symbolic inputs.

@@ -7,8 +7,8 @@ use triomphe::Arc;
 use crate::kernel::{Kernel, Stop};
 use crate::process::{Death, SignalAction, Suspended};
 use crate::signals::{
-    DEFAULT, IGNORE, SIGABRT, SIGFPE, SIGILL, SIGSEGV, SIGSTOP, STOPPING, Signal, bit, blockable,
-    code,
+    DEFAULT, IGNORE, SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGSTOP, STOPPING, Signal, bit,
+    blockable, code,
 };
 use crate::wait::Wait;
 
@@ -84,6 +84,7 @@ pub fn signal_of(bug: &Bug) -> i32 {
             SIGABRT
         }
         BugKind::DivisionByZero | BugKind::Overflow => SIGFPE,
+        BugKind::BeyondFile => SIGBUS,
         BugKind::Trap | BugKind::Unreachable => SIGILL,
         _ => SIGSEGV,
     }
@@ -93,6 +94,7 @@ pub fn signal_of(bug: &Bug) -> i32 {
 fn fault_of(bug: &Bug) -> Option<Signal> {
     const MAPPING_ERROR: i32 = 1;
     const ACCESS_ERROR: i32 = 2;
+    const NO_SUCH_ADDRESS: i32 = 2;
     const DIVISION: i32 = 1;
     const ILLEGAL_OPERAND: i32 = 2;
     let number = signal_of(bug);
@@ -101,7 +103,8 @@ fn fault_of(bug: &Bug) -> Option<Signal> {
         BugKind::DivisionByZero => DIVISION,
         BugKind::Overflow if bug.message.contains("divided by") => DIVISION,
         BugKind::Trap => ILLEGAL_OPERAND,
-        BugKind::ReadOnlyWrite => ACCESS_ERROR,
+        BugKind::ReadOnlyWrite | BugKind::ProtectedPage => ACCESS_ERROR,
+        BugKind::BeyondFile => NO_SUCH_ADDRESS,
         BugKind::StackOverflow => MAPPING_ERROR,
         BugKind::InvalidCall => MAPPING_ERROR,
         _ if bug.address.is_some() => MAPPING_ERROR,

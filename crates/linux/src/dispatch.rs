@@ -150,6 +150,9 @@ impl<'k, 'v> Slice<'k, 'v> {
             return Err(Stop::Point);
         }
         let kernel = &mut self.kernel;
+        if kernel.vm.memory.has_views() {
+            kernel.host.publish_files(kernel.vm.memory);
+        }
         let result = match table::row(number) {
             Some(row) => {
                 if kernel.host.log.is_some() {
@@ -166,6 +169,9 @@ impl<'k, 'v> Slice<'k, 'v> {
                 Err(Errno::ENOSYS.into())
             }
         };
+        if kernel.vm.memory.has_views() {
+            kernel.host.take_over_files(kernel.vm.memory);
+        }
         match result {
             Ok(value) => self.finish(value, call.jump),
             Err(Stop::Errno(errno)) => self.finish(Value::concrete(errno.result()), call.jump),

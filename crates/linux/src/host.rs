@@ -99,6 +99,8 @@ pub struct HostState {
     pub newborn: Vec<Newborn>,
     /// Who runs.
     pub schedule: Schedule,
+    /// What processes have in common beside files.
+    pub ipc: Arc<crate::ipc::Ipc>,
     /// Timers that fire whoever runs.
     pub timers: Slots<Timer>,
     /// Signals whose handlers a native thread is to run.
@@ -203,9 +205,15 @@ impl Host {
         let image = self.state.processes[process].image;
         let thread = Arc::make_mut(self.threads.get_mut(task)?);
         let memory = &mut self.memories[process];
+        let shares = memory.has_views();
+        if shares {
+            self.state.show_files(memory);
+        }
         let mut vm = Vm::new(reborrow(around), image, memory, thread);
         vm.max_heap = vm.max_heap.min(self.state.processes[process].max_heap);
-        vm.points = self.state.points();
+        let pid = self.state.processes[process].pid;
+        vm.alone = self.state.tasks_of(pid).count() == 1;
+        vm.points = self.state.points(vm.alone, shares);
         let kernel = Kernel {
             vm: &mut vm,
             task,
@@ -216,7 +224,12 @@ impl Host {
             },
             host: &mut self.state,
         };
-        Some(work(Slice::new(kernel)))
+        let result = work(Slice::new(kernel));
+        let memory = &mut self.memories[process];
+        if memory.has_views() {
+            self.state.put_back_files(memory);
+        }
+        Some(result)
     }
 
     /// Where the process of a thread is.
@@ -341,6 +354,7 @@ impl Host {
             process.for_each_term(visit);
         }
         state.files.for_each_term(visit);
+        state.ipc.for_each_term(visit);
         for (_, object) in state.objects.iter() {
             (object.operations().for_each_term)(object, visit);
         }

@@ -124,6 +124,12 @@ impl Kernel<'_, '_> {
         }
         let unmapped = match self.vm.memory.near(address) {
             None => true,
+            Some(object) if object.region().is_some() => {
+                // The kernel finds out page by page.
+                let inside = address.wrapping_sub(object.start);
+                let room = object.size.checked_sub(inside);
+                room.is_none_or(|room| room < len) || !object.allows(inside, len, write)
+            }
             Some(object) => {
                 let gone = object.kind == ObjectKind::Mapping && !object.is_live();
                 gone || (write && object.kind == ObjectKind::Constant)

@@ -186,6 +186,11 @@ impl Kernel<'_, '_> {
             self.host.files.retain(descriptor.description);
         }
         let mut memory = self.vm.memory.clone();
+        self.host.inherit_files(&mut memory);
+        if memory.has_views() {
+            let own = self.process().pid;
+            Arc::make_mut(&mut self.host.ipc).inherit(own, pid);
+        }
         if birth.flags & CLONE_CHILD_SETTID != 0
             && let Some(object) = memory.object_at_mut(birth.child_tid, 4)
         {
@@ -256,6 +261,7 @@ impl HostState {
             }
         }
         self.remove_timers(pid, true);
+        self.leave_ipc(pid);
         let Some(process) = self.process_by_pid_mut(pid) else {
             return;
         };
@@ -349,6 +355,15 @@ impl HostState {
 impl Host {
     /// Takes in who was born and forgets who is gone.
     pub(crate) fn settle(&mut self) {
+        let mut unmapped = Vec::new();
+        for (process, memory) in self.state.processes.iter().zip(&mut self.memories) {
+            if memory.has_views() && !matches!(process.life, Life::Running) {
+                unmapped.extend(memory.forget_views());
+            }
+        }
+        for holder in unmapped {
+            self.state.release(crate::files::DescriptionId(holder));
+        }
         for newborn in std::mem::take(&mut self.state.newborn) {
             if let Some((process, memory)) = newborn.process {
                 self.state.processes.push(Arc::new(process));
@@ -419,12 +434,16 @@ impl Host {
         thread.number = 0;
         let pid = self.state.processes[process].pid;
         self.state.become_program(process, task, &execution);
+        self.state.detach_all(pid);
         for (at, other) in self.state.tasks.iter_mut().enumerate() {
             if other.pid == pid && at != task {
                 Arc::make_mut(other).doing = Doing::Ended;
             }
         }
-        self.memories[process] = memory;
+        let mut old = std::mem::replace(&mut self.memories[process], memory);
+        for holder in old.forget_views() {
+            self.state.release(crate::files::DescriptionId(holder));
+        }
         self.threads[task] = Arc::new(thread);
         Ok(())
     }

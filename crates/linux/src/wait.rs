@@ -3,6 +3,7 @@
 
 use crate::files::{DescriptionId, InodeId};
 use crate::host::HostState;
+use crate::ipc::IpcWait;
 use crate::objects::ObjectId;
 use crate::process::{Life, TaskState};
 
@@ -48,6 +49,8 @@ pub enum Until {
     Room(ObjectId),
     /// Somebody opens the other end of a FIFO; this one is opened for reading, or for writing.
     Fifo(InodeId, bool),
+    /// Semaphores or messages of System V.
+    Ipc(IpcWait),
 }
 
 /// Children that `wait` is about, and its options, which say what of them.
@@ -115,6 +118,7 @@ impl HostState {
             Until::Released(count) => self.lock_releases != *count,
             Until::Room(socket) => self.has_room(*socket),
             Until::Fifo(..) => task.woken,
+            Until::Ipc(wait) => self.ipc.is_over(wait),
         }
     }
 

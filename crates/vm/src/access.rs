@@ -123,6 +123,14 @@ impl Vm<'_> {
         if !self.decide_term(inside)? {
             return Err(self.outside(term, start, len, write));
         }
+        if self.differs(start, size, write) {
+            let address = self.concretize(Value {
+                bits: 0,
+                term: Some(term),
+            })?;
+            self.checked(address, len, write)?;
+            return Ok(Place::At(address));
+        }
         self.check_live(start, len, write)?;
         self.check_symbolic_size(start, offset, len, write)?;
         if let Some(offset) = self.arena.as_const(offset) {
@@ -141,12 +149,21 @@ impl Vm<'_> {
         })
     }
 
+    /// Not every page of a mapping allows the same.
+    fn differs(&self, start: u64, size: u64, write: bool) -> bool {
+        let region = self.memory.near(start);
+        let region = region.and_then(|object| Some((object, object.region()?)));
+        region.is_some_and(|(object, region)| !region.allows(start - object.start, size, write))
+    }
+
     /// The finding for an access that leaves the object which its pointer was made from.
     fn outside(&mut self, _term: ExprId, start: u64, len: u64, write: bool) -> Interrupt {
-        let end = self
-            .memory
-            .near(start)
-            .map_or(start, |object| object.start + object.size);
+        let extent = self.extent_at(start);
+        let object = self.memory.near(start).filter(|_| extent.is_some());
+        let end = object.map_or(start, |object| {
+            let (base, size) = extent.unwrap_or((0, object.size));
+            object.start + base + size
+        });
         let mut bug = self.memory.explain(Fault {
             address: end,
             len,
@@ -158,7 +175,7 @@ impl Vm<'_> {
                 "{verb} of {} at a symbolic offset outside a {} of {}",
                 bytes(len),
                 object.kind.noun(),
-                bytes(object.size)
+                bytes(extent.map_or(object.size, |extent| extent.1))
             );
         }
         bug.into()
@@ -167,7 +184,11 @@ impl Vm<'_> {
     fn check_live(&mut self, start: u64, len: u64, write: bool) -> Result<(), Interrupt> {
         let object = self.memory.near(start);
         let usable = object.is_some_and(|object| {
-            object.is_live() && !(write && object.kind == ObjectKind::Constant)
+            let allowed = match object.region() {
+                None => object.is_live(),
+                Some(region) => region.allows(start - object.start, 1, write),
+            };
+            allowed && !(write && object.kind == ObjectKind::Constant)
         });
         if usable {
             return Ok(());
@@ -217,7 +238,11 @@ impl Vm<'_> {
     /// The live object that holds these bytes, or the finding.
     fn checked(&mut self, address: u64, len: u64, write: bool) -> Result<&Object, Interrupt> {
         let (start, size_term) = match self.memory.object_at(address, len) {
-            Some(object) if !(write && object.kind == ObjectKind::Constant) => {
+            Some(object)
+                if !write
+                    || object.kind != ObjectKind::Constant
+                        && object.allows(address - object.start, len, true) =>
+            {
                 (object.start, object.size_term)
             }
             _ => {
@@ -296,7 +321,7 @@ impl Vm<'_> {
     /// The constant summand of a term, if it is an address.
     pub(crate) fn constant_part(&self, term: ExprId, depth: u32) -> Option<u64> {
         if let Some(address) = self.arena.as_const(term) {
-            return everett_ir::address::Slot::of(address).map(|_| address);
+            return self.memory.is_address(address).then_some(address);
         }
         if depth == 0 {
             return None;
@@ -317,9 +342,14 @@ impl Vm<'_> {
     /// little before or behind it (`table - 'a'`); the gaps around objects keep it in the object's slot.
     fn base_object(&self, term: ExprId) -> Option<(u64, u64)> {
         let address = self.constant_part(term, 8)?;
-        self.memory
-            .near(address)
-            .map(|object| (object.start, object.size))
+        let object = self.memory.near(address)?;
+        match object.region() {
+            None => Some((object.start, object.size)),
+            Some(_) => {
+                let (offset, size) = object.extent(address.wrapping_sub(object.start))?;
+                Some((object.start + offset, size))
+            }
+        }
     }
 
     /// Positions that an access can have: first, step, count. `None` if they are too many.
@@ -333,11 +363,19 @@ impl Vm<'_> {
         (count <= self.options.max_positions).then_some((first, step, count))
     }
 
+    /// Where in its object a stretch that a pointer stays in begins, and its size.
+    fn extent_at(&self, start: u64) -> Option<(u64, u64)> {
+        let object = self.memory.near(start)?;
+        match object.region() {
+            None => Some((0, object.size)),
+            Some(_) => object.extent(start.wrapping_sub(object.start)),
+        }
+    }
+
     fn load_within(&mut self, start: u64, offset: ExprId, len: usize) -> Result<Value, Interrupt> {
-        let Some(object) = self.memory.near(start) else {
+        let Some((base, size)) = self.extent_at(start) else {
             return Err(Interrupt::EndPath);
         };
-        let size = object.size;
         let Some((first, step, count)) = self.positions(offset, size, len as u64) else {
             return Err(Interrupt::EndPath);
         };
@@ -345,7 +383,7 @@ impl Vm<'_> {
         for index in 0..count {
             let at = first + index * step;
             let value = match self.memory.near(start) {
-                Some(object) => object.load(self.arena, at, len),
+                Some(object) => object.load(self.arena, base + at, len),
                 None => Value::ZERO,
             };
             leaves.push(value.to_term(self.arena, 8 * len as u32));
@@ -381,7 +419,9 @@ impl Vm<'_> {
         len: usize,
         value: Value,
     ) -> Result<(), Interrupt> {
-        let size = self.memory.near(start).map_or(0, |object| object.size);
+        let Some((base, size)) = self.extent_at(start) else {
+            return Err(Interrupt::EndPath);
+        };
         let Some((first, step, count)) = self.positions(offset, size, len as u64) else {
             return Err(Interrupt::EndPath);
         };
@@ -402,6 +442,7 @@ impl Vm<'_> {
                 let Some(object) = self.memory.object_at_mut(start + place, piece as u64) else {
                     continue;
                 };
+                let place = base + place;
                 let old = object.load(self.arena, place, piece);
                 let old = old.to_term(self.arena, 8 * piece as u32);
                 let new = self.arena.extract(new, 8 * part as u32, 8 * piece as u32);

@@ -156,10 +156,9 @@ impl Search<'_> {
         if !object.is_live() || object.size < skip + 8 {
             return;
         }
-        let words = (object.size - skip) / 8 * 8;
-        object.for_each_piece(skip, words, |piece, room| {
-            let Some((buffer, at)) = piece else { return };
-            for word in buffer.bytes()[at..at + room].chunks_exact(8) {
+        object.for_each_buffer(|_, buffer| {
+            let bytes = buffer.bytes().get(skip as usize..).unwrap_or_default();
+            for word in bytes.chunks_exact(8) {
                 let mut bytes = [0; 8];
                 bytes.copy_from_slice(word);
                 self.address(u64::from_le_bytes(bytes));

@@ -31,7 +31,10 @@ pub use access::Place;
 pub use bug::{Bug, BugKind};
 pub use image::{Image, ImageError, ImageId};
 pub use leak::{Leak, leak_finding, leaked_blocks};
-pub use memory::{Buffer, Fault, MAX_STACKS, Memory, Object, ObjectKind, PAGE};
+pub use memory::{
+    BREAK_END, BREAK_START, Backing, Buffer, Fault, FileView, MAX_STACKS, Mapping, Memory, Object,
+    ObjectKind, PAGE, Pages, Placement, Protection, Traits,
+};
 pub use oracle::{ChoiceSite, ConcreteOracle, Oracle, Suspend};
 pub use points::Points;
 pub use stacks::{CallSite, StackId, StackTable};

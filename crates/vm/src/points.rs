@@ -41,8 +41,11 @@ impl Vm<'_> {
     pub(crate) fn watch(&mut self, access: Access) -> Result<(), Interrupt> {
         let is_point = match self.points {
             Points::None => false,
-            Points::Atomics => access.atomic,
-            Points::Memory => access.atomic || self.is_shared(access.pointer),
+            Points::Atomics => access.atomic && self.others_reach(access.pointer),
+            Points::Memory => {
+                (access.atomic || self.is_shared(access.pointer))
+                    && self.others_reach(access.pointer)
+            }
         };
         if is_point && !self.thread.at_point {
             self.thread.at_point = true;
@@ -56,7 +59,8 @@ impl Vm<'_> {
     pub(crate) fn watch_call(&mut self, call: &Call, args: &[Value]) -> Result<(), Interrupt> {
         let is_point = match call.callee {
             Callee::Assembly(index) => {
-                let atomic = self.is_atomic(index);
+                let others = args.first().is_some_and(|first| self.others_reach(*first));
+                let atomic = self.is_atomic(index) && others;
                 atomic || self.points == Points::Memory && self.reaches_shared(args)
             }
             Callee::External(_) => self.points == Points::Memory && self.reaches_shared(args),
@@ -85,7 +89,13 @@ impl Vm<'_> {
     /// System calls are points of their own, whatever they point to.
     fn reaches_shared(&self, args: &[Value]) -> bool {
         args.iter()
-            .any(|arg| arg.term.is_none() && self.is_shared(*arg))
+            .any(|arg| arg.term.is_none() && self.is_shared(*arg) && self.others_reach(*arg))
+    }
+
+    /// Where the thread is the only one of its process, others reach what is shared between processes.
+    fn others_reach(&self, pointer: Value) -> bool {
+        let shared = |address| self.memory.shared_place(address).is_some();
+        !self.alone || pointer.term.is_some() || shared(pointer.bits)
     }
 
     /// Several threads can reach what is there: everything but constants, the thread's own stack and what it alone
@@ -104,7 +114,11 @@ impl Vm<'_> {
         match object.kind {
             ObjectKind::Constant => false,
             ObjectKind::Stack => self.memory.stack_of(address) != Some(self.thread.number),
-            _ => !self.is_own(object.start, object.size),
+            _ => {
+                let inside = address.wrapping_sub(object.start);
+                let (offset, size) = object.extent(inside).unwrap_or((0, object.size));
+                !self.is_own(object.start + offset, size)
+            }
         }
     }
 

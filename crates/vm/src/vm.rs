@@ -257,6 +257,8 @@ pub struct Vm<'a> {
     pub malloc_faults: u32,
     /// Where it stops for others.
     pub points: Points,
+    /// It is the only thread of its process.
+    pub alone: bool,
     /// The instruction has asked the oracle something.
     pub(crate) asked: bool,
 }
@@ -307,6 +309,7 @@ impl<'a> Vm<'a> {
             max_heap: options.max_heap,
             malloc_faults: 0,
             points: Points::None,
+            alone: false,
             asked: false,
         }
     }

@@ -4,6 +4,7 @@
 mod epoll;
 mod event_counter;
 mod inotify;
+pub mod message_queue;
 mod pipe;
 mod process;
 mod signal;
@@ -52,6 +53,8 @@ pub enum Object {
     Signals(u64),
     /// What happens to files.
     Inotify(Inotify),
+    /// A POSIX message queue.
+    MessageQueue(message_queue::MessageQueue),
     /// A socket.
     Socket(Box<socket::Socket>),
     /// A process, by its number.
@@ -151,6 +154,7 @@ impl Object {
             Object::Timer(_) => &timer::OPERATIONS,
             Object::Signals(_) => &signal::OPERATIONS,
             Object::Inotify(_) => &inotify::OPERATIONS,
+            Object::MessageQueue(_) => &message_queue::OPERATIONS,
             Object::Socket(_) => &socket::OPERATIONS,
             Object::Process(_) => &process::OPERATIONS,
         }

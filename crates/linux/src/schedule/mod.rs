@@ -187,12 +187,11 @@ impl HostState {
     }
 
     /// Before which instructions the thread that runs stops for others.
-    pub(crate) fn points(&self) -> Points {
+    pub(crate) fn points(&self, alone: bool, shares: bool) -> Points {
         if self.tasks.len() == 1 || !self.schedule.kind.wants_points() {
             return Points::None;
         }
-        let pid = self.tasks.get(self.schedule.running).map(|task| task.pid);
-        if pid.is_none_or(|pid| self.tasks_of(pid).count() < 2) {
+        if alone && !shares {
             // Memory is its own; processes meet at system calls.
             return Points::None;
         }

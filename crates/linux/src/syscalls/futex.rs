@@ -143,6 +143,9 @@ impl Kernel<'_, '_> {
     /// The futex at an address.
     pub fn futex_key(&mut self, address: u64) -> Result<FutexKey, Stop> {
         self.check(address, 4, false)?;
+        if let Some((inode, offset)) = self.vm.memory.shared_place(address) {
+            return Ok(FutexKey::Shared { inode, offset });
+        }
         let pid = self.process().pid;
         Ok(FutexKey::Private { pid, address })
     }

@@ -13,10 +13,12 @@ mod identity;
 mod inotify;
 mod input_output;
 mod interval_timers;
+mod ipc;
 mod links;
 mod listing;
 mod locks;
 mod memory;
+mod message_queues;
 pub(crate) mod own;
 mod paths;
 mod pidfd;
@@ -52,7 +54,9 @@ pub const FAMILIES: &[&[Row]] = &[
     links::ROWS,
     listing::ROWS,
     locks::ROWS,
+    ipc::ROWS,
     memory::ROWS,
+    message_queues::ROWS,
     paths::ROWS,
     pipes::ROWS,
     poll::ROWS,

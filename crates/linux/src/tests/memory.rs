@@ -31,11 +31,11 @@ fn a_mapping_grows_with_its_bytes() {
     let object = host.memories[0].object_at_mut(at, 3).unwrap();
     object.write_concrete(0, b"abc");
     assert_eq!(
-        bench.call(&mut host, "mremap", &[at, 4096, 8192, 0]),
+        bench.call(&mut host, "mremap", &[at, 4096, 1 << 20, 0]),
         Err(Errno::ENOMEM)
     );
     let moved = bench
-        .call(&mut host, "mremap", &[at, 4096, 8192, 1])
+        .call(&mut host, "mremap", &[at, 4096, 1 << 20, 1])
         .unwrap();
     assert_eq!(get(&host, moved, 8192).bytes()[..4], *b"abc\0");
     assert!(host.memory().object_at(at, 1).is_none());
@@ -53,8 +53,10 @@ fn a_file_is_mapped_as_a_copy() {
     });
     let path = put_path(&mut host, "f");
     assert_eq!(bench.call(&mut host, "open", &[path, 0, 0]), Ok(3));
-    let at = bench.call(&mut host, "mmap", &[0, 8, 1, 2, 3, 0]).unwrap();
-    assert_eq!(get(&host, at, 9).bytes(), b"contents\0");
+    let at = bench.call(&mut host, "mmap", &[0, 8, 3, 2, 3, 0]).unwrap();
+    assert_eq!(bench.call(&mut host, "write", &[1, at, 9]), Ok(9));
+    let output = host.output(crate::Stream::Stdout).read(0, 99);
+    assert_eq!(output.bytes(), b"contents\0");
     assert_eq!(
         bench.call(&mut host, "mmap", &[0, 8, 1, 2, 77, 0]),
         Err(Errno::EBADF)
@@ -75,15 +77,23 @@ fn the_break_moves_up_and_down() {
     );
     let object = host.memories[0].object_at_mut(start, 100).unwrap();
     object.write_concrete(50, b"x");
-    assert!(host.memory().object_at(start, 101).is_none());
-    assert_eq!(bench.call(&mut host, "brk", &[start + 40]), Ok(start + 40));
+    // Whole pages are there.
+    assert!(host.memory().object_at(start, 4096).is_some());
+    assert!(host.memory().object_at(start, 4097).is_none());
+    let far = start + (64 << 20);
+    assert_eq!(bench.call(&mut host, "brk", &[far]), Ok(far));
+    assert!(host.memory().object_at(start, 64 << 20).is_some());
+    assert_eq!(bench.call(&mut host, "brk", &[start]), Ok(start));
+    assert!(host.memory().object_at(start, 1).is_none());
+    let heap = host.memory().heap_bytes();
     assert_eq!(
         bench.call(&mut host, "brk", &[start + 100]),
         Ok(start + 100)
     );
+    assert_eq!(host.memory().heap_bytes(), heap + 4096);
     assert_eq!(get(&host, start + 50, 1).bytes(), [0]);
     assert_eq!(
-        bench.call(&mut host, "brk", &[start + (1 << 30)]),
+        bench.call(&mut host, "brk", &[start + (1 << 40)]),
         Ok(start + 100)
     );
 }

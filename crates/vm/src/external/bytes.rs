@@ -43,7 +43,7 @@ impl Vm<'_> {
     pub(crate) fn room_at(&self, address: u64, write: bool) -> u64 {
         match self.memory.object_at(address, 0) {
             Some(object) if !(write && object.kind == ObjectKind::Constant) => {
-                object.start + object.size - address
+                object.room(address - object.start, write)
             }
             _ => 0,
         }

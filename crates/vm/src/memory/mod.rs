@@ -3,11 +3,15 @@
 //! A memory is a value: cloning is O(1), and clones share what neither has written since.
 
 mod buffer;
+mod mapping;
 mod object;
+mod region;
 mod table;
 
 pub use buffer::{Buffer, PAGE};
+pub use mapping::{BREAK_END, BREAK_START, Mapping, Placement};
 pub use object::{Object, ObjectKind, join_bytes};
+pub use region::{Backing, FileView, Pages, Protection, Traits};
 
 use everett_expr::{Arena, ExprId};
 use everett_ir::address::{CLASS_COUNT, Slot, class_for, slots_in};
@@ -39,6 +43,8 @@ struct Tables {
     shared: [Table; CLASS_COUNT],
     /// Stack slots, by thread and class.
     stacks: Vec<[Table; CLASS_COUNT]>,
+    /// Mappings below and above all slots.
+    outside: [Option<Object>; 2],
 }
 
 /// The memory of a process.
@@ -47,6 +53,10 @@ pub struct Memory {
     tables: Arc<Tables>,
     /// Bytes in live heap blocks and mappings.
     heap_bytes: u64,
+    /// Addresses of objects that map files.
+    viewers: Vec<u64>,
+    /// New mappings above the slots are made below this address.
+    lowest: u64,
 }
 
 fn no_tables() -> [Table; CLASS_COUNT] {
@@ -97,8 +107,11 @@ impl Memory {
             tables: Arc::new(Tables {
                 shared,
                 stacks: Vec::new(),
+                outside: [None, None],
             }),
             heap_bytes: 0,
+            viewers: Vec::new(),
+            lowest: mapping::TOP,
         }
     }
 
@@ -108,8 +121,11 @@ impl Memory {
             tables: Arc::new(Tables {
                 shared: no_tables(),
                 stacks: Vec::new(),
+                outside: [None, None],
             }),
             heap_bytes: 0,
+            viewers: Vec::new(),
+            lowest: mapping::TOP,
         }
     }
 
@@ -152,14 +168,18 @@ impl Memory {
     /// The object in whose slot this address lies, dead or alive; the address may be outside its bounds.
     #[inline(always)]
     pub fn near(&self, address: u64) -> Option<&Object> {
-        let slot = Slot::of(address)?;
+        let Some(slot) = Slot::of(address) else {
+            return self.outside(address);
+        };
         let (stack, index) = locate(slot);
         self.table(stack, slot.class)?.get(index)
     }
 
     #[inline(always)]
     fn near_mut(&mut self, address: u64) -> Option<&mut Object> {
-        let slot = Slot::of(address)?;
+        let Some(slot) = Slot::of(address) else {
+            return self.outside_mut(address);
+        };
         let (stack, index) = locate(slot);
         self.table_mut(stack, slot.class)?.get_mut(index)
     }
@@ -169,7 +189,8 @@ impl Memory {
     pub fn object_at(&self, address: u64, len: u64) -> Option<&Object> {
         let object = self.near(address)?;
         let inside = address.wrapping_sub(object.start);
-        (inside <= object.size && len <= object.size - inside && object.is_live()).then_some(object)
+        (inside <= object.size && len <= object.size - inside && object.allows(inside, len, false))
+            .then_some(object)
     }
 
     /// The same for writing; `None` also where it cannot be written.
@@ -179,15 +200,19 @@ impl Memory {
         let inside = address.wrapping_sub(object.start);
         (inside <= object.size
             && len <= object.size - inside
-            && object.is_live()
-            && object.kind != ObjectKind::Constant)
-            .then_some(object)
+            && object.kind != ObjectKind::Constant
+            && object.allows(inside, len, true))
+        .then_some(object)
     }
 
     /// Makes an object that lives until it is freed. `None` if no address can be had.
     pub fn allocate(&mut self, size: u64, align: u64, kind: ObjectKind) -> Option<&mut Object> {
         let class = class_for(size, align)?;
         let table = self.table_mut(None, class)?;
+        // Mappings at addresses that were asked for may be ahead.
+        while table.get(table.next).is_some() {
+            table.next += 1;
+        }
         let index = table.next;
         if index >= first_stack_slot(class) {
             return None;
@@ -254,7 +279,7 @@ impl Memory {
     pub fn free(&mut self, start: u64, kind: ObjectKind, by: Option<StackId>) -> Result<(), Bug> {
         match self.near(start) {
             Some(object) if object.start == start && object.kind == kind && object.is_live() => {
-                self.heap_bytes -= object.size;
+                self.heap_bytes -= object.counted_bytes();
                 if let Some(object) = self.near_mut(start) {
                     object.kill(by);
                 }
@@ -324,6 +349,9 @@ impl Memory {
             );
             return Bug::new(BugKind::WildPointer, message).at(address);
         };
+        if object.region().is_some() {
+            return mapping::explain(object, fault);
+        }
         let size = object.size;
         let what = object.kind.noun();
         let at = position(object, address);
@@ -364,6 +392,7 @@ impl Memory {
         let tables = self.tables.shared.iter();
         tables
             .flat_map(|table| table.iter())
+            .chain(self.tables.outside.iter().flatten())
             .filter(move |object| object.kind == kind && object.is_live())
     }
 
@@ -372,11 +401,14 @@ impl Memory {
     pub fn live_between(&self, min: u64, max: u64, len: u64) -> Vec<(u64, u64)> {
         let stacks = self.tables.stacks.iter().flat_map(|tables| tables.iter());
         let tables = self.tables.shared.iter().chain(stacks);
-        let mut objects: Vec<(u64, u64)> = tables
+        let objects = tables
             .flat_map(|table| table.iter())
-            .filter(|object| object.is_live() && object.size >= len)
-            .filter(|object| object.start <= max && object.start + (object.size - len) >= min)
-            .map(|object| (object.start, object.size))
+            .chain(self.tables.outside.iter().flatten())
+            .filter(|object| object.is_live());
+        let mut objects: Vec<(u64, u64)> = objects
+            .flat_map(mapping::stretches)
+            .filter(|(_, size)| *size >= len)
+            .filter(|(start, size)| *start <= max && start + (size - len) >= min)
             .collect();
         objects.sort_unstable();
         objects
@@ -389,6 +421,9 @@ impl Memory {
             for object in table.iter() {
                 object.for_each_term(visit);
             }
+        }
+        for object in self.tables.outside.iter().flatten() {
+            object.for_each_term(visit);
         }
     }
 }

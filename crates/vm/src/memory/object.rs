@@ -4,6 +4,7 @@ use everett_expr::{Arena, ExprId};
 use triomphe::Arc;
 
 use super::buffer::{Buffer, PAGE};
+use super::region::{Region, Run, Traits};
 use crate::stacks::StackId;
 use crate::value::Value;
 
@@ -47,6 +48,8 @@ enum Content {
     One(Arc<Buffer>),
     /// Pages in order; those that were never written are absent and read as zeros.
     Pages(Arc<Vec<Option<Arc<Buffer>>>>),
+    /// Pages that are not all alike.
+    Region(Arc<Region>),
     /// The object is dead.
     Gone,
 }
@@ -106,6 +109,134 @@ impl Object {
         !matches!(self.content, Content::Gone)
     }
 
+    /// An object whose pages are not all alike.
+    pub(super) fn of_region(start: u64, size: u64, kind: ObjectKind, region: Region) -> Object {
+        Object {
+            start,
+            size,
+            size_term: None,
+            allocated: None,
+            freed: None,
+            kind,
+            content: Content::Region(Arc::new(region)),
+        }
+    }
+
+    /// These bytes, which are inside, can be read or written.
+    #[inline(always)]
+    pub fn allows(&self, offset: u64, len: u64, write: bool) -> bool {
+        match &self.content {
+            Content::One(_) | Content::Pages(_) => true,
+            Content::Region(region) => len == 0 || region.allows(offset, len, write),
+            Content::Gone => false,
+        }
+    }
+
+    /// Its pages, where they are not all alike.
+    pub fn region(&self) -> Option<&Region> {
+        match &self.content {
+            Content::Region(region) => Some(region),
+            _ => None,
+        }
+    }
+
+    /// The same for changing them.
+    pub(super) fn region_mut(&mut self) -> Option<&mut Region> {
+        match &mut self.content {
+            Content::Region(region) => Some(Arc::make_mut(region)),
+            _ => None,
+        }
+    }
+
+    /// Lets its pages differ from now on. It must begin at a page.
+    pub(super) fn make_region(&mut self) -> Option<&mut Region> {
+        let count = self.size.div_ceil(PAGE as u64);
+        let mut region = Region::new(Run {
+            first: 0,
+            count,
+            traits: Traits {
+                allocated: self.allocated,
+                ..Traits::PLAIN
+            },
+        });
+        match &self.content {
+            Content::Region(_) | Content::Gone => return self.region_mut(),
+            Content::One(buffer) => {
+                let mut page = Buffer::zeroed(PAGE);
+                page.copy_from(0, buffer, 0, buffer.len());
+                region.put_page(0, Arc::new(page));
+            }
+            Content::Pages(pages) => {
+                for (number, page) in (0..).zip(pages.iter()) {
+                    if let Some(page) = page {
+                        region.put_page(number, page.clone());
+                    }
+                }
+            }
+        }
+        self.content = Content::Region(Arc::new(region));
+        self.region_mut()
+    }
+
+    /// Something was written to the page at an offset.
+    pub(super) fn has_page(&self, offset: u64) -> bool {
+        self.page(offset).is_some()
+    }
+
+    /// Lets it reach from one address over so many bytes, where more was not used until now. Its pages keep their
+    /// addresses.
+    pub(super) fn widen(&mut self, start: u64, size: u64) -> Option<()> {
+        let shift = (self.start - start) / PAGE as u64;
+        let region = self.make_region()?;
+        region.shift(shift);
+        self.start = start;
+        self.size = size;
+        Some(())
+    }
+
+    /// Bytes that can be used from an offset on.
+    pub fn room(&self, offset: u64, write: bool) -> u64 {
+        let Some(region) = self.region() else {
+            return self.size.saturating_sub(offset);
+        };
+        let page = PAGE as u64;
+        let mut end = offset;
+        while end < self.size && region.allows(end, 1, write) {
+            // Stretches are long; what a file lacks is found page by page.
+            let run = region.run_at(end / page);
+            let behind = run.map_or(end, |run| (run.first + run.count) * page);
+            end = match region.allows(end, behind - end, write) {
+                true => behind,
+                false => (end / page + 1) * page,
+            };
+        }
+        end.min(self.size) - offset
+    }
+
+    /// The stretch of bytes around an offset that is there, whatever may be done with it: where it begins, and its
+    /// size.
+    pub fn extent(&self, offset: u64) -> Option<(u64, u64)> {
+        match self.region() {
+            None => Some((0, self.size)),
+            Some(region) => {
+                let (first, end) = region.span(offset / PAGE as u64)?;
+                let start = first * PAGE as u64;
+                let end = (end * PAGE as u64).min(self.size);
+                Some((start, end - start))
+            }
+        }
+    }
+
+    /// Bytes of it that count as memory in use.
+    pub(super) fn counted_bytes(&self) -> u64 {
+        match (&self.content, self.kind) {
+            (Content::Gone, _) => 0,
+            (Content::Region(region), ObjectKind::Mapping) => region.counted_bytes(),
+            (_, ObjectKind::Heap | ObjectKind::Mapping) => self.size,
+            _ => 0,
+        }
+    }
+
     /// Ends its life; its content is let go.
     pub fn kill(&mut self, freed: Option<StackId>) {
         self.content = Content::Gone;
@@ -137,6 +268,10 @@ impl Object {
                 let page = pages[offset as usize / PAGE].as_ref()?;
                 Some((page, offset as usize % PAGE))
             }
+            Content::Region(region) => {
+                let page = region.page(offset / PAGE as u64)?;
+                Some((page, offset as usize % PAGE))
+            }
             Content::Gone => None,
         }
     }
@@ -149,6 +284,10 @@ impl Object {
                 let page = pages[offset as usize / PAGE]
                     .get_or_insert_with(|| Arc::new(Buffer::zeroed(PAGE)));
                 (Arc::make_mut(page), offset as usize % PAGE)
+            }
+            Content::Region(region) => {
+                let page = Arc::make_mut(region).page_mut(offset / PAGE as u64);
+                (page, offset as usize % PAGE)
             }
             Content::Gone => unreachable!("liveness is checked before any access"),
         }
@@ -218,6 +357,26 @@ impl Object {
             };
             visit(self.page(at), room as usize);
             done += room;
+        }
+    }
+
+    /// All buffers that it has, and where in it they begin.
+    pub fn for_each_buffer(&self, mut visit: impl FnMut(u64, &Buffer)) {
+        match &self.content {
+            Content::One(buffer) => visit(0, buffer),
+            Content::Pages(pages) => {
+                for (at, page) in pages.iter().enumerate() {
+                    if let Some(page) = page {
+                        visit((at * PAGE) as u64, page);
+                    }
+                }
+            }
+            Content::Region(region) => {
+                for (page, buffer) in region.present() {
+                    visit(page * PAGE as u64, buffer);
+                }
+            }
+            Content::Gone => {}
         }
     }
 
@@ -365,6 +524,7 @@ impl Object {
                     .flatten()
                     .for_each(|page| page.terms().for_each(&mut *visit));
             }
+            Content::Region(region) => region.for_each_term(visit),
             Content::Gone => {}
         }
     }

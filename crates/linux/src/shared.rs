@@ -1,0 +1,186 @@
+//! Files that processes map. While a process runs, the pages of the files that it maps are in its memory; at other
+//! times, and during its system calls, they are where they belong, in the files.
+//!
+//! Only one process of a host runs at a time, so all see the same pages, and a program that maps nothing pays nothing.
+
+use everett_vm::{FileView, Memory, Pages};
+use triomphe::Arc;
+
+use crate::bytes::Bytes;
+use crate::files::{DescriptionId, Inode, InodeId, Node};
+use crate::host::HostState;
+
+/// How many objects of a memory map a file.
+fn views_of(memory: &Memory, file: u32) -> usize {
+    memory.views().filter(|view| view.file == file).count()
+}
+
+/// Puts what was changed through a mapping into the file.
+fn put_back(bytes: &mut Bytes, view: &mut FileView) {
+    let Some(pages) = view.pages.take() else {
+        return;
+    };
+    let Some(base) = view.base.take() else {
+        // Nobody else had the file meanwhile.
+        return bytes.set_pages(Some(pages));
+    };
+    if Arc::ptr_eq(&pages, &base) {
+        return;
+    }
+    if bytes.has_pages(&base) {
+        return bytes.set_pages(Some(pages));
+    }
+    let merged = merge(bytes, &pages, &base);
+    bytes.set_pages(Some(merged));
+}
+
+/// The pages of a file, with those in place that a mapping has changed since it had `base`.
+fn merge(bytes: &mut Bytes, pages: &Pages, base: &Pages) -> Pages {
+    let mut merged = (*bytes.pages()).clone();
+    let end = bytes.len().div_ceil(everett_vm::PAGE as u64) as usize;
+    for (index, page) in pages.iter().enumerate().take(end) {
+        let before = base.get(index).and_then(Option::as_ref);
+        let changed = match (page, before) {
+            (Some(page), Some(before)) => !Arc::ptr_eq(page, before),
+            (page, before) => page.is_some() != before.is_some(),
+        };
+        if changed {
+            if merged.len() <= index {
+                merged.resize(index + 1, None);
+            }
+            merged[index] = page.clone();
+        }
+    }
+    Arc::new(merged)
+}
+
+impl HostState {
+    fn mapped_bytes(&mut self, file: u32) -> Option<&mut Bytes> {
+        match &mut self.files.tree.get_mut(InodeId(file)).node {
+            Node::Regular(bytes) => Some(bytes),
+            _ => None,
+        }
+    }
+
+    /// A process runs: it gets the pages of the files that it maps.
+    pub(crate) fn show_files(&mut self, memory: &mut Memory) {
+        let files: Vec<(u32, usize)> = memory
+            .views()
+            .map(|view| (view.file, views_of(memory, view.file)))
+            .collect();
+        let mut files = files.into_iter();
+        memory.for_each_view(|view| {
+            let alone = files.next().is_none_or(|(_, views)| views == 1);
+            let Some(bytes) = self.mapped_bytes(view.file) else {
+                return;
+            };
+            view.len = bytes.len();
+            let pages = bytes.pages();
+            // Where nobody else has the pages, they are changed in place.
+            view.base = (!alone).then(|| pages.clone());
+            view.pages = Some(pages);
+            if alone {
+                bytes.set_pages(None);
+            }
+        });
+    }
+
+    /// A process stops running: files have their pages again.
+    pub(crate) fn put_back_files(&mut self, memory: &mut Memory) {
+        memory.for_each_view(|view| {
+            if let Some(bytes) = self.mapped_bytes(view.file) {
+                put_back(bytes, view);
+            }
+        });
+    }
+
+    /// A system call begins: files are as the process left them, and it still sees them in its memory.
+    pub(crate) fn publish_files(&mut self, memory: &mut Memory) {
+        let alone: Vec<bool> = memory
+            .views()
+            .map(|view| views_of(memory, view.file) == 1)
+            .collect();
+        if alone.iter().any(|alone| !alone) {
+            self.put_back_files(memory);
+        }
+        memory.for_each_view(|view| {
+            let Some(bytes) = self.mapped_bytes(view.file) else {
+                return;
+            };
+            if view.pages.is_some() && view.base.is_none() {
+                bytes.set_pages(view.pages.clone());
+            }
+            let pages = bytes.pages();
+            view.base = Some(pages.clone());
+            view.pages.get_or_insert(pages);
+        });
+    }
+
+    /// A system call is over: what it did to files shows in memory.
+    pub(crate) fn take_over_files(&mut self, memory: &mut Memory) {
+        let mut untouched = Vec::new();
+        for view in memory.views() {
+            let is_same = views_of(memory, view.file) == 1
+                && match (&self.files.tree.get(InodeId(view.file)).node, &view.base) {
+                    (Node::Regular(bytes), Some(base)) => bytes.has_pages(base),
+                    _ => false,
+                };
+            untouched.push(is_same);
+        }
+        if untouched.iter().any(|untouched| !untouched) {
+            self.put_back_files(memory);
+            return self.show_files(memory);
+        }
+        // The usual case: what a mapping has behind the end of its file stays as well.
+        memory.for_each_view(|view| {
+            view.base = None;
+            if let Some(bytes) = self.mapped_bytes(view.file) {
+                view.len = bytes.len();
+                bytes.set_pages(None);
+            }
+        });
+    }
+
+    /// A copy of a memory, made by `fork`, maps the same files.
+    pub(crate) fn inherit_files(&mut self, memory: &mut Memory) {
+        let mut holders = Vec::new();
+        memory.for_each_view(|view| {
+            view.pages = None;
+            view.base = None;
+            holders.push(view.holder);
+        });
+        for holder in holders {
+            self.files.retain(DescriptionId(holder));
+        }
+    }
+
+    /// Open files are kept by the mappings that a memory has now, and no more by those that it had.
+    pub(crate) fn settle_holders(&mut self, before: &[u32], memory: &Memory) {
+        let mut gone = before.to_vec();
+        for holder in holders(memory) {
+            match gone.iter().position(|old| *old == holder) {
+                Some(at) => {
+                    gone.swap_remove(at);
+                }
+                None => self.files.retain(DescriptionId(holder)),
+            }
+        }
+        for holder in gone {
+            self.release(DescriptionId(holder));
+        }
+    }
+
+    /// A file of so many zeros that has no name: what anonymous shared memory is.
+    pub(crate) fn nameless_file(&mut self, size: u64) -> InodeId {
+        let mut bytes = Bytes::default();
+        bytes.set_len(size);
+        let now_ns = self.start_time_ns.saturating_add(self.clock_ns);
+        let inode = Inode::new(Node::Regular(bytes), 0o600, now_ns);
+        self.files.tree.add_nameless(inode)
+    }
+}
+
+/// Open files that keep what a memory maps.
+pub(crate) fn holders(memory: &Memory) -> Vec<u32> {
+    memory.views().map(|view| view.holder).collect()
+}

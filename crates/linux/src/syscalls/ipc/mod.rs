@@ -1,0 +1,245 @@
+//! Shared memory, semaphores and message queues of System V.
+
+mod messages;
+mod semaphores;
+mod shared_memory;
+
+use triomphe::Arc;
+
+use crate::errno::Errno;
+use crate::ipc::{Ipc, Permissions};
+use crate::kernel::{Kernel, Stop};
+use crate::process::Doing;
+use crate::table::ArgKind::{Buffer, Flags, Int, Pointer, Symbolic};
+use crate::table::Row;
+use crate::wait::Until;
+
+/// The family.
+pub const ROWS: &[Row] = &[
+    Row::new(
+        "shmget",
+        29,
+        &[Int, Int, Flags],
+        &[Errno::ENOMEM, Errno::ENOSPC],
+        shared_memory::shmget,
+    ),
+    Row::new(
+        "shmat",
+        30,
+        &[Int, Pointer, Flags],
+        &[Errno::ENOMEM],
+        shared_memory::shmat,
+    ),
+    Row::new(
+        "shmctl",
+        31,
+        &[Int, Int, Pointer],
+        &[],
+        shared_memory::shmctl,
+    )
+    .without("IPC_INFO, SHM_INFO, SHM_STAT"),
+    Row::new("shmdt", 67, &[Pointer], &[], shared_memory::shmdt),
+    Row::new(
+        "semget",
+        64,
+        &[Int, Int, Flags],
+        &[Errno::ENOSPC],
+        semaphores::semget,
+    ),
+    Row::new(
+        "semop",
+        65,
+        &[Int, Pointer, Int],
+        &[Errno::EINTR],
+        semaphores::semop,
+    ),
+    Row::new(
+        "semctl",
+        66,
+        &[Int, Int, Int, Symbolic],
+        &[],
+        semaphores::semctl,
+    )
+    .without("IPC_INFO, SEM_INFO, SEM_STAT"),
+    Row::new(
+        "semtimedop",
+        220,
+        &[Int, Pointer, Int, Pointer],
+        &[Errno::EINTR],
+        semaphores::semtimedop,
+    ),
+    Row::new(
+        "msgget",
+        68,
+        &[Int, Flags],
+        &[Errno::ENOSPC],
+        messages::msgget,
+    ),
+    Row::new(
+        "msgsnd",
+        69,
+        &[Int, Buffer, Int, Flags],
+        &[Errno::EINTR],
+        messages::msgsnd,
+    ),
+    Row::new(
+        "msgrcv",
+        70,
+        &[Int, Buffer, Int, Int, Flags],
+        &[Errno::EINTR],
+        messages::msgrcv,
+    )
+    .without("MSG_COPY"),
+    Row::new("msgctl", 71, &[Int, Int, Pointer], &[], messages::msgctl)
+        .without("IPC_INFO, MSG_INFO, MSG_STAT"),
+];
+
+const PRIVATE: u32 = 0;
+const CREATE: u64 = 0o1000;
+const EXCLUSIVE: u64 = 0o2000;
+const NO_WAIT: u64 = 0o4000;
+
+const REMOVE: u64 = 0;
+const SET: u64 = 1;
+const STATUS: u64 = 2;
+/// In commands of 32-bit programs' libraries; means nothing here.
+const IPC_64: u64 = 0x100;
+
+const READ: u32 = 0o4;
+const WRITE: u32 = 0o2;
+
+/// Bytes of `struct ipc_perm`.
+const PERMISSIONS_SIZE: usize = 48;
+
+impl Permissions {
+    /// As `struct ipc_perm`.
+    fn encode(&self, mode: u32) -> Vec<u8> {
+        let fields = [
+            self.key,
+            self.uid,
+            self.gid,
+            self.creator_uid,
+            self.creator_gid,
+            mode,
+        ];
+        let mut bytes: Vec<u8> = fields
+            .iter()
+            .flat_map(|field| field.to_le_bytes())
+            .collect();
+        bytes.resize(PERMISSIONS_SIZE, 0);
+        bytes
+    }
+}
+
+/// Numbers one after the other, as a structure of longs.
+fn longs(numbers: &[u64]) -> Vec<u8> {
+    numbers
+        .iter()
+        .flat_map(|number| number.to_le_bytes())
+        .collect()
+}
+
+impl Kernel<'_, '_> {
+    fn ipc(&mut self) -> &mut Ipc {
+        Arc::make_mut(&mut self.host.ipc)
+    }
+
+    /// Who makes something now.
+    fn new_permissions(&self, key: u32, flags: u64) -> Permissions {
+        let (uid, gid) = (self.process().uid[1], self.process().gid[1]);
+        Permissions {
+            key,
+            uid,
+            gid,
+            creator_uid: uid,
+            creator_gid: gid,
+            mode: flags as u32 & 0o777,
+        }
+    }
+
+    /// The caller may read or write it.
+    fn allowed(&self, permissions: &Permissions, wanted: u32) -> Result<(), Errno> {
+        let (uid, gid) = (self.process().uid[1], self.process().gid[1]);
+        let shift = match () {
+            () if uid == 0 => return Ok(()),
+            () if uid == permissions.uid || uid == permissions.creator_uid => 6,
+            () if gid == permissions.gid || gid == permissions.creator_gid => 3,
+            () => 0,
+        };
+        if permissions.mode >> shift & wanted == wanted {
+            Ok(())
+        } else {
+            Err(Errno::EACCES)
+        }
+    }
+
+    /// The caller may change or remove it.
+    fn owns(&self, permissions: &Permissions) -> Result<(), Errno> {
+        let uid = self.process().uid[1];
+        if uid == 0 || uid == permissions.uid || uid == permissions.creator_uid {
+            Ok(())
+        } else {
+            Err(Errno::EPERM)
+        }
+    }
+
+    /// Something with this key may be made, or is found under its number.
+    fn find_key(
+        &self,
+        key: u32,
+        flags: u64,
+        found: Option<(u32, Permissions)>,
+    ) -> Result<Option<u32>, Errno> {
+        match found {
+            _ if key == PRIVATE => Ok(None),
+            None if flags & CREATE == 0 => Err(Errno::ENOENT),
+            None => Ok(None),
+            Some(_) if flags & (CREATE | EXCLUSIVE) == CREATE | EXCLUSIVE => Err(Errno::EEXIST),
+            Some((id, permissions)) => {
+                let bits = flags as u32 & 0o777;
+                let wanted = (bits >> 6 | bits >> 3 | bits) & 0o7;
+                self.allowed(&permissions, wanted)?;
+                Ok(Some(id))
+            }
+        }
+    }
+
+    /// What `IPC_SET` changes: owner, group and mode.
+    fn read_permissions(&mut self, address: u64) -> Result<[u32; 3], Stop> {
+        let mut fields = [0; 3];
+        for (field, offset) in fields.iter_mut().zip([4, 8, 20]) {
+            let value = self.read_value(address.wrapping_add(offset), 4)?;
+            *field = self.vm.concretize(value)? as u32;
+        }
+        Ok(fields)
+    }
+
+    /// The number of something that is gone: whoever waited for it is told so.
+    fn gone(&mut self, id: u32) -> Stop {
+        let tid = self.task().tid;
+        if (id as i32) >= 0 && self.host.ipc.bereft.contains(&tid) {
+            self.ipc().bereft.remove(&tid);
+            return Errno::EIDRM.into();
+        }
+        Errno::EINVAL.into()
+    }
+
+    /// Something is removed: those who wait for it will be told.
+    fn bereave(&mut self, id: u32) {
+        let waiting = self.host.tasks.iter().filter(|task| match &task.doing {
+            Doing::Waiting(wait) => {
+                matches!(&wait.until, Until::Ipc(wait) if wait.id() == id)
+            }
+            _ => false,
+        });
+        let waiting: Vec<u32> = waiting.map(|task| task.tid).collect();
+        self.ipc().bereft.extend(waiting);
+    }
+}
+
+/// Changes owner and mode.
+fn set_permissions(permissions: &mut Permissions, [uid, gid, mode]: [u32; 3]) {
+    permissions.uid = uid;
+    permissions.gid = gid;
+    permissions.mode = mode & 0o777;
+}

@@ -1,0 +1,144 @@
+//! What programs tell and ask about their pages.
+
+use everett_vm::{Backing, Buffer, PAGE, Value};
+
+use super::{PAGE_SIZE, aligned, whole_pages};
+use crate::errno::Errno;
+use crate::files::{InodeId, Node};
+use crate::kernel::Kernel;
+use crate::table::{Answer, Call};
+
+const DONT_NEED: u64 = 4;
+const FREE: u64 = 8;
+const REMOVE: u64 = 9;
+const DONT_NEED_LOCKED: u64 = 24;
+const POISON: u64 = 100;
+const SOFT_OFFLINE: u64 = 101;
+/// Known, and without effect: how pages will be used, huge pages, dumps, forks, paging in and out.
+const WITHOUT_EFFECT: &[u64] = &[
+    0, 1, 2, 3, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23,
+];
+
+pub(super) fn madvise(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
+    let [address, len, advice, ..] = call.args;
+    let is_known = WITHOUT_EFFECT.contains(&advice)
+        || matches!(advice, DONT_NEED | FREE | REMOVE | DONT_NEED_LOCKED);
+    if matches!(advice, POISON | SOFT_OFFLINE) {
+        return Err(Errno::EPERM.into());
+    }
+    let size = whole_pages(len);
+    if !is_known || aligned(address).is_err() || size.is_none() {
+        return Err(Errno::EINVAL.into());
+    }
+    if len == 0 {
+        return Ok(Value::ZERO);
+    }
+    let range = kernel.range(address, len).map_err(|_| Errno::EINVAL)?;
+    if kernel.is_own_object(address) {
+        return Ok(Value::ZERO);
+    }
+    let is_shared = |backing| matches!(backing, Backing::Shared { .. });
+    for mapping in &range.mappings {
+        let backing = mapping.traits.backing;
+        match advice {
+            DONT_NEED | DONT_NEED_LOCKED => {
+                kernel.vm.memory.discard(mapping.start, mapping.size);
+            }
+            FREE if backing != Backing::Anonymous => return Err(Errno::EINVAL.into()),
+            REMOVE if !is_shared(backing) => return Err(Errno::EINVAL.into()),
+            REMOVE if !mapping.traits.may_write => return Err(Errno::EACCES.into()),
+            REMOVE => {
+                if let Backing::Shared { file, page } = backing {
+                    kernel.punch(InodeId(file), page * PAGE_SIZE, mapping.size);
+                }
+            }
+            _ => {}
+        }
+    }
+    match range.has_hole() {
+        true => Err(Errno::ENOMEM.into()),
+        false => Ok(Value::ZERO),
+    }
+}
+
+pub(super) fn mincore(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
+    let [address, len, vector, ..] = call.args;
+    let range = kernel.range(address, len)?;
+    let pages = range.size / PAGE_SIZE;
+    kernel
+        .check(vector, pages, true)
+        .map_err(|_| Errno::EFAULT)?;
+    if range.has_hole() && !kernel.is_own_object(address) {
+        return Err(Errno::ENOMEM.into());
+    }
+    let residents = kernel.vm.memory.residents(range.start, range.size);
+    let bytes: Vec<u8> = residents.into_iter().map(u8::from).collect();
+    kernel.write_bytes(vector, &bytes)?;
+    Ok(Value::ZERO)
+}
+
+pub(super) fn msync(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
+    const ASYNC: u64 = 1;
+    const INVALIDATE: u64 = 2;
+    const SYNC: u64 = 4;
+    let [address, len, flags, ..] = call.args;
+    let both = flags & (ASYNC | SYNC) == ASYNC | SYNC;
+    if flags & !(ASYNC | INVALIDATE | SYNC) != 0 || both {
+        return Err(Errno::EINVAL.into());
+    }
+    // Files have what was written to their mappings already.
+    let range = kernel.range(address, len)?;
+    match range.has_hole() && !kernel.is_own_object(address) {
+        true => Err(Errno::ENOMEM.into()),
+        false => Ok(Value::ZERO),
+    }
+}
+
+pub(super) fn mlock(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
+    // Any address will do: whole pages are meant.
+    let start = call.args[0] & !(PAGE_SIZE - 1);
+    let len = call.args[1].saturating_add(call.args[0] - start);
+    let range = kernel.range(start, len).map_err(|_| Errno::ENOMEM)?;
+    match range.has_hole() && !kernel.is_own_object(start) {
+        true => Err(Errno::ENOMEM.into()),
+        false => Ok(Value::ZERO),
+    }
+}
+
+pub(super) fn mlock2(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
+    const ON_FAULT: u64 = 1;
+    if call.args[2] & !ON_FAULT != 0 {
+        return Err(Errno::EINVAL.into());
+    }
+    mlock(kernel, call)
+}
+
+pub(super) fn mlockall(_: &mut Kernel<'_, '_>, call: &Call) -> Answer {
+    const CURRENT: u64 = 1;
+    const FUTURE: u64 = 2;
+    const ON_FAULT: u64 = 4;
+    let flags = call.args[0];
+    if flags & !(CURRENT | FUTURE | ON_FAULT) != 0 || flags & (CURRENT | FUTURE) == 0 {
+        return Err(Errno::EINVAL.into());
+    }
+    Ok(Value::ZERO)
+}
+
+pub(super) fn munlockall(_: &mut Kernel<'_, '_>, _: &Call) -> Answer {
+    Ok(Value::ZERO)
+}
+
+impl Kernel<'_, '_> {
+    /// Fills a stretch of a file with zeros.
+    fn punch(&mut self, inode: InodeId, offset: u64, len: u64) {
+        if let Node::Regular(bytes) = &mut self.host.files.tree.get_mut(inode).node {
+            let end = bytes.len().min(offset.saturating_add(len));
+            let mut at = offset;
+            while at < end {
+                let room = (end - at).min(PAGE as u64);
+                bytes.write(at, &Buffer::zeroed(room as usize));
+                at += room;
+            }
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! Making mappings, taking them away, and what may be done with their pages.
+
+use everett_vm::{Backing, FileView, Placement, Protection, Traits, Value};
+
+use super::{ADDRESSES, PAGE_SIZE, aligned, whole_pages};
+use crate::errno::Errno;
+use crate::files::{Description, Device, InodeId, Node, Target};
+use crate::kernel::{Kernel, Stop};
+use crate::shared::holders;
+use crate::table::{Answer, Call};
+
+const TYPE: u64 = 0xf;
+const SHARED: u64 = 1;
+const PRIVATE: u64 = 2;
+const SHARED_VALIDATE: u64 = 3;
+const FIXED: u64 = 0x10;
+const ANONYMOUS: u64 = 0x20;
+const NO_RESERVE: u64 = 0x4000;
+const FIXED_NO_REPLACE: u64 = 0x10_0000;
+/// `PROT_READ`, `PROT_WRITE` and `PROT_EXEC`.
+const PROTECTION: u64 = 7;
+const PROT_WRITE: u64 = 2;
+/// `PROT_SEM`, `PROT_GROWSDOWN` and `PROT_GROWSUP`, which change nothing here.
+const PROTECTION_HINTS: u64 = 0x8 | 0x100_0000 | 0x200_0000;
+/// The lowest address that can be mapped.
+const LOWEST: u64 = 0x1_0000;
+
+/// A mapping that is asked for.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct MapRequest {
+    /// Where, if it matters.
+    pub address: u64,
+    /// Whole pages.
+    pub size: u64,
+    pub protection: u64,
+    pub flags: u64,
+    /// The file and the open file that keeps it, with the page that it begins with.
+    pub file: Option<(InodeId, u32, u64)>,
+    /// It can be made writable.
+    pub may_write: bool,
+}
+
+pub(super) fn mmap(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
+    let [address, len, protection, flags, _, offset] = call.args;
+    if !offset.is_multiple_of(PAGE_SIZE) {
+        return Err(Errno::EINVAL.into());
+    }
+    let file = match flags & ANONYMOUS {
+        0 => Some(kernel.description(call.int(4))?),
+        _ => None,
+    };
+    let kind = flags & TYPE;
+    if len == 0 {
+        return Err(Errno::EINVAL.into());
+    }
+    let size = whole_pages(len).ok_or(Errno::ENOMEM)?;
+    if file.is_some() && offset.checked_add(size).is_none_or(|end| end as i64 <= 0) {
+        return Err(Errno::EOVERFLOW.into());
+    }
+    if !matches!(kind, SHARED | PRIVATE | SHARED_VALIDATE) {
+        return Err(Errno::EINVAL.into());
+    }
+    let mut request = MapRequest {
+        address,
+        size,
+        protection,
+        flags,
+        file: None,
+        may_write: true,
+    };
+    if let Some((descriptor, description)) = file {
+        let inode = kernel.mappable(&description, &mut request)?;
+        let holder = descriptor.description.0;
+        request.file = inode.map(|inode| (inode, holder, offset / PAGE_SIZE));
+    }
+    kernel.map(request)
+}
+
+pub(super) fn munmap(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
+    let start = aligned(call.args[0])?;
+    let size = whole_pages(call.args[1]).filter(|size| *size > 0);
+    let size = size.ok_or(Errno::EINVAL)?;
+    let end = start.checked_add(size);
+    if end.is_none_or(|end| end > ADDRESSES) {
+        return Err(Errno::EINVAL.into());
+    }
+    kernel.unmap(start, size);
+    Ok(Value::ZERO)
+}
+
+pub(super) fn mprotect(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
+    let [address, len, protection, ..] = call.args;
+    aligned(address)?;
+    if len == 0 {
+        return Ok(Value::ZERO);
+    }
+    let range = kernel.range(address, len)?;
+    if protection & !(PROTECTION | PROTECTION_HINTS) != 0 {
+        return Err(Errno::EINVAL.into());
+    }
+    let wanted = Protection((protection & PROTECTION) as u8);
+    if kernel.is_own_object(address) {
+        kernel.vm.memory.protect(address, range.size, wanted);
+        return Ok(Value::ZERO);
+    }
+    // All up to the first page that is not mapped or does not allow it is changed.
+    let end = range.hole().unwrap_or(range.start + range.size);
+    let forbidden = range
+        .mappings
+        .iter()
+        .find(|mapping| mapping.start < end && wanted.0 & 2 != 0 && !mapping.traits.may_write);
+    let (end, result) = match forbidden {
+        Some(mapping) => (mapping.start, Err(Errno::EACCES.into())),
+        None if range.has_hole() => (end, Err(Errno::ENOMEM.into())),
+        None => (end, Ok(Value::ZERO)),
+    };
+    let unused = range
+        .mappings
+        .iter()
+        .filter(|mapping| mapping.traits.counted && mapping.traits.protection == Protection::NONE);
+    if wanted != Protection::NONE {
+        kernel.check_heap(unused.map(|mapping| mapping.size).sum())?;
+    }
+    if end > range.start {
+        let memory = &mut kernel.vm.memory;
+        memory.protect(range.start, end - range.start, wanted);
+    }
+    result
+}
+
+impl Kernel<'_, '_> {
+    /// The file behind what is open, if it can be mapped so; none for `/dev/zero`.
+    fn mappable(
+        &mut self,
+        description: &Description,
+        request: &mut MapRequest,
+    ) -> Result<Option<InodeId>, Stop> {
+        let is_shared = request.flags & TYPE != PRIVATE;
+        let Target::Inode(id) = description.target else {
+            return Err(Errno::ENODEV.into());
+        };
+        if is_shared && !description.flags.writable() {
+            if request.protection & PROT_WRITE != 0 {
+                return Err(Errno::EACCES.into());
+            }
+            request.may_write = false;
+        }
+        if !description.flags.readable() {
+            return Err(Errno::EACCES.into());
+        }
+        match &self.host.files.tree.get(id).node {
+            Node::Regular(_) => Ok(Some(id)),
+            Node::Device(Device::Zero) => Ok(None),
+            _ => Err(Errno::ENODEV.into()),
+        }
+    }
+
+    /// Makes a mapping.
+    pub(crate) fn map(&mut self, request: MapRequest) -> Answer {
+        let placement = self.placement(&request)?;
+        let is_shared = request.flags & TYPE != PRIVATE;
+        let writable = request.protection & PROT_WRITE != 0;
+        let counted = match request.file {
+            _ if request.flags & NO_RESERVE != 0 => false,
+            Some(_) => !is_shared && writable,
+            None => true,
+        };
+        if counted && request.protection & PROTECTION != 0 {
+            self.check_heap(request.size)?;
+        }
+        let allocated = self.vm.stack();
+        let before = holders(self.vm.memory);
+        if let Placement::At(address) = placement {
+            self.vm.memory.unmap(address, request.size, allocated);
+        }
+        // What is shared without a file is a file without a name.
+        let nameless = (is_shared && request.file.is_none()).then(|| {
+            let inode = self.host.nameless_file(request.size);
+            let open = Description::new(Target::Inode(inode), 2);
+            (inode, self.host.files.open(open).0, 0)
+        });
+        let file = request.file.or(nameless);
+        let traits = Traits {
+            protection: Protection((request.protection & PROTECTION) as u8),
+            backing: match file {
+                None => Backing::Anonymous,
+                Some((file, _, page)) if is_shared => Backing::Shared { file: file.0, page },
+                Some((file, _, page)) => Backing::Private { file: file.0, page },
+            },
+            may_write: request.may_write,
+            counted,
+            allocated,
+        };
+        let view = file.and_then(|(inode, holder, _)| self.view_of(inode, holder));
+        let memory = &mut self.vm.memory;
+        let start = memory.map(placement, request.size, traits, view);
+        self.host.settle_holders(&before, self.vm.memory);
+        if let Some((_, holder, _)) = nameless {
+            self.host.release(crate::files::DescriptionId(holder));
+        }
+        Ok(Value::concrete(start.ok_or(Errno::ENOMEM)?))
+    }
+
+    /// The pages of a file as a system call sees them.
+    fn view_of(&mut self, inode: InodeId, holder: u32) -> Option<FileView> {
+        match &mut self.host.files.tree.get_mut(inode).node {
+            Node::Regular(bytes) => {
+                let pages = bytes.pages();
+                Some(FileView {
+                    file: inode.0,
+                    holder,
+                    base: Some(pages.clone()),
+                    pages: Some(pages),
+                    len: bytes.len(),
+                })
+            }
+            _ => None,
+        }
+    }
+
+    /// Where a mapping goes.
+    fn placement(&mut self, request: &MapRequest) -> Result<Placement, Stop> {
+        let MapRequest {
+            address,
+            size,
+            flags,
+            ..
+        } = *request;
+        let end = address.checked_add(size).filter(|end| *end <= ADDRESSES);
+        let memory = &self.vm.memory;
+        if flags & (FIXED | FIXED_NO_REPLACE) == 0 {
+            let hint = address & !(PAGE_SIZE - 1);
+            let is_good = hint >= LOWEST && end.is_some() && memory.is_free(hint, size);
+            return Ok(match is_good {
+                true => Placement::At(hint),
+                false => Placement::Anywhere,
+            });
+        }
+        aligned(address)?;
+        end.ok_or(Errno::ENOMEM)?;
+        if address < LOWEST {
+            return Err(Errno::EPERM.into());
+        }
+        let is_free = memory.is_free(address, size);
+        if flags & FIXED_NO_REPLACE != 0 && !is_free {
+            return Err(Errno::EEXIST.into());
+        }
+        if !is_free && !memory.can_replace(address, size) {
+            let warning = "mmap at an address in the memory of the program itself is not modelled";
+            self.host.warn(warning);
+            return Err(Errno::ENOMEM.into());
+        }
+        Ok(Placement::At(address))
+    }
+
+    /// Takes mappings away.
+    pub(crate) fn unmap(&mut self, start: u64, size: u64) {
+        let before = holders(self.vm.memory);
+        let stack = self.vm.stack();
+        self.vm.memory.unmap(start, size, stack);
+        self.host.settle_holders(&before, self.vm.memory);
+    }
+}

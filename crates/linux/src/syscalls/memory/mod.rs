@@ -1,0 +1,163 @@
+//! Mappings. Plain ones are objects of their own, so that what runs over their end is found.
+
+mod advice;
+mod mapping;
+mod moving;
+
+pub(crate) use mapping::MapRequest;
+
+use everett_vm::{Mapping, PAGE};
+
+use crate::errno::Errno;
+use crate::kernel::{Kernel, Stop};
+use crate::table::ArgKind::{Fd, Flags, Int, Pointer};
+use crate::table::Row;
+
+/// The family.
+pub const ROWS: &[Row] = &[
+    Row::new(
+        "mmap",
+        9,
+        &[Pointer, Int, Flags, Flags, Fd, Int],
+        &[Errno::ENOMEM],
+        mapping::mmap,
+    )
+    .without("addresses that lie in the memory of the program itself, code that is written"),
+    Row::new(
+        "mprotect",
+        10,
+        &[Pointer, Int, Flags],
+        &[Errno::ENOMEM],
+        mapping::mprotect,
+    )
+    .without("globals and stacks keep their protection"),
+    Row::new("munmap", 11, &[Pointer, Int], &[], mapping::munmap),
+    Row::new("brk", 12, &[Pointer], &[], moving::brk),
+    Row::new(
+        "mremap",
+        25,
+        &[Pointer, Int, Int, Flags, Pointer],
+        &[Errno::ENOMEM],
+        moving::mremap,
+    ),
+    Row::new(
+        "msync",
+        26,
+        &[Pointer, Int, Flags],
+        &[Errno::EIO],
+        advice::msync,
+    ),
+    Row::new(
+        "mincore",
+        27,
+        &[Pointer, Int, Pointer],
+        &[],
+        advice::mincore,
+    )
+    .without("a page that was only read counts as absent"),
+    Row::new("madvise", 28, &[Pointer, Int, Int], &[], advice::madvise)
+        .without("MADV_DONTFORK and MADV_WIPEONFORK have no effect"),
+    Row::new(
+        "mlock",
+        149,
+        &[Pointer, Int],
+        &[Errno::ENOMEM],
+        advice::mlock,
+    ),
+    Row::new("munlock", 150, &[Pointer, Int], &[], advice::mlock),
+    Row::new(
+        "mlockall",
+        151,
+        &[Flags],
+        &[Errno::ENOMEM],
+        advice::mlockall,
+    ),
+    Row::new("munlockall", 152, &[], &[], advice::munlockall),
+    Row::new(
+        "mlock2",
+        325,
+        &[Pointer, Int, Flags],
+        &[Errno::ENOMEM],
+        advice::mlock2,
+    ),
+];
+
+const PAGE_SIZE: u64 = PAGE as u64;
+/// Addresses of programs end here.
+const ADDRESSES: u64 = 0x7fff_ffff_f000;
+
+/// A length in whole pages, if there are so many addresses.
+fn whole_pages(len: u64) -> Option<u64> {
+    len.checked_next_multiple_of(PAGE_SIZE)
+        .filter(|len| *len <= ADDRESSES)
+}
+
+/// An address that begins a page.
+fn aligned(address: u64) -> Result<u64, Errno> {
+    if address.is_multiple_of(PAGE_SIZE) {
+        Ok(address)
+    } else {
+        Err(Errno::EINVAL)
+    }
+}
+
+/// A range of whole pages that a call names, and what is mapped there.
+struct Range {
+    start: u64,
+    size: u64,
+    mappings: Vec<Mapping>,
+}
+
+impl Range {
+    /// First address that is not mapped, if not all is.
+    fn hole(&self) -> Option<u64> {
+        let mut at = self.start;
+        for mapping in &self.mappings {
+            if mapping.start > at {
+                return Some(at);
+            }
+            at = mapping.end();
+        }
+        (at < self.start + self.size).then_some(at)
+    }
+
+    fn has_hole(&self) -> bool {
+        self.hole().is_some()
+    }
+}
+
+impl Kernel<'_, '_> {
+    /// What is mapped in a range.
+    fn range(&self, address: u64, len: u64) -> Result<Range, Errno> {
+        let start = aligned(address)?;
+        let size = whole_pages(len).ok_or(Errno::ENOMEM)?;
+        let end = start.checked_add(size);
+        if end.is_none_or(|end| end > ADDRESSES) {
+            return Err(Errno::ENOMEM);
+        }
+        let mappings = self.vm.memory.mappings_in(start, size);
+        Ok(Range {
+            start,
+            size,
+            mappings: mappings.unwrap_or_default(),
+        })
+    }
+
+    /// Globals, stacks and heap blocks are not mappings of the program's; what it says about their pages holds, and
+    /// has no effect.
+    fn is_own_object(&self, address: u64) -> bool {
+        let object = self.vm.memory.near(address);
+        object.is_some_and(|object| {
+            object.is_live() && object.kind != everett_vm::ObjectKind::Mapping
+        })
+    }
+
+    /// More memory can be used.
+    fn check_heap(&self, more: u64) -> Result<(), Stop> {
+        let heap = self.vm.memory.heap_bytes().saturating_add(more);
+        if heap > self.vm.max_heap {
+            return Err(Errno::ENOMEM.into());
+        }
+        Ok(())
+    }
+}

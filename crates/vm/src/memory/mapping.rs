@@ -1,0 +1,590 @@
+//! What `mmap` and its kin do to a memory: where mappings are put, and changing parts of them.
+//!
+//! Plain memory of moderate size gets a slot of its own, as any object. All else lies outside of the slots: in one
+//! object below them and one above, whose stretches come and go.
+
+use everett_ir::address::{CLASS_SHIFT, FUNCTION_BASE, MAX_CLASS, Slot};
+use triomphe::Arc;
+
+use super::buffer::{Buffer, PAGE};
+use super::object::{Object, ObjectKind};
+use super::region::{Backing, FileView, Obstacle, Region, Run, Traits};
+use super::{Fault, Memory, Protection, locate, position};
+use crate::bug::{Bug, BugKind, bytes};
+use crate::stacks::StackId;
+
+/// The null page and its neighbours are never mapped.
+const LOW_START: u64 = 0x10000;
+/// Slots end here.
+const HIGH_START: u64 = (MAX_CLASS as u64 + 1) << CLASS_SHIFT;
+/// Addresses of programs end here.
+const HIGH_END: u64 = 0x7fff_ffff_f000;
+/// Mappings outside of the slots are put below this address, one below the other.
+pub(super) const TOP: u64 = 0x7fff_0000_0000;
+/// The heap of `brk` begins here, and mappings that are put anywhere stay above its room.
+pub const BREAK_START: u64 = 0x5555_5600_0000;
+/// And ends here at the latest.
+pub const BREAK_END: u64 = 0x6000_0000_0000;
+/// Pages between mappings, so that what runs over the end of one does not meet another.
+const GAP: u64 = 16 * PAGE as u64;
+/// Larger memory does not get a slot.
+const LARGEST_IN_SLOT: u64 = 64 << 20;
+/// Larger memory in a slot is sparse.
+const LARGEST_DENSE: u64 = 8 << 20;
+/// Slots that one call can change.
+const MAX_SLOTS: u64 = 1 << 16;
+
+const PAGE_SIZE: u64 = PAGE as u64;
+
+/// Where a mapping is put.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Placement {
+    /// Where there is room.
+    Anywhere,
+    /// There; nothing is mapped there.
+    At(u64),
+}
+
+/// A stretch of mapped pages.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Mapping {
+    /// First address.
+    pub start: u64,
+    /// Bytes.
+    pub size: u64,
+    /// What its pages have in common.
+    pub traits: Traits,
+}
+
+impl Mapping {
+    /// First address behind it.
+    pub fn end(&self) -> u64 {
+        self.start + self.size
+    }
+}
+
+fn outside_index(address: u64) -> Option<usize> {
+    match address {
+        LOW_START..FUNCTION_BASE => Some(0),
+        HIGH_START..HIGH_END => Some(1),
+        _ => None,
+    }
+}
+
+fn outside_range(index: usize) -> (u64, u64) {
+    match index {
+        0 => (LOW_START, FUNCTION_BASE),
+        _ => (HIGH_START, HIGH_END),
+    }
+}
+
+/// A range of addresses that lies in one slot, or outside of the slots on one side.
+#[derive(Copy, Clone, Debug)]
+struct Part {
+    start: u64,
+    end: u64,
+}
+
+/// Takes a range apart. `None` if it has addresses that nothing can have, or too many parts.
+fn parts(start: u64, len: u64) -> Option<Vec<Part>> {
+    let end = start.checked_add(len)?;
+    let mut parts = Vec::new();
+    let mut at = start;
+    while at < end {
+        let room_end = match (outside_index(at), Slot::of(at)) {
+            (Some(index), _) => outside_range(index).1,
+            (None, Some(slot)) => slot.base() + (1 << slot.class),
+            (None, None) => return None,
+        };
+        let until = end.min(room_end);
+        parts.push(Part {
+            start: at,
+            end: until,
+        });
+        if parts.len() as u64 > MAX_SLOTS {
+            return None;
+        }
+        at = until;
+    }
+    Some(parts)
+}
+
+/// Pages of an object that an address range covers.
+fn pages_of(object: &Object, part: Part) -> (u64, u64) {
+    let first = part.start.max(object.start) - object.start;
+    let end = part.end.max(object.start) - object.start;
+    (first / PAGE_SIZE, end.div_ceil(PAGE_SIZE))
+}
+
+impl Memory {
+    /// Something can be at this address.
+    pub fn is_address(&self, address: u64) -> bool {
+        Slot::of(address).is_some() || outside_index(address).is_some()
+    }
+
+    #[cold]
+    #[inline(never)]
+    pub(super) fn outside(&self, address: u64) -> Option<&Object> {
+        self.tables.outside[outside_index(address)?].as_ref()
+    }
+
+    #[cold]
+    #[inline(never)]
+    pub(super) fn outside_mut(&mut self, address: u64) -> Option<&mut Object> {
+        let index = outside_index(address)?;
+        Arc::make_mut(&mut self.tables).outside[index].as_mut()
+    }
+
+    /// An object that pages can be put into at this address, made where there is none.
+    fn object_for(&mut self, address: u64) -> Option<&mut Object> {
+        if let Some(index) = outside_index(address) {
+            let (start, end) = outside_range(index);
+            let empty =
+                || Object::of_region(start, end - start, ObjectKind::Mapping, Region::default());
+            let tables = Arc::make_mut(&mut self.tables);
+            return Some(tables.outside[index].get_or_insert_with(empty));
+        }
+        let slot = Slot::of(address)?;
+        let (stack, index) = locate(slot);
+        if stack.is_some() || !address.is_multiple_of(PAGE_SIZE) {
+            return None;
+        }
+        let is_usable = match self.near(address) {
+            None => false,
+            Some(object) if object.kind != ObjectKind::Mapping => return None,
+            Some(object) => object.is_live(),
+        };
+        let (base, size) = (slot.base(), 1 << slot.class);
+        if is_usable {
+            let object = self.near_mut(address)?;
+            object.widen(base, size)?;
+            return Some(object);
+        }
+        let empty = Object::of_region(base, size, ObjectKind::Mapping, Region::default());
+        self.table_mut(None, slot.class)?.set(index, empty);
+        self.near_mut(address)
+    }
+
+    /// Stretches that are mapped in a range, in order, cut at its ends. `None` if it has addresses that nothing can
+    /// have.
+    pub fn mappings_in(&self, start: u64, len: u64) -> Option<Vec<Mapping>> {
+        let mut found = Vec::new();
+        for part in parts(start, len)? {
+            let object = self.near(part.start);
+            let Some(object) = object.filter(|object| object.is_live()) else {
+                continue;
+            };
+            let (first, end) = pages_of(object, part);
+            match object.region() {
+                Some(region) => {
+                    let runs = region.runs_in(first, end);
+                    found.extend(runs.map(|run| Mapping {
+                        start: object.start + run.first * PAGE_SIZE,
+                        size: run.count * PAGE_SIZE,
+                        traits: run.traits,
+                    }));
+                }
+                None if object.kind == ObjectKind::Mapping => {
+                    let from = part.start.max(object.start);
+                    let to = part.end.min(object.start + object.size);
+                    if from < to {
+                        found.push(Mapping {
+                            start: from,
+                            size: to - from,
+                            traits: Traits {
+                                allocated: object.allocated,
+                                ..Traits::PLAIN
+                            },
+                        });
+                    }
+                }
+                None => {}
+            }
+        }
+        Some(found)
+    }
+
+    /// The mapped stretch at an address.
+    pub fn mapping_at(&self, address: u64) -> Option<Mapping> {
+        let object = self.near(address).filter(|object| object.is_live())?;
+        let inside = address.checked_sub(object.start)?;
+        match object.region() {
+            Some(region) => {
+                let run = region.run_at(inside / PAGE_SIZE)?;
+                Some(Mapping {
+                    start: object.start + run.first * PAGE_SIZE,
+                    size: run.count * PAGE_SIZE,
+                    traits: run.traits,
+                })
+            }
+            None if object.kind == ObjectKind::Mapping && inside < object.size => Some(Mapping {
+                start: object.start,
+                size: object.size,
+                traits: Traits {
+                    allocated: object.allocated,
+                    ..Traits::PLAIN
+                },
+            }),
+            None => None,
+        }
+    }
+
+    /// Maps whole pages. Where they come from a file, `view` names it. `None` if there is no room.
+    pub fn map(
+        &mut self,
+        placement: Placement,
+        size: u64,
+        traits: Traits,
+        view: Option<FileView>,
+    ) -> Option<u64> {
+        let start = match placement {
+            Placement::At(address) => address,
+            Placement::Anywhere if is_plain(&traits) && size <= LARGEST_DENSE => {
+                let object = self.allocate(size, PAGE_SIZE, ObjectKind::Mapping)?;
+                object.allocated = traits.allocated;
+                return Some(object.start);
+            }
+            Placement::Anywhere => self.room_for(size, &traits)?,
+        };
+        let all = parts(start, size)?;
+        let [_] = all.as_slice() else {
+            return None;
+        };
+        let object = self.object_for(start)?;
+        if object.region().is_none() {
+            object.make_region();
+        }
+        let before = object.counted_bytes();
+        let first = (start - object.start) / PAGE_SIZE;
+        let region = object.region_mut()?;
+        region.map(Run {
+            first,
+            count: size / PAGE_SIZE,
+            traits,
+        });
+        let views = view.is_some();
+        if let Some(view) = view {
+            region.add_view(view);
+        }
+        let (base, counted) = (object.start, object.counted_bytes());
+        self.heap_bytes = self.heap_bytes - before + counted;
+        let is_same = |viewer: &u64| {
+            self.near(*viewer)
+                .is_some_and(|object| object.start == base)
+        };
+        if views && !self.viewers.iter().any(is_same) {
+            self.viewers.push(base);
+        }
+        Some(start)
+    }
+
+    /// An address with so much room.
+    fn room_for(&mut self, size: u64, traits: &Traits) -> Option<u64> {
+        // What cannot be used yet is a reservation that files may be mapped into: they are one object with others.
+        let is_memory =
+            traits.backing == Backing::Anonymous && traits.protection != Protection::NONE;
+        if is_memory && size <= LARGEST_IN_SLOT {
+            let before = self.heap_bytes;
+            let object = self.allocate(size, PAGE_SIZE, ObjectKind::Mapping)?;
+            let start = object.start;
+            *object = Object::of_region(start, size, ObjectKind::Mapping, Region::default());
+            self.heap_bytes = before;
+            return Some(start);
+        }
+        let mut start = self.lowest.checked_sub(size.checked_add(GAP)?)?;
+        start &= !(PAGE_SIZE - 1);
+        while start > BREAK_END
+            && let Some(taken) = self.mappings_in(start, size + GAP)?.first()
+        {
+            start = taken.start.checked_sub(size + GAP)?;
+        }
+        if start <= BREAK_END {
+            return None;
+        }
+        self.lowest = start;
+        Some(start)
+    }
+
+    /// Nothing is mapped in this range, and mappings can be put there.
+    pub fn is_free(&self, start: u64, len: u64) -> bool {
+        self.can_replace(start, len)
+            && self
+                .mappings_in(start, len)
+                .is_some_and(|all| all.is_empty())
+    }
+
+    /// Mappings can be put into this range, whether some are there or not.
+    pub fn can_replace(&self, start: u64, len: u64) -> bool {
+        if parts(start, len).is_none_or(|all| all.len() != 1) {
+            return false;
+        }
+        match (outside_index(start), Slot::of(start)) {
+            (Some(_), _) => true,
+            (None, Some(slot)) => {
+                let other = |object: &Object| object.kind != ObjectKind::Mapping;
+                locate(slot).0.is_none() && !self.near(start).is_some_and(other)
+            }
+            (None, None) => false,
+        }
+    }
+
+    /// Changes each object that has mapped pages in a range.
+    fn change(
+        &mut self,
+        start: u64,
+        len: u64,
+        mut change: impl FnMut(&mut Object, u64, u64),
+    ) -> Option<()> {
+        for part in parts(start, len)? {
+            let Some(object) = self.near_mut(part.start).filter(|object| object.is_live()) else {
+                continue;
+            };
+            let is_aligned = object.start.is_multiple_of(PAGE_SIZE);
+            if object.kind != ObjectKind::Mapping
+                && !(object.kind == ObjectKind::Heap && is_aligned)
+            {
+                continue;
+            }
+            let (first, end) = pages_of(object, part);
+            let before = object.counted_bytes();
+            if first < end {
+                change(object, first, end);
+            }
+            let after = object.counted_bytes();
+            self.heap_bytes = self.heap_bytes - before + after;
+        }
+        Some(())
+    }
+
+    /// Takes pages away.
+    pub fn unmap(&mut self, start: u64, len: u64, by: Option<StackId>) {
+        self.change(start, len, |object, first, end| {
+            if object.kind != ObjectKind::Mapping {
+                return;
+            }
+            let all = object.size.div_ceil(PAGE_SIZE);
+            if object.region().is_none() && first == 0 && end >= all {
+                return object.kill(by);
+            }
+            let is_slot = Slot::of(object.start).is_some();
+            let Some(region) = object.make_region() else {
+                return;
+            };
+            region.unmap(first, end, by);
+            region.drop_views();
+            if is_slot
+                && object
+                    .region()
+                    .is_some_and(|region| region.runs().is_empty())
+            {
+                object.kill(by);
+            }
+        });
+        let mut viewers = std::mem::take(&mut self.viewers);
+        viewers.retain(|viewer| {
+            let region = self.near(*viewer).and_then(Object::region);
+            region.is_some_and(|region| !region.files().is_empty())
+        });
+        self.viewers = viewers;
+    }
+
+    /// Sets what may be done with pages, where it can be set: in mappings and in heap blocks that begin at a page.
+    pub fn protect(&mut self, start: u64, len: u64, protection: Protection) {
+        self.change(start, len, |object, first, end| {
+            let is_plain = object.region().is_none() && protection == Protection::READ_WRITE;
+            if !is_plain && let Some(region) = object.make_region() {
+                region.protect(first, end, protection);
+            }
+        });
+    }
+
+    /// Pages are as if they were mapped anew (`MADV_DONTNEED`).
+    pub fn discard(&mut self, start: u64, len: u64) {
+        self.change(start, len, |object, first, end| {
+            if let Some(region) = object.region_mut() {
+                region.forget_pages(first, end);
+            } else {
+                let end = (end * PAGE_SIZE).min(object.size);
+                let first = (first * PAGE_SIZE).min(end);
+                object.fill(first, end - first, 0);
+            }
+        });
+    }
+
+    /// Moves mapped pages to where nothing is mapped. Mappings stay behind, empty, where `keep` says so.
+    pub fn relocate(&mut self, from: u64, len: u64, to: u64, keep: bool) -> Option<()> {
+        let mappings = self.mappings_in(from, len)?;
+        let mut pages: Vec<(u64, Arc<Buffer>)> = Vec::new();
+        let mut views: Vec<FileView> = Vec::new();
+        self.change(from, len, |object, first, end| {
+            let base = object.start;
+            if let Some(region) = object.make_region() {
+                views.extend(region.files().iter().cloned());
+                let taken = region.take_pages(first, end).into_iter();
+                pages.extend(taken.map(|(page, content)| (base + page * PAGE_SIZE, content)));
+            }
+        });
+        for mapping in mappings {
+            let at = to + (mapping.start - from);
+            let file = mapping.traits.backing.file();
+            let view = views.iter().find(|view| Some(view.file) == file).cloned();
+            self.map(Placement::At(at), mapping.size, mapping.traits, view)?;
+        }
+        let target = self.near_mut(to)?;
+        let base = target.start;
+        let region = target.region_mut()?;
+        for (address, content) in pages {
+            region.put_page((address - from + to - base) / PAGE_SIZE, content);
+        }
+        if !keep {
+            self.unmap(from, len, None);
+        }
+        Some(())
+    }
+
+    /// For each page whether something was ever written to it, or a file has it.
+    pub fn residents(&self, start: u64, len: u64) -> Vec<bool> {
+        let pages = (0..len.div_ceil(PAGE_SIZE)).map(|page| start + page * PAGE_SIZE);
+        let is_there = |address: u64| {
+            let object = self.near(address)?;
+            let mapping = self.mapping_at(address)?;
+            let is_file = mapping.traits.backing.file().is_some();
+            Some(is_file || object.has_page(address - object.start))
+        };
+        pages.map(|page| is_there(page).unwrap_or(false)).collect()
+    }
+
+    /// It maps files.
+    pub fn has_views(&self) -> bool {
+        !self.viewers.is_empty()
+    }
+
+    /// Files that are mapped, object by object.
+    pub fn views(&self) -> impl Iterator<Item = &FileView> {
+        let objects = self.viewers.iter().filter_map(|start| self.near(*start));
+        objects.flat_map(|object| object.region().map_or(&[][..], Region::files))
+    }
+
+    /// The same for changing what they hold.
+    pub fn for_each_view(&mut self, mut visit: impl FnMut(&mut FileView)) {
+        for start in self.viewers.clone() {
+            let object = self.near_mut(start);
+            if let Some(region) = object.and_then(Object::region_mut) {
+                region.files_mut().iter_mut().for_each(&mut visit);
+            }
+        }
+    }
+
+    /// Maps no files any more: the open files that kept them.
+    pub fn forget_views(&mut self) -> Vec<u32> {
+        let mut holders = Vec::new();
+        for start in std::mem::take(&mut self.viewers) {
+            let object = self.near_mut(start);
+            if let Some(region) = object.and_then(Object::region_mut) {
+                holders.extend(region.files_mut().drain(..).map(|view| view.holder));
+            }
+        }
+        holders
+    }
+
+    /// Where in which file an address is whose changes others see.
+    pub fn shared_place(&self, address: u64) -> Option<(u32, u64)> {
+        if self.viewers.is_empty() {
+            return None;
+        }
+        let mapping = self.mapping_at(address)?;
+        match mapping.traits.backing {
+            Backing::Shared { file, page } => {
+                Some((file, page * PAGE_SIZE + (address - mapping.start)))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// It could be an object like any other.
+fn is_plain(traits: &Traits) -> bool {
+    traits.protection == Protection::READ_WRITE
+        && traits.backing == Backing::Anonymous
+        && traits.counted
+}
+
+/// Start and size of each stretch of an object.
+pub(super) fn stretches(object: &Object) -> Vec<(u64, u64)> {
+    match object.region() {
+        None => vec![(object.start, object.size)],
+        Some(region) => {
+            let runs = region.runs().iter();
+            let readable = runs.filter(|run| run.traits.protection != Protection::NONE);
+            let place = |run: &Run| {
+                let start = object.start + run.first * PAGE_SIZE;
+                let size = (run.count * PAGE_SIZE).min(object.room(run.first * PAGE_SIZE, false));
+                (start, size)
+            };
+            readable.map(place).collect()
+        }
+    }
+}
+
+/// What is wrong with an access to an object whose pages differ.
+pub(super) fn explain(object: &Object, fault: Fault) -> Bug {
+    let Fault {
+        address,
+        len,
+        write,
+    } = fault;
+    let verb = if write { "write" } else { "read" };
+    let wanted = bytes(len);
+    let what = object.kind.noun();
+    let inside = address.wrapping_sub(object.start);
+    let nothing = || format!("{verb} of {wanted} at address {address:#x}, where nothing is");
+    let Some(region) = object.region().filter(|_| inside < object.size) else {
+        let at = position(object, address);
+        let message = format!("{verb} of {wanted} {at} a {what} of {} bytes", object.size);
+        return Bug {
+            allocated: object.allocated,
+            freed: object.freed,
+            ..Bug::new(BugKind::OutOfBounds, message)
+        };
+    };
+    let (kind, message, allocated, freed) = match region.obstacle(inside, len, write) {
+        Obstacle::Nothing => (BugKind::WildPointer, nothing(), None, None),
+        Obstacle::Gone(gone) => {
+            let size = (gone.end - gone.first) * PAGE_SIZE;
+            let offset = inside as i64 - (gone.first * PAGE_SIZE) as i64;
+            let message =
+                format!("{verb} of {wanted} at offset {offset} of {size} bytes that were unmapped");
+            (BugKind::UseAfterFree, message, gone.allocated, gone.freed)
+        }
+        Obstacle::Behind(run) => {
+            let behind = inside.saturating_sub((run.first + run.count) * PAGE_SIZE);
+            let size = run.count * PAGE_SIZE;
+            let message = format!(
+                "{verb} of {wanted} {} past the end of a {what} of {size} bytes",
+                bytes(behind)
+            );
+            (BugKind::OutOfBounds, message, run.traits.allocated, None)
+        }
+        Obstacle::Protected(run) => {
+            let (kind, allowed) = match run.traits.protection.0 {
+                0 => (BugKind::ProtectedPage, "no access"),
+                _ => (BugKind::ReadOnlyWrite, "no writing"),
+            };
+            let message = format!("{verb} of {wanted} in a page that allows {allowed}");
+            (kind, message, run.traits.allocated, None)
+        }
+        Obstacle::BeyondFile(run) => {
+            let message =
+                format!("{verb} of {wanted} in a page behind the end of the file that is mapped");
+            (BugKind::BeyondFile, message, run.traits.allocated, None)
+        }
+    };
+    // Behind a mapping there may be another one natively.
+    let faults = kind != BugKind::OutOfBounds;
+    Bug {
+        allocated,
+        freed,
+        address: faults.then_some(address),
+        ..Bug::new(kind, message)
+    }
+}

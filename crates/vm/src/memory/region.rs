@@ -1,0 +1,658 @@
+//! Mappings whose pages are not all alike: stretches with their own protection, from memory or from a file.
+//!
+//! Pages that were never written cost nothing, so that a region can be as large as the address space.
+
+use std::collections::BTreeMap;
+
+use everett_expr::ExprId;
+use triomphe::Arc;
+
+use super::buffer::{Buffer, PAGE};
+use crate::stacks::StackId;
+
+/// Pages of a file in order; absent ones are zeros.
+pub type Pages = Arc<Vec<Option<Arc<Buffer>>>>;
+
+/// Pages that one entry of the table of own pages holds.
+const NODE: usize = 64;
+/// Stretches that are remembered after they were unmapped, for findings.
+const MAX_GONE: usize = 64;
+
+type Node = [Option<Arc<Buffer>>; NODE];
+
+/// What may be done with a page.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Protection(pub u8);
+
+impl Protection {
+    /// Nothing.
+    pub const NONE: Protection = Protection(0);
+    /// `PROT_READ`.
+    pub const READ: Protection = Protection(1);
+    /// `PROT_WRITE`.
+    pub const WRITE: Protection = Protection(2);
+    /// `PROT_READ | PROT_WRITE`.
+    pub const READ_WRITE: Protection = Protection(3);
+
+    /// An access of this kind is allowed. What can be written or executed can be read as well.
+    #[inline(always)]
+    pub fn allows(self, write: bool) -> bool {
+        if write { self.0 & 2 != 0 } else { self.0 != 0 }
+    }
+}
+
+/// Where the pages of a stretch come from.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Backing {
+    /// From nowhere: zeros.
+    Anonymous,
+    /// From a file, and changes go there.
+    Shared {
+        /// The file.
+        file: u32,
+        /// Page of the file that the stretch begins with.
+        page: u64,
+    },
+    /// From a file until they are written.
+    Private {
+        /// The file.
+        file: u32,
+        /// Page of the file that the stretch begins with.
+        page: u64,
+    },
+}
+
+impl Backing {
+    /// The file, if there is one.
+    pub fn file(self) -> Option<u32> {
+        match self {
+            Backing::Anonymous => None,
+            Backing::Shared { file, .. } | Backing::Private { file, .. } => Some(file),
+        }
+    }
+
+    /// Of what begins so many pages later.
+    fn advanced(self, pages: u64) -> Backing {
+        match self {
+            Backing::Anonymous => Backing::Anonymous,
+            Backing::Shared { file, page } => Backing::Shared {
+                file,
+                page: page + pages,
+            },
+            Backing::Private { file, page } => Backing::Private {
+                file,
+                page: page + pages,
+            },
+        }
+    }
+
+    fn file_page(self, index: u64) -> Option<(u32, u64)> {
+        match self {
+            Backing::Anonymous => None,
+            Backing::Shared { file, page } | Backing::Private { file, page } => {
+                Some((file, page + index))
+            }
+        }
+    }
+}
+
+/// What the pages of a stretch have in common.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Traits {
+    /// What may be done with them.
+    pub protection: Protection,
+    /// Where they come from.
+    pub backing: Backing,
+    /// They can be made writable.
+    pub may_write: bool,
+    /// They count as memory in use when they can be used.
+    pub counted: bool,
+    /// Where they were mapped.
+    pub allocated: Option<StackId>,
+}
+
+impl Traits {
+    /// Private memory, to be read and written.
+    pub const PLAIN: Traits = Traits {
+        protection: Protection::READ_WRITE,
+        backing: Backing::Anonymous,
+        may_write: true,
+        counted: true,
+        allocated: None,
+    };
+}
+
+/// Pages with the same traits.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Run {
+    /// The first page.
+    pub first: u64,
+    /// How many.
+    pub count: u64,
+    /// What they have in common.
+    pub traits: Traits,
+}
+
+impl Run {
+    fn end(&self) -> u64 {
+        self.first + self.count
+    }
+
+    /// The part of it between two pages.
+    fn clipped(&self, first: u64, end: u64) -> Option<Run> {
+        let (from, to) = (self.first.max(first), self.end().min(end));
+        (from < to).then(|| Run {
+            first: from,
+            count: to - from,
+            traits: Traits {
+                backing: self.traits.backing.advanced(from - self.first),
+                ..self.traits
+            },
+        })
+    }
+
+    /// Another run goes on where this one ends.
+    fn goes_on_in(&self, next: &Run) -> bool {
+        let backing = self.traits.backing.advanced(self.count);
+        self.end() == next.first
+            && Traits {
+                backing,
+                ..self.traits
+            } == next.traits
+    }
+}
+
+/// The pages of a file as long as a process that maps it runs.
+#[derive(Clone, Debug)]
+pub struct FileView {
+    /// The file.
+    pub file: u32,
+    /// The open file that keeps it alive.
+    pub holder: u32,
+    /// Its pages, each a whole one.
+    pub pages: Option<Pages>,
+    /// What the file itself had when others could see it last.
+    pub base: Option<Pages>,
+    /// Bytes of the file.
+    pub len: u64,
+}
+
+/// A stretch that was unmapped.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Gone {
+    pub first: u64,
+    pub end: u64,
+    pub allocated: Option<StackId>,
+    pub freed: Option<StackId>,
+}
+
+/// What is in the way of an access.
+pub(super) enum Obstacle {
+    /// Nothing is mapped there, but something was.
+    Gone(Gone),
+    /// Nothing is mapped there; the stretch that ends before it.
+    Behind(Run),
+    /// Nothing is there.
+    Nothing,
+    /// The page does not allow it.
+    Protected(Run),
+    /// The file that is mapped is too short.
+    BeyondFile(Run),
+}
+
+/// Stretches of pages, and what they hold.
+#[derive(Clone, Debug, Default)]
+pub struct Region {
+    /// In order, apart from each other.
+    runs: Vec<Run>,
+    /// Pages that no file has.
+    own: BTreeMap<u64, Arc<Node>>,
+    files: Vec<FileView>,
+    gone: Vec<Gone>,
+}
+
+impl Region {
+    /// One stretch.
+    pub fn new(run: Run) -> Region {
+        Region {
+            runs: vec![run],
+            ..Region::default()
+        }
+    }
+
+    /// All stretches.
+    pub fn runs(&self) -> &[Run] {
+        &self.runs
+    }
+
+    /// Stretches between two pages, cut there.
+    pub fn runs_in(&self, first: u64, end: u64) -> impl Iterator<Item = Run> {
+        let from = self.runs.partition_point(|run| run.end() <= first);
+        let runs = self.runs[from..].iter();
+        runs.map_while(move |run| run.clipped(first, end))
+    }
+
+    #[inline]
+    pub(super) fn run_at(&self, page: u64) -> Option<&Run> {
+        let behind = self.runs.partition_point(|run| run.first <= page);
+        let run = self.runs.get(behind.checked_sub(1)?)?;
+        (page < run.end()).then_some(run)
+    }
+
+    /// First page and end of the runs around a page that follow each other.
+    pub(super) fn span(&self, page: u64) -> Option<(u64, u64)> {
+        let behind = self.runs.partition_point(|run| run.first <= page);
+        let at = behind.checked_sub(1)?;
+        let (mut first, mut end) = (self.runs[at].first, self.runs[at].end());
+        if page >= end {
+            return None;
+        }
+        for run in self.runs[..at].iter().rev() {
+            if run.end() != first {
+                break;
+            }
+            first = run.first;
+        }
+        for run in &self.runs[behind..] {
+            if run.first != end {
+                break;
+            }
+            end = run.end();
+        }
+        Some((first, end))
+    }
+
+    fn view(&self, file: u32) -> Option<&FileView> {
+        self.files.iter().find(|view| view.file == file)
+    }
+
+    /// All files that stretches come from.
+    pub fn files(&self) -> &[FileView] {
+        &self.files
+    }
+
+    /// The same for changing them.
+    pub fn files_mut(&mut self) -> &mut Vec<FileView> {
+        &mut self.files
+    }
+
+    /// The file has this page.
+    fn is_in_file(&self, backing: Backing, index: u64) -> bool {
+        match backing.file_page(index) {
+            None => true,
+            Some((file, page)) => self
+                .view(file)
+                .is_some_and(|view| page < view.len.div_ceil(PAGE as u64)),
+        }
+    }
+
+    /// All of these bytes can be read or written.
+    pub fn allows(&self, offset: u64, len: u64, write: bool) -> bool {
+        self.obstacle_page(offset, len, write).is_none()
+    }
+
+    /// The first page that does not allow an access.
+    fn obstacle_page(&self, offset: u64, len: u64, write: bool) -> Option<u64> {
+        let mut page = offset / PAGE as u64;
+        let last = (offset + len.max(1) - 1) / PAGE as u64;
+        while page <= last {
+            let Some(run) = self.run_at(page) else {
+                return Some(page);
+            };
+            if !run.traits.protection.allows(write) {
+                return Some(page);
+            }
+            let until = last.min(run.end() - 1);
+            if !self.is_in_file(run.traits.backing, until - run.first) {
+                let here = self.is_in_file(run.traits.backing, page - run.first);
+                return Some(if here { until } else { page });
+            }
+            page = until + 1;
+        }
+        None
+    }
+
+    /// Why an access is refused.
+    pub(super) fn obstacle(&self, offset: u64, len: u64, write: bool) -> Obstacle {
+        /// Further behind a stretch an access has nothing to do with it.
+        const NEAR: u64 = 16;
+        let page = self.obstacle_page(offset, len, write);
+        let page = page.unwrap_or(offset / PAGE as u64);
+        if let Some(run) = self.run_at(page) {
+            return match run.traits.protection.allows(write) {
+                true => Obstacle::BeyondFile(*run),
+                false => Obstacle::Protected(*run),
+            };
+        }
+        let gone = self.gone.iter().rev();
+        let mut gone = gone.filter(|gone| gone.first <= page && page < gone.end);
+        if let Some(gone) = gone.next() {
+            return Obstacle::Gone(*gone);
+        }
+        let before = self.runs.partition_point(|run| run.first <= page);
+        match before.checked_sub(1).map(|at| self.runs[at]) {
+            Some(run) if page - run.end() < NEAR => Obstacle::Behind(run),
+            _ => Obstacle::Nothing,
+        }
+    }
+
+    fn own_page(&self, page: u64) -> Option<&Arc<Buffer>> {
+        let node = self.own.get(&(page / NODE as u64))?;
+        node[page as usize % NODE].as_ref()
+    }
+
+    fn own_entry(&mut self, page: u64) -> &mut Option<Arc<Buffer>> {
+        let empty = || Arc::new(std::array::from_fn(|_| None));
+        let node = self.own.entry(page / NODE as u64).or_insert_with(empty);
+        &mut Arc::make_mut(node)[page as usize % NODE]
+    }
+
+    fn file_page(&self, page: u64) -> Option<&Arc<Buffer>> {
+        let run = self.run_at(page)?;
+        let (file, page) = run.traits.backing.file_page(page - run.first)?;
+        let pages = self.view(file)?.pages.as_ref()?;
+        pages.get(usize::try_from(page).ok()?)?.as_ref()
+    }
+
+    /// What a page holds; `None` for zeros.
+    #[inline]
+    pub fn page(&self, page: u64) -> Option<&Buffer> {
+        match self.own_page(page) {
+            Some(page) => Some(page),
+            None => self.file_page(page).map(|page| &**page),
+        }
+    }
+
+    /// The same for writing.
+    pub fn page_mut(&mut self, page: u64) -> &mut Buffer {
+        let backing = self.run_at(page).map(|run| (run.traits.backing, run.first));
+        if let Some((Backing::Shared { file, page: start }, first)) = backing
+            && let Some(view) = self.files.iter().position(|view| view.file == file)
+        {
+            let index = (start + page - first) as usize;
+            let pages = &mut self.files[view].pages;
+            let pages = Arc::make_mut(pages.get_or_insert_with(|| Arc::new(Vec::new())));
+            if pages.len() <= index {
+                pages.resize(index + 1, None);
+            }
+            let page = pages[index].get_or_insert_with(|| Arc::new(Buffer::zeroed(PAGE)));
+            return Arc::make_mut(page);
+        }
+        if self.own_page(page).is_none() {
+            let copy = self.file_page(page).cloned();
+            *self.own_entry(page) = copy;
+        }
+        let entry = self.own_entry(page);
+        Arc::make_mut(entry.get_or_insert_with(|| Arc::new(Buffer::zeroed(PAGE))))
+    }
+
+    /// Pages that are there, with their numbers: own ones, and those of files as far as they are mapped.
+    pub fn present(&self) -> Vec<(u64, &Buffer)> {
+        let mut present: Vec<(u64, &Buffer)> = self.own_pages(0, u64::MAX).collect();
+        for run in &self.runs {
+            let Some((file, start)) = run.traits.backing.file_page(0) else {
+                continue;
+            };
+            let pages = self.view(file).and_then(|view| view.pages.as_ref());
+            let pages = pages.map_or(&[][..], |pages| pages.as_slice());
+            let mapped = pages.iter().skip(start as usize).take(run.count as usize);
+            for (at, page) in (run.first..).zip(mapped) {
+                if let (Some(page), None) = (page, self.own_page(at)) {
+                    present.push((at, page));
+                }
+            }
+        }
+        present
+    }
+
+    fn own_pages(&self, first: u64, end: u64) -> impl Iterator<Item = (u64, &Buffer)> {
+        let nodes = self
+            .own
+            .range(first / NODE as u64..end.div_ceil(NODE as u64));
+        let pages = nodes.flat_map(|(number, node)| {
+            let numbers = number * NODE as u64..;
+            let pages = numbers.zip(node.iter());
+            pages.filter_map(|(number, page)| Some((number, &**page.as_ref()?)))
+        });
+        pages.filter(move |(page, _)| (first..end).contains(page))
+    }
+
+    /// Moves all by so many pages.
+    pub(super) fn shift(&mut self, pages: u64) {
+        if pages == 0 {
+            return;
+        }
+        for run in &mut self.runs {
+            run.first += pages;
+        }
+        for gone in &mut self.gone {
+            gone.first += pages;
+            gone.end += pages;
+        }
+        for (page, content) in self.take_pages(0, u64::MAX).into_iter().rev() {
+            self.put_page(page + pages, content);
+        }
+        self.own.retain(|_, node| node.iter().any(Option::is_some));
+    }
+
+    /// Own pages are as they were before they were written.
+    pub fn forget_pages(&mut self, first: u64, end: u64) {
+        let pages: Vec<u64> = self.own_pages(first, end).map(|(page, _)| page).collect();
+        for page in pages {
+            *self.own_entry(page) = None;
+        }
+        self.own.retain(|_, node| node.iter().any(Option::is_some));
+    }
+
+    /// Takes stretches away.
+    pub fn unmap(&mut self, first: u64, end: u64, freed: Option<StackId>) {
+        let removed: Vec<Run> = self.runs_in(first, end).collect();
+        for run in &removed {
+            self.gone.push(Gone {
+                first: run.first,
+                end: run.end(),
+                allocated: run.traits.allocated,
+                freed,
+            });
+        }
+        let excess = self.gone.len().saturating_sub(MAX_GONE);
+        self.gone.drain(..excess);
+        if removed.is_empty() {
+            return;
+        }
+        self.forget_pages(first, end);
+        let mut runs = Vec::with_capacity(self.runs.len() + 1);
+        for run in &self.runs {
+            runs.extend(run.clipped(0, first));
+            runs.extend(run.clipped(end, u64::MAX));
+        }
+        runs.sort_unstable_by_key(|run| run.first);
+        self.runs = runs;
+    }
+
+    /// Adds a stretch where there is none.
+    pub fn map(&mut self, run: Run) {
+        let at = self.runs.partition_point(|other| other.first < run.first);
+        self.runs.insert(at, run);
+        self.gone
+            .retain(|gone| gone.end <= run.first || run.end() <= gone.first);
+        self.join(at.saturating_sub(1), at + 2);
+    }
+
+    /// Joins neighbours that are alike.
+    fn join(&mut self, from: usize, to: usize) {
+        let mut at = to.min(self.runs.len());
+        while at > from + 1 {
+            at -= 1;
+            let (before, after) = (self.runs[at - 1], self.runs[at]);
+            if before.goes_on_in(&after) {
+                self.runs[at - 1].count += after.count;
+                self.runs.remove(at);
+            }
+        }
+    }
+
+    /// Sets what may be done with pages.
+    pub fn protect(&mut self, first: u64, end: u64, protection: Protection) {
+        let mut runs = Vec::with_capacity(self.runs.len() + 2);
+        for run in &self.runs {
+            runs.extend(run.clipped(0, first));
+            if let Some(mut changed) = run.clipped(first, end) {
+                changed.traits.protection = protection;
+                runs.push(changed);
+            }
+            runs.extend(run.clipped(end, u64::MAX));
+        }
+        runs.sort_unstable_by_key(|run| run.first);
+        self.runs = runs;
+        self.join(0, self.runs.len());
+    }
+
+    /// The own pages between two, for moving them.
+    pub(super) fn take_pages(&mut self, first: u64, end: u64) -> Vec<(u64, Arc<Buffer>)> {
+        let numbers: Vec<u64> = self.own_pages(first, end).map(|(page, _)| page).collect();
+        let pages = numbers.into_iter();
+        pages
+            .filter_map(|page| Some((page, self.own_entry(page).take()?)))
+            .collect()
+    }
+
+    pub(super) fn put_page(&mut self, page: u64, content: Arc<Buffer>) {
+        *self.own_entry(page) = Some(content);
+    }
+
+    /// Sees to it that a file can be seen.
+    pub(super) fn add_view(&mut self, view: FileView) {
+        if self.view(view.file).is_none() {
+            self.files.push(view);
+        }
+    }
+
+    /// Forgets files that no stretch comes from any more.
+    pub(super) fn drop_views(&mut self) {
+        let runs = &self.runs;
+        self.files.retain(|view| {
+            let mut files = runs.iter().map(|run| run.traits.backing.file());
+            files.any(|file| file == Some(view.file))
+        });
+    }
+
+    /// Bytes that count as memory in use.
+    pub fn counted_bytes(&self) -> u64 {
+        let runs = self.runs.iter();
+        let counted =
+            runs.filter(|run| run.traits.counted && run.traits.protection != Protection::NONE);
+        counted.map(|run| run.count * PAGE as u64).sum()
+    }
+
+    /// All terms in it, for marking what is alive.
+    pub fn for_each_term(&self, visit: &mut dyn FnMut(ExprId)) {
+        for (_, page) in self.own_pages(0, u64::MAX) {
+            page.terms().for_each(&mut *visit);
+        }
+        for view in &self.files {
+            let pages = view.pages.iter().flat_map(|pages| pages.iter()).flatten();
+            pages.for_each(|page| page.terms().for_each(&mut *visit));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plain(first: u64, count: u64) -> Run {
+        Run {
+            first,
+            count,
+            traits: Traits::PLAIN,
+        }
+    }
+
+    fn stretches(region: &Region) -> Vec<(u64, u64, u8)> {
+        let runs = region.runs().iter();
+        runs.map(|run| (run.first, run.count, run.traits.protection.0))
+            .collect()
+    }
+
+    #[test]
+    fn unmapping_and_protecting_split_and_mapping_joins() {
+        let mut region = Region::new(plain(0, 10));
+        region.unmap(3, 5, None);
+        assert_eq!(stretches(&region), [(0, 3, 3), (5, 5, 3)]);
+        region.protect(6, 7, Protection::READ);
+        assert_eq!(
+            stretches(&region),
+            [(0, 3, 3), (5, 1, 3), (6, 1, 1), (7, 3, 3)]
+        );
+        region.protect(6, 7, Protection::READ_WRITE);
+        region.map(plain(3, 2));
+        assert_eq!(stretches(&region), [(0, 10, 3)]);
+        region.unmap(0, 10, None);
+        assert!(region.runs().is_empty());
+    }
+
+    #[test]
+    fn accesses_are_allowed_page_by_page() {
+        let page = PAGE as u64;
+        let mut region = Region::new(plain(1, 3));
+        region.protect(2, 3, Protection::READ);
+        assert!(region.allows(page, page, true));
+        assert!(!region.allows(page, page + 1, true));
+        assert!(region.allows(page, 3 * page, false));
+        assert!(!region.allows(page, 3 * page + 1, false));
+        assert!(!region.allows(0, 1, false));
+    }
+
+    #[test]
+    fn a_file_ends_with_its_last_page() {
+        let page = PAGE as u64;
+        let backing = Backing::Shared { file: 7, page: 1 };
+        let mut region = Region::new(Run {
+            first: 0,
+            count: 4,
+            traits: Traits {
+                backing,
+                ..Traits::PLAIN
+            },
+        });
+        region.add_view(FileView {
+            file: 7,
+            holder: 0,
+            pages: None,
+            base: None,
+            len: 3 * page + 1,
+        });
+        assert!(region.allows(0, 3 * page, true));
+        assert!(!region.allows(0, 3 * page + 1, true));
+        region.page_mut(2).write(5, b"x");
+        let pages = region.files()[0].pages.clone().unwrap();
+        assert_eq!(pages[3].as_ref().unwrap().bytes()[5], b'x');
+        region.unmap(1, 2, None);
+        assert_eq!(region.page(2).unwrap().bytes()[5], b'x');
+    }
+
+    #[test]
+    fn private_pages_of_a_file_are_copied_when_written() {
+        let mut region = Region::new(Run {
+            first: 0,
+            count: 1,
+            traits: Traits {
+                backing: Backing::Private { file: 1, page: 0 },
+                ..Traits::PLAIN
+            },
+        });
+        let page = Some(Arc::new(Buffer::with_bytes(b"ab", PAGE)));
+        region.add_view(FileView {
+            file: 1,
+            holder: 0,
+            pages: Some(Arc::new(vec![page])),
+            base: None,
+            len: 2,
+        });
+        region.page_mut(0).write(0, b"x");
+        assert_eq!(&region.page(0).unwrap().bytes()[..2], b"xb");
+        region.forget_pages(0, 1);
+        assert_eq!(&region.page(0).unwrap().bytes()[..2], b"ab");
+    }
+}

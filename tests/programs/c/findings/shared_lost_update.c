@@ -1,0 +1,20 @@
+// run: --scheduler bounded:1 --preempt memory
+// finding: assertion 18
+#include <assert.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+int main(void) {
+  int *counter = mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (fork() == 0) {
+    (*counter)++;
+    _exit(0);
+  }
+  (*counter)++;
+  wait(0);
+  // Two processes, one memory: an update is lost where both read before either writes.
+  int sum = *counter;
+  assert(sum == 2);
+  return 0;
+}
