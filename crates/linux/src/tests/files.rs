@@ -311,3 +311,92 @@ fn a_live_stdin_is_asked_for() {
     host.supply_input(b"");
     assert_eq!(bench.call(&mut host, "read", &[0, room, 8]), Ok(0));
 }
+
+#[test]
+fn what_every_host_has_is_asked_about_at_once() {
+    let (mut bench, mut host) = with_files(vec![FileSpec::concrete("AAAA", *b"x")]);
+    let path = put(&mut host, &[0; 5]);
+    let input = bench.arena.array(7, "p", 4);
+    for at in 0..4 {
+        let term = bench.arena.read(input, at);
+        let object = host.memories[0].object_at_mut(path, 5).unwrap();
+        let value = Value {
+            bits: 0,
+            term: Some(term),
+        };
+        object.store(&mut bench.arena, u64::from(at), 1, value);
+    }
+    // Not the file, nor root by one of its names, nor any that every host has; spelled plainly.
+    bench.tape.answers.extend([0; 20]);
+    let found = bench.call(&mut host, "access", &[path, 0]);
+    assert_eq!(found, Err(Errno::ENOENT));
+    let asked = bench.tape.questions;
+    assert!(
+        asked < 12,
+        "{asked} questions: one for each path of /etc and /dev"
+    );
+}
+
+#[test]
+fn what_a_host_leaves_behind_is_what_it_changed() {
+    let (mut bench, mut host) = with_files(vec![
+        FileSpec::concrete("/data/kept", *b"kept"),
+        FileSpec::concrete("/data/changed", *b"old"),
+        FileSpec::concrete("/data/gone", *b"gone"),
+    ]);
+    assert!(host.left_files().is_empty());
+    let changed = put_path(&mut host, "/data/changed");
+    let gone = put_path(&mut host, "/data/gone");
+    let made = put_path(&mut host, "/tmp/made");
+    let proc = put_path(&mut host, "/proc/self/status");
+    let kept = put_path(&mut host, "/data/kept");
+    let text = put(&mut host, b"new");
+    assert_eq!(
+        bench.call(&mut host, "open", &[changed, WRITE_ONLY, 0]),
+        Ok(3)
+    );
+    assert_eq!(bench.call(&mut host, "write", &[3, text, 3]), Ok(3));
+    assert_eq!(bench.call(&mut host, "unlink", &[gone]), Ok(0));
+    assert_eq!(bench.call(&mut host, "mkdir", &[made, 0o700]), Ok(0));
+    assert_eq!(bench.call(&mut host, "open", &[proc, 0, 0]), Ok(4));
+    assert_eq!(bench.call(&mut host, "open", &[kept, 0, 0]), Ok(5));
+    assert_eq!(bench.call(&mut host, "read", &[5, text, 3]), Ok(3));
+    let left: Vec<_> = host
+        .left_files()
+        .into_iter()
+        .map(|file| {
+            let kind = match &file.what {
+                crate::Left::File(bytes) => String::from_utf8(bench.text(bytes)).unwrap(),
+                what => format!("{what:?}"),
+            };
+            (String::from_utf8(file.path).unwrap(), kind)
+        })
+        .collect();
+    let expected = [
+        ("/data/changed", "new"),
+        ("/data/gone", "Removed"),
+        ("/tmp/made", "Directory"),
+    ];
+    let expected = expected.map(|(path, what)| (path.to_owned(), what.to_owned()));
+    assert_eq!(left, expected);
+}
+
+#[test]
+fn files_of_the_disk_are_shared_until_they_are_written() {
+    let source: std::sync::Arc<[u8]> = vec![7u8; 10_000].into();
+    let contents = crate::Contents::Shared(std::sync::Arc::new(source));
+    let (mut bench, mut host) = with_files(vec![FileSpec::new("f", contents, 0o600)]);
+    let path = put_path(&mut host, "f");
+    let room = put(&mut host, &[0; 8]);
+    assert_eq!(bench.call(&mut host, "open", &[path, READ_WRITE, 0]), Ok(3));
+    let mut fork = host.clone();
+    assert_eq!(
+        bench.call(&mut host, "pwrite64", &[3, room, 2, 5000]),
+        Ok(2)
+    );
+    assert_eq!(bench.call(&mut host, "pread64", &[3, room, 4, 4999]), Ok(4));
+    assert_eq!(get(&host, room, 4).bytes(), [7, 0, 0, 7]);
+    assert_eq!(bench.call(&mut fork, "pread64", &[3, room, 4, 9998]), Ok(2));
+    assert_eq!(bench.call(&mut fork, "pread64", &[3, room, 4, 4999]), Ok(4));
+    assert_eq!(get(&fork, room, 4).bytes(), [7; 4]);
+}
