@@ -1,10 +1,12 @@
 //! What travels beside the bytes of a message: open files and who sends (`struct cmsghdr`).
 
+use std::net::IpAddr;
+
 use super::sockets::OpenSocket;
 use crate::errno::Errno;
 use crate::files::{DescriptionId, Descriptor};
 use crate::kernel::{Kernel, Stop};
-use crate::objects::socket::{Credentials, Domain, Parcel, Received, message_flag};
+use crate::objects::socket::{Credentials, Domain, Parcel, Received, level, message_flag};
 
 const SOL_SOCKET: u32 = 1;
 const RIGHTS: u32 = 1;
@@ -15,6 +17,34 @@ const HEADER: u64 = 16;
 const MOST_RIGHTS: u64 = 253;
 /// Most bytes beside a message.
 const MOST: u64 = 1 << 16;
+
+/// `IP_PKTINFO`, `IPV6_PKTINFO`, and the option that asks for the latter.
+const PACKET_INFO: u32 = 8;
+const PACKET_INFO6: u32 = 50;
+const RECEIVE_PACKET_INFO6: u32 = 49;
+
+/// The number of the interface at which a datagram to this address arrives.
+fn interface_of(ip: IpAddr) -> u32 {
+    if ip.is_loopback() { 1 } else { 2 }
+}
+
+/// A `struct in_pktinfo`.
+fn packet_info(ip: IpAddr) -> Vec<u8> {
+    let octets = match ip {
+        IpAddr::V4(ip) => ip.octets(),
+        IpAddr::V6(_) => [0; 4],
+    };
+    [interface_of(ip).to_le_bytes(), octets, octets].concat()
+}
+
+/// A `struct in6_pktinfo`.
+fn packet_info6(ip: IpAddr) -> Vec<u8> {
+    let octets = match ip {
+        IpAddr::V4(ip) => ip.to_ipv6_mapped().octets(),
+        IpAddr::V6(ip) => ip.octets(),
+    };
+    [&octets[..], &interface_of(ip).to_le_bytes()].concat()
+}
 
 /// One entry: level, kind and bytes.
 type Entry = (u32, u32, Vec<u8>);
@@ -157,6 +187,15 @@ impl Kernel<'_, '_> {
         if socket.domain == Domain::Unix && socket.options.pass_credentials {
             let sender = received.credentials.unwrap_or(Credentials::NOBODY);
             entries.push((SOL_SOCKET, CREDENTIALS, sender.to_bytes()));
+        }
+        if let Some(to) = received.to.internet() {
+            let wants = |level: u32, name: u32| socket.options.other(level, name) == Some(1);
+            if socket.domain == Domain::Inet && wants(level::IP, PACKET_INFO) {
+                entries.push((level::IP, PACKET_INFO, packet_info(to.ip())));
+            }
+            if socket.domain == Domain::Inet6 && wants(level::IPV6, RECEIVE_PACKET_INFO6) {
+                entries.push((level::IPV6, PACKET_INFO6, packet_info6(to.ip())));
+            }
         }
         Ok(entries)
     }

@@ -52,6 +52,8 @@ const DOMAIN: u32 = 39;
 const ONLY_V6: u32 = 26;
 const TCP_INFO: u32 = 11;
 const TCP_CONGESTION: u32 = 13;
+/// Options of sockets that cannot be set.
+const ONLY_TOLD: &[u32] = &[TYPE, ERROR, PEER_CREDENTIALS, ACCEPTS, PROTOCOL, DOMAIN];
 /// Longest option that is read.
 const MOST: u64 = 256;
 
@@ -66,7 +68,10 @@ fn setsockopt(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     } else {
         kernel.set_of_protocol(found.object, level, name, &bytes)
     };
-    if let Err(Errno::ENOPROTOOPT) = result {
+    let only_told = level == level::SOCKET && ONLY_TOLD.contains(&name);
+    if let Err(Errno::ENOPROTOOPT) = result
+        && !only_told
+    {
         kernel.host.warn(format!(
             "socket option {name} of level {level} is not modelled"
         ));

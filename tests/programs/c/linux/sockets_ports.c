@@ -128,10 +128,14 @@ static void v6(void) {
   int four = bound(AF_INET, any, port, 0, 0, 0);
   tell_ok("v4 beside v6", four);
   printf("v6 only %d\n", option(fd, IPPROTO_IPV6, IPV6_V6ONLY));
-  close(four);
   listen(fd, 4);
   address = loopback(port);
   tell("v4 to v6 only", connect_to(&address));
+  tell("v4 listens beside v6", listen(four, 4));
+  int client4 = connect_to(&address);
+  tell_ok("v4 client", client4);
+  printf("v6 has a connection %d, v4 %d\n", events_of(fd, POLLIN), events_of(four, POLLIN));
+  close(four), close(client4);
   tell("v4 option on v6", option(fd, IPPROTO_IP, IP_TTL));
   close(fd);
 }

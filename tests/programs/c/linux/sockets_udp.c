@@ -177,8 +177,32 @@ static void both_families(void) {
   close(six), close(four);
 }
 
+static void arrival(void) {
+  puts("-- where it arrived");
+  int receiver = socket(AF_INET, SOCK_DGRAM, 0), sender = socket(AF_INET, SOCK_DGRAM, 0);
+  struct sockaddr_in any = {.sin_family = AF_INET};
+  bind(receiver, (struct sockaddr *)&any, sizeof any);
+  socklen_t len = sizeof any;
+  getsockname(receiver, (struct sockaddr *)&any, &len);
+  tell("option", set_option(receiver, IPPROTO_IP, IP_PKTINFO, 1));
+  any.sin_addr.s_addr = htonl(0x7f000003);
+  tell("sendto", sendto(sender, "x", 1, 0, (struct sockaddr *)&any, sizeof any));
+  char control[128], byte;
+  struct iovec part = {&byte, 1};
+  struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
+  tell("recvmsg", recvmsg(receiver, &message, 0));
+  struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+  struct in_pktinfo info;
+  memcpy(&info, CMSG_DATA(header), sizeof info);
+  printf("level %d type %d interface %d", header->cmsg_level, header->cmsg_type, info.ipi_ifindex);
+  printf(" to %s", inet_ntoa(info.ipi_addr));
+  printf(" answer from %s\n", inet_ntoa(info.ipi_spec_dst));
+  close(receiver), close(sender);
+}
+
 int main(void) {
   boundaries();
+  arrival();
   addresses();
   connected();
   many();

@@ -131,7 +131,7 @@ impl Socket {
 }
 
 /// Addresses that a socket at one of them shares with the other.
-fn overlap(one: IpAddr, one_only_v6: bool, other: IpAddr, other_only_v6: bool) -> bool {
+pub(super) fn overlap(one: IpAddr, one_only_v6: bool, other: IpAddr, other_only_v6: bool) -> bool {
     let all_of_both =
         |ip: IpAddr, only_v6: bool| ip == IpAddr::V6(Ipv6Addr::UNSPECIFIED) && !only_v6;
     if one == other || all_of_both(one, one_only_v6) || all_of_both(other, other_only_v6) {

@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use everett_vm::Buffer;
 
 use super::inbox::join;
+use super::network::overlap;
 use super::{Address, Message, Received, Route, Socket, State, Told, message_flag};
 use crate::errno::Errno;
 use crate::files::OpenFlags;
@@ -155,6 +156,7 @@ impl Kernel<'_, '_> {
         };
         match pending.first() {
             Some(first) => Ok(*first),
+            None if socket.read_shut => Err(Errno::EINVAL.into()),
             None => Err(self.wait_for_socket(open, event::IN, 0, "accept")),
         }
     }
@@ -185,6 +187,9 @@ impl HostState {
             Route::Local { to: ip, from } => (SocketAddr::new(ip, to.port()), from),
             Route::Nowhere(errno) => return Err(errno),
         };
+        if to.is_ipv4() && self.socket(id).is_some_and(|own| own.options.only_v6) {
+            return Err(Errno::ENETUNREACH);
+        }
         let local = self.address_for_connection(id, from)?;
         if self.has_connection(local, to) {
             return Err(Errno::EADDRNOTAVAIL);
@@ -269,16 +274,17 @@ impl HostState {
 
     /// Another socket takes connections at this address already.
     pub fn is_listened_at(&self, who: ObjectId, local: SocketAddr) -> bool {
-        let shares = self.socket(who).is_some_and(|own| own.options.reuse_port);
+        let Some(own) = self.socket(who) else {
+            return false;
+        };
+        let (shares, only_v6) = (own.options.reuse_port, own.options.only_v6);
         self.sockets().any(|(id, other)| {
             let is_other = id != who && other.is_tcp() && other.is_listening();
             is_other
                 && !(shares && other.options.reuse_port)
                 && other.local.internet().is_some_and(|address| {
-                    address.port() == local.port()
-                        && (address.ip() == local.ip()
-                            || address.ip().is_unspecified()
-                            || local.ip().is_unspecified())
+                    let (ours, theirs) = ((local.ip(), only_v6), other.options.only_v6);
+                    address.port() == local.port() && overlap(ours.0, ours.1, address.ip(), theirs)
                 })
         })
     }
