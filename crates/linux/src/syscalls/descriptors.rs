@@ -243,11 +243,11 @@ impl Kernel<'_, '_> {
         matches!(description.target, Target::Object(id) if pipe(self.host, id).is_some())
     }
 
-    /// `FIONREAD`: how many bytes can be read without waiting.
-    fn tell_available(&mut self, fd: i32, address: u64) -> Answer {
+    /// How many bytes can be read without waiting, where there is such a number.
+    pub fn available(&mut self, fd: i32) -> Result<Option<u64>, Errno> {
         self.usable(fd)?;
         let (descriptor, description) = self.description(fd)?;
-        let available = match description.target {
+        Ok(match description.target {
             Target::Stdin => Some(self.host.files.stdin.available()),
             Target::Output(_) => Some(0),
             Target::Inode(id) => match &self.host.files.tree.get(id).node {
@@ -258,8 +258,12 @@ impl Kernel<'_, '_> {
                 let open = self.host.open_object(descriptor.description, &description);
                 open.and_then(|(open, operations)| (operations.available)(self.host, open))
             }
-        };
-        let available = available.ok_or(Errno::ENOTTY)?;
+        })
+    }
+
+    /// `FIONREAD`.
+    fn tell_available(&mut self, fd: i32, address: u64) -> Answer {
+        let available = self.available(fd)?.ok_or(Errno::ENOTTY)?;
         let count = available.min(i32::MAX as u64) as u32;
         self.write_bytes(address, &count.to_le_bytes())?;
         Ok(Value::ZERO)

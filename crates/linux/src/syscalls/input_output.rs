@@ -8,13 +8,13 @@ use crate::files::{Description, DescriptionId, Descriptor, Device, Node, OpenFla
 use crate::kernel::{Kernel, Stop};
 use crate::objects::{Open, Operations, event, happened};
 use crate::signals::SIGXFSZ;
-use crate::table::ArgKind::{Buffer as Bytes, Fd, Flags, Int, Pointer};
+use crate::table::ArgKind::{Buffer as Bytes, Fd, Flags, Int, Pointer, Symbolic};
 use crate::table::{Answer, Call, Row};
 use crate::wait::Until;
 
 /// The family.
 pub const ROWS: &[Row] = &[
-    Row::new("read", 0, &[Fd, Bytes, Int], READ_ERRORS, read),
+    Row::new("read", 0, &[Fd, Bytes, Symbolic], READ_ERRORS, read),
     Row::new("write", 1, &[Fd, Bytes, Int], WRITE_ERRORS, write),
     Row::new("pread64", 17, &[Fd, Bytes, Int, Int], READ_ERRORS, pread64),
     Row::new(
@@ -85,7 +85,7 @@ enum At {
 fn read(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let range = Range {
         address: call.args[1],
-        len: call.args[2],
+        len: kernel.count_to_read(call.int(0), call.args[1], call.raw[2])?,
     };
     kernel.read_file(call.int(0), &[range], At::Current)
 }
@@ -258,6 +258,32 @@ impl Kernel<'_, '_> {
             ranges.push(range);
         }
         Ok(ranges)
+    }
+
+    /// How much a read wants. Of a symbolic count, all values beyond what there is are one: they read the same.
+    pub fn count_to_read(&mut self, fd: i32, address: u64, count: Value) -> Result<u64, Stop> {
+        if count.term.is_none() {
+            return Ok(count.bits);
+        }
+        let Some(available) = self.available(fd)? else {
+            return Ok(self.vm.concretize(count)?);
+        };
+        // A count beyond the end of the buffer is a path of its own: it may be a finding.
+        let object = self.vm.memory.near(address);
+        let end = object.map(|object| object.start.saturating_add(object.size));
+        let room = end.map(|end| end.saturating_sub(address));
+        match room {
+            Some(room) if self.is_above(count, room)? => Ok(room.saturating_add(1)),
+            _ if self.is_above(count, available)? => Ok(available.max(1)),
+            _ => Ok(self.vm.concretize(count)?),
+        }
+    }
+
+    fn is_above(&mut self, count: Value, most: u64) -> Result<bool, Stop> {
+        let term = count.to_term(self.vm.arena, 64);
+        let most = self.vm.arena.constant(64, most);
+        let above = self.vm.arena.ult(most, term);
+        Ok(self.vm.decide_term(above)?)
     }
 
     fn read_file(&mut self, fd: i32, ranges: &[Range], at: At) -> Answer {

@@ -12,7 +12,7 @@ use crate::objects::event;
 use crate::objects::socket::{
     AF_UNSPEC, Address, Domain, OPERATIONS, Parcel, Received, Socket, family, message_flag,
 };
-use crate::table::ArgKind::{Buffer as Bytes, Fd, Flags, Int, Pointer};
+use crate::table::ArgKind::{Buffer as Bytes, Fd, Flags, Int, Pointer, Symbolic};
 use crate::table::{Answer, Call, Row};
 
 /// The family.
@@ -28,7 +28,7 @@ pub const ROWS: &[Row] = &[
     Row::new(
         "recvfrom",
         45,
-        &[Fd, Bytes, Int, Flags, Pointer, Pointer],
+        &[Fd, Bytes, Symbolic, Flags, Pointer, Pointer],
         RECEIVE_ERRORS,
         recvfrom,
     )
@@ -114,7 +114,7 @@ fn recvfrom(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let socket = kernel.find_socket(call.int(0))?;
     let range = Range {
         address: call.args[1],
-        len: call.args[2],
+        len: kernel.count_to_read(call.int(0), call.args[1], call.raw[2])?,
     };
     let flags = call.args[3] as u32;
     // All is asked before anything is taken out of the socket.
