@@ -257,9 +257,9 @@ fn ends_of(kind: &str) -> Ends {
         }
         "division-by-zero" => Ends::Same(&[SIGFPE]),
         "trap" | "unreachable" => Ends::Same(&[SIGILL, SIGTRAP, SIGSEGV]),
-        "null-pointer" | "wild-pointer" | "read-only-write" | "stack-overflow"
-        | "out-of-bounds" | "use-after-free" | "use-after-return" | "double-free"
-        | "invalid-free" | "invalid-call" | "bad-jump" => {
+        "null-pointer" | "wild-pointer" | "read-only-write" | "protected-page" | "beyond-file"
+        | "stack-overflow" | "out-of-bounds" | "use-after-free" | "use-after-return"
+        | "double-free" | "invalid-free" | "invalid-call" | "bad-jump" => {
             Ends::Same(&[SIGSEGV, SIGBUS, SIGILL, SIGABRT])
         }
         "hang" | "deadlock" | "signal" => Ends::Same(&[]),

@@ -90,6 +90,10 @@ pub struct RunArgs {
     /// Report decisions on memory that was never written.
     #[arg(long)]
     check_uninitialised: bool,
+    /// Report accesses of several threads to the same memory that nothing orders.
+    #[arg(long)]
+    #[serde(default)]
+    check_races: bool,
     /// Solver for what exceeds the first tier: path of z3, bitwuzla or cvc5; `none` for no such solver.
     #[arg(long, value_name = "PROGRAM")]
     smt_solver: Option<PathBuf>,
@@ -363,6 +367,7 @@ pub fn explorer_config(args: &RunArgs, shelf: Option<PathBuf>) -> Result<Explore
             max_symbolic_size: args.max_symbolic_size,
             check_overflow: args.check_overflow,
             check_uninitialised: args.check_uninitialised,
+            check_races: args.check_races,
             report_uncaught: true,
             ..VmOptions::default()
         },

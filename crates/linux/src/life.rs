@@ -125,6 +125,9 @@ impl Kernel<'_, '_> {
         if birth.flags & CLONE_PARENT_SETTID != 0 {
             self.write_bytes(birth.parent_tid, &tid.to_le_bytes())?;
         }
+        if is_thread {
+            self.vm.thread_is_born(stack);
+        }
         let process = (!is_thread).then(|| self.child_process(pid, birth));
         self.host.newborn.push(Newborn {
             process,

@@ -9,6 +9,7 @@ use everett_expr::{BinaryOp, ExprId, Node};
 
 use crate::bug::bytes;
 use crate::memory::{Fault, Object, ObjectKind, join_bytes};
+use crate::points::Access;
 use crate::value::Value;
 use crate::vm::{Interrupt, Vm};
 
@@ -269,6 +270,14 @@ impl Vm<'_> {
     pub fn check_range(&mut self, address: u64, len: u64, write: bool) -> Result<(), Interrupt> {
         if len > 0 {
             self.checked(address, len, write)?;
+            if self.looks_for_races() {
+                self.check_race(Access {
+                    pointer: Value::concrete(address),
+                    len,
+                    write,
+                    atomic: false,
+                })?;
+            }
         }
         Ok(())
     }

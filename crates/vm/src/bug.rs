@@ -36,6 +36,7 @@ pub enum BugKind {
     InvalidAssumption,
     Hang,
     Deadlock,
+    DataRace,
     Unsupported,
     SolverGaveUp,
 }
@@ -75,6 +76,7 @@ impl BugKind {
             BugKind::InvalidAssumption => "invalid-assumption",
             BugKind::Hang => "hang",
             BugKind::Deadlock => "deadlock",
+            BugKind::DataRace => "data-race",
             BugKind::Unsupported => "unsupported",
             BugKind::SolverGaveUp => "solver-gave-up",
         }

@@ -205,7 +205,12 @@ impl<'a> Vm<'a> {
                     let pointer = at.read(ptr);
                     if WATCHED {
                         let pointer = self.offset_pointer(pointer, offset as i64 as u64);
-                        attempt!(self.watch(Access { pointer, atomic }));
+                        attempt!(self.watch(Access {
+                            pointer,
+                            len: u64::from(bytes),
+                            write: false,
+                            atomic
+                        }));
                     }
                     let address = pointer.bits.wrapping_add(offset as i64 as u64);
                     let loaded = match pointer.term {
@@ -235,7 +240,12 @@ impl<'a> Vm<'a> {
                     let pointer = at.read(ptr);
                     if WATCHED {
                         let pointer = self.offset_pointer(pointer, offset as i64 as u64);
-                        attempt!(self.watch(Access { pointer, atomic }));
+                        attempt!(self.watch(Access {
+                            pointer,
+                            len: u64::from(bytes),
+                            write: true,
+                            atomic
+                        }));
                     }
                     let value = self.fit(at.read(src), usize::from(bytes));
                     let address = pointer.bits.wrapping_add(offset as i64 as u64);
@@ -429,11 +439,15 @@ impl<'a> Vm<'a> {
 
     /// Atomic updates are accesses too.
     fn watch_rare(&mut self, at: &Cursor<'_>, inst: Inst) -> Result<(), Interrupt> {
-        let (Inst::AtomicUpdate { ptr, .. } | Inst::CompareExchange { ptr, .. }) = inst else {
+        let (Inst::AtomicUpdate { ptr, bytes, .. } | Inst::CompareExchange { ptr, bytes, .. }) =
+            inst
+        else {
             return Ok(());
         };
         self.watch(Access {
             pointer: at.read(ptr),
+            len: u64::from(bytes),
+            write: true,
             atomic: true,
         })
     }

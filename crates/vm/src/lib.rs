@@ -17,6 +17,7 @@ mod leak;
 mod memory;
 mod oracle;
 mod points;
+mod races;
 mod rare_floats;
 mod stacks;
 #[cfg(test)]

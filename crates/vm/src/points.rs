@@ -26,6 +26,10 @@ pub enum Points {
 pub(crate) struct Access {
     /// Where.
     pub pointer: Value,
+    /// How many bytes.
+    pub len: u64,
+    /// It changes memory.
+    pub write: bool,
     /// It is one step for all threads.
     pub atomic: bool,
 }
@@ -33,7 +37,7 @@ pub(crate) struct Access {
 impl Vm<'_> {
     /// The loop that looks at every access is needed.
     pub(crate) fn is_watched(&self) -> bool {
-        self.points != Points::None
+        self.points != Points::None || self.looks_for_races()
     }
 
     /// Stops before an access, once, if others may run before it.
@@ -50,6 +54,9 @@ impl Vm<'_> {
         if is_point && !self.thread.at_point {
             self.thread.at_point = true;
             return Err(Interrupt::Point);
+        }
+        if self.looks_for_races() {
+            self.check_race(access)?;
         }
         Ok(())
     }
@@ -73,6 +80,18 @@ impl Vm<'_> {
         if is_point && !self.thread.at_point {
             self.thread.at_point = true;
             return Err(Interrupt::Point);
+        }
+        if let Callee::Assembly(index) = call.callee
+            && self.looks_for_races()
+            && self.is_atomic(index)
+            && let Some(pointer) = args.first()
+        {
+            self.check_race(Access {
+                pointer: *pointer,
+                len: 1,
+                write: true,
+                atomic: true,
+            })?;
         }
         Ok(())
     }

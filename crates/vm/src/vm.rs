@@ -36,6 +36,8 @@ pub struct VmOptions {
     pub max_heap: u64,
     /// Report decisions on memory that was never written. Programs must be loaded without promotion of stack slots.
     pub check_uninitialised: bool,
+    /// Report accesses of several threads to the same memory that nothing orders.
+    pub check_races: bool,
     /// Report exceptions and panics that nobody catches where they are thrown; otherwise the program goes on
     /// to its own end.
     pub report_uncaught: bool,
@@ -52,6 +54,7 @@ impl Default for VmOptions {
             check_overflow: false,
             max_heap: 8 << 30,
             check_uninitialised: false,
+            check_races: false,
             report_uncaught: false,
         }
     }

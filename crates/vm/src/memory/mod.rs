@@ -19,6 +19,7 @@ use everett_ir::code::Program;
 use triomphe::Arc;
 
 use crate::bug::{Bug, BugKind, bytes};
+use crate::races::Races;
 use crate::stacks::StackId;
 use crate::value::Value;
 use table::Table;
@@ -57,6 +58,8 @@ pub struct Memory {
     viewers: Vec<u64>,
     /// New mappings above the slots are made below this address.
     lowest: u64,
+    /// Accesses of threads, where races are looked for.
+    pub(crate) races: Arc<Races>,
 }
 
 fn no_tables() -> [Table; CLASS_COUNT] {
@@ -112,6 +115,7 @@ impl Memory {
             heap_bytes: 0,
             viewers: Vec::new(),
             lowest: mapping::TOP,
+            races: Arc::new(Races::default()),
         }
     }
 
@@ -126,6 +130,7 @@ impl Memory {
             heap_bytes: 0,
             viewers: Vec::new(),
             lowest: mapping::TOP,
+            races: Arc::new(Races::default()),
         }
     }
 
