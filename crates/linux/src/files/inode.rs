@@ -27,6 +27,10 @@ pub enum Device {
     Urandom,
     /// `/dev/tty`: the terminal of a process, which none has.
     Terminal,
+    /// `/dev/ptmx`, which makes terminals.
+    Multiplexer,
+    /// `/dev/pts/N`.
+    Line(u32),
 }
 
 impl Device {
@@ -39,18 +43,21 @@ impl Device {
             Device::Random => (1, 8),
             Device::Urandom => (1, 9),
             Device::Terminal => (5, 0),
+            Device::Multiplexer => (5, 2),
+            Device::Line(number) => (136, number),
         }
     }
 
     /// The device with these numbers.
     pub fn with_number(number: (u32, u32)) -> Option<Device> {
-        const ALL: [Device; 6] = [
+        const ALL: [Device; 7] = [
             Device::Null,
             Device::Zero,
             Device::Full,
             Device::Random,
             Device::Urandom,
             Device::Terminal,
+            Device::Multiplexer,
         ];
         ALL.into_iter().find(|device| device.number() == number)
     }

@@ -7,6 +7,7 @@ use crate::errno::Errno;
 
 const DIRECTORIES: &[&str] = &[
     "/bin",
+    "/dev/pts",
     "/dev/shm",
     "/etc",
     "/home",
@@ -33,6 +34,7 @@ const DEVICES: &[(&str, Device)] = &[
     ("/dev/random", Device::Random),
     ("/dev/urandom", Device::Urandom),
     ("/dev/tty", Device::Terminal),
+    ("/dev/ptmx", Device::Multiplexer),
 ];
 
 const LINKS: &[(&str, &str)] = &[

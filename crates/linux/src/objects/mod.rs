@@ -9,6 +9,7 @@ mod pipe;
 mod process;
 mod signal;
 pub mod socket;
+mod terminal;
 mod timer;
 
 use everett_expr::ExprId;
@@ -20,6 +21,7 @@ pub use inotify::{FileWatchers, Inotify, happened, inotify};
 pub use pipe::{Pipe, pipe, pipe_mut};
 pub use process::process_of;
 pub use signal::signals as readable_signals;
+pub use terminal::{SETTINGS_SIZE, Settings, Terminal, terminal, terminal_mut};
 pub use timer::{TimerDescriptor, timer, timer_mut};
 
 use crate::errno::Errno;
@@ -49,6 +51,10 @@ pub enum Object {
     Epoll(Epoll),
     /// A timer that is read.
     Timer(TimerDescriptor),
+    /// A pseudo-terminal, the side of `/dev/ptmx`.
+    Terminal(Box<Terminal>),
+    /// The other side of this pseudo-terminal.
+    TerminalLine(ObjectId),
     /// Signals that are read.
     Signals(u64),
     /// What happens to files.
@@ -152,6 +158,8 @@ impl Object {
             Object::EventCounter(_) => &event_counter::OPERATIONS,
             Object::Epoll(_) => &epoll::OPERATIONS,
             Object::Timer(_) => &timer::OPERATIONS,
+            Object::Terminal(_) => &terminal::OPERATIONS,
+            Object::TerminalLine(_) => &terminal::LINE_OPERATIONS,
             Object::Signals(_) => &signal::OPERATIONS,
             Object::Inotify(_) => &inotify::OPERATIONS,
             Object::MessageQueue(_) => &message_queue::OPERATIONS,

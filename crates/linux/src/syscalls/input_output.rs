@@ -466,7 +466,9 @@ impl Kernel<'_, '_> {
 
     fn read_device(&mut self, device: Device, wanted: u64) -> Buffer {
         match device {
-            Device::Null | Device::Terminal => Buffer::zeroed(0),
+            Device::Null | Device::Terminal | Device::Multiplexer | Device::Line(_) => {
+                Buffer::zeroed(0)
+            }
             Device::Zero | Device::Full => Buffer::zeroed(wanted as usize),
             Device::Random | Device::Urandom => {
                 let bytes = self.host.random_bytes(wanted as usize);

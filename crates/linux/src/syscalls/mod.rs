@@ -33,6 +33,7 @@ mod socket_messages;
 mod socket_options;
 pub(crate) mod sockets;
 mod splice;
+mod terminals;
 mod time;
 mod users;
 mod waiting;

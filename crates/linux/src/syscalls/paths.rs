@@ -358,6 +358,9 @@ impl Kernel<'_, '_> {
             format!("{kind}:[{inode}]").into_bytes()
         };
         match target {
+            Target::Object(id) if let Some(named) = self.host.files.fifo_of(id) => {
+                self.name_of_target(Target::Inode(named))
+            }
             Target::Inode(id) => {
                 let path = self.host.files.tree.any_path_of(id);
                 path.unwrap_or_else(|| b"/ (deleted)".to_vec())
@@ -511,7 +514,9 @@ impl Kernel<'_, '_> {
         }
         self.who().check(inode, wanted)?;
         match inode.node {
-            Node::Device(Device::Terminal) => Err(Errno::ENXIO.into()),
+            Node::Device(Device::Terminal) => self.open_controlling_terminal(),
+            Node::Device(Device::Multiplexer) => self.open_terminal(),
+            Node::Device(Device::Line(number)) => self.open_line(number, flags),
             Node::Generated(what) => {
                 let memory = (self.process().pid, &*self.vm.memory);
                 let bytes = self.host.generate(what, memory);

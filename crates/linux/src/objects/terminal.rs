@@ -1,0 +1,608 @@
+//! Pseudo-terminals: what is written at one side is input of the other, through a line discipline.
+//!
+//! The side of `/dev/ptmx` is an object that holds all; the side of `/dev/pts/N` is another that refers to it.
+
+use std::collections::VecDeque;
+
+use everett_vm::{Buffer, Value};
+
+use super::{Object, ObjectId, Open, Operations, event};
+use crate::errno::Errno;
+use crate::host::HostState;
+use crate::kernel::{Kernel, Stop};
+use crate::queue::Queue;
+
+/// Bytes that wait for whoever holds the terminal.
+const MOST_OUTPUT: u64 = 65536;
+/// Bytes of one line, and of all that was typed ahead.
+const MOST_INPUT: u64 = 4095;
+/// Size of the kernel's `struct termios`.
+pub const SETTINGS_SIZE: usize = 36;
+
+const SIGHUP: i32 = 1;
+const SIGINT: i32 = 2;
+const SIGQUIT: i32 = 3;
+const SIGTSTP: i32 = 20;
+
+/// Flags of input, output and the line discipline.
+mod flag {
+    pub const IGNORE_RETURN: u32 = 0o200;
+    pub const RETURN_TO_NEWLINE: u32 = 0o400;
+    pub const NEWLINE_TO_RETURN: u32 = 0o100;
+    pub const PROCESS: u32 = 0o1;
+    pub const NEWLINE_TO_BOTH: u32 = 0o4;
+    pub const SIGNALS: u32 = 0o1;
+    pub const CANONICAL: u32 = 0o2;
+    pub const ECHO: u32 = 0o10;
+    pub const ECHO_ERASE: u32 = 0o20;
+    pub const ECHO_KILL: u32 = 0o40;
+    pub const ECHO_NEWLINE: u32 = 0o100;
+    pub const NO_FLUSH: u32 = 0o200;
+    pub const ECHO_CONTROL: u32 = 0o1000;
+    pub const ECHO_KILL_ERASE: u32 = 0o4000;
+}
+
+/// Places of the special characters.
+mod character {
+    pub const INTERRUPT: usize = 0;
+    pub const QUIT: usize = 1;
+    pub const ERASE: usize = 2;
+    pub const KILL: usize = 3;
+    pub const END: usize = 4;
+    pub const MINIMUM: usize = 6;
+    pub const SUSPEND: usize = 10;
+    pub const END_OF_LINE: usize = 11;
+}
+
+/// How a terminal behaves: `struct termios`.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Settings {
+    input: u32,
+    output: u32,
+    control: u32,
+    local: u32,
+    discipline: u8,
+    characters: [u8; 19],
+}
+
+impl Settings {
+    const INITIAL: Settings = Settings {
+        input: 0o2400,
+        output: 0o5,
+        control: 0o277,
+        local: 0o105073,
+        discipline: 0,
+        characters: [
+            3, 28, 127, 21, 4, 0, 1, 0, 17, 19, 26, 0, 18, 15, 23, 22, 0, 0, 0,
+        ],
+    };
+
+    /// As the kernel shows them.
+    pub fn to_bytes(self) -> Vec<u8> {
+        let flags = [self.input, self.output, self.control, self.local];
+        let mut bytes: Vec<u8> = flags.iter().flat_map(|flag| flag.to_le_bytes()).collect();
+        bytes.push(self.discipline);
+        bytes.extend_from_slice(&self.characters);
+        bytes
+    }
+
+    /// As a program sets them.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Settings> {
+        let word = |at: usize| Some(u32::from_le_bytes(*bytes.get(4 * at..)?.first_chunk()?));
+        Some(Settings {
+            input: word(0)?,
+            output: word(1)?,
+            control: word(2)?,
+            local: word(3)?,
+            discipline: *bytes.get(16)?,
+            characters: *bytes.get(17..)?.first_chunk()?,
+        })
+    }
+
+    fn is_canonical(&self) -> bool {
+        self.local & flag::CANONICAL != 0
+    }
+
+    fn is(&self, byte: u8, which: usize) -> bool {
+        byte != 0 && self.characters[which] == byte
+    }
+}
+
+/// A pseudo-terminal.
+#[derive(Clone, Debug)]
+pub struct Terminal {
+    /// The N of `/dev/pts/N`.
+    pub number: u32,
+    /// The other side.
+    pub line: ObjectId,
+    /// The other side cannot be opened yet.
+    pub is_locked: bool,
+    /// How it behaves.
+    pub settings: Settings,
+    /// Rows, columns, and the same in pixels.
+    pub window: [u16; 4],
+    /// The session that it controls.
+    pub session: Option<u32>,
+    /// The process group that gets its signals.
+    pub foreground: u32,
+    /// The side of `/dev/ptmx` is open.
+    is_held: bool,
+    /// Open files of the other side.
+    users: u32,
+    /// It was opened at least once.
+    was_used: bool,
+    /// What was typed and can be read.
+    input: Queue,
+    /// Lengths of the lines in it; the last may be without an end.
+    lines: VecDeque<u64>,
+    /// The line that is being typed.
+    typed: Vec<Value>,
+    /// What was printed.
+    output: Queue,
+}
+
+impl Terminal {
+    /// A new one, with nobody at its other side.
+    pub fn new(number: u32, line: ObjectId) -> Terminal {
+        Terminal {
+            number,
+            line,
+            is_locked: true,
+            settings: Settings::INITIAL,
+            window: [0; 4],
+            session: None,
+            foreground: 0,
+            is_held: true,
+            users: 0,
+            was_used: false,
+            input: Queue::default(),
+            lines: VecDeque::new(),
+            typed: Vec::new(),
+            output: Queue::default(),
+        }
+    }
+
+    /// Somebody opens the other side.
+    pub fn add_user(&mut self) {
+        self.users += 1;
+        self.was_used = true;
+    }
+
+    /// Other settings: what was typed so far can be read, or is a line of its own.
+    pub fn set(&mut self, settings: Settings) {
+        if self.settings.is_canonical() != settings.is_canonical() {
+            let typed = std::mem::take(&mut self.typed);
+            self.accept(&typed);
+        }
+        self.settings = settings;
+    }
+
+    /// Forgets what was typed or printed and nobody has read.
+    pub fn flush(&mut self, input: bool, output: bool) {
+        if input {
+            self.input = Queue::default();
+            self.lines.clear();
+            self.typed.clear();
+        }
+        if output {
+            self.output = Queue::default();
+        }
+    }
+
+    /// Bytes that a read of the other side finds.
+    pub fn readable(&self) -> u64 {
+        self.input.len()
+    }
+
+    fn has_input(&self) -> bool {
+        if self.settings.is_canonical() {
+            return !self.lines.is_empty();
+        }
+        self.input.len() >= u64::from(self.settings.characters[character::MINIMUM].max(1))
+    }
+
+    fn accept(&mut self, bytes: &[Value]) {
+        self.input.append(&[buffer(bytes)], bytes.len() as u64);
+        if !bytes.is_empty() || self.settings.is_canonical() {
+            self.lines.push_back(bytes.len() as u64);
+        }
+    }
+
+    fn take_input(&mut self, wanted: u64) -> Buffer {
+        if !self.settings.is_canonical() {
+            self.lines.clear();
+            return self.input.take(wanted);
+        }
+        let Some(line) = self.lines.front_mut() else {
+            return Buffer::zeroed(0);
+        };
+        let len = wanted.min(*line);
+        *line -= len;
+        if *line == 0 {
+            self.lines.pop_front();
+        }
+        self.input.take(len)
+    }
+
+    /// Prints bytes as the settings say.
+    fn print(&mut self, bytes: &[Value]) {
+        let mut printed = Vec::with_capacity(bytes.len());
+        let both = flag::PROCESS | flag::NEWLINE_TO_BOTH;
+        for byte in bytes {
+            if self.settings.output & both == both && is_byte(*byte, b'\n') {
+                printed.push(Value::concrete(u64::from(b'\r')));
+            }
+            printed.push(*byte);
+        }
+        self.output
+            .append(&[buffer(&printed)], printed.len() as u64);
+    }
+
+    fn echo(&mut self, byte: Value) {
+        let local = self.settings.local;
+        let is_newline = is_byte(byte, b'\n');
+        let shows_newline =
+            is_newline && local & flag::CANONICAL != 0 && local & flag::ECHO_NEWLINE != 0;
+        if local & flag::ECHO == 0 && !shows_newline {
+            return;
+        }
+        match byte.as_concrete() {
+            Some(bits @ (0..=31 | 127))
+                if local & flag::ECHO_CONTROL != 0 && bits != 9 && bits != 10 =>
+            {
+                self.print(&text(&[b'^', bits as u8 ^ 0x40]));
+            }
+            _ => self.print(&[byte]),
+        }
+    }
+
+    /// Takes the last character of the line that is being typed back.
+    fn erase(&mut self) -> bool {
+        let Some(gone) = self.typed.pop() else {
+            return false;
+        };
+        let local = self.settings.local;
+        if local & flag::ECHO != 0 && local & flag::ECHO_ERASE != 0 {
+            let is_control = matches!(gone.as_concrete(), Some(0..=31 | 127));
+            let columns = if is_control { 2 } else { 1 };
+            for _ in 0..columns {
+                self.print(&text(b"\x08 \x08"));
+            }
+        }
+        true
+    }
+
+    /// A character is typed. Says which signal it sends.
+    fn type_byte(&mut self, byte: Value) -> Option<i32> {
+        let settings = self.settings;
+        let Some(bits) = byte.as_concrete() else {
+            self.insert(byte);
+            return None;
+        };
+        let mut bits = bits as u8;
+        if settings.local & flag::SIGNALS != 0
+            && let Some(signal) = signal_of(&settings, bits)
+        {
+            if settings.local & flag::NO_FLUSH == 0 {
+                self.flush(true, true);
+            }
+            self.echo(Value::concrete(u64::from(bits)));
+            return Some(signal);
+        }
+        match bits {
+            b'\r' if settings.input & flag::IGNORE_RETURN != 0 => return None,
+            b'\r' if settings.input & flag::RETURN_TO_NEWLINE != 0 => bits = b'\n',
+            b'\n' if settings.input & flag::NEWLINE_TO_RETURN != 0 => bits = b'\r',
+            _ => {}
+        }
+        let byte = Value::concrete(u64::from(bits));
+        if !settings.is_canonical() {
+            self.insert(byte);
+        } else if settings.is(bits, character::ERASE) {
+            self.erase();
+        } else if settings.is(bits, character::KILL) {
+            self.kill_line(byte);
+        } else if settings.is(bits, character::END) {
+            let typed = std::mem::take(&mut self.typed);
+            self.accept(&typed);
+        } else if bits == b'\n' || settings.is(bits, character::END_OF_LINE) {
+            self.echo(byte);
+            let mut typed = std::mem::take(&mut self.typed);
+            typed.push(byte);
+            self.accept(&typed);
+        } else {
+            self.insert(byte);
+        }
+        None
+    }
+
+    fn kill_line(&mut self, byte: Value) {
+        let local = self.settings.local;
+        if local & flag::ECHO_KILL_ERASE != 0 && local & flag::ECHO_ERASE != 0 {
+            while self.erase() {}
+            return;
+        }
+        self.typed.clear();
+        self.echo(byte);
+        if local & flag::ECHO_KILL != 0 {
+            self.print(&text(b"\n"));
+        }
+    }
+
+    fn insert(&mut self, byte: Value) {
+        if self.input.len() + self.typed.len() as u64 >= MOST_INPUT {
+            return;
+        }
+        self.echo(byte);
+        if self.settings.is_canonical() {
+            self.typed.push(byte);
+        } else {
+            self.accept(&[byte]);
+        }
+    }
+}
+
+fn signal_of(settings: &Settings, byte: u8) -> Option<i32> {
+    let signals = [
+        (character::INTERRUPT, SIGINT),
+        (character::QUIT, SIGQUIT),
+        (character::SUSPEND, SIGTSTP),
+    ];
+    let found = signals.iter().find(|(which, _)| settings.is(byte, *which));
+    found.map(|(_, signal)| *signal)
+}
+
+fn is_byte(value: Value, byte: u8) -> bool {
+    value.as_concrete() == Some(u64::from(byte))
+}
+
+fn text(bytes: &[u8]) -> Vec<Value> {
+    let values = bytes.iter().map(|byte| Value::concrete(u64::from(*byte)));
+    values.collect()
+}
+
+fn buffer(bytes: &[Value]) -> Buffer {
+    let mut buffer = Buffer::zeroed(bytes.len());
+    for (at, byte) in bytes.iter().enumerate() {
+        buffer.store(at, 1, *byte);
+    }
+    buffer
+}
+
+/// What can be done at the side of `/dev/ptmx`.
+pub const OPERATIONS: Operations = Operations {
+    mode: 0o020_600,
+    read: read_output,
+    write: type_input,
+    readiness: holder_readiness,
+    close: close_holder,
+    ioctl: |kernel, open, request, argument| {
+        kernel.terminal_request(open.object, true, request, argument)
+    },
+    available: |host, open| terminal(host, open.object).map(|terminal| terminal.output.len()),
+    for_each_term: |object, visit| {
+        if let Object::Terminal(terminal) = object {
+            terminal.input.for_each_term(visit);
+            terminal.output.for_each_term(visit);
+            let typed = terminal.typed.iter().filter_map(|byte| byte.term);
+            typed.for_each(visit);
+        }
+    },
+    ..Operations::CLOSED
+};
+
+/// What can be done at the side of `/dev/pts/N`.
+pub const LINE_OPERATIONS: Operations = Operations {
+    mode: 0o020_620,
+    read: read_input,
+    write: print_output,
+    readiness: line_readiness,
+    close: close_line,
+    ioctl: |kernel, open, request, argument| {
+        let id = holder(kernel.host, open.object).ok_or(Errno::EIO)?;
+        kernel.terminal_request(id, false, request, argument)
+    },
+    available: |host, open| {
+        let terminal = terminal(host, holder(host, open.object)?)?;
+        match terminal.settings.is_canonical() {
+            true => Some(terminal.lines.iter().sum()),
+            false => Some(terminal.readable()),
+        }
+    },
+    ..Operations::CLOSED
+};
+
+/// A terminal, if it is one.
+pub fn terminal(host: &HostState, id: ObjectId) -> Option<&Terminal> {
+    match host.objects.get(id.0)? {
+        Object::Terminal(terminal) => Some(terminal),
+        _ => None,
+    }
+}
+
+/// The same for changing it.
+pub fn terminal_mut(host: &mut HostState, id: ObjectId) -> Option<&mut Terminal> {
+    match host.objects.get_mut(id.0)? {
+        Object::Terminal(terminal) => Some(terminal),
+        _ => None,
+    }
+}
+
+/// The terminal of which this is the other side.
+pub fn holder(host: &HostState, line: ObjectId) -> Option<ObjectId> {
+    match host.objects.get(line.0)? {
+        Object::TerminalLine(terminal) => Some(*terminal),
+        _ => None,
+    }
+}
+
+fn read_output(kernel: &mut Kernel<'_, '_>, open: Open<'_>, wanted: u64) -> Result<Buffer, Stop> {
+    let terminal = terminal_mut(kernel.host, open.object).ok_or(Errno::EBADF)?;
+    if wanted == 0 {
+        return Ok(Buffer::zeroed(0));
+    }
+    if terminal.output.is_empty() {
+        if terminal.was_used && terminal.users == 0 {
+            return Err(Errno::EIO.into());
+        }
+        return Err(kernel.wait_for(open, event::IN, "read from a terminal"));
+    }
+    let (line, bytes) = (terminal.line, terminal.output.take(wanted));
+    kernel.host.announce(line, event::WRITING);
+    Ok(bytes)
+}
+
+fn type_input(kernel: &mut Kernel<'_, '_>, open: Open<'_>, parts: &[Buffer]) -> Result<u64, Stop> {
+    let mut typed = Vec::new();
+    for part in parts {
+        typed.extend((0..part.len()).map(|at| part.byte(kernel.vm.arena, at)));
+    }
+    let terminal = terminal_mut(kernel.host, open.object).ok_or(Errno::EBADF)?;
+    let mut signals = Vec::new();
+    for byte in &typed {
+        signals.extend(terminal.type_byte(*byte));
+    }
+    let (line, foreground) = (terminal.line, terminal.foreground);
+    for signal in signals {
+        kernel.host.send_to_group(foreground, signal);
+    }
+    kernel.host.announce(line, event::READING);
+    kernel.host.announce(open.object, event::READING);
+    Ok(typed.len() as u64)
+}
+
+fn holder_readiness(host: &HostState, open: Open<'_>) -> u16 {
+    let Some(terminal) = terminal(host, open.object) else {
+        return event::INVALID;
+    };
+    let mut events = event::WRITING;
+    if !terminal.output.is_empty() {
+        events |= event::READING;
+    }
+    if terminal.was_used && terminal.users == 0 {
+        events |= event::HANG_UP;
+    }
+    events
+}
+
+fn close_holder(host: &mut HostState, open: Open<'_>) {
+    let Some(terminal) = terminal_mut(host, open.object) else {
+        return;
+    };
+    terminal.is_held = false;
+    let (line, users) = (terminal.line, terminal.users);
+    let (number, foreground) = (terminal.number, terminal.foreground);
+    host.remove_line(number);
+    if users == 0 {
+        host.objects.remove(line.0);
+        host.objects.remove(open.object.0);
+        return;
+    }
+    host.send_to_group(foreground, SIGHUP);
+    host.announce(line, event::ALL);
+}
+
+fn read_input(kernel: &mut Kernel<'_, '_>, open: Open<'_>, wanted: u64) -> Result<Buffer, Stop> {
+    let id = holder(kernel.host, open.object).ok_or(Errno::EIO)?;
+    let terminal = terminal_mut(kernel.host, id).ok_or(Errno::EIO)?;
+    if wanted == 0 {
+        return Ok(Buffer::zeroed(0));
+    }
+    if terminal.has_input() {
+        return Ok(terminal.take_input(wanted));
+    }
+    let never_waits =
+        !terminal.settings.is_canonical() && terminal.settings.characters[character::MINIMUM] == 0;
+    if never_waits {
+        return Ok(terminal.take_input(wanted));
+    }
+    if !terminal.is_held {
+        return Ok(Buffer::zeroed(0));
+    }
+    Err(kernel.wait_for(open, event::IN, "read from a terminal"))
+}
+
+fn print_output(
+    kernel: &mut Kernel<'_, '_>,
+    open: Open<'_>,
+    parts: &[Buffer],
+) -> Result<u64, Stop> {
+    let id = holder(kernel.host, open.object).ok_or(Errno::EIO)?;
+    let mut printed = Vec::new();
+    for part in parts {
+        printed.extend((0..part.len()).map(|at| part.byte(kernel.vm.arena, at)));
+    }
+    let terminal = terminal_mut(kernel.host, id).ok_or(Errno::EIO)?;
+    if !terminal.is_held {
+        return Err(Errno::EIO.into());
+    }
+    let room = MOST_OUTPUT.saturating_sub(terminal.output.len()) as usize;
+    if room == 0 && !printed.is_empty() {
+        return Err(kernel.wait_for(open, event::OUT, "write to a terminal"));
+    }
+    printed.truncate(room);
+    terminal.print(&printed);
+    kernel.host.announce(id, event::READING);
+    Ok(printed.len() as u64)
+}
+
+fn line_readiness(host: &HostState, open: Open<'_>) -> u16 {
+    let terminal = holder(host, open.object).and_then(|id| terminal(host, id));
+    let Some(terminal) = terminal else {
+        return event::INVALID;
+    };
+    let mut events = 0;
+    if terminal.has_input() {
+        events |= event::READING;
+    }
+    if terminal.output.len() < MOST_OUTPUT {
+        events |= event::WRITING;
+    }
+    if !terminal.is_held {
+        events |= event::READING | event::ERROR | event::HANG_UP;
+    }
+    events
+}
+
+fn close_line(host: &mut HostState, open: Open<'_>) {
+    let Some(id) = holder(host, open.object) else {
+        return;
+    };
+    let Some(terminal) = terminal_mut(host, id) else {
+        return;
+    };
+    terminal.users = terminal.users.saturating_sub(1);
+    if terminal.users > 0 {
+        return;
+    }
+    if terminal.is_held {
+        host.announce(id, event::ALL);
+    } else {
+        host.objects.remove(open.object.0);
+        host.objects.remove(id.0);
+    }
+}
+
+impl HostState {
+    /// Sends a signal of the kernel to all processes of a group.
+    pub fn send_to_group(&mut self, group: u32, signal: i32) {
+        let members = self
+            .processes
+            .iter()
+            .filter(|process| process.group == group);
+        let members: Vec<u32> = members.map(|process| process.pid).collect();
+        for pid in members {
+            self.send_to_process(pid, signal);
+        }
+    }
+
+    /// The terminal that controls a session.
+    pub fn terminal_of_session(&self, session: u32) -> Option<ObjectId> {
+        let mut objects = self.objects.iter();
+        let found = objects.find(|(_, object)| match object {
+            Object::Terminal(terminal) => terminal.session == Some(session),
+            _ => false,
+        });
+        found.map(|(id, _)| ObjectId(id))
+    }
+}
