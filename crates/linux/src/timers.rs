@@ -53,6 +53,16 @@ pub struct Timer {
     pub action: Action,
 }
 
+/// Signals of timers come a little late, never early: who measures sees that time has gone by.
+const LATENCY_NS: u64 = 50_000;
+
+impl Timer {
+    /// When it is noticed that it fires.
+    fn due_ns(&self) -> u64 {
+        self.at_ns.saturating_add(LATENCY_NS)
+    }
+}
+
 /// How a timer of `timer_create` tells of itself.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Notice {
@@ -107,7 +117,7 @@ impl HostState {
     pub fn next_timer(&self) -> Option<u64> {
         let timers = self.timers.iter().map(|(_, timer)| timer);
         let steady = timers.filter(|timer| timer.base == TimeBase::Host);
-        steady.map(|timer| timer.at_ns).min()
+        steady.map(Timer::due_ns).min()
     }
 
     /// Lets all timers fire whose time has come.
@@ -115,7 +125,7 @@ impl HostState {
         loop {
             let due = self.timers.iter().filter(|(_, timer)| {
                 let now = self.time_of(timer.base);
-                timer.at_ns <= now
+                timer.due_ns() <= now
             });
             let Some((number, timer)) = due.min_by_key(|(_, timer)| timer.at_ns) else {
                 return;
