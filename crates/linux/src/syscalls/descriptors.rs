@@ -4,7 +4,7 @@ use everett_vm::Value;
 
 use super::locks;
 use crate::errno::Errno;
-use crate::files::{Description, Descriptor, MAX_DESCRIPTORS, Node, OpenFlags, Target};
+use crate::files::{Description, Descriptor, Node, OpenFlags, Target};
 use crate::kernel::Kernel;
 use crate::objects::pipe;
 use crate::table::ArgKind::{Fd, Flags, Int};
@@ -288,7 +288,7 @@ impl Kernel<'_, '_> {
 
     fn duplicate_onto(&mut self, from: i32, to: i32, close_on_exec: bool) -> Answer {
         let descriptor = self.process().descriptors.get(from)?;
-        if to < 0 || to as usize >= MAX_DESCRIPTORS {
+        if to < 0 || to as usize >= self.process().descriptors.limit() {
             return Err(Errno::EBADF.into());
         }
         self.host.files.retain(descriptor.description);

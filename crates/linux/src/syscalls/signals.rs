@@ -64,6 +64,9 @@ pub const ROWS: &[Row] = &[
     ),
 ];
 
+/// Who is there on every host.
+const INIT: i32 = 1;
+
 /// Bytes of a mask.
 const MASK_SIZE: u64 = 8;
 
@@ -253,7 +256,12 @@ fn kill(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
         .map(|process| process.pid)
         .collect();
     if targets.is_empty() {
-        return Err(Errno::ESRCH.into());
+        return match target {
+            // The parent of the first process is not on the host, and minds no signal.
+            INIT if kernel.is_privileged() => Ok(Value::ZERO),
+            INIT => Err(Errno::EPERM.into()),
+            _ => Err(Errno::ESRCH.into()),
+        };
     }
     let mut allowed = targets;
     allowed.retain(|pid| kernel.may_signal(*pid, number));

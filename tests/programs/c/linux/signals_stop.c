@@ -12,7 +12,7 @@ static void child_news(int signal, siginfo_t *si, void *context) {
   told[count++][1] = si->si_status;
   (void)signal, (void)context;
 }
-static int ready[2];
+static int ready[2], gate[2];
 static void goes_on(int signal) {
   continued++;
   write(ready[1], "c", 1);
@@ -55,6 +55,7 @@ int main(void) {
   action.sa_flags = SA_SIGINFO | SA_RESTART;
   sigaction(SIGCHLD, &action, 0);
   pipe(ready);
+  pipe(gate);
   pid_t child = fork();
   if (!child) {
     signal(SIGCONT, goes_on);
@@ -68,6 +69,8 @@ int main(void) {
     while (continued < 2)
       sigsuspend(&none);
     sigprocmask(SIG_SETMASK, &none, 0);
+    char go;
+    read(gate[0], &go, 1);
     raise(SIGTSTP);
     _exit(continued);
   }
@@ -96,15 +99,17 @@ int main(void) {
   memset(&si, 0, sizeof si);
   waited = waitid(P_PID, child, &si, WCONTINUED | WEXITED);
   printf("waitid %d %s %d\n", waited, kind(si.si_code), si.si_status);
+  write(gate[1], "g", 1);
   got = waitpid(child, &status, WUNTRACED);
   show("stops itself", got, child, status);
   kill(child, SIGUSR1);
   got = waitpid(child, &status, WNOHANG);
   show("stopped ones do not die", got, child, status);
+  count = 0;
   kill(child, SIGCONT);
   got = waitpid(child, &status, 0);
   show("then they do", got, child, status);
-  show_told();
+  count = 0;
 
   // SIGKILL ends what is stopped; SA_NOCLDSTOP keeps stops quiet.
   action.sa_flags = SA_SIGINFO | SA_RESTART | SA_NOCLDSTOP;
