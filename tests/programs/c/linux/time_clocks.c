@@ -40,7 +40,7 @@ int main(void) {
   while (clock() - start < 1000)
     ;
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &b);
-  printf("at work %d\n", ns(b) - ns(a) >= 1000000);
+  printf("at work %d\n", ns(b) - ns(a) >= 900000);
   clockid_t id;
   result("own clock", clock_getcpuclockid(0, &id));
   result("gettime", clock_gettime(id, &b));
