@@ -5,6 +5,7 @@
 //! ```text
 //! // build: -O2                    more flags for the compiler; one line for each build
 //! // exec: ARGS                    run natively and with `everett exec`: same output, same exit code
+//! // options: OPTIONS              options of `everett exec`, before the program
 //! // stdin: TEXT                   standard input of the `exec` runs (escapes \n \t \\ \0)
 //! // run: OPTIONS                  options of `everett run`, before the program
 //! // args: WORDS                   the program's arguments for `everett run` (--sym-arg 3 …)
@@ -80,6 +81,7 @@ fn collect(folder: &Path, programs: &mut Vec<PathBuf>) {
 struct Header {
     builds: Vec<Vec<String>>,
     exec: Vec<Vec<String>>,
+    options: Vec<String>,
     stdin: Vec<u8>,
     run: Option<Vec<String>>,
     args: Vec<String>,
@@ -104,6 +106,7 @@ impl Header {
             match key {
                 "build" => header.builds.push(words()),
                 "exec" => header.exec.push(words()),
+                "options" => header.options = words(),
                 "stdin" => header.stdin = unescape(value.trim_start()),
                 "run" => header.run = Some(words()),
                 "args" => header.args = words(),
@@ -238,7 +241,9 @@ impl Case {
 
     fn compare_exec(&self, args: &[String]) -> Result<(), Failed> {
         let native = self.feed(Command::new(&self.program).args(args))?;
-        let model = self.feed(everett().arg("exec").arg(&self.program).args(args))?;
+        let mut exec = everett();
+        exec.arg("exec").args(&self.header.options);
+        let model = self.feed(exec.arg(&self.program).args(args))?;
         let code = |output: &Output| {
             use std::os::unix::process::ExitStatusExt;
             output

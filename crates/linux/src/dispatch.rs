@@ -281,6 +281,8 @@ impl<'k, 'v> Slice<'k, 'v> {
         let task = kernel.task_mut();
         task.deadline_ns = wait.deadline_ns;
         task.waiting_since = since;
+        // It goes on where it is when it is picked.
+        task.at_point = true;
         task.fault_asked = true;
         task.doing = Doing::Waiting(wait);
     }
