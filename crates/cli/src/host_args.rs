@@ -66,6 +66,11 @@ pub struct HostArgs {
     #[arg(long)]
     #[serde(default)]
     wait_all: bool,
+    /// Let handlers of SIGSEGV, SIGFPE and their like deal with faults; otherwise faults are findings though there
+    /// is a handler.
+    #[arg(long)]
+    #[serde(default)]
+    trust_handlers: bool,
 }
 
 /// The scheduler of this name.
@@ -178,6 +183,7 @@ impl HostArgs {
             scheduler: chosen,
             preempt_at,
             waits_for_all: self.wait_all,
+            faults_to_handlers: self.trust_handlers || config.options.faults_to_handlers,
             logs_calls: self.logs_calls || config.options.logs_calls,
             faults: FaultOptions {
                 most: self.faults,

@@ -220,7 +220,7 @@ impl Kernel<'_, '_> {
         if !others {
             return self.end_process(Death::Exit(Value::ZERO));
         }
-        self.release_robust_locks();
+        self.release_robust_locks(self.task);
         self.clear_child_tid();
         while self.vm.pop_frame().is_some() {}
         for (_, address) in std::mem::take(&mut self.vm.thread.locals) {
@@ -242,9 +242,13 @@ impl Kernel<'_, '_> {
     /// The running process ends.
     pub(crate) fn end_process(&mut self, death: Death) {
         self.vm.commit();
-        self.release_robust_locks();
-        self.clear_child_tid();
         let pid = self.process().pid;
+        for task in 0..self.host.tasks.len() {
+            if self.host.tasks[task].pid == pid {
+                self.release_robust_locks(task);
+            }
+        }
+        self.clear_child_tid();
         self.host.end_process(pid, death);
     }
 }

@@ -273,11 +273,14 @@ impl Kernel<'_, '_> {
         Ok(Value::ZERO)
     }
 
-    /// The running thread ends: locks on its robust list are marked, and whoever waits for them is woken.
-    pub(crate) fn release_robust_locks(&mut self) {
+    /// A thread of the process ends: locks on its robust list are marked, and whoever waits for them is woken.
+    pub(crate) fn release_robust_locks(&mut self, task: usize) {
         const OFFSET: u64 = 8;
         const PENDING: u64 = 16;
-        let head = self.task().robust_list.0;
+        let (head, owner) = (
+            self.host.tasks[task].robust_list.0,
+            self.host.tasks[task].tid,
+        );
         if head == 0 {
             return;
         }
@@ -292,22 +295,22 @@ impl Kernel<'_, '_> {
             if entry == head || entry == 0 {
                 break;
             }
-            self.release_robust_lock(entry.wrapping_add(offset));
+            self.release_robust_lock(entry.wrapping_add(offset), owner);
             let Ok(next) = self.read_u64(entry) else {
                 break;
             };
             entry = next;
         }
         if pending != 0 {
-            self.release_robust_lock(pending.wrapping_add(offset));
+            self.release_robust_lock(pending.wrapping_add(offset), owner);
         }
     }
 
-    fn release_robust_lock(&mut self, address: u64) {
+    fn release_robust_lock(&mut self, address: u64, owner: u32) {
         let Ok(word) = self.read_word(address) else {
             return;
         };
-        if word & OWNER != self.task().tid & OWNER {
+        if word & OWNER != owner & OWNER {
             return;
         }
         let marked = word & WAITERS | OWNER_DIED;

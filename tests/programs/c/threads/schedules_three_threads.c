@@ -1,11 +1,13 @@
 // run: --preempt syscalls
-// paths: 1
-// Main makes one step, each thread four: all orders of 1 + 4 + 4 steps until the last thread ends the experiment.
+// paths: 546
+// Main makes one step and each of three threads two.
 #define WORKERS 3
 #include "schedules.h"
+
 static void work(long number) {
   (void)number;
 }
+
 int main(void) {
   experiment(EVERETT_EXHAUSTIVE, 0);
   return 0;

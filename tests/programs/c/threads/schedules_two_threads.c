@@ -1,6 +1,6 @@
 // run: --preempt syscalls
-// paths: 1
-// Main makes one step, each thread four: all orders of 1 + 4 + 4 steps until the last thread ends the experiment.
+// paths: 610
+// Main makes one step and each thread four, the last of which is not made by the one that ends the experiment.
 #define WORKERS 2
 #include "schedules.h"
 
