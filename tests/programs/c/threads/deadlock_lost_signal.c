@@ -1,5 +1,5 @@
 // run: --scheduler bounded:1 --preempt syscalls
-// finding: deadlock 26
+// finding: deadlock 27
 // paths: 7
 #include <pthread.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
 // run: --scheduler bounded:1 --preempt syscalls
-// finding: deadlock 13
+// finding: deadlock 14
 // paths: 5
 #include <pthread.h>
 #include <unistd.h>
