@@ -82,9 +82,9 @@ fn vfork(_: &mut Vm<'_>, _: &Arguments<'_>) -> Result<Done, Interrupt> {
 fn unmap_self(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     const EXIT: u64 = 60;
     let base = vm.concretize(args.get(0))?;
+    let len = vm.concretize(args.get(1))?;
     let stack = vm.stack();
-    vm.memory
-        .free(base, crate::memory::ObjectKind::Mapping, stack)?;
+    vm.memory.unmap(base, len, stack);
     let call = SystemCall::new(Value::concrete(EXIT), [Value::ZERO; 6]);
     Err(Interrupt::SystemCall(Box::new(call)))
 }

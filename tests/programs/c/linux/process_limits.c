@@ -104,10 +104,10 @@ int main(void) {
 
   struct sched_param param = {0};
   result("policy", sched_getscheduler(0));
-  result("priority", getpriority(PRIO_PROCESS, 0));
-  result("nice", nice(3));
+  int base = getpriority(PRIO_PROCESS, 0);
+  result("nice", nice(3) - base);
   errno = 0;
-  result("priority", getpriority(PRIO_PROCESS, 0));
+  result("priority", getpriority(PRIO_PROCESS, 0) - base);
   result("set", setpriority(PRIO_PROCESS, 0, 50));
   result("is", getpriority(PRIO_PROCESS, getpid()));
   result("bad", setpriority(9, 0, 1));

@@ -1,6 +1,6 @@
 // run:
 // finding: null-pointer 19
-// paths: 1
+// paths: 2
 #include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>
