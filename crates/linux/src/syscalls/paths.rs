@@ -98,7 +98,8 @@ fn openat2(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
         kernel
             .host
             .warn("restrictions of the way of openat2 are not modelled");
-        return Err(Errno::EINVAL.into());
+        // As kernels answer that do not have it: programs then go another way.
+        return Err(Errno::ENOSYS.into());
     }
     if mode & !0o7777 != 0 || flags >> 32 != 0 {
         return Err(Errno::EINVAL.into());
