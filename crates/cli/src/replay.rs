@@ -3,7 +3,7 @@
 
 use anyhow::{Context, Result};
 use everett_engine::{Trace, TraceEnd, digest};
-use everett_linux::HostConfig;
+use everett_linux::{HostConfig, PreemptAt};
 use everett_native::{NativeConfig, NativeEnd, NativeError, NativeRun, Source};
 use std::ffi::OsString;
 use std::io::Write;
@@ -16,9 +16,9 @@ use crate::run::{RunArgs, explorer_config};
 use crate::{EXIT_CLEAN, EXIT_ERROR, EXIT_FINDINGS};
 
 /// System calls of a replay before it counts as a hang.
-const MAX_CALLS: u64 = 10_000_000;
+const MAX_CALLS: u64 = 1_000_000;
 /// Stretches of 50 ms that a program computes before a replay counts as a hang.
-const MAX_LONG_COMPUTATIONS: u32 = 200;
+const MAX_LONG_COMPUTATIONS: u32 = 40;
 
 /// What `everett replay` and `everett confirm` are told.
 #[derive(clap::Args)]
@@ -187,11 +187,26 @@ pub fn replay_one(
     trace: Trace,
     expected: &TraceEnd,
 ) -> Result<(Verdict, Option<NativeRun>)> {
+    let between_calls = preempts_between_calls(config, &trace);
     match everett_native::run(config, Source::Trace(Box::new(trace))) {
-        Ok(seen) => Ok((compare(expected, &seen), Some(seen))),
+        Ok(seen) => match compare(expected, &seen) {
+            Verdict::NotReproduced(_) if between_calls => {
+                let why = "threads were preempted between system calls".to_owned();
+                Ok((Verdict::NotReplayable(why), Some(seen)))
+            }
+            verdict => Ok((verdict, Some(seen))),
+        },
         Err(NativeError::NotReplayable(why)) => Ok((Verdict::NotReplayable(why), None)),
         Err(error) => Err(error).context("the native program could not be run"),
     }
+}
+
+/// Threads were stopped where a native program makes no system call: nobody can stop it there.
+fn preempts_between_calls(config: &NativeConfig, trace: &Trace) -> bool {
+    let stopped = |choice: &everett_engine::TraceChoice| {
+        choice.picked > 0 && (choice.site.starts_with("preempt") || choice.site == "schedule")
+    };
+    config.host.options.preempt_at >= PreemptAt::Atomics && trace.choices.iter().any(stopped)
 }
 
 /// Replays the trace of a finding. What cannot be tried is no error.

@@ -404,6 +404,10 @@ impl<'c> World<'c> {
             return;
         };
         let [text, address, size, ..] = call.args;
+        if size == 0 {
+            // It only wants to know whether somebody answers.
+            return;
+        }
         let mut label = Vec::new();
         let mut byte = [0];
         while native.tracee.read(text + label.len() as u64, &mut byte) && byte[0] != 0 {

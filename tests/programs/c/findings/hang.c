@@ -1,6 +1,6 @@
 // run: --max-instructions 100000
 // paths: 2
-// finding: hang 12
+// finding: hang 11
 #include <everett.h>
 
 int main(void) {

@@ -13,5 +13,7 @@ int main(void) {
     everett_symbolic_source(ends[0], 1);
     if (read(ends[0], &byte, 1) != 1)
         return 2;
-    return byte == '!' ? 3 : 0;
+    if (byte == '!')
+        puts("a bang");
+    return 0;
 }
