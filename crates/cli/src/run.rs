@@ -274,7 +274,7 @@ pub fn run(args: &RunArgs) -> Result<u8> {
         Some(path) => Folder::create(path)?,
         None => Folder::next(Path::new("everett-out"))?,
     };
-    folder.write("args.json", &serde_json::to_vec_pretty(args)?)?;
+    folder.write("args.json", &serde_json::to_vec(args)?)?;
     explore(args, &images, &folder, None)
 }
 

@@ -237,7 +237,7 @@ fn a_full_disk_is_told_and_what_was_found_is_shown() {
     // A limit on the size of files is as good as a full disk; the signal for it is ignored.
     let everett = env!("CARGO_BIN_EXE_everett");
     let script =
-        format!("trap '' XFSZ; ulimit -f 2; exec '{everett}' run --all-tests --out out ./forks");
+        format!("trap '' XFSZ; ulimit -f 1; exec '{everett}' run --all-tests --out out ./forks");
     let mut shell = Command::new("bash");
     let output = expect(shell.args(["-c", &script]).current_dir(&folder), 2);
     let said = text(&output);
