@@ -14,10 +14,10 @@ impl Explorer<'_> {
         }
         let used = (self.config.memory_used)();
         // Asking takes longer than a short round, so it is done often only where it matters.
-        self.rounds_left = if used < limit / 2 { 255 } else { 7 };
+        self.rounds_left = if used < limit / 2 { 63 } else { 3 };
         // What putting away did not free, it will not free the next time either.
         let floor = self.memory_floor.min(limit);
-        let most = (limit / 10 * 8).max(floor + (limit - floor) / 2);
+        let most = (limit / 10 * 7).max(floor + (limit - floor) / 4);
         if used < most {
             return;
         }
