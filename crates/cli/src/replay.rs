@@ -312,5 +312,6 @@ fn describe(end: &NativeEnd) -> String {
         NativeEnd::Idle => "waits for what nobody sends".to_owned(),
         NativeEnd::Hang => "does not end".to_owned(),
         NativeEnd::Diverged(why) => why.clone(),
+        NativeEnd::Stopped => "was stopped".to_owned(),
     }
 }

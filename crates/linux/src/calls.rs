@@ -45,6 +45,17 @@ impl Kernel<'_, '_> {
     }
 
     fn string_at(&mut self, address: u64) -> String {
+        if let Some(guest) = &mut self.guest {
+            let mut bytes = Vec::new();
+            let mut byte = [0];
+            while (bytes.len() as u64) < SHOWN * 8
+                && guest.read(address.wrapping_add(bytes.len() as u64), &mut byte)
+                && byte[0] != 0
+            {
+                bytes.push(byte[0]);
+            }
+            return quoted(&Buffer::with_bytes(&bytes, bytes.len()), bytes.len());
+        }
         let object = self.vm.memory.object_at(address, 1);
         let Some(object) = object else {
             return format!("{address:#x}");
@@ -57,9 +68,20 @@ impl Kernel<'_, '_> {
     }
 
     fn buffer_at(&mut self, address: u64, len: u64) -> String {
-        match self.vm.memory.object_at(address, len.min(SHOWN)) {
-            Some(object) => {
-                let bytes = object.snapshot(address - object.start, len.min(SHOWN));
+        let shown = len.min(SHOWN);
+        let bytes = match &mut self.guest {
+            Some(guest) => {
+                let mut bytes = vec![0; shown as usize];
+                let read = guest.read(address, &mut bytes);
+                read.then(|| Buffer::with_bytes(&bytes, bytes.len()))
+            }
+            None => {
+                let object = self.vm.memory.object_at(address, shown);
+                object.map(|object| object.snapshot(address - object.start, shown))
+            }
+        };
+        match bytes {
+            Some(bytes) => {
                 let more = if len > SHOWN { "..." } else { "" };
                 format!("{}{more}", quoted(&bytes, bytes.len()))
             }

@@ -65,6 +65,8 @@ pub struct HostOptions {
     pub faults: FaultOptions,
     /// System calls are written to a log.
     pub logs_calls: bool,
+    /// So are packets.
+    pub logs_packets: bool,
     /// The host goes on after the end of its first process as long as there are others.
     pub waits_for_all: bool,
     /// A fault for which the process has a handler is the handler's affair; otherwise it is a finding.
@@ -79,6 +81,7 @@ impl Default for HostOptions {
             crashes_end_all: true,
             faults: FaultOptions::default(),
             logs_calls: false,
+            logs_packets: false,
             waits_for_all: false,
             faults_to_handlers: false,
         }

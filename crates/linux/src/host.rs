@@ -109,6 +109,8 @@ pub struct HostState {
     pub faults: FaultState,
     /// The log of system calls.
     pub log: Option<Arc<Vec<String>>>,
+    /// The log of packets.
+    pub packets: Option<Arc<Vec<crate::packets::Packet>>>,
     /// Locks on files that were released so far.
     pub lock_releases: u64,
     /// Waits that began so far.

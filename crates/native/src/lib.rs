@@ -3,8 +3,10 @@
 
 mod oracle;
 mod tracee;
+mod watch;
 mod watchdog;
 mod world;
 
 pub use oracle::Source;
-pub use world::{NativeConfig, NativeEnd, NativeError, NativeRun, run};
+pub use watch::{HandedOver, Nobody, Standing, Watcher};
+pub use world::{NativeConfig, NativeEnd, NativeError, NativeRun, SentPacket, run, run_watched};

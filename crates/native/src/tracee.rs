@@ -284,6 +284,11 @@ impl Tracee {
         })
     }
 
+    /// Traces it no longer; it is stopped.
+    pub fn let_go(&self) -> std::io::Result<()> {
+        Ok(ptrace::detach(self.thread, Signal::SIGSTOP)?)
+    }
+
     /// Sends a real signal to it, so that it runs its handler.
     pub fn send(&self, signal: i32) {
         // SAFETY: three numbers; the thread is ours.
@@ -310,6 +315,63 @@ impl Tracee {
         }
         Ok(ptrace::setsiginfo(self.thread, &information)?)
     }
+}
+
+/// Makes any system call of a process and its threads raise SIGSYS, for ever: nothing of it reaches the real machine
+/// when nobody traces it any more.
+pub fn confine(tracee: &mut Tracee) -> std::io::Result<()> {
+    const PRCTL: u64 = 157;
+    const SECCOMP: u64 = 317;
+    const SET_PTRACER: u64 = 0x5961_6d61;
+    const NO_NEW_PRIVILEGES: u64 = 38;
+    const SET_FILTER: u64 = 1;
+    const ALL_THREADS: u64 = 1;
+    const RETURN: u16 = 6;
+    const TRAP: u32 = 0x0003_0000;
+    // Where the thread stands need not be a system call, nor need its stack be there: borrows some code and some data.
+    let maps = std::fs::read_to_string(format!("/proc/{}/maps", tracee.process))?;
+    let first = |rights: &str| {
+        let line = maps.lines().find(|line| line.contains(rights))?;
+        u64::from_str_radix(line.split('-').next()?, 16).ok()
+    };
+    let (Some(code), Some(data)) = (first(" r-xp "), first(" rw-p ")) else {
+        return Err(std::io::Error::other(
+            "a process has no memory to work with",
+        ));
+    };
+    let mut filter = Vec::new();
+    filter.extend_from_slice(&1u64.to_le_bytes());
+    filter.extend_from_slice(&(data + 16).to_le_bytes());
+    filter.extend_from_slice(&RETURN.to_le_bytes());
+    filter.extend_from_slice(&[0, 0]);
+    filter.extend_from_slice(&TRAP.to_le_bytes());
+    let mut kept = ([0; 2], vec![0; filter.len()]);
+    tracee.read(code, &mut kept.0);
+    tracee.read(data, &mut kept.1);
+    tracee.write(code, &[0x0f, 0x05]);
+    tracee.write(data, &filter);
+    let before = tracee.registers()?;
+    let mut call = |number: u64, args: [u64; 6]| {
+        tracee.set_registers(Registers {
+            rip: code + 2,
+            ..before
+        })?;
+        Ok::<u64, std::io::Error>(tracee.really(number, args)?.0)
+    };
+    // Debuggers may attach where only parents may otherwise.
+    call(PRCTL, [SET_PTRACER, u64::MAX, 0, 0, 0, 0])?;
+    call(PRCTL, [NO_NEW_PRIVILEGES, 1, 0, 0, 0, 0])?;
+    let refused = call(SECCOMP, [SET_FILTER, ALL_THREADS, data, 0, 0, 0])?;
+    tracee.write(code, &kept.0);
+    tracee.write(data, &kept.1);
+    tracee.set_registers(Registers {
+        orig_rax: u64::MAX,
+        ..before
+    })?;
+    if refused != 0 {
+        return Err(std::io::Error::other("the real kernel confines no process"));
+    }
+    Ok(())
 }
 
 /// Ends the processes of these threads, which are all that they have.

@@ -1,13 +1,16 @@
 //! A host whose processes are native: picks threads as the model says, lets them run to their next system call, and
 //! carries out on the real processes what the model decides.
 
+mod looking;
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use everett_expr::{Arena, ArrayId};
 use everett_ir::code::Program;
 use everett_linux::{
-    Ending, Execution, Guest, Host, HostConfig, HostExit, Injected, Served, Stream, TaskName,
+    Ending, Execution, Guest, Host, HostConfig, HostExit, Injected, Packet, Served, Stream,
+    TaskName,
 };
 use everett_vm::{
     Coverage, Image, ImageId, Interrupt, StackTable, Surroundings, SystemCall, Value, VmOptions,
@@ -15,6 +18,7 @@ use everett_vm::{
 
 use crate::oracle::{NativeOracle, Source};
 use crate::tracee::{Registers, Stopped, Tracee, end_all};
+use crate::watch::{Nobody, Watcher};
 use crate::watchdog::Watchdog;
 
 /// A native run could not be made.
@@ -68,6 +72,8 @@ pub enum NativeEnd {
     Hang,
     /// The run parted from its trace.
     Diverged(String),
+    /// Whoever watched it stopped it.
+    Stopped,
 }
 
 /// What came out of a native run.
@@ -80,7 +86,12 @@ pub struct NativeRun {
     pub calls: u64,
     /// The log of system calls, where the host keeps one.
     pub log: Vec<String>,
+    /// The log of packets, where the host keeps one.
+    pub packets: Vec<SentPacket>,
 }
+
+/// A packet, and its bytes under the inputs of the run.
+pub type SentPacket = (Packet, Vec<u8>);
 
 /// SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV.
 const FAULTS: &[i32] = &[4, 5, 7, 8, 11];
@@ -114,6 +125,7 @@ mod number {
     pub const EXECVE: u64 = 59;
     pub const EXIT: u64 = 60;
     pub const SIGALTSTACK: u64 = 131;
+    pub const EXIT_GROUP: u64 = 231;
     pub const ARCH_PRCTL: u64 = 158;
     /// How native code asks for a symbolic input: name, address, size.
     pub const OWN_INPUT: u64 = everett_vm::OWN_CALLS as u64 + 100;
@@ -121,8 +133,18 @@ mod number {
 
 /// Runs native programs under the model.
 pub fn run(config: &NativeConfig, source: Source) -> Result<NativeRun, NativeError> {
-    let mut world = World::start(config, source)?;
+    run_watched(config, source, &mut Nobody)
+}
+
+/// The same while somebody looks.
+pub fn run_watched(
+    config: &NativeConfig,
+    source: Source,
+    watcher: &mut dyn Watcher,
+) -> Result<NativeRun, NativeError> {
+    let mut world = World::start(config, source, watcher)?;
     let end = world.run(config.max_calls);
+    world.stand();
     world.kill_all();
     let end = end?;
     world.oracle.look_ahead();
@@ -143,6 +165,7 @@ pub fn run(config: &NativeConfig, source: Source) -> Result<NativeRun, NativeErr
         output,
         calls: world.calls,
         log: world.host.log().to_vec(),
+        packets: world.packets(),
     })
 }
 
@@ -160,6 +183,9 @@ struct World<'c> {
     calls: u64,
     /// Times that a thread was stopped because it computed for long.
     long_computations: u32,
+    watcher: &'c mut dyn Watcher,
+    /// Events that it knows.
+    told: usize,
 }
 
 /// What the model needs around it; a macro because it borrows field by field.
@@ -177,7 +203,11 @@ macro_rules! around {
 }
 
 impl<'c> World<'c> {
-    fn start(config: &'c NativeConfig, source: Source) -> Result<World<'c>, NativeError> {
+    fn start(
+        config: &'c NativeConfig,
+        source: Source,
+        watcher: &'c mut dyn Watcher,
+    ) -> Result<World<'c>, NativeError> {
         let images: Result<Vec<Image>, _> = config
             .programs
             .iter()
@@ -245,6 +275,8 @@ impl<'c> World<'c> {
             watchdog: Watchdog::start(),
             calls: 0,
             long_computations: 0,
+            watcher,
+            told: 0,
         })
     }
 
@@ -258,6 +290,9 @@ impl<'c> World<'c> {
             }
             if self.calls > max_calls {
                 return Ok(NativeEnd::Hang);
+            }
+            if !self.tell() {
+                return Ok(NativeEnd::Stopped);
             }
             let name = self.host.running();
             let Some(native) = self.threads.get_mut(&name) else {
@@ -352,6 +387,15 @@ impl<'c> World<'c> {
             return Ok(None);
         };
         self.calls += 1;
+        if matches!(call.number, number::EXIT | number::EXIT_GROUP) {
+            let next = self.host.log().len() + 1;
+            if !self.tell() || !self.watcher.leaves(next) {
+                return Ok(Some(NativeEnd::Stopped));
+            }
+        }
+        let Some(native) = self.threads.get_mut(&name) else {
+            return Ok(None);
+        };
         match call.number {
             number::RT_SIGRETURN => {
                 native.tracee.really(call.number, call.args)?;

@@ -14,6 +14,7 @@ use crate::files::OpenFlags;
 use crate::host::HostState;
 use crate::kernel::{Kernel, Stop};
 use crate::objects::{ObjectId, Open, event};
+use crate::packets::PacketKind;
 use crate::wait::Until;
 
 /// Longest datagram of UDP.
@@ -142,6 +143,10 @@ impl Kernel<'_, '_> {
             Some(local) => local,
             None => SocketAddr::new(from, 0),
         };
+        if self.host.packets.is_some() {
+            let bytes = join(parts.to_vec());
+            self.host.log_packet(from, to, PacketKind::Datagram(bytes));
+        }
         match self.host.datagram_receiver(from, to) {
             Some(receiver) => {
                 let bytes = join(parts.to_vec());

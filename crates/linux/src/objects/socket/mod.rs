@@ -23,6 +23,7 @@ use crate::errno::Errno;
 use crate::files::{InodeId, OpenFlags};
 use crate::host::HostState;
 use crate::kernel::{Kernel, Stop};
+use crate::packets::PacketKind;
 use crate::syscalls::signals::SIGPIPE;
 use crate::wait::{Hope, Until};
 
@@ -335,6 +336,9 @@ impl HostState {
 
     /// Something arrives at a socket.
     pub(self) fn deliver(&mut self, to: ObjectId, message: Message) {
+        if self.packets.is_some() {
+            self.log_received(to, PacketKind::Data((*message.bytes).clone()));
+        }
         if let Some(socket) = self.socket_mut(to) {
             socket.inbox.push(message);
             self.announce(to, event::READING);

@@ -13,6 +13,7 @@ use crate::files::OpenFlags;
 use crate::host::HostState;
 use crate::kernel::{Kernel, Stop};
 use crate::objects::{Object, ObjectId, Open, event};
+use crate::packets::PacketKind;
 use crate::queue::slice;
 use crate::wait::Until;
 
@@ -212,6 +213,7 @@ impl HostState {
             Some(listener) if self.has_room(listener) => self.establish(id, listener),
             Some(_) => {}
             None => {
+                self.log_sent(id, PacketKind::Refused);
                 if let Some(socket) = self.socket_mut(id) {
                     socket.error = Some(Errno::ECONNREFUSED);
                     socket.state = State::Idle;
@@ -252,6 +254,7 @@ impl HostState {
         {
             pending.push(accepted);
         }
+        self.log_sent(id, PacketKind::Opened);
         self.announce(id, event::ALL);
         self.announce(listener, event::READING);
     }
@@ -392,6 +395,10 @@ impl HostState {
             return;
         }
         socket.write_shut = true;
+        self.log_sent(id, PacketKind::End);
+        let Some(socket) = self.socket_mut(id) else {
+            return;
+        };
         let both = socket.end_received;
         let addresses = socket.local.internet().zip(socket.remote.internet());
         if both {
@@ -432,6 +439,10 @@ impl HostState {
         if socket.state == State::Idle {
             return;
         }
+        self.log_received(id, PacketKind::Reset);
+        let Some(socket) = self.socket_mut(id) else {
+            return;
+        };
         let half_closed = socket.end_received && !socket.end_sent;
         socket.error = Some(if half_closed {
             Errno::EPIPE
