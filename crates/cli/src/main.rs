@@ -9,6 +9,7 @@ mod input;
 mod layers;
 mod load;
 mod output;
+mod repeat;
 mod replay;
 mod run;
 mod summary;

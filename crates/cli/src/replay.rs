@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 
 use crate::follow::{read_trace, traces_of};
 use crate::host_args::HostArgs;
+use crate::repeat::repeat;
 use crate::run::{RunArgs, explorer_config};
 use crate::{EXIT_CLEAN, EXIT_ERROR, EXIT_FINDINGS};
 
@@ -31,6 +32,9 @@ pub struct ReplayArgs {
     /// Replay on this native program instead of the one that was explored: another build of the same source.
     #[arg(long, value_name = "PROGRAM")]
     on: Option<PathBuf>,
+    /// Replay each trace so many times and compare everything that happens, event by event.
+    #[arg(long, value_name = "N")]
+    times: Option<std::num::NonZeroU32>,
 }
 
 /// What `everett native` is told.
@@ -86,13 +90,28 @@ pub fn replay(args: &ReplayArgs) -> Result<u8> {
     if args.strace {
         run.log_calls();
     }
-    let config = native_config(&run, args.on.as_deref())?;
+    let mut config = native_config(&run, args.on.as_deref())?;
+    config.keeps_events = args.times.is_some();
     let mut others = 0;
     for path in &traces {
         let trace = read_trace(path)?;
         let Some(expected) = trace.end.clone() else {
             continue;
         };
+        if let Some(times) = args.times {
+            let seen = repeat(&config, &trace, times.get())?;
+            println!(
+                "{}: {times} runs, {} with another log than the first, which has {} events",
+                path.display(),
+                seen.others,
+                seen.events
+            );
+            if let Some(difference) = seen.difference {
+                println!("{}: {difference}", path.display());
+                others += 1;
+                continue;
+            }
+        }
         let (verdict, seen) = replay_one(&config, trace, &expected)?;
         if let Some(seen) = seen {
             for line in &seen.log {
@@ -140,6 +159,7 @@ pub fn native(args: &NativeArgs) -> Result<u8> {
         programs: args.host.native_programs(Path::new(&args.command[0])),
         max_calls: MAX_CALLS,
         max_long_computations: MAX_LONG_COMPUTATIONS,
+        keeps_events: false,
     };
     let seen = everett_native::run(&config, Source::Random(args.seed))?;
     for line in &seen.log {
@@ -178,6 +198,7 @@ pub fn native_config(run: &RunArgs, on: Option<&Path>) -> Result<NativeConfig> {
         programs,
         max_calls: MAX_CALLS,
         max_long_computations: MAX_LONG_COMPUTATIONS,
+        keeps_events: false,
     })
 }
 

@@ -1,12 +1,16 @@
 //! Native programs under the kernel model: their system calls are trapped and answered by room `linux`, one thread
 //! at a time, so that a trace found symbolically happens again on the real machine code.
 
+mod events;
+mod instructions;
+mod mappings;
 mod oracle;
 mod tracee;
 mod watch;
 mod watchdog;
 mod world;
 
+pub use events::{Event, Kind};
 pub use oracle::Source;
 pub use watch::{HandedOver, Nobody, Standing, Watcher};
 pub use world::{NativeConfig, NativeEnd, NativeError, NativeRun, SentPacket, run, run_watched};

@@ -16,6 +16,8 @@ use everett_vm::{
     Coverage, Image, ImageId, Interrupt, StackTable, Surroundings, SystemCall, Value, VmOptions,
 };
 
+use crate::events::{Event, EventLog, Kind};
+use crate::instructions::emulate_counter;
 use crate::oracle::{NativeOracle, Source};
 use crate::tracee::{Registers, Stopped, Tracee, end_all};
 use crate::watch::{Nobody, Watcher};
@@ -45,6 +47,8 @@ pub struct NativeConfig {
     pub max_calls: u64,
     /// Most stretches of 50 ms without a system call; a run with more is a hang.
     pub max_long_computations: u32,
+    /// Keep all events.
+    pub keeps_events: bool,
 }
 
 /// How a native run ended.
@@ -88,6 +92,10 @@ pub struct NativeRun {
     pub log: Vec<String>,
     /// The log of packets, where the host keeps one.
     pub packets: Vec<SentPacket>,
+    /// A number that differs where anything that happened differs.
+    pub digest: u64,
+    /// Everything that happened, where it is kept.
+    pub events: Vec<Event>,
 }
 
 /// A packet, and its bytes under the inputs of the run.
@@ -97,20 +105,21 @@ pub type SentPacket = (Packet, Vec<u8>);
 const FAULTS: &[i32] = &[4, 5, 7, 8, 11];
 
 /// A thread and the call at which it stands.
-struct Native {
-    tracee: Tracee,
+pub(crate) struct Native {
+    pub tracee: Tracee,
     image: ImageId,
     /// The system call that it wants.
     pending: Option<Call>,
 }
 
+/// A system call that a thread wants.
 #[derive(Copy, Clone)]
-struct Call {
-    number: u64,
-    args: [u64; 6],
+pub(crate) struct Call {
+    pub number: u64,
+    pub args: [u64; 6],
 }
 
-mod number {
+pub(crate) mod number {
     pub const MMAP: u64 = 9;
     pub const MPROTECT: u64 = 10;
     pub const MUNMAP: u64 = 11;
@@ -166,19 +175,21 @@ pub fn run_watched(
         calls: world.calls,
         log: world.host.log().to_vec(),
         packets: world.packets(),
+        digest: world.events.digest(),
+        events: world.events.events(),
     })
 }
 
-struct World<'c> {
+pub(crate) struct World<'c> {
     config: &'c NativeConfig,
-    host: Host,
+    pub host: Host,
     images: Vec<Image>,
-    arena: Arena,
-    oracle: NativeOracle,
+    pub arena: Arena,
+    pub oracle: NativeOracle,
     stacks: StackTable,
     coverage: Coverage,
     options: VmOptions,
-    threads: BTreeMap<TaskName, Native>,
+    pub threads: BTreeMap<TaskName, Native>,
     watchdog: Watchdog,
     calls: u64,
     /// Times that a thread was stopped because it computed for long.
@@ -186,6 +197,7 @@ struct World<'c> {
     watcher: &'c mut dyn Watcher,
     /// Events that it knows.
     told: usize,
+    events: EventLog,
 }
 
 /// What the model needs around it; a macro because it borrows field by field.
@@ -277,13 +289,18 @@ impl<'c> World<'c> {
             long_computations: 0,
             watcher,
             told: 0,
+            events: EventLog::new(config.keeps_events),
         })
     }
 
     fn run(&mut self, max_calls: u64) -> Result<NativeEnd, NativeError> {
         loop {
+            let due = self.host.must_choose();
             if let Some(exit) = self.host.choose_thread(&mut around!(self)) {
                 return Ok(self.ended(exit));
+            }
+            if due {
+                self.events.note(Kind::Picked, self.host.running(), &[]);
             }
             if self.oracle.diverged.is_some() {
                 return Ok(NativeEnd::Idle);
@@ -331,11 +348,13 @@ impl<'c> World<'c> {
             self.watchdog.rest();
             match stopped? {
                 // Nobody else stops a thread: a stop of the program itself is the model's affair.
+                Stopped::Signal(libc::SIGSTOP) if !self.watchdog.has_stopped_it() => {}
                 Stopped::Signal(libc::SIGSTOP) => {
                     self.long_computations += 1;
                     if self.long_computations > self.config.max_long_computations {
                         return Ok(Some(NativeEnd::Hang));
                     }
+                    self.events.note(Kind::Computes, name, &[]);
                     self.host.time_goes_by();
                     return Ok(None);
                 }
@@ -344,6 +363,10 @@ impl<'c> World<'c> {
                 Stopped::Signal(number) if !FAULTS.contains(&number) => {}
                 Stopped::Signal(number) => {
                     if emulate_counter(&mut native.tracee, number, self.host.clock_ns())? {
+                        self.calls += 1;
+                        if self.calls > self.config.max_calls {
+                            return Ok(Some(NativeEnd::Hang));
+                        }
                         continue;
                     }
                     if self.host.has_handler(name.pid, number) {
@@ -367,6 +390,8 @@ impl<'c> World<'c> {
         let native = &self.threads[&name];
         let address = native.tracee.registers()?.rip;
         let program = self.config.programs[usize::from(native.image.0)].clone();
+        self.events
+            .note(Kind::Fault, name, &[signal as u64, address]);
         if self.host.is_first(name.pid) || self.config.host.options.crashes_end_all {
             return Ok(Some(NativeEnd::Signal {
                 signal,
@@ -396,6 +421,9 @@ impl<'c> World<'c> {
         let Some(native) = self.threads.get_mut(&name) else {
             return Ok(None);
         };
+        let [a, b, c, d, e, f] = call.args;
+        self.events
+            .note(Kind::Call, name, &[call.number, a, b, c, d, e, f]);
         match call.number {
             number::RT_SIGRETURN => {
                 native.tracee.really(call.number, call.args)?;
@@ -464,43 +492,6 @@ impl<'c> World<'c> {
         native.tracee.write(address, &bytes);
     }
 
-    /// Memory is the real kernel's; what a file holds comes from the model.
-    fn map(&mut self, name: TaskName, call: Call) -> Result<Served, NativeError> {
-        const SHARED: u64 = 1;
-        const WRITE: u64 = 2;
-        const PRIVATE: u64 = 2;
-        const ANONYMOUS: u64 = 0x20;
-        let [address, len, protection, flags, fd, offset] = call.args;
-        let Some(native) = self.threads.get_mut(&name) else {
-            return Ok(Served::Off);
-        };
-        if flags & ANONYMOUS != 0 {
-            let result = native.tracee.aside(number::MMAP, call.args)?;
-            return Ok(Served::Done(result, Vec::new()));
-        }
-        if flags & SHARED != 0 && protection & WRITE != 0 {
-            let message = "the program writes to a shared mapping of a file".to_owned();
-            return Err(NativeError::NotReplayable(message));
-        }
-        let contents = match self.host.file_contents(name.pid, fd as i32, offset, len) {
-            Ok(contents) => contents,
-            Err(errno) => return Ok(Served::Done(errno.result(), Vec::new())),
-        };
-        let value = |array: ArrayId, index: u32| self.oracle.value(array, index);
-        let bytes = contents.evaluate(&mut self.arena, &value);
-        let flags = flags & !(SHARED | PRIVATE) | PRIVATE | ANONYMOUS;
-        let args = [address, len, protection | WRITE, flags, u64::MAX, 0];
-        let start = native.tracee.aside(number::MMAP, args)?;
-        if (start as i64) < 0 && (start as i64) > -4096 {
-            return Ok(Served::Done(start, Vec::new()));
-        }
-        native.tracee.write(start, &bytes);
-        native
-            .tracee
-            .aside(number::MPROTECT, [start, len, protection, 0, 0, 0])?;
-        Ok(Served::Done(start, Vec::new()))
-    }
-
     /// Carries out on the real processes what the model decided.
     fn carry_out(
         &mut self,
@@ -538,6 +529,7 @@ impl<'c> World<'c> {
             && native.pending.take().is_some()
         {
             native.tracee.answer(result)?;
+            self.events.note(Kind::Result, name, &[result]);
         }
         Ok(())
     }
@@ -599,6 +591,7 @@ impl<'c> World<'c> {
             pending: None,
         };
         self.threads.insert(child, native);
+        self.events.note(Kind::Born, child, &[]);
         Ok(())
     }
 
@@ -607,6 +600,8 @@ impl<'c> World<'c> {
             return Ok(());
         };
         for injected in signals {
+            let words = [injected.signal, injected.code].map(|number| number as u64);
+            self.events.note(Kind::Signal, name, &words);
             native.tracee.send(injected.signal);
             // The thread comes to the point where the signal is delivered, and then to its handler.
             match native.tracee.run(None)? {
@@ -662,6 +657,8 @@ impl<'c> World<'c> {
         // The thread that executes takes the number of its process.
         let running = self.host.running();
         self.threads.insert(running, native);
+        let image = u64::from(execution.image.0);
+        self.events.note(Kind::Executed, running, &[image]);
         self.settle(running)
     }
 
@@ -760,30 +757,4 @@ fn call_of(registers: &Registers) -> Call {
             registers.r9,
         ],
     }
-}
-
-/// Answers `rdtsc` and `rdtscp`, which fault, with the virtual clock.
-fn emulate_counter(tracee: &mut Tracee, signal: i32, clock: u64) -> Result<bool, NativeError> {
-    const SIGSEGV: i32 = 11;
-    if signal != SIGSEGV {
-        return Ok(false);
-    }
-    let registers = tracee.registers()?;
-    let mut code = [0; 3];
-    if !tracee.read(registers.rip, &mut code) {
-        return Ok(false);
-    }
-    let len = match code {
-        [0x0f, 0x31, _] => 2,
-        [0x0f, 0x01, 0xf9] => 3,
-        _ => return Ok(false),
-    };
-    tracee.set_registers(Registers {
-        rip: registers.rip + len,
-        rax: clock & 0xffff_ffff,
-        rdx: clock >> 32,
-        rcx: if len == 3 { 0 } else { registers.rcx },
-        ..registers
-    })?;
-    Ok(true)
 }
