@@ -1,7 +1,7 @@
 //! `everett follow`: follows traces again, asking the solver nothing, and compares how they end.
 
 use anyhow::{Context, Result, bail};
-use everett_engine::{Explorer, Finding, Limits, Listener, PathEnd, Trace};
+use everett_engine::{Explorer, Finding, Limits, Listener, PathEnd, Start, Trace};
 use everett_vm::Image;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -119,7 +119,7 @@ fn follow_one(run: &RunArgs, images: &[Image], trace: Trace) -> Result<Last> {
         max_instructions: config.limits.max_instructions,
         ..Limits::default()
     };
-    let mut explorer = Explorer::new(images, config, Some(trace.into()))?;
+    let mut explorer = Explorer::new(images, config, Start::Trace(trace))?;
     let mut last = Last::default();
     explorer.run(&AtomicBool::new(false), &mut last);
     Ok(last)

@@ -18,11 +18,6 @@ use crate::replay::{Verdict, confirm_one, native_config};
 use crate::run::{RunArgs, clock, memory_used};
 use crate::summary::Summary;
 
-/// States become more and longer after the closing of a run was measured.
-const CLOSING_MARGIN: f64 = 1.3;
-/// States that are looked at for it.
-const CLOSING_SAMPLE: usize = 2048;
-
 /// Longest path of a guest's file that is written.
 const MAX_PATH: usize = 1000;
 
@@ -271,19 +266,12 @@ impl Listener for Recorder {
         self.display.tick(explorer);
     }
 
-    /// Does it all but for the files, for some of the states, and looks at the clock.
+    /// Does it all but for the files, and looks at the clock.
     fn closing_time(&mut self, explorer: &Explorer<'_>) -> Duration {
         let start = clock();
         let summary = Summary::new(explorer, self, Stopped::Asked, start);
         let _ = summary.line_coverage.to_lcov();
-        let middle = clock();
-        let sample = explorer.pending_sample(CLOSING_SAMPLE);
-        let count = (sample.traces.len() + sample.away.len()).max(1);
-        let checkpoint = Checkpoint::with(sample, explorer, self, start);
-        let size = checkpoint.to_json().map_or(0, |json| json.len());
-        let states = clock().saturating_sub(middle) + Duration::from_nanos(size as u64);
-        let all = states.mul_f64(explorer.states().max(count) as f64 / count as f64);
-        (middle.saturating_sub(start) + all).mul_f64(CLOSING_MARGIN) + memory_used_time()
+        clock().saturating_sub(start) + memory_used_time()
     }
 }
 

@@ -1,7 +1,7 @@
 //! `everett run` and `everett resume`.
 
 use anyhow::{Context, Result, bail};
-use everett_engine::{Explorer, ExplorerConfig, Limits, Stopped};
+use everett_engine::{Explorer, ExplorerConfig, Limits, Start, Stopped};
 use everett_report::Folder;
 use everett_solver::{SmtConfig, SolverConfig};
 use everett_vm::{Image, VmOptions};
@@ -303,12 +303,11 @@ fn explore(
     checkpoint: Option<Checkpoint>,
 ) -> Result<u8> {
     let config = explorer_config(args, Some(folder.path().join("shelf")))?;
-    let pending = checkpoint
+    let start = checkpoint
         .as_ref()
-        .map(Checkpoint::unexplored)
-        .transpose()?;
+        .map_or(Start::Beginning, Checkpoint::start);
     // Leaving it to the end of the process is faster than taking it apart.
-    let mut explorer = ManuallyDrop::new(Explorer::new(images, config, pending)?);
+    let mut explorer = ManuallyDrop::new(Explorer::new(images, config, start)?);
     let mode = match (args.quiet, args.json) {
         (true, _) => Mode::Quiet,
         (_, true) => Mode::Json,
@@ -332,8 +331,10 @@ fn explore(
     if stopped == Stopped::Finished {
         Checkpoint::remove(folder.path())?;
     } else {
-        let checkpoint = Checkpoint::of(&explorer, &recorder, clock() + earlier);
-        ManuallyDrop::new(checkpoint).write(folder)?;
+        let states = explorer
+            .leave()
+            .context("cannot write down what is left to explore")?;
+        Checkpoint::of(&explorer, states, &recorder, clock() + earlier).write(folder)?;
     }
     if !args.no_confirm {
         let longest = clock() + CONFIRM_TIME;

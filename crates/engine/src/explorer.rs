@@ -42,28 +42,21 @@ pub trait Listener {
     fn finding(&mut self, finding: &Finding);
     /// Called often; shows progress when it thinks fit.
     fn tick(&mut self, explorer: &Explorer<'_>);
-    /// How long it would take to write down all that is left if the search stopped now; the time limit includes it.
+    /// How long it would take to write down what was found if the search stopped now; the time limit includes it.
     fn closing_time(&mut self, _explorer: &Explorer<'_>) -> Duration {
         Duration::ZERO
     }
 }
 
-/// What is still to be explored.
-#[derive(Clone, Debug, Default)]
-pub struct Unexplored {
-    /// States, by the traces that lead to them.
-    pub traces: Vec<Trace>,
-    /// States that were put away.
-    pub away: Vec<ShelfId>,
-}
-
-impl From<Trace> for Unexplored {
-    fn from(trace: Trace) -> Unexplored {
-        Unexplored {
-            traces: vec![trace],
-            away: Vec::new(),
-        }
-    }
+/// Where a search begins.
+#[derive(Clone, Debug)]
+pub enum Start {
+    /// At the start of the program.
+    Beginning,
+    /// Where this trace leads.
+    Trace(Trace),
+    /// With the states on the shelf that an earlier search left.
+    Left(Vec<ShelfId>),
 }
 
 /// Why the search stopped.
@@ -107,13 +100,12 @@ pub struct Explorer<'a> {
 }
 
 impl<'a> Explorer<'a> {
-    /// A worker at the start of the search, or with what an earlier one left.
+    /// A worker that has done nothing yet.
     pub fn new(
         images: &'a [Image],
         config: ExplorerConfig,
-        pending: Option<Unexplored>,
+        start: Start,
     ) -> Result<Explorer<'a>, ExplorerError> {
-        let pending = pending.unwrap_or_else(|| Trace::default().into());
         let mut explorer = Explorer {
             images,
             arena: Arena::new(),
@@ -134,10 +126,10 @@ impl<'a> Explorer<'a> {
             statistics: Statistics::default(),
             limits_hit: Vec::new(),
             warnings: Vec::new(),
-            shelf: match config.shelf.as_deref() {
-                Some(path) if pending.away.is_empty() => Some(Shelf::create(path)?),
-                Some(path) => Some(Shelf::open(path)?),
-                None => None,
+            shelf: match (config.shelf.as_deref(), &start) {
+                (Some(path), Start::Left(_)) => Some(Shelf::open(path)?),
+                (Some(path), _) => Some(Shelf::create(path)?),
+                (None, _) => None,
             },
             ticks: 0,
             closing: Closing::default(),
@@ -145,18 +137,20 @@ impl<'a> Explorer<'a> {
             memory_floor: 0,
             config,
         };
-        for trace in pending.traces {
-            let path = if trace == Trace::default() {
-                Path::default()
-            } else {
-                Path::following(Arc::new(trace))
-            };
-            explorer.add_root(Stored::Live(Box::new(State::starting(path))));
-        }
-        for place in pending.away {
-            explorer.add_root(Stored::Away(place));
+        match start {
+            Start::Beginning => explorer.add_path(Path::default()),
+            Start::Trace(trace) => explorer.add_path(Path::following(Arc::new(trace))),
+            Start::Left(places) => {
+                for place in places {
+                    explorer.add_root(Stored::Away(place));
+                }
+            }
         }
         Ok(explorer)
+    }
+
+    fn add_path(&mut self, path: Path) {
+        self.add_root(Stored::Live(Box::new(State::starting(path))));
     }
 
     fn add_root(&mut self, stored: Stored) {
@@ -215,7 +209,7 @@ impl<'a> Explorer<'a> {
     fn take(&mut self, id: StateId) -> Option<Box<State>> {
         match self.frontier.take(id)? {
             Stored::Live(state) => Some(state),
-            Stored::Away(place) => match self.shelf.as_mut()?.get(place) {
+            Stored::Away(place) => match self.shelf.as_ref()?.get(place) {
                 Ok(trace) => Some(Box::new(State::starting(Path::following(Arc::new(trace))))),
                 Err(error) => {
                     // The path is not forgotten: its weight never becomes finished, so the run is not complete.
@@ -415,8 +409,7 @@ impl<'a> Explorer<'a> {
                     alternatives,
                     picked,
                 };
-                state.path.choices.push(choice);
-                state.path.answer(Answer::Choice(picked));
+                state.path.choose(choice);
             }
         }
         None
@@ -451,12 +444,6 @@ impl<'a> Explorer<'a> {
     }
 
     fn info(&self, state: &State) -> StateInfo {
-        let count = |prefix: &str| {
-            let choices = state.path.choices.iter();
-            choices
-                .filter(|choice| choice.picked > 0 && choice.site.starts_with(prefix))
-                .count()
-        };
         let distance = state.host.as_ref().map_or(0, |host| {
             self.distances.of_stack(
                 host.image(),
@@ -471,8 +458,8 @@ impl<'a> Explorer<'a> {
             depth: state.path.depth,
             distance,
             since_new: state.since_new,
-            faults: count("fault:") as u32,
-            preemptions: count("preempt:") as u32,
+            faults: state.path.faults,
+            preemptions: state.path.preemptions,
         }
     }
 

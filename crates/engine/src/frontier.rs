@@ -1,5 +1,6 @@
 //! The states that are still to be explored, and the tree of forks that they hang on.
 
+use crate::path::Path;
 use crate::random::Random;
 use crate::shelf::ShelfId;
 use crate::state::State;
@@ -16,6 +17,16 @@ pub enum Stored {
     Away(ShelfId),
     /// It is being executed.
     Running,
+}
+
+impl Stored {
+    /// How it came to be, if that is in memory.
+    pub fn path(&self) -> Option<&Path> {
+        match self {
+            Stored::Live(state) => Some(&state.path),
+            Stored::Away(_) | Stored::Running => None,
+        }
+    }
 }
 
 /// What searchers go by.
@@ -195,6 +206,12 @@ impl Frontier {
             self.away -= 1;
         }
         Some(stored)
+    }
+
+    /// A state, where it is.
+    pub fn get(&self, id: StateId) -> Option<&Stored> {
+        let entry = self.entries.get(id.0 as usize)?;
+        entry.as_ref().map(|entry| &entry.stored)
     }
 
     /// Puts a state back.

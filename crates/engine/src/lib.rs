@@ -17,10 +17,10 @@ mod trace;
 mod weight;
 
 pub use explorer::{
-    Explorer, ExplorerConfig, ExplorerError, Limits, Listener, Statistics, Stopped, Unexplored,
+    Explorer, ExplorerConfig, ExplorerError, Limits, Listener, Start, Statistics, Stopped,
 };
 pub use finding::{Finding, FindingIndex, FindingKey, PathEnd, PathEnding};
-pub use list::{BLOCK, SharedList};
+pub use list::SharedList;
 pub use search::SEARCHERS;
 pub use shelf::ShelfId;
 pub use source::{SourceFrame, describe, principal};

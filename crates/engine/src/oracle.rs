@@ -226,8 +226,8 @@ impl Oracle for PathOracle<'_> {
             alternatives,
             picked,
         };
-        self.path.choices.push(choice);
-        self.answer(Answer::Choice(picked));
+        self.path.choose(choice);
+        self.next = self.path.tape.len();
         Ok(picked)
     }
 

@@ -75,6 +75,10 @@ pub struct Path {
     pub names: Names,
     /// Choices, in order.
     pub choices: SharedList<TraceChoice>,
+    /// Faults among them.
+    pub faults: u32,
+    /// Preemptions among them.
+    pub preemptions: u32,
     /// What tests should fulfil if they can.
     pub preferences: Arc<Vec<ExprId>>,
     /// Answers to the instruction under way.
@@ -148,6 +152,17 @@ impl Path {
             }));
             self.follow = None;
         }
+    }
+
+    /// Notes a choice, which is an answer too.
+    pub fn choose(&mut self, choice: TraceChoice) {
+        let picked = choice.picked;
+        if picked > 0 {
+            self.faults += u32::from(choice.site.starts_with("fault:"));
+            self.preemptions += u32::from(choice.site.starts_with("preempt:"));
+        }
+        self.choices.push(choice);
+        self.answer(Answer::Choice(picked));
     }
 
     /// From here on this holds.

@@ -1,100 +1,391 @@
-//! Where states that are put away wait: a file of traces, so that they take no memory.
+//! Where states that are put away wait: a file, so that they take no memory.
+//!
+//! States have most of their way in common, and a way may have thousands of inputs and choices. So the blocks of their lists
+//! are written once, and a state is a list of blocks, told as what differs from the state that was put away before it.
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::path::Path;
+use std::hash::{DefaultHasher, Hasher};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::FileExt;
+use std::path::Path as FilePath;
+use std::sync::Arc;
 
-use crate::trace::Trace;
+use crate::list::SharedList;
+use crate::path::{Path, Sharing};
+use crate::trace::{Pending, Trace, TraceChoice, TraceInput};
 
-/// A trace on the shelf.
+/// States that are told one by what differs from another: so many have to be read for one at most.
+const LONGEST_CHAIN: u32 = 16;
+/// Blocks whose places are remembered, so that they are not written again.
+const MOST_REMEMBERED: usize = 1 << 20;
+/// What is collected before it is written.
+const BUFFER: usize = 1 << 20;
+/// Bytes that tell the length of a block.
+const LENGTH: u64 = 4;
+
+/// A state on the shelf.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct ShelfId {
     offset: u64,
     len: u32,
-    /// The weight of its state is 1 halved this often.
+    /// The weight of the state is 1 halved this often.
     pub halvings: u32,
 }
 
-/// A file of traces. It only grows, so what an earlier run wrote down about it stays true.
+/// A state as it is written.
+#[derive(Serialize, Deserialize)]
+struct Record {
+    /// The state that has the first blocks in common with it, and how many of each list.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    like: Option<(ShelfId, usize, usize)>,
+    /// Where the other blocks are.
+    inputs: Vec<u64>,
+    choices: Vec<u64>,
+    pending: Option<Pending>,
+}
+
+/// The state that was put away last.
+struct Last {
+    id: ShelfId,
+    chain: u32,
+    inputs: Vec<u64>,
+    choices: Vec<u64>,
+}
+
+/// A file of states. It only grows, so what an earlier run wrote down about it stays true.
 pub struct Shelf {
     file: File,
-    end: u64,
+    /// Length of what is in the file.
+    written: u64,
+    /// What comes after it.
+    buffer: Vec<u8>,
+    /// Where blocks are, by a digest of what is in them.
+    known: HashMap<u128, u64>,
+    last: Option<Last>,
 }
 
 impl Shelf {
     /// An empty shelf in a new file.
-    pub fn create(path: &Path) -> io::Result<Shelf> {
+    pub fn create(path: &FilePath) -> io::Result<Shelf> {
         let file = File::options()
             .read(true)
             .write(true)
             .create(true)
             .truncate(true)
             .open(path)?;
-        Ok(Shelf { file, end: 0 })
+        Ok(Shelf::with(file, 0))
     }
 
     /// The shelf of an earlier run.
-    pub fn open(path: &Path) -> io::Result<Shelf> {
+    pub fn open(path: &FilePath) -> io::Result<Shelf> {
         let file = File::options().read(true).write(true).open(path)?;
-        let end = file.metadata()?.len();
-        Ok(Shelf { file, end })
+        let written = file.metadata()?.len();
+        Ok(Shelf::with(file, written))
     }
 
-    /// Puts a trace away.
-    pub fn put(&mut self, trace: &Trace) -> io::Result<ShelfId> {
-        let bytes = serde_json::to_vec(trace)?;
-        self.file.seek(SeekFrom::Start(self.end))?;
-        self.file.write_all(&bytes)?;
-        let id = ShelfId {
-            offset: self.end,
-            len: bytes.len() as u32,
-            halvings: trace.pending.as_ref().map_or(0, |pending| pending.halvings),
+    fn with(file: File, written: u64) -> Shelf {
+        Shelf {
+            file,
+            written,
+            buffer: Vec::new(),
+            known: HashMap::new(),
+            last: None,
+        }
+    }
+
+    /// Puts states away, all of them or none.
+    pub fn put<'p>(&mut self, paths: impl Iterator<Item = &'p Path>) -> io::Result<Vec<ShelfId>> {
+        let mut sharing = Sharing::default();
+        let mut places = Places::default();
+        let ids = paths.map(|path| self.put_trace(path.pending_trace(&mut sharing), &mut places));
+        let ids = ids.collect::<io::Result<Vec<_>>>();
+        let written = self.flush();
+        if ids.is_err() || written.is_err() {
+            // Nothing may refer to what did not get into the file.
+            self.buffer.clear();
+            self.known.clear();
+            self.last = None;
+        }
+        written.and(ids)
+    }
+
+    fn put_trace(&mut self, trace: Trace, places: &mut Places) -> io::Result<ShelfId> {
+        let inputs = self.put_blocks(&trace.inputs, &mut places.inputs)?;
+        let choices = self.put_blocks(&trace.choices, &mut places.choices)?;
+        let halvings = trace.pending.as_ref().map_or(0, |pending| pending.halvings);
+        let mut record = Record {
+            like: None,
+            inputs,
+            choices,
+            pending: trace.pending,
         };
-        self.end += bytes.len() as u64;
+        let mut chain = 0;
+        let whole = if let Some(last) = self.last.as_ref().filter(|at| at.chain < LONGEST_CHAIN) {
+            let common = [
+                in_common(&last.inputs, &record.inputs),
+                in_common(&last.choices, &record.choices),
+            ];
+            chain = last.chain + 1;
+            record.like = Some((last.id, common[0], common[1]));
+            let whole = (record.inputs.clone(), record.choices.clone());
+            record.inputs.drain(..common[0]);
+            record.choices.drain(..common[1]);
+            Some(whole)
+        } else {
+            None
+        };
+        let bytes = serde_json::to_vec(&record)?;
+        let id = ShelfId {
+            offset: self.end(),
+            len: length(&bytes)?,
+            halvings,
+        };
+        self.append(&bytes)?;
+        let (inputs, choices) = whole.unwrap_or((record.inputs, record.choices));
+        self.last = Some(Last {
+            id,
+            chain,
+            inputs,
+            choices,
+        });
         Ok(id)
     }
 
-    /// Takes a trace up again.
-    pub fn get(&mut self, id: ShelfId) -> io::Result<Trace> {
-        // Numbers from a file may be anything.
-        let end = id.offset.checked_add(u64::from(id.len));
-        if end.is_none_or(|end| end > self.end) {
-            return Err(io::ErrorKind::UnexpectedEof.into());
+    /// Where the blocks of a list are; those that are not there yet are written.
+    fn put_blocks<T: Serialize>(
+        &mut self,
+        list: &SharedList<T>,
+        places: &mut Blocks<T>,
+    ) -> io::Result<Vec<u64>> {
+        let mut offsets = Vec::with_capacity(list.len().div_ceil(crate::list::BLOCK));
+        for block in list.blocks() {
+            let key = Arc::as_ptr(block) as usize;
+            let offset = match places.get(&key) {
+                Some((offset, _)) => *offset,
+                None => {
+                    let offset = self.put_block(&serde_json::to_vec(&**block)?)?;
+                    places.insert(key, (offset, block.clone()));
+                    offset
+                }
+            };
+            offsets.push(offset);
         }
-        let mut bytes = vec![0; id.len as usize];
-        self.file.seek(SeekFrom::Start(id.offset))?;
-        self.file.read_exact(&mut bytes)?;
+        Ok(offsets)
+    }
+
+    fn put_block(&mut self, bytes: &[u8]) -> io::Result<u64> {
+        let digest = digest(bytes);
+        if let Some(offset) = self.known.get(&digest) {
+            return Ok(*offset);
+        }
+        let offset = self.end();
+        self.append(&length(bytes)?.to_le_bytes())?;
+        self.append(bytes)?;
+        if self.known.len() >= MOST_REMEMBERED {
+            self.known.clear();
+        }
+        self.known.insert(digest, offset);
+        Ok(offset)
+    }
+
+    fn end(&self) -> u64 {
+        self.written + self.buffer.len() as u64
+    }
+
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.buffer.extend_from_slice(bytes);
+        if self.buffer.len() >= BUFFER {
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    /// Writes what was collected.
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.write_all_at(&self.buffer, self.written)?;
+        self.written += self.buffer.len() as u64;
+        self.buffer.clear();
+        Ok(())
+    }
+
+    /// Takes a state up again: the trace that leads to it.
+    pub fn get(&self, id: ShelfId) -> io::Result<Trace> {
+        let record: Record = self.parse(id.offset, id.len)?;
+        let (inputs, choices) = self.lists(&record, 0)?;
+        Ok(Trace {
+            inputs: self.list(&inputs)?,
+            choices: self.list(&choices)?,
+            pending: record.pending,
+            end: None,
+        })
+    }
+
+    /// Where all blocks of a state are.
+    fn lists(&self, record: &Record, depth: u32) -> io::Result<(Vec<u64>, Vec<u64>)> {
+        let Some((like, inputs, choices)) = record.like else {
+            return Ok((record.inputs.clone(), record.choices.clone()));
+        };
+        if depth > LONGEST_CHAIN {
+            return Err(damaged());
+        }
+        let (all_inputs, all_choices) =
+            self.lists(&self.parse(like.offset, like.len)?, depth + 1)?;
+        let joined = |all: Vec<u64>, common: usize, own: &[u64]| {
+            let shared = all.get(..common).ok_or_else(damaged)?;
+            Ok::<_, io::Error>([shared, own].concat())
+        };
+        Ok((
+            joined(all_inputs, inputs, &record.inputs)?,
+            joined(all_choices, choices, &record.choices)?,
+        ))
+    }
+
+    fn list<T: DeserializeOwned>(&self, offsets: &[u64]) -> io::Result<SharedList<T>> {
+        let block = |offset: &u64| {
+            let mut length = [0; LENGTH as usize];
+            self.read_at(*offset, &mut length)?;
+            let start = offset.checked_add(LENGTH).ok_or_else(damaged)?;
+            Ok::<_, io::Error>(Arc::new(self.parse(start, u32::from_le_bytes(length))?))
+        };
+        let blocks = offsets.iter().map(block).collect::<io::Result<Vec<_>>>()?;
+        SharedList::from_blocks(blocks).ok_or_else(damaged)
+    }
+
+    fn parse<T: DeserializeOwned>(&self, offset: u64, len: u32) -> io::Result<T> {
+        // Numbers from a file may be anything.
+        let end = offset.checked_add(u64::from(len));
+        if end.is_none_or(|end| end > self.written) {
+            return Err(damaged());
+        }
+        let mut bytes = vec![0; len as usize];
+        self.read_at(offset, &mut bytes)?;
         Ok(serde_json::from_slice(&bytes)?)
     }
+
+    fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
+        self.file.read_exact_at(bytes, offset)
+    }
+}
+
+/// Where blocks are that were put away in one go, by where they lie in memory; they are held, so none of them moves.
+type Blocks<T> = HashMap<usize, (u64, Arc<Vec<T>>)>;
+
+#[derive(Default)]
+struct Places {
+    inputs: Blocks<TraceInput>,
+    choices: Blocks<TraceChoice>,
+}
+
+fn in_common(one: &[u64], other: &[u64]) -> usize {
+    let pairs = one.iter().zip(other);
+    pairs.take_while(|(one, other)| one == other).count()
+}
+
+fn length(bytes: &[u8]) -> io::Result<u32> {
+    u32::try_from(bytes.len()).map_err(|_| ErrorKind::FileTooLarge.into())
+}
+
+fn damaged() -> io::Error {
+    io::Error::new(ErrorKind::InvalidData, "the file of states is damaged")
+}
+
+/// Two digests of 64 bits: blocks of a run never have the same by chance.
+fn digest(bytes: &[u8]) -> u128 {
+    let half = |first: u8| {
+        let mut hasher = DefaultHasher::new();
+        hasher.write_u8(first);
+        hasher.write(bytes);
+        u128::from(hasher.finish())
+    };
+    half(0) << 64 | half(1)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trace::Pending;
+    use crate::weight::Weight;
+
+    struct Scratch(std::path::PathBuf);
+
+    impl Scratch {
+        fn new(name: &str) -> Scratch {
+            let file = format!("everett-shelf-{name}-{}", std::process::id());
+            Scratch(std::env::temp_dir().join(file))
+        }
+    }
+
+    impl Drop for Scratch {
+        fn drop(&mut self) {
+            std::fs::remove_file(&self.0).unwrap();
+        }
+    }
+
+    /// Paths that forked one from another, a choice each.
+    fn forked(count: u32) -> Vec<Path> {
+        let mut paths = vec![Path::default()];
+        for number in 1..count {
+            let mut path = paths.last().unwrap().clone();
+            path.choices.push(TraceChoice {
+                site: format!("choice {number}"),
+                alternatives: 3,
+                picked: number % 3,
+            });
+            path.weight = Weight { halvings: number };
+            path.answered = u64::from(number);
+            paths.push(path);
+        }
+        paths
+    }
+
+    fn trace(path: &Path) -> Trace {
+        path.pending_trace(&mut Sharing::default())
+    }
 
     #[test]
-    fn traces_are_there_after_opening_again() {
-        let path = std::env::temp_dir().join(format!("everett-shelf-{}", std::process::id()));
-        let trace = |halvings| Trace {
-            pending: Some(Pending {
-                halvings,
-                ..Pending::default()
-            }),
-            ..Trace::default()
-        };
-        let first = Shelf::create(&path).unwrap().put(&trace(3)).unwrap();
-        let mut shelf = Shelf::open(&path).unwrap();
-        let second = shelf.put(&trace(5)).unwrap();
-        assert_eq!(shelf.get(first).unwrap(), trace(3));
-        assert_eq!(shelf.get(second).unwrap(), trace(5));
-        assert_eq!((first.halvings, second.halvings), (3, 5));
-        for (offset, len) in [
-            (0, u32::MAX),
-            (u64::MAX, 9),
-            (second.offset, second.len + 1),
-        ] {
+    fn states_are_there_after_opening_again() {
+        let scratch = Scratch::new("again");
+        let paths = forked(200);
+        let (early, late) = paths.split_at(100);
+        let mut shelf = Shelf::create(&scratch.0).unwrap();
+        let mut ids = shelf.put(early.iter()).unwrap();
+        let mut shelf = Shelf::open(&scratch.0).unwrap();
+        ids.extend(shelf.put(late.iter()).unwrap());
+        for (id, path) in ids.iter().zip(&paths).rev() {
+            assert_eq!(shelf.get(*id).unwrap(), trace(path));
+            assert_eq!(id.halvings, path.weight.halvings);
+        }
+    }
+
+    #[test]
+    fn what_states_have_in_common_is_written_once() {
+        let scratch = Scratch::new("once");
+        let paths = forked(2000);
+        let mut shelf = Shelf::create(&scratch.0).unwrap();
+        for part in paths.chunks(100) {
+            shelf.put(part.iter()).unwrap();
+        }
+        let whole: usize = paths
+            .iter()
+            .map(|path| serde_json::to_vec(&trace(path)).unwrap().len())
+            .sum();
+        assert!(
+            shelf.end() * 20 < whole as u64,
+            "{} of {whole}",
+            shelf.end()
+        );
+    }
+
+    #[test]
+    fn a_damaged_shelf_is_an_error() {
+        let scratch = Scratch::new("damaged");
+        let paths = forked(50);
+        let mut shelf = Shelf::create(&scratch.0).unwrap();
+        let ids = shelf.put(paths.iter()).unwrap();
+        let (first, last) = (ids[0], ids[49]);
+        for (offset, len) in [(0, u32::MAX), (u64::MAX, 9), (last.offset, last.len + 1)] {
             let wrong = ShelfId {
                 offset,
                 len,
@@ -102,6 +393,16 @@ mod tests {
             };
             assert!(shelf.get(wrong).is_err());
         }
-        std::fs::remove_file(&path).unwrap();
+        // A state that is told by itself.
+        let circle = Record {
+            like: Some((ids[1], 0, 0)),
+            inputs: Vec::new(),
+            choices: Vec::new(),
+            pending: None,
+        };
+        let mut bytes = serde_json::to_vec(&circle).unwrap();
+        bytes.resize(ids[1].len as usize, b' ');
+        shelf.file.write_all_at(&bytes, ids[1].offset).unwrap();
+        assert!(shelf.get(ids[1]).is_err());
     }
 }

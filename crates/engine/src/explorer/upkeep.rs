@@ -31,26 +31,21 @@ impl Explorer<'_> {
     /// Puts most states away.
     fn put_away(&mut self) {
         let Some(shelf) = &mut self.shelf else { return };
-        let live: Vec<StateId> = self
-            .frontier
-            .iter()
-            .filter(|(_, stored)| matches!(stored, Stored::Live(_)))
-            .map(|(id, _)| id)
-            .collect();
-        for id in live.iter().skip(live.len() / 4) {
-            let Some(Stored::Live(state)) = self.frontier.take(*id) else {
-                continue;
-            };
-            let trace = state.path.pending_trace(&mut Sharing::default());
-            match shelf.put(&trace) {
-                Ok(place) => {
-                    self.frontier.put(*id, Stored::Away(place));
-                    self.statistics.put_away += 1;
+        let live: Vec<StateId> = live_paths(&self.frontier).map(|(id, _)| id).collect();
+        let (_, most) = live.split_at(live.len() / 4);
+        for part in most.chunks(PUT_AWAY_TOGETHER) {
+            let paths = part.iter().filter_map(|id| self.frontier.get(*id)?.path());
+            match shelf.put(paths) {
+                Ok(places) => {
+                    for (id, place) in part.iter().zip(places) {
+                        self.frontier.take(*id);
+                        self.frontier.put(*id, Stored::Away(place));
+                        self.statistics.put_away += 1;
+                    }
                 }
                 Err(error) => {
                     self.warnings
                         .push(format!("states cannot be put away: {error}"));
-                    self.frontier.put(*id, Stored::Live(state));
                     break;
                 }
             }
@@ -74,38 +69,46 @@ impl Explorer<'_> {
         self.arena.sweep(terms.into_iter());
     }
 
-    /// All states that are still to be explored. Their traces share what the states share.
-    pub fn pending(&self) -> Unexplored {
-        let mut pending = Unexplored::default();
-        let mut sharing = Sharing::default();
-        for (_, stored) in self.frontier.iter() {
-            match stored {
-                Stored::Live(state) => {
-                    let trace = state.path.pending_trace(&mut sharing);
-                    pending.traces.push(trace);
-                }
-                Stored::Away(place) => pending.away.push(*place),
-                Stored::Running => {}
-            }
+    /// Writes all states that are still to be explored to the shelf, so that another search can begin with them.
+    pub fn leave(&mut self) -> io::Result<Vec<ShelfId>> {
+        let Some(shelf) = &mut self.shelf else {
+            return Ok(Vec::new());
+        };
+        let away = self.frontier.iter().filter_map(|(_, stored)| match stored {
+            Stored::Away(place) => Some(*place),
+            _ => None,
+        });
+        let mut places: Vec<ShelfId> = away.collect();
+        let live: Vec<&Path> = live_paths(&self.frontier).map(|(_, path)| path).collect();
+        for part in live.chunks(PUT_AWAY_TOGETHER) {
+            places.extend(shelf.put(part.iter().copied())?);
         }
-        pending
+        Ok(places)
     }
 
-    /// Some of these states, in runs of neighbours since those share most: about as many as asked for.
-    pub fn pending_sample(&self, count: usize) -> Unexplored {
+    /// How long [`Explorer::leave`] will take: it is tried with some of the states, in runs of neighbours since those
+    /// share most.
+    fn leaving_time(&mut self) -> Duration {
+        const SAMPLE: usize = 2048;
         const RUNS: usize = 8;
-        let (run, step) = (count.div_ceil(RUNS), self.frontier.len().div_ceil(RUNS));
-        let mut sample = Unexplored::default();
-        let mut sharing = Sharing::default();
-        for (number, (_, stored)) in self.frontier.iter().enumerate() {
-            match stored {
-                _ if number % step.max(1) >= run => {}
-                Stored::Live(state) => sample.traces.push(state.path.pending_trace(&mut sharing)),
-                Stored::Away(place) => sample.away.push(*place),
-                Stored::Running => {}
-            }
+        let Some(shelf) = &mut self.shelf else {
+            return Duration::ZERO;
+        };
+        let start = (self.config.clock)();
+        let live: Vec<&Path> = live_paths(&self.frontier).map(|(_, path)| path).collect();
+        let step = live.len().div_ceil(RUNS).max(1);
+        let (mut tried, mut failed) = (0, false);
+        for run in live.chunks(step) {
+            let sample = &run[..run.len().min(SAMPLE / RUNS)];
+            failed |= shelf.put(sample.iter().copied()).is_err();
+            tried += sample.len();
         }
-        sample
+        if failed || tried == 0 {
+            // The error will be told when it matters.
+            return Duration::ZERO;
+        }
+        let time = (self.config.clock)().saturating_sub(start);
+        time.mul_f64(live.len() as f64 / tried as f64)
     }
 
     /// The weight of all that is still to be explored.
@@ -143,7 +146,8 @@ impl Explorer<'_> {
             Some((at, _)) => states >= at + at / 4 || now >= self.closing.measured_at + limit / 8,
         };
         if is_due {
-            let time = listener.closing_time(self);
+            let leaving = self.leaving_time().mul_f64(CLOSING_MARGIN);
+            let time = leaving + listener.closing_time(self);
             self.closing.measure(states, time);
             self.closing.measured_at = now;
         }
@@ -152,8 +156,18 @@ impl Explorer<'_> {
     }
 }
 
+/// States that are put away in one go: they are told one by another, and in memory until all are written.
+const PUT_AWAY_TOGETHER: usize = 1024;
+/// States become more and longer after the closing of a run was measured.
+const CLOSING_MARGIN: f64 = 1.1;
 /// Fewer states take no time worth mentioning.
 const CLOSING_FEW_STATES: usize = 512;
+
+/// The paths of states that are in memory.
+fn live_paths(frontier: &Frontier) -> impl Iterator<Item = (StateId, &Path)> {
+    let live = |(id, stored): (StateId, _)| Some((id, Stored::path(stored)?));
+    frontier.iter().filter_map(live)
+}
 
 /// How long it takes to close a run: to write down what is left, and what was found.
 #[derive(Default)]
