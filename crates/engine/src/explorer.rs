@@ -172,7 +172,7 @@ impl<'a> Explorer<'a> {
             self.mind_closing(listener);
             listener.tick(self);
             self.renew_distances();
-            let Some(id) = self.searcher.select(&self.frontier, &mut self.random) else {
+            let Some(id) = self.select() else {
                 break;
             };
             let Some(state) = self.take(id) else {
@@ -183,6 +183,26 @@ impl<'a> Explorer<'a> {
             self.execute(id, state, listener);
         }
         Stopped::Finished
+    }
+
+    /// The state to go on with. One that is put away has to be made again from the start, so it is passed over where there
+    /// are others, unless little was spent on that.
+    fn select(&mut self) -> Option<StateId> {
+        /// Part of all instructions that may be spent.
+        const PART: u64 = 20;
+        const TRIES: u32 = 64;
+        let spent = self.statistics.replayed > self.statistics.instructions / PART;
+        let has_others = self.frontier.away() < self.frontier.len();
+        let tries = if spent && has_others { TRIES } else { 1 };
+        let mut picked = None;
+        for _ in 0..tries {
+            picked = self.searcher.select(&self.frontier, &mut self.random);
+            let is_away = |id| matches!(self.frontier.get(id), Some(Stored::Away(_)));
+            if !picked.is_some_and(is_away) {
+                break;
+            }
+        }
+        picked
     }
 
     fn limit_reached(&self) -> Option<&'static str> {
