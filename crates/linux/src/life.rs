@@ -183,6 +183,7 @@ impl Kernel<'_, '_> {
             children_cpu_ns: 0,
             alarms: [None; 3],
             timers: Default::default(),
+            descriptors: own.descriptors.inherited(),
             ..own.clone()
         };
         for (_, descriptor) in child.descriptors.iter() {

@@ -120,6 +120,7 @@ pub struct Descriptor {
 /// The descriptors of a process.
 #[derive(Clone, Debug, Default)]
 pub struct Descriptors {
+    /// As many as the highest that was ever open since the process was made needs.
     entries: Arc<Vec<Option<Descriptor>>>,
     /// One more than the highest new descriptor, where the process is held to fewer.
     limit: Option<u32>,
@@ -160,6 +161,24 @@ impl Descriptors {
         self.limit = Some(limit.min(MAX_DESCRIPTORS as u64) as u32);
     }
 
+    /// Places in the kernel's table, which `select` looks at. It has 64 at first and is doubled until a new descriptor
+    /// fits in; it does not shrink when descriptors are closed.
+    pub fn places(&self) -> u64 {
+        const AT_FIRST: usize = 64;
+        self.entries.len().next_power_of_two().max(AT_FIRST) as u64
+    }
+
+    /// The same for a child, whose table is no larger than what is open needs.
+    pub fn inherited(&self) -> Descriptors {
+        let needed = self.entries.iter().rposition(Option::is_some);
+        let needed = needed.map_or(0, |last| last + 1);
+        let mut child = self.clone();
+        if needed < child.entries.len() {
+            Arc::make_mut(&mut child.entries).truncate(needed);
+        }
+        child
+    }
+
     /// All descriptors that are open, by number.
     pub fn iter(&self) -> impl Iterator<Item = (i32, Descriptor)> {
         let entries = (0..).zip(self.entries.iter());
@@ -171,6 +190,9 @@ impl Descriptors {
         let index = usize::try_from(fd)
             .ok()
             .filter(|index| *index < MAX_DESCRIPTORS)?;
+        if to.is_none() && index >= self.entries.len() {
+            return None;
+        }
         let entries = Arc::make_mut(&mut self.entries);
         if entries.len() <= index {
             entries.resize(index + 1, None);

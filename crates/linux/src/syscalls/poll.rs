@@ -40,7 +40,7 @@ pub const ROWS: &[Row] = &[
 
 const POLL_ERRORS: &[Errno] = &[Errno::EINTR, Errno::ENOMEM];
 
-/// Most descriptors of one call.
+/// Most descriptors of one `poll`.
 const MOST: u64 = 1024;
 
 fn poll(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
@@ -196,7 +196,8 @@ impl Kernel<'_, '_> {
         if count < 0 {
             return Err(Errno::EINVAL.into());
         }
-        let count = (count as u64).min(MOST);
+        // Bits beyond the table are not looked at, and stay as they are: no descriptor of theirs was ever open.
+        let count = (count as u64).min(self.process().descriptors.places());
         let len = count.div_ceil(64) * 8;
         let mut sets = Vec::with_capacity(SETS.len());
         for address in &call.args[1..=SETS.len()] {

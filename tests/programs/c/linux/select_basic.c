@@ -16,6 +16,43 @@ static void fill(int a, int b) {
 static volatile int handled;
 static void handler(int signal) { handled = signal; }
 
+// Bits beyond the table of descriptors are not looked at. A child's table has the 64 places that all have, if nothing
+// higher is open; it grows with descriptors that are opened, and does not shrink.
+static void in_small_table(int readable) {
+  struct timeval none = {0, 0};
+  fill(readable, 63);
+  SHOW(select(64, &in, &out, &except, &none));
+  fill(readable, 64);
+  SHOW(select(65, &in, &out, &except, &none));
+  printf("in %d out %d\n", !!FD_ISSET(readable, &in), !!FD_ISSET(64, &out));
+  fill(readable, 1000);
+  SHOW(select(1024, &in, &out, &except, &none));
+  printf("in %d out %d\n", !!FD_ISSET(readable, &in), !!FD_ISSET(1000, &out));
+  SHOW(dup2(readable, 130));
+  fill(130, 256);
+  SHOW(select(257, &in, &out, &except, &none));
+  fill(130, 255);
+  SHOW(select(256, &in, &out, &except, &none));
+  SHOW(close(130));
+  fill(readable, 255);
+  SHOW(select(256, &in, &out, &except, &none));
+}
+
+static void table_of_descriptors(int readable) {
+  SHOW(dup2(readable, 700));
+  // Also what whoever started this process has left open.
+  SHOW(syscall(SYS_close_range, 64, ~0u, 0));
+  struct timeval none = {0, 0};
+  fill(readable, 700);
+  SHOW(select(701, &in, &out, &except, &none));
+  pid_t child = fork_flushed();
+  if (!child) {
+    in_small_table(readable);
+    end_child(0);
+  }
+  SHOW(wait_for(child));
+}
+
 int main(void) {
   int p[2];
   char buffer[16];
@@ -38,8 +75,7 @@ int main(void) {
   SHOW(select(p[0], &in, &out, &except, &none));
   printf("beyond: in %d out %d\n", !!FD_ISSET(p[0], &in), !!FD_ISSET(p[1], &out));
   SHOW(select(-1, &in, &out, &except, &none));
-  fill(p[0], 200);
-  SHOW(select(201, &in, &out, &except, &none));
+  table_of_descriptors(p[0]);
   struct timeval negative = {-1, 0};
   fill(p[0], -1);
   SHOW(select(p[1] + 1, &in, NULL, NULL, &negative));
