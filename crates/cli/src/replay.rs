@@ -9,6 +9,7 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use crate::follow::{read_trace, traces_of};
 use crate::host_args::HostArgs;
@@ -160,6 +161,7 @@ pub fn native(args: &NativeArgs) -> Result<u8> {
         max_calls: MAX_CALLS,
         max_long_computations: MAX_LONG_COMPUTATIONS,
         keeps_events: false,
+        known_allocators: OnceLock::new(),
     };
     let seen = everett_native::run(&config, Source::Random(args.seed))?;
     for line in &seen.log {
@@ -199,6 +201,7 @@ pub fn native_config(run: &RunArgs, on: Option<&Path>) -> Result<NativeConfig> {
         max_calls: MAX_CALLS,
         max_long_computations: MAX_LONG_COMPUTATIONS,
         keeps_events: false,
+        known_allocators: OnceLock::new(),
     })
 }
 
@@ -298,7 +301,7 @@ fn ends_of(kind: &str) -> Ends {
         | "double-free" | "invalid-free" | "invalid-call" | "bad-jump" => {
             Ends::Same(&[SIGSEGV, SIGBUS, SIGILL, SIGABRT])
         }
-        "hang" | "deadlock" | "signal" => Ends::Same(&[]),
+        "hang" | "deadlock" | "signal" | "huge-allocation" => Ends::Same(&[]),
         _ => Ends::Unseen,
     }
 }

@@ -50,6 +50,11 @@ impl FaultFilter {
 }
 
 impl FaultOptions {
+    /// Allocations are among what can fail.
+    pub fn allocations_may_fail(&self) -> bool {
+        self.most > 0 && self.wants("malloc", "ENOMEM")
+    }
+
     fn wants(&self, call: &str, failure: &str) -> bool {
         let matches = |filter: &FaultFilter| {
             filter.call == call && filter.failure.as_deref().is_none_or(|name| name == failure)

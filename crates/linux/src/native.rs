@@ -1,7 +1,7 @@
 //! The door for native processes: their system calls are answered by the same kernel model, their memory is reached
 //! through [`Guest`]. Frames and registers are their own affair.
 
-use everett_vm::{Interrupt, Memory, Surroundings, SystemCall, Thread, Value};
+use everett_vm::{ALLOCATION_FAULT, Interrupt, Memory, Surroundings, SystemCall, Thread, Value};
 use triomphe::Arc;
 
 use crate::dispatch::{Pause, Slice};
@@ -262,6 +262,25 @@ impl Host {
     pub fn has_handler(&self, pid: u32, signal: i32) -> bool {
         let process = self.state.process_by_pid(pid);
         process.is_some_and(|process| process.actions[signal as usize - 1].handler > 1)
+    }
+
+    /// Asks whether an allocation fails that the running thread asks for.
+    pub fn allocation_fails(&mut self, around: &mut Surroundings<'_>) -> bool {
+        let failed = self.with_guest(around, None, |slice| {
+            if slice.kernel.malloc_faults_left() == 0 {
+                return false;
+            }
+            let fails = matches!(slice.kernel.vm.choose(ALLOCATION_FAULT, 2), Ok(1));
+            slice.kernel.host.faults.used += u32::from(fails);
+            fails
+        });
+        failed.unwrap_or(false)
+    }
+
+    /// Most bytes that a process may have allocated.
+    pub fn max_heap(&self, pid: u32) -> u64 {
+        let process = self.state.process_by_pid(pid);
+        process.map_or(u64::MAX, |process| process.max_heap)
     }
 
     /// Random bytes for the start of a program, as the model gives them.

@@ -1,6 +1,7 @@
 //! Native programs under the kernel model: their system calls are trapped and answered by room `linux`, one thread
 //! at a time, so that a trace found symbolically happens again on the real machine code.
 
+mod allocations;
 mod events;
 mod instructions;
 mod mappings;

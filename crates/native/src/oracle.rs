@@ -1,19 +1,17 @@
 //! Answers for a native run: from a trace, or at random from a seed.
 
-use everett_engine::Trace;
+use everett_engine::{Trace, TraceChoice};
 use everett_expr::{Arena, ArrayId, EvalScratch, ExprId};
-use everett_vm::{ChoiceSite, Oracle, Suspend};
+use everett_vm::{ALLOCATION_FAULT, BugKind, ChoiceSite, Oracle, Suspend};
 
 /// Where answers come from.
+#[derive(Clone)]
 pub enum Source {
     /// What a trace says.
     Trace(Box<Trace>),
     /// Random choices; inputs are random bytes.
     Random(u64),
 }
-
-/// Choices about allocations.
-const ALLOCATION: &str = "fault:malloc";
 
 /// The oracle of a native run.
 pub struct NativeOracle {
@@ -23,6 +21,8 @@ pub struct NativeOracle {
     inputs_used: usize,
     choices_used: usize,
     scratch: EvalScratch,
+    /// Whether allocations fail is asked, as in the model.
+    pub sees_allocations: bool,
     /// Why the run parts from the trace.
     pub diverged: Option<String>,
     /// What of the trace cannot be done natively.
@@ -38,6 +38,7 @@ impl NativeOracle {
             inputs_used: 0,
             choices_used: 0,
             scratch: EvalScratch::new(),
+            sees_allocations: false,
             diverged: None,
             beyond: None,
         }
@@ -93,21 +94,31 @@ impl NativeOracle {
         bytes
     }
 
-    /// A native allocator is not asked whether it fails. Where it did not fail in the trace either, that is no difference.
+    /// A native allocator that is not watched is not asked whether it fails. Where it did not fail in the trace
+    /// either, that is no difference.
     fn skip_allocations(&mut self, asked: &str) {
+        if self.sees_allocations {
+            return;
+        }
         let Source::Trace(trace) = &self.source else {
             return;
         };
         let rest = trace.choices.iter().skip(self.choices_used);
         let skipped =
-            rest.take_while(|choice| choice.site.starts_with(ALLOCATION) && choice.site != asked);
+            rest.take_while(|choice| choice.site == ALLOCATION_FAULT && choice.site != asked);
         for choice in skipped {
             self.choices_used += 1;
             if choice.picked != 0 {
-                self.beyond
-                    .get_or_insert("allocations are not made to fail natively".to_owned());
+                self.beyond.get_or_insert(
+                    "the native program has no allocator that can be found".to_owned(),
+                );
             }
         }
+    }
+
+    /// Where answers come from.
+    pub fn source(&self) -> &Source {
+        &self.source
     }
 
     /// Looks at what of the trace was not asked for.
@@ -123,6 +134,13 @@ impl NativeOracle {
             .copied()
             .unwrap_or(0)
     }
+}
+
+/// An allocation fails on the path of a trace, or is what the path ends in.
+pub fn depends_on_allocations(trace: &Trace) -> bool {
+    let fails = |choice: &TraceChoice| choice.site == ALLOCATION_FAULT && choice.picked != 0;
+    let kind = trace.end.as_ref().and_then(|end| end.finding.as_deref());
+    kind == Some(BugKind::HugeAllocation.name()) || trace.choices.iter().any(fails)
 }
 
 /// Names that are used again have a number behind them in traces.

@@ -58,8 +58,9 @@ impl Guest for Tracee {
     }
 }
 
-/// Auxiliary vector: where the kernel's own code lies, 16 random bytes, and an entry that means nothing.
+/// Auxiliary vector: where the program begins, where the kernel's own code lies, 16 random bytes, and an entry that means nothing.
 const AT_IGNORE: u64 = 1;
+const AT_ENTRY: u64 = 9;
 const AT_RANDOM: u64 = 25;
 const AT_SYSINFO_EHDR: u64 = 33;
 
@@ -72,7 +73,8 @@ fn open_memory(process: Pid) -> std::io::Result<Arc<File>> {
 impl Tracee {
     /// Starts a program. It has not executed an instruction yet.
     pub fn start(program: &Path, args: &[Vec<u8>], env: &[Vec<u8>]) -> std::io::Result<Tracee> {
-        let mut command = Command::new(program);
+        // A name without a folder is no program of the search path.
+        let mut command = Command::new(std::path::absolute(program)?);
         if let Some(name) = args.first() {
             command.arg0(OsStr::from_bytes(name));
         }
@@ -158,6 +160,27 @@ impl Tracee {
                 _ => {}
             }
             at += 16;
+        }
+    }
+
+    /// Where the program begins that it executes.
+    pub fn start_address(&self) -> std::io::Result<u64> {
+        let vector = std::fs::read(format!("/proc/{}/auxv", self.process))?;
+        let word = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().unwrap_or_default());
+        let mut entries = vector.chunks_exact(16).map(|entry| entry.split_at(8));
+        let entry = entries.find(|(key, _)| word(key) == AT_ENTRY);
+        Ok(entry.map_or(0, |(_, value)| word(value)))
+    }
+
+    /// Executes one instruction.
+    pub fn step(&mut self) -> std::io::Result<Stopped> {
+        loop {
+            ptrace::step(self.thread, None)?;
+            let stopped = self.wait()?;
+            // Who watches for long computations may be late.
+            if stopped != Stopped::Signal(libc::SIGSTOP) {
+                return Ok(stopped);
+            }
         }
     }
 

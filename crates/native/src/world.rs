@@ -5,6 +5,7 @@ mod looking;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::OnceLock;
 
 use everett_expr::{Arena, ArrayId};
 use everett_ir::code::Program;
@@ -16,6 +17,7 @@ use everett_vm::{
     Coverage, Image, ImageId, Interrupt, StackTable, Surroundings, SystemCall, Value, VmOptions,
 };
 
+use crate::allocations::{Allocator, Heap, Inside};
 use crate::events::{Event, EventLog, Kind};
 use crate::instructions::emulate_counter;
 use crate::oracle::{NativeOracle, Source};
@@ -47,6 +49,8 @@ pub struct NativeConfig {
     pub max_calls: u64,
     /// Most stretches of 50 ms without a system call; a run with more is a hang.
     pub max_long_computations: u32,
+    /// The allocators of the programs, once they are known.
+    pub known_allocators: OnceLock<Vec<Allocator>>,
     /// Keep all events.
     pub keeps_events: bool,
 }
@@ -110,6 +114,8 @@ pub(crate) struct Native {
     image: ImageId,
     /// The system call that it wants.
     pending: Option<Call>,
+    /// The call of the allocator that it is in.
+    inside: Option<Inside>,
 }
 
 /// A system call that a thread wants.
@@ -119,26 +125,7 @@ pub(crate) struct Call {
     pub args: [u64; 6],
 }
 
-pub(crate) mod number {
-    pub const MMAP: u64 = 9;
-    pub const MPROTECT: u64 = 10;
-    pub const MUNMAP: u64 = 11;
-    pub const BRK: u64 = 12;
-    pub const RT_SIGACTION: u64 = 13;
-    pub const RT_SIGRETURN: u64 = 15;
-    pub const MREMAP: u64 = 25;
-    pub const MADVISE: u64 = 28;
-    pub const CLONE: u64 = 56;
-    pub const FORK: u64 = 57;
-    pub const VFORK: u64 = 58;
-    pub const EXECVE: u64 = 59;
-    pub const EXIT: u64 = 60;
-    pub const SIGALTSTACK: u64 = 131;
-    pub const EXIT_GROUP: u64 = 231;
-    pub const ARCH_PRCTL: u64 = 158;
-    /// How native code asks for a symbolic input: name, address, size.
-    pub const OWN_INPUT: u64 = everett_vm::OWN_CALLS as u64 + 100;
-}
+pub(crate) mod number;
 
 /// Runs native programs under the model.
 pub fn run(config: &NativeConfig, source: Source) -> Result<NativeRun, NativeError> {
@@ -190,6 +177,10 @@ pub(crate) struct World<'c> {
     coverage: Coverage,
     options: VmOptions,
     pub threads: BTreeMap<TaskName, Native>,
+    /// The allocators of the programs, where they are watched.
+    allocators: Vec<Allocator>,
+    /// Memory of the processes, where allocators are watched.
+    heaps: BTreeMap<u32, Heap>,
     watchdog: Watchdog,
     calls: u64,
     /// Times that a thread was stopped because it computed for long.
@@ -213,6 +204,10 @@ macro_rules! around {
         }
     };
 }
+
+mod memory;
+
+use memory::AtAllocator;
 
 impl<'c> World<'c> {
     fn start(
@@ -268,10 +263,16 @@ impl<'c> World<'c> {
         let env = strings(&execution.env, &mut arena);
         let mut tracee = Tracee::start(&config.programs[0], &args, &env)?;
         tracee.hide_machine(&host.start_bytes())?;
+        let mut allocators = config.allocators(oracle.source())?;
+        if let Some(allocator) = allocators.first_mut() {
+            allocator.watch(&mut tracee)?;
+            oracle.sees_allocations = allocators.iter().all(Allocator::is_known);
+        }
         let native = Native {
             tracee,
             image: ImageId::default(),
             pending: None,
+            inside: None,
         };
         let threads = BTreeMap::from([(host.running(), native)]);
         Ok(World {
@@ -284,6 +285,8 @@ impl<'c> World<'c> {
             coverage,
             options,
             threads,
+            allocators,
+            heaps: BTreeMap::new(),
             watchdog: Watchdog::start(),
             calls: 0,
             long_computations: 0,
@@ -337,16 +340,31 @@ impl<'c> World<'c> {
 
     /// Lets a thread go to its next system call, if it does not stand at one, and answers it.
     fn step(&mut self, name: TaskName) -> Result<Option<NativeEnd>, NativeError> {
-        let Some(native) = self.threads.get_mut(&name) else {
-            return Ok(None);
-        };
         let mut signal = None;
-        while native.pending.is_none() {
+        loop {
+            let Some(native) = self.threads.get_mut(&name) else {
+                return Ok(None);
+            };
+            if native.pending.is_some() {
+                break;
+            }
             let (process, thread) = (native.tracee.process, native.tracee.thread);
             self.watchdog.watch(process.as_raw(), thread.as_raw());
             let stopped = native.tracee.run(signal.take());
             self.watchdog.rest();
-            match stopped? {
+            let mut stopped = stopped?;
+            if matches!(stopped, Stopped::Signal(libc::SIGTRAP | libc::SIGSEGV)) {
+                match self.at_allocator(name)? {
+                    AtAllocator::Not => {}
+                    AtAllocator::GoesOn => continue,
+                    AtAllocator::Stopped(again) => stopped = again,
+                    AtAllocator::Ends(end) => return Ok(Some(end)),
+                }
+            }
+            let Some(native) = self.threads.get_mut(&name) else {
+                return Ok(None);
+            };
+            match stopped {
                 // Nobody else stops a thread: a stop of the program itself is the model's affair.
                 Stopped::Signal(libc::SIGSTOP) if !self.watchdog.has_stopped_it() => {}
                 Stopped::Signal(libc::SIGSTOP) => {
@@ -580,6 +598,9 @@ impl<'c> World<'c> {
             ..before
         })?;
         if !is_thread {
+            if let Some(heap) = self.heaps.get(&parent.pid).cloned() {
+                self.heaps.insert(child.pid, heap);
+            }
             const CHILD_SETTID: u64 = 0x100_0000;
             if call.number == number::CLONE && call.args[0] & CHILD_SETTID != 0 {
                 tracee.write(call.args[3], &child.tid.to_le_bytes());
@@ -589,6 +610,7 @@ impl<'c> World<'c> {
             tracee,
             image,
             pending: None,
+            inside: None,
         };
         self.threads.insert(child, native);
         self.events.note(Kind::Born, child, &[]);
@@ -654,6 +676,11 @@ impl<'c> World<'c> {
         }
         native.tracee.hide_machine(&random)?;
         native.image = execution.image;
+        native.inside = None;
+        self.heaps.remove(&name.pid);
+        if let Some(allocator) = self.allocators.get_mut(usize::from(execution.image.0)) {
+            allocator.watch(&mut native.tracee)?;
+        }
         // The thread that executes takes the number of its process.
         let running = self.host.running();
         self.threads.insert(running, native);

@@ -14,6 +14,9 @@ const MALLOC_ALIGN: u64 = 16;
 /// Bytes that a process can address.
 const ADDRESSES: u64 = 1 << 47;
 
+/// The choice whether an allocation fails.
+pub const ALLOCATION_FAULT: &str = "fault:malloc:ENOMEM";
+
 /// How much larger the next bound of a symbolic size is.
 const SIZE_STEP: u64 = 16;
 /// Where musl keeps `errno` in the block that `%fs` points to.
@@ -94,7 +97,7 @@ impl Vm<'_> {
             };
             return Err(Bug::new(BugKind::HugeAllocation, message).into());
         }
-        if self.malloc_faults > 0 && self.choose("fault:malloc:ENOMEM", 2)? == 1 {
+        if self.malloc_faults > 0 && self.choose(ALLOCATION_FAULT, 2)? == 1 {
             self.malloc_faults -= 1;
             return Ok(self.exhausted());
         }

@@ -21,6 +21,8 @@ mod strings;
 mod variadic;
 mod vectors;
 
+pub use allocation::ALLOCATION_FAULT;
+
 use everett_ir::code::Assembly;
 use std::collections::HashMap;
 use std::sync::LazyLock;

@@ -1,0 +1,365 @@
+//! Allocations of native programs: breakpoints at the entries of the allocator say when memory is asked for, so that
+//! the model can let a request fail and count what is in use. Only calls from outside the allocator count, as in the
+//! model, which has no inside.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use everett_linux::Guest;
+use object::{Object, ObjectSymbol, SymbolKind};
+
+use crate::tracee::{Registers, Stopped, Tracee};
+
+/// What makes the processor stop.
+const BREAKPOINT: u8 = 0xcc;
+/// `push %rbp`, with which most functions begin.
+const PUSH_RBP: u8 = 0x55;
+/// Where the allocator returns to while it is watched: nothing is ever mapped there.
+const RETURN: u64 = 0xe00;
+/// So much memory no allocator has: the request fails by itself, as it does where memory is exhausted.
+const TOO_MUCH: u64 = 1 << 62;
+/// There are not so many addresses: requests for more fail without being asked about.
+const ADDRESSES: u64 = 1 << 47;
+
+/// Where a function of the allocator has its arguments, by their numbers.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+enum Shape {
+    /// A size.
+    Size(usize),
+    /// A number of elements and the size of one.
+    Product(usize, usize),
+    /// An alignment, and a size behind it; the alignment is at least so much.
+    Aligned(usize, u64),
+    /// Memory is given back.
+    Free,
+}
+
+/// The family at which the model asks, by name. Where the first argument is a block, it is given back.
+const FUNCTIONS: &[(&str, Shape, bool)] = &[
+    ("malloc", Shape::Size(0), false),
+    ("__libc_malloc", Shape::Size(0), false),
+    ("__libc_malloc_impl", Shape::Size(0), false),
+    ("__simple_malloc", Shape::Size(0), false),
+    ("valloc", Shape::Size(0), false),
+    ("calloc", Shape::Product(0, 1), false),
+    ("__libc_calloc", Shape::Product(0, 1), false),
+    ("realloc", Shape::Size(1), true),
+    ("__libc_realloc", Shape::Size(1), true),
+    ("reallocarray", Shape::Product(1, 2), true),
+    ("aligned_alloc", Shape::Aligned(0, 1), false),
+    ("memalign", Shape::Aligned(0, 1), false),
+    ("__libc_memalign", Shape::Aligned(0, 1), false),
+    (POSIX_MEMALIGN, Shape::Aligned(1, 8), false),
+    ("free", Shape::Free, true),
+    ("__libc_free", Shape::Free, true),
+];
+
+/// The one that writes the block to where its first argument points, and returns an error.
+const POSIX_MEMALIGN: &str = "posix_memalign";
+
+/// The function by which a program bounds its memory.
+const BOUNDS: &str = "everett_set_max_heap";
+
+/// Where the allocator of a program is.
+#[derive(Clone, Default, Debug)]
+pub struct Allocator {
+    /// What is called there and the byte that the breakpoint stands for, by address in the file.
+    entries: BTreeMap<u64, (usize, u8)>,
+    /// Where the file says that the program begins.
+    entry: u64,
+    /// How far from the addresses in the file the program lies in memory.
+    bias: u64,
+    /// The program bounds its memory: all blocks have to be known.
+    bounds: bool,
+}
+
+/// A call that the allocator has not returned from.
+#[derive(Copy, Clone, Debug)]
+pub struct Inside {
+    /// Where it returns to.
+    back: u64,
+    /// Bytes that were asked for.
+    bytes: u64,
+    /// The block that is given back where the call succeeds.
+    old: u64,
+    /// Where the new block is written to, if it is not returned.
+    place: Option<u64>,
+    /// It only gives a block back.
+    frees: bool,
+}
+
+/// Memory that a process has.
+#[derive(Clone, Default, Debug)]
+pub struct Heap {
+    blocks: BTreeMap<u64, u64>,
+    /// Bytes in all blocks.
+    pub bytes: u64,
+}
+
+impl Heap {
+    fn add(&mut self, block: u64, bytes: u64) {
+        self.remove(block);
+        self.blocks.insert(block, bytes);
+        self.bytes += bytes;
+    }
+
+    fn remove(&mut self, block: u64) {
+        self.bytes -= self.blocks.remove(&block).unwrap_or(0);
+    }
+}
+
+/// A request of a program for memory.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Request {
+    /// For so many bytes.
+    Bytes(u64),
+    /// One that fails by itself, or gives memory back: nobody is asked.
+    Other,
+}
+
+impl Allocator {
+    /// The allocator of a program, by its table of symbols. Empty where the program does not have it in itself.
+    pub fn of(program: &Path) -> std::io::Result<Allocator> {
+        let bytes = std::fs::read(program)?;
+        // What is no program of its own, such as a script, has no allocator.
+        let Ok(file) = object::File::parse(&*bytes) else {
+            return Ok(Allocator::default());
+        };
+        let mut allocator = Allocator {
+            entry: file.entry(),
+            ..Allocator::default()
+        };
+        for symbol in file.symbols() {
+            let Ok(name) = symbol.name() else { continue };
+            if symbol.kind() != SymbolKind::Text || symbol.is_undefined() {
+                continue;
+            }
+            allocator.bounds |= name == BOUNDS;
+            if let Some(at) = FUNCTIONS.iter().position(|function| function.0 == name) {
+                allocator.entries.entry(symbol.address()).or_insert((at, 0));
+            }
+        }
+        Ok(allocator)
+    }
+
+    /// The program asks for memory in a way that can be seen.
+    pub fn is_known(&self) -> bool {
+        !self.entries.is_empty()
+    }
+
+    /// The program can say how much memory it may have: all blocks have to be known from the start.
+    pub fn bounds_memory(&self) -> bool {
+        self.bounds
+    }
+
+    /// Puts breakpoints into a program that has not executed anything yet.
+    pub fn watch(&mut self, tracee: &mut Tracee) -> std::io::Result<()> {
+        self.bias = tracee.start_address()?.wrapping_sub(self.entry);
+        let bounds = self.bounds;
+        // Who gives memory back is of interest only where it is counted.
+        self.entries
+            .retain(|_, (function, _)| bounds || FUNCTIONS[*function].1 != Shape::Free);
+        for (address, (_, original)) in &mut self.entries {
+            let address = address.wrapping_add(self.bias);
+            let mut byte = [0];
+            tracee.read(address, &mut byte);
+            *original = byte[0];
+            tracee.write(address, &[BREAKPOINT]);
+        }
+        Ok(())
+    }
+
+    /// The function at whose entry a thread stopped.
+    pub fn stopped_at(&self, registers: &Registers) -> Option<Stop> {
+        let address = registers.rip.wrapping_sub(1);
+        let (function, original) = *self.entries.get(&address.wrapping_sub(self.bias))?;
+        Some(Stop {
+            address,
+            function,
+            original,
+        })
+    }
+}
+
+/// A thread at the entry of a function of the allocator.
+#[derive(Copy, Clone, Debug)]
+pub struct Stop {
+    address: u64,
+    function: usize,
+    original: u8,
+}
+
+fn argument(registers: &mut Registers, number: usize) -> &mut u64 {
+    match number {
+        0 => &mut registers.rdi,
+        1 => &mut registers.rsi,
+        _ => &mut registers.rdx,
+    }
+}
+
+impl Stop {
+    /// What is asked for.
+    pub fn request(&self, registers: &Registers) -> Request {
+        let mut registers = *registers;
+        let mut value = |number| *argument(&mut registers, number);
+        let bytes = match FUNCTIONS[self.function].1 {
+            Shape::Size(at) => Some(value(at)),
+            Shape::Product(count, size) => value(count).checked_mul(value(size)),
+            Shape::Aligned(align, least) => {
+                let (align, size) = (value(align), value(align + 1));
+                (align.is_power_of_two() && align >= least).then_some(size)
+            }
+            Shape::Free => None,
+        };
+        match bytes {
+            Some(bytes) if bytes < ADDRESSES => Request::Bytes(bytes),
+            _ => Request::Other,
+        }
+    }
+
+    /// Lets the request fail: it is made one that no allocator can meet.
+    pub fn fail(&self, registers: &mut Registers) {
+        match FUNCTIONS[self.function].1 {
+            Shape::Size(at) => *argument(registers, at) = TOO_MUCH,
+            Shape::Product(count, size) => {
+                *argument(registers, count) = TOO_MUCH;
+                *argument(registers, size) = 1;
+            }
+            Shape::Aligned(align, _) => *argument(registers, align + 1) = TOO_MUCH,
+            Shape::Free => {}
+        }
+    }
+
+    /// Lets the thread go in, and stop again when it comes out.
+    pub fn enter(&self, tracee: &mut Tracee, registers: &Registers, request: Request) -> Inside {
+        let mut back = [0; 8];
+        tracee.read(registers.rsp, &mut back);
+        tracee.write(registers.rsp, &RETURN.to_le_bytes());
+        let (name, shape, gives_back) = FUNCTIONS[self.function];
+        Inside {
+            back: u64::from_le_bytes(back),
+            bytes: match request {
+                Request::Bytes(bytes) => bytes,
+                Request::Other => 0,
+            },
+            old: if gives_back { registers.rdi } else { 0 },
+            place: (name == POSIX_MEMALIGN).then_some(registers.rdi),
+            frees: shape == Shape::Free,
+        }
+    }
+
+    /// Executes the instruction that the breakpoint stands for.
+    pub fn step_over(
+        &self,
+        tracee: &mut Tracee,
+        mut registers: Registers,
+    ) -> std::io::Result<Stopped> {
+        let pushed = registers.rsp - 8;
+        if self.original == PUSH_RBP && tracee.write(pushed, &registers.rbp.to_le_bytes()) {
+            registers.rsp = pushed;
+            tracee.set_registers(registers)?;
+            return Ok(Stopped::Signal(libc::SIGTRAP));
+        }
+        registers.rip = self.address;
+        tracee.set_registers(registers)?;
+        tracee.write(self.address, &[self.original]);
+        let stopped = tracee.step();
+        tracee.write(self.address, &[BREAKPOINT]);
+        stopped
+    }
+}
+
+impl Inside {
+    /// Whether a thread comes out of the allocator.
+    pub fn has_returned(registers: &Registers) -> bool {
+        registers.rip == RETURN
+    }
+
+    /// Lets the thread go on behind the call.
+    pub fn leave(self, tracee: &mut Tracee, heap: &mut Heap) -> std::io::Result<()> {
+        let mut registers = tracee.registers()?;
+        registers.rip = self.back;
+        let block = match self.place {
+            None => registers.rax,
+            Some(place) if registers.rax == 0 => {
+                let mut block = [0; 8];
+                tracee.read(place, &mut block);
+                u64::from_le_bytes(block)
+            }
+            Some(_) => 0,
+        };
+        if block != 0 || self.frees {
+            heap.remove(self.old);
+        }
+        if block != 0 && !self.frees {
+            heap.add(block, self.bytes);
+        }
+        tracee.set_registers(registers)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stop(name: &str) -> Stop {
+        let function = FUNCTIONS.iter().position(|function| function.0 == name);
+        Stop {
+            address: 0,
+            function: function.unwrap(),
+            original: PUSH_RBP,
+        }
+    }
+
+    fn called_with(first: u64, second: u64, third: u64) -> Registers {
+        // SAFETY: registers are plain numbers.
+        let registers: Registers = unsafe { std::mem::zeroed() };
+        Registers {
+            rdi: first,
+            rsi: second,
+            rdx: third,
+            ..registers
+        }
+    }
+
+    #[test]
+    fn requests_are_read_from_the_arguments() {
+        for (name, arguments, expected) in [
+            ("malloc", (7, 9, 9), Request::Bytes(7)),
+            ("malloc", (ADDRESSES, 0, 0), Request::Other),
+            ("calloc", (3, 5, 9), Request::Bytes(15)),
+            ("calloc", (u64::MAX, 2, 9), Request::Other),
+            ("realloc", (1, 5, 9), Request::Bytes(5)),
+            ("reallocarray", (1, 5, 9), Request::Bytes(45)),
+            ("aligned_alloc", (64, 5, 9), Request::Bytes(5)),
+            ("aligned_alloc", (63, 5, 9), Request::Other),
+            ("posix_memalign", (1, 64, 9), Request::Bytes(9)),
+            ("posix_memalign", (1, 4, 9), Request::Other),
+            ("free", (1, 0, 0), Request::Other),
+        ] {
+            let registers = called_with(arguments.0, arguments.1, arguments.2);
+            assert_eq!(stop(name).request(&registers), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_request_that_is_to_fail_asks_for_too_much() {
+        for (name, _, _) in FUNCTIONS.iter().filter(|f| f.1 != Shape::Free) {
+            let mut registers = called_with(64, 64, 64);
+            stop(name).fail(&mut registers);
+            assert_eq!(stop(name).request(&registers), Request::Other, "{name}");
+        }
+    }
+
+    #[test]
+    fn blocks_are_counted_while_they_are_there() {
+        let mut heap = Heap::default();
+        heap.add(100, 10);
+        heap.add(200, 20);
+        heap.remove(100);
+        heap.remove(100);
+        assert_eq!(heap.bytes, 20);
+        heap.add(200, 5);
+        assert_eq!(heap.bytes, 5);
+    }
+}

@@ -1,0 +1,85 @@
+//! Memory that native programs ask for, and what the model says to it.
+
+use everett_linux::TaskName;
+use everett_vm::{BugKind, Surroundings};
+
+use super::{NativeConfig, NativeEnd, NativeError, World};
+use crate::allocations::{Allocator, Inside, Request};
+use crate::oracle::{self, Source};
+use crate::tracee::Stopped;
+
+/// What a stop has to do with the allocator.
+pub(super) enum AtAllocator {
+    /// Nothing.
+    Not,
+    /// It was its entry or its end; the thread goes on.
+    GoesOn,
+    /// It was, and the thread stopped again for another reason.
+    Stopped(Stopped),
+    /// The run is at its end.
+    Ends(NativeEnd),
+}
+
+impl NativeConfig {
+    /// The allocators of all programs, if a run has to watch them; otherwise none.
+    pub(super) fn allocators(&self, source: &Source) -> Result<Vec<Allocator>, NativeError> {
+        if self.known_allocators.get().is_none() {
+            let programs = self.programs.iter();
+            let all: Result<_, _> = programs.map(|program| Allocator::of(program)).collect();
+            let _ = self.known_allocators.set(all?);
+        }
+        let all = self.known_allocators.get().cloned().unwrap_or_default();
+        let watched = all.iter().any(Allocator::bounds_memory)
+            || match source {
+                Source::Trace(trace) => oracle::depends_on_allocations(trace),
+                Source::Random(_) => self.host.options.faults.allocations_may_fail(),
+            };
+        Ok(if watched { all } else { Vec::new() })
+    }
+}
+
+impl World<'_> {
+    /// A thread that stopped may have come to the allocator, or out of it.
+    pub(super) fn at_allocator(&mut self, name: TaskName) -> Result<AtAllocator, NativeError> {
+        let Some(native) = self.threads.get_mut(&name) else {
+            return Ok(AtAllocator::Not);
+        };
+        let Some(allocator) = self.allocators.get(usize::from(native.image.0)) else {
+            return Ok(AtAllocator::Not);
+        };
+        let mut registers = native.tracee.registers()?;
+        if Inside::has_returned(&registers)
+            && let Some(inside) = native.inside.take()
+        {
+            let heap = self.heaps.entry(name.pid).or_default();
+            inside.leave(&mut native.tracee, heap)?;
+            return Ok(AtAllocator::GoesOn);
+        }
+        let Some(stop) = allocator.stopped_at(&registers) else {
+            return Ok(AtAllocator::Not);
+        };
+        if native.inside.is_none() {
+            let request = stop.request(&registers);
+            if let Request::Bytes(bytes) = request {
+                if bytes > self.options.max_allocation {
+                    return Ok(AtAllocator::Ends(NativeEnd::Finding {
+                        kind: BugKind::HugeAllocation.name().to_owned(),
+                        message: format!("allocation of {bytes} bytes"),
+                    }));
+                }
+                let used = self.heaps.get(&name.pid).map_or(0, |heap| heap.bytes);
+                let after = used.saturating_add(bytes);
+                if self.host.allocation_fails(&mut around!(self))
+                    || after > self.host.max_heap(name.pid)
+                {
+                    stop.fail(&mut registers);
+                }
+            }
+            native.inside = Some(stop.enter(&mut native.tracee, &registers, request));
+        }
+        Ok(match stop.step_over(&mut native.tracee, registers)? {
+            Stopped::Signal(libc::SIGTRAP) => AtAllocator::GoesOn,
+            other => AtAllocator::Stopped(other),
+        })
+    }
+}

@@ -1,0 +1,20 @@
+//! Numbers of system calls that are carried out on the real processes.
+
+pub const MMAP: u64 = 9;
+pub const MPROTECT: u64 = 10;
+pub const MUNMAP: u64 = 11;
+pub const BRK: u64 = 12;
+pub const RT_SIGACTION: u64 = 13;
+pub const RT_SIGRETURN: u64 = 15;
+pub const MREMAP: u64 = 25;
+pub const MADVISE: u64 = 28;
+pub const CLONE: u64 = 56;
+pub const FORK: u64 = 57;
+pub const VFORK: u64 = 58;
+pub const EXECVE: u64 = 59;
+pub const EXIT: u64 = 60;
+pub const SIGALTSTACK: u64 = 131;
+pub const EXIT_GROUP: u64 = 231;
+pub const ARCH_PRCTL: u64 = 158;
+/// How native code asks for a symbolic input: name, address, size.
+pub const OWN_INPUT: u64 = everett_vm::OWN_CALLS as u64 + 100;
