@@ -1,11 +1,12 @@
 //! `everett follow`: follows traces again, asking the solver nothing, and compares how they end.
 
 use anyhow::{Context, Result, bail};
-use everett_engine::{Explorer, Finding, Limits, Listener, PathEnd, Start, Trace};
+use everett_engine::{Explorer, ExplorerConfig, Finding, Limits, Listener, PathEnd, Start, Trace};
 use everett_vm::Image;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
+use crate::output::ORIGINAL;
 use crate::run::{RunArgs, explorer_config};
 use crate::{EXIT_CLEAN, EXIT_FINDINGS};
 
@@ -72,44 +73,59 @@ pub fn read_trace(path: &Path) -> Result<Trace> {
 
 /// The folder of the run and the traces that are meant.
 pub fn traces_of(path: &Path) -> Result<(PathBuf, Vec<PathBuf>)> {
+    Ok((run_of(path)?, traces_below(path)?))
+}
+
+/// The folder of the run that something belongs to.
+pub fn run_of(path: &Path) -> Result<PathBuf> {
+    if path.join("args.json").exists() {
+        return Ok(path.to_owned());
+    }
+    let absolute = std::path::absolute(path)?;
+    let mut folders = absolute.ancestors();
+    let folder = folders.find(|folder| folder.join("args.json").exists());
+    match folder {
+        Some(folder) => Ok(folder.to_owned()),
+        None if path.is_file() => bail!("{} is in no run's folder", path.display()),
+        None => bail!("{} is not the folder of a run", path.display()),
+    }
+}
+
+/// The trace itself, or all that lie below a folder, without those that were made simpler.
+pub fn traces_below(path: &Path) -> Result<Vec<PathBuf>> {
     if path.is_file() {
-        let folder = path
-            .ancestors()
-            .find(|folder| folder.join("args.json").exists());
-        let folder = folder.with_context(|| format!("{} is in no run's folder", path.display()))?;
-        return Ok((folder.to_owned(), vec![path.to_owned()]));
-    }
-    if path.join("finding.trace").exists() {
-        return traces_of(&path.join("finding.trace"));
-    }
-    if !path.join("args.json").exists() {
-        bail!("{} is not the folder of a run", path.display());
+        return Ok(vec![path.to_owned()]);
     }
     let mut traces = Vec::new();
-    let mut folders = vec![path.join("tests")];
-    for entry in std::fs::read_dir(path.join("findings"))
-        .into_iter()
-        .flatten()
-        .flatten()
-    {
-        folders.push(entry.path());
-    }
-    for folder in folders {
-        for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
-            if entry
-                .path()
-                .extension()
-                .is_some_and(|extension| extension == "trace")
-            {
-                traces.push(entry.path());
+    let mut folders = vec![path.to_owned()];
+    while let Some(folder) = folders.pop() {
+        let entries = std::fs::read_dir(&folder)
+            .with_context(|| format!("cannot read {}", folder.display()))?;
+        for entry in entries.flatten() {
+            let path = entry.path();
+            let name = entry.file_name();
+            let name = name.to_string_lossy();
+            if path.is_dir() {
+                // Files that a path of the guest left behind may have any name.
+                if name != "fs" && !name.ends_with(".fs") {
+                    folders.push(path);
+                }
+            } else if name.ends_with(".trace") && !name.ends_with(ORIGINAL) {
+                traces.push(path);
             }
         }
     }
     traces.sort();
-    Ok((path.to_owned(), traces))
+    Ok(traces)
 }
 
-fn follow_one(run: &RunArgs, images: &[Image], trace: Trace) -> Result<Last> {
+/// Follows a trace in the engine.
+pub fn follow_one(run: &RunArgs, images: &[Image], trace: Trace) -> Result<Last> {
+    follow_with(following_config(run)?, images, Start::Trace(trace))
+}
+
+/// What the engine is told where it follows one trace.
+pub fn following_config(run: &RunArgs) -> Result<ExplorerConfig> {
     let mut config = explorer_config(run, None)?;
     config.all_tests = true;
     config.all_findings = true;
@@ -119,7 +135,12 @@ fn follow_one(run: &RunArgs, images: &[Image], trace: Trace) -> Result<Last> {
         max_instructions: config.limits.max_instructions,
         ..Limits::default()
     };
-    let mut explorer = Explorer::new(images, config, Start::Trace(trace))?;
+    Ok(config)
+}
+
+/// Follows a trace in the engine, as told.
+pub fn follow_with(config: ExplorerConfig, images: &[Image], start: Start) -> Result<Last> {
+    let mut explorer = Explorer::new(images, config, start)?;
     let mut last = Last::default();
     explorer.run(&AtomicBool::new(false), &mut last);
     Ok(last)
@@ -127,18 +148,27 @@ fn follow_one(run: &RunArgs, images: &[Image], trace: Trace) -> Result<Last> {
 
 /// Keeps the end of the only path.
 #[derive(Default)]
-struct Last {
-    trace: Option<Trace>,
-    calls: Vec<String>,
+pub struct Last {
+    /// The trace of the path that was followed, and how it ended.
+    pub trace: Option<Trace>,
+    /// System calls, where they are logged.
+    pub calls: Vec<String>,
+    /// What it ended in, if that is a finding.
+    pub finding: Option<Finding>,
+    /// Instructions on it.
+    pub instructions: u64,
 }
 
 impl Listener for Last {
     fn path(&mut self, end: &PathEnd) {
         self.trace = end.trace.clone();
         self.calls = end.calls.clone();
+        self.instructions = end.instructions;
     }
 
-    fn finding(&mut self, _: &Finding) {}
+    fn finding(&mut self, finding: &Finding) {
+        self.finding = Some(finding.clone());
+    }
 
     fn tick(&mut self, _: &Explorer<'_>) {}
 }

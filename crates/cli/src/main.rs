@@ -9,9 +9,11 @@ mod input;
 mod layers;
 mod load;
 mod output;
+mod regress;
 mod repeat;
 mod replay;
 mod run;
+mod shrink;
 mod summary;
 
 use clap::{Parser, Subcommand};
@@ -47,8 +49,13 @@ enum Command {
     /// Follows a trace again and prints its system calls as strace does.
     Strace(follow::FollowArgs),
     /// Replays traces on the native program under the same kernel model, and says whether they end the same.
-    #[command(visible_alias = "confirm")]
     Replay(replay::ReplayArgs),
+    /// Replays the findings of a run natively and notes which of them are confirmed.
+    Confirm(regress::ConfirmArgs),
+    /// Replays folders of traces as a regression suite, on the program or a newer build of it.
+    Test(regress::TestArgs),
+    /// Looks for a simpler trace that ends the same: fewer failures and preemptions, simpler inputs.
+    Shrink(shrink::ShrinkArgs),
     /// Runs native programs under the kernel model: the same seed, the same run.
     Native(replay::NativeArgs),
     /// Runs a program concretely, as if it were started natively. Nothing is explored, nothing written.
@@ -104,6 +111,9 @@ fn main() -> ExitCode {
         Command::Follow(args) => follow::follow(&args),
         Command::Strace(args) => follow::strace(&args),
         Command::Replay(args) => replay::replay(&args),
+        Command::Confirm(args) => regress::confirm(&args),
+        Command::Test(args) => regress::test(&args),
+        Command::Shrink(args) => shrink::shrink(&args),
         Command::Native(args) => replay::native(&args),
         Command::Exec(args) => exec::exec(&args),
         Command::Cc(_)

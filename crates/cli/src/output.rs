@@ -5,7 +5,9 @@ use everett_engine::{
     Explorer, Finding, Listener, PathEnd, SourceFrame, Stopped, Trace, TraceChoice, principal,
 };
 use everett_linux::{Left, LeftFile};
-use everett_report::{Folder, KTest, Writer};
+use everett_native::NativeConfig;
+use everett_report::{Folder, KTest, NamedFile, Writer};
+use everett_vm::Image;
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 use std::path::Path;
@@ -16,8 +18,15 @@ use crate::checkpoint::Checkpoint;
 use crate::display::{Display, Mode, short};
 use crate::replay::{Verdict, confirm_one, native_config};
 use crate::run::{RunArgs, clock, memory_used};
+use crate::shrink::{Goal, Shrunk, shrink_trace};
 use crate::summary::Summary;
 
+/// The name of the only host.
+pub const HOST: &str = "host";
+/// Time for making one finding simpler.
+const SHRINK_TIME: Duration = Duration::from_secs(3);
+/// How the name of a trace ends that was made simpler: what it was before.
+pub const ORIGINAL: &str = ".original.trace";
 /// Longest path of a guest's file that is written.
 const MAX_PATH: usize = 1000;
 
@@ -47,6 +56,15 @@ pub struct FindingEntry {
     pub confirmed_reason: Option<String>,
 }
 
+/// Until when findings are worked on after a run; nothing where that is not wanted.
+#[derive(Copy, Clone, Debug)]
+pub struct AfterRun {
+    /// Their inputs are made simpler.
+    pub shrink: Option<Duration>,
+    /// They are replayed natively.
+    pub confirm: Option<Duration>,
+}
+
 /// Writes tests and findings into the folder of a run.
 pub struct Recorder {
     writer: Writer,
@@ -61,6 +79,9 @@ pub struct Recorder {
     traces: Vec<(usize, Trace)>,
     /// Something could not be written; the run goes on, what is found is still shown.
     failed: bool,
+    folder: Folder,
+    /// Files that replace earlier ones, when all others are written.
+    replacing: Vec<NamedFile>,
 }
 
 impl Recorder {
@@ -71,7 +92,7 @@ impl Recorder {
         command: Vec<String>,
         write_tests: bool,
     ) -> Recorder {
-        let writer = Writer::new(folder);
+        let writer = Writer::new(folder.clone());
         Recorder {
             writer,
             display,
@@ -81,6 +102,8 @@ impl Recorder {
             findings: Vec::new(),
             traces: Vec::new(),
             failed: false,
+            folder,
+            replacing: Vec::new(),
         }
     }
 
@@ -139,27 +162,34 @@ impl Recorder {
         self.write(format!("{folder}.txt"), list.into_bytes());
     }
 
-    /// Lets the findings of this run happen again natively, as long as there is time.
-    pub fn confirm(&mut self, run: &RunArgs, until: Duration) {
+    /// Makes the inputs of this run's findings simpler and lets them happen again natively, as long as there is time.
+    pub fn confirm(&mut self, run: &RunArgs, images: &[Image], until: AfterRun) {
         if self.traces.is_empty() {
             return;
         }
         let config = match native_config(run, None) {
-            Ok(config) => config,
+            _ if until.confirm.is_none() => None,
+            Ok(config) => Some(config),
             Err(error) => {
-                return self
-                    .display
+                self.display
                     .warn(&format!("nothing is confirmed: {error:#}"));
+                None
             }
         };
+        let mut late = false;
         let mut confirmed = 0;
         for (number, trace) in std::mem::take(&mut self.traces) {
-            if clock() >= until {
-                self.display
-                    .warn("there is no time to confirm all findings");
-                break;
+            let shrunk = self.shrunk(run, images, number, &trace, until.shrink);
+            let Some(config) = &config else {
+                self.replace(number, &trace, shrunk);
+                continue;
+            };
+            if until.confirm.is_none_or(|until| clock() >= until) {
+                late = true;
+                self.replace(number, &trace, shrunk);
+                continue;
             }
-            let verdict = confirm_one(&config, trace);
+            let verdict = self.confirm_finding(config, number, trace, shrunk);
             confirmed += usize::from(verdict == Verdict::Confirmed);
             let entry = &mut self.findings[number];
             entry.confirmed = Some(verdict.name().to_owned());
@@ -169,10 +199,78 @@ impl Recorder {
                 self.display.say(&text);
             }
         }
-        self.display.say(&format!(
-            "{confirmed} of {} findings confirmed natively",
-            self.findings.len()
-        ));
+        if late {
+            self.display
+                .warn("there is no time to confirm all findings");
+        }
+        if config.is_some() {
+            self.display.say(&format!(
+                "{confirmed} of {} findings confirmed natively",
+                self.findings.len()
+            ));
+        }
+    }
+
+    /// A simpler trace of a finding, if there is one and time to look for it.
+    fn shrunk(
+        &self,
+        run: &RunArgs,
+        images: &[Image],
+        number: usize,
+        trace: &Trace,
+        until: Option<Duration>,
+    ) -> Option<Shrunk> {
+        let until = until?.min(clock() + SHRINK_TIME);
+        if clock() >= until {
+            return None;
+        }
+        let goal = Goal::of_entry(&self.findings[number]);
+        // What cannot be made simpler stays as it is.
+        shrink_trace(run, images, trace, &goal, until).ok()?
+    }
+
+    /// What becomes of a finding natively. The simpler trace is kept only if it does as well as the first one.
+    fn confirm_finding(
+        &mut self,
+        config: &NativeConfig,
+        number: usize,
+        trace: Trace,
+        shrunk: Option<Shrunk>,
+    ) -> Verdict {
+        let Some(shrunk) = shrunk else {
+            return confirm_one(config, trace);
+        };
+        let verdict = confirm_one(config, shrunk.trace.clone());
+        if verdict != Verdict::Confirmed && confirm_one(config, trace.clone()) == Verdict::Confirmed
+        {
+            return Verdict::Confirmed;
+        }
+        self.replace(number, &trace, Some(shrunk));
+        verdict
+    }
+
+    /// The simpler trace takes the place of the first one, which is kept beside it.
+    fn replace(&mut self, number: usize, trace: &Trace, shrunk: Option<Shrunk>) {
+        let Some(Shrunk {
+            finding: Some(finding),
+            trace: simpler,
+            ..
+        }) = shrunk
+        else {
+            return;
+        };
+        let entry = &mut self.findings[number];
+        entry.message = finding.message.clone();
+        let file = |name: &str| format!("{}/finding{name}", entry.dir);
+        let json = |trace: &Trace| serde_json::to_vec(trace).unwrap_or_default();
+        self.replacing.push((file(ORIGINAL), json(trace)));
+        self.replacing.push((file(".trace"), json(&simpler)));
+        let test = ktest(&self.command, &simpler);
+        self.replacing.push((file(".ktest"), test));
+        for (name, bytes) in finding_files(&finding, true) {
+            self.replacing
+                .push((format!("{}/{name}", entry.dir), bytes));
+        }
     }
 
     /// The last words of a run. An error if something could not be written.
@@ -212,7 +310,11 @@ impl Recorder {
             ));
         }
         self.display.say(&format!("results in {}", path.display()));
-        Ok(self.writer.finish()?)
+        self.writer.finish()?;
+        for (name, bytes) in &self.replacing {
+            self.folder.write(name, bytes)?;
+        }
+        Ok(())
     }
 }
 
@@ -233,8 +335,9 @@ impl Listener for Recorder {
         let place = principal(&finding.stack)
             .cloned()
             .unwrap_or_else(unknown_place);
-        let text = describe(finding);
-        self.write(format!("{dir}/finding.txt"), text.into_bytes());
+        for (name, bytes) in finding_files(finding, false) {
+            self.write(format!("{dir}/{name}"), bytes);
+        }
         self.write_trace(format!("{dir}/finding"), &finding.trace);
         self.write_files(format!("{dir}/fs"), &finding.files);
         let entry = FindingEntry {
@@ -243,19 +346,11 @@ impl Listener for Recorder {
             file: place.file,
             line: place.line,
             function: place.function,
-            host: "host".to_owned(),
+            host: HOST.to_owned(),
             dir,
             confirmed: None,
             confirmed_reason: None,
         };
-        let json = serde_json::json!({
-            "kind": entry.kind, "message": entry.message, "file": entry.file, "line": entry.line,
-            "function": entry.function, "host": entry.host, "stack": finding.stack,
-            "allocated": finding.allocated, "freed": finding.freed, "threads": finding.threads,
-            "instructions": finding.instructions, "clock_ns": finding.clock_ns,
-        });
-        let json = serde_json::to_vec_pretty(&json).unwrap_or_default();
-        self.write(format!("{}/finding.json", entry.dir), json);
         self.traces
             .push((self.findings.len(), finding.trace.clone()));
         self.findings.push(entry);
@@ -275,8 +370,27 @@ impl Listener for Recorder {
     }
 }
 
+/// What is written about a finding beside its trace.
+pub fn finding_files(finding: &Finding, made_simpler: bool) -> [NamedFile; 2] {
+    let place = principal(&finding.stack)
+        .cloned()
+        .unwrap_or_else(unknown_place);
+    let json = serde_json::json!({
+        "kind": finding.kind.name(), "message": finding.message, "file": place.file, "line": place.line,
+        "function": place.function, "host": HOST, "stack": finding.stack,
+        "allocated": finding.allocated, "freed": finding.freed, "threads": finding.threads,
+        "instructions": finding.instructions, "clock_ns": finding.clock_ns,
+    });
+    let json = serde_json::to_vec_pretty(&json).unwrap_or_default();
+    let text = describe(finding, made_simpler).into_bytes();
+    [
+        ("finding.txt".to_owned(), text),
+        ("finding.json".to_owned(), json),
+    ]
+}
+
 /// A test in KLEE's format.
-fn ktest(command: &[String], trace: &Trace) -> Vec<u8> {
+pub fn ktest(command: &[String], trace: &Trace) -> Vec<u8> {
     let inputs = trace.inputs.iter();
     let objects = inputs.map(|input| (input.name.to_string(), input.bytes.clone()));
     KTest {
@@ -323,7 +437,7 @@ fn unknown_place() -> SourceFrame {
 }
 
 /// A finding as text: what, where with the source, stacks, inputs.
-fn describe(finding: &Finding) -> String {
+fn describe(finding: &Finding, made_simpler: bool) -> String {
     let mut text = format!("{}: {}\n", finding.kind.name(), finding.message);
     if let Some(place) = principal(&finding.stack) {
         let _ = writeln!(
@@ -353,7 +467,7 @@ fn describe(finding: &Finding) -> String {
     for (who, frames) in &finding.threads {
         stack(who, frames);
     }
-    if !finding.trace.inputs.is_empty() {
+    if !finding.trace.inputs.is_empty() || made_simpler {
         text.push_str("inputs:\n");
     }
     for input in finding.trace.inputs.iter() {
@@ -364,6 +478,9 @@ fn describe(finding: &Finding) -> String {
         if choice.picked > 0 {
             let _ = writeln!(text, "    {}", chosen(choice));
         }
+    }
+    if made_simpler {
+        text.push_str("    (made simpler; as it was found: finding.original.trace)\n");
     }
     for (name, bytes) in ["stdout", "stderr"].iter().zip(&finding.output) {
         if !bytes.is_empty() {

@@ -18,7 +18,7 @@ use crate::checkpoint::Checkpoint;
 use crate::display::{Display, Mode};
 use crate::host_args::HostArgs;
 use crate::input::host_config;
-use crate::output::Recorder;
+use crate::output::{AfterRun, Recorder};
 use crate::summary::Summary;
 use crate::{EXIT_CLEAN, EXIT_FINDINGS};
 
@@ -78,6 +78,10 @@ pub struct RunArgs {
     #[arg(long)]
     #[serde(default)]
     no_confirm: bool,
+    /// Do not look for simpler inputs of findings.
+    #[arg(long)]
+    #[serde(default)]
+    no_shrink: bool,
     /// Report every path that ends in a finding, not only the first at a place.
     #[arg(long)]
     all_findings: bool,
@@ -156,6 +160,21 @@ impl RunArgs {
         self.host.native_programs(self.program())
     }
 
+    /// The same with another build of the program.
+    pub fn on(&self, program: &Path) -> RunArgs {
+        let mut args = self.clone();
+        args.command[0] = program.as_os_str().to_owned();
+        args
+    }
+
+    /// The program and its arguments.
+    pub fn words(&self) -> Vec<String> {
+        let words = self.command.iter();
+        words
+            .map(|word| word.to_string_lossy().into_owned())
+            .collect()
+    }
+
     /// System calls are to be logged.
     pub fn log_calls(&mut self) {
         self.host.log_calls();
@@ -189,7 +208,7 @@ pub struct ResumeArgs {
     json: bool,
 }
 
-fn parse_time(text: &str) -> Result<Duration, String> {
+pub fn parse_time(text: &str) -> Result<Duration, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let factor = match &text[digits.len()..] {
         "" | "s" => 1.0,
@@ -234,6 +253,8 @@ fn parse_size(text: &str) -> Result<u64, String> {
 
 /// Time for letting findings happen again.
 const CONFIRM_TIME: Duration = Duration::from_secs(20);
+/// Time for making them simpler, which is part of it.
+const SHRINK_TIME: Duration = Duration::from_secs(10);
 
 static START: OnceLock<Instant> = OnceLock::new();
 
@@ -314,12 +335,7 @@ fn explore(
         _ => Mode::Text,
     };
     let display = Display::new(mode, clock);
-    let command: Vec<String> = args
-        .command
-        .iter()
-        .map(|word| word.to_string_lossy().into_owned())
-        .collect();
-    let mut recorder = Recorder::new(folder.clone(), display, command, !args.no_tests);
+    let mut recorder = Recorder::new(folder.clone(), display, args.words(), !args.no_tests);
     let mut earlier = Duration::ZERO;
     if let Some(checkpoint) = &checkpoint {
         checkpoint.restore(&mut explorer);
@@ -336,11 +352,15 @@ fn explore(
             .context("cannot write down what is left to explore")?;
         Checkpoint::of(&explorer, states, &recorder, clock() + earlier).write(folder)?;
     }
-    if !args.no_confirm {
-        let longest = clock() + CONFIRM_TIME;
-        let until = args.max_time.map_or(longest, |limit| limit.min(longest));
-        recorder.confirm(args, until);
-    }
+    let until = |time: Duration| {
+        let longest = clock() + time;
+        args.max_time.map_or(longest, |limit| limit.min(longest))
+    };
+    let after = AfterRun {
+        shrink: (!args.no_shrink).then(|| until(SHRINK_TIME)),
+        confirm: (!args.no_confirm).then(|| until(CONFIRM_TIME)),
+    };
+    recorder.confirm(args, images, after);
     let summary = Summary::new(&explorer, &recorder, stopped, clock() + earlier);
     folder.write("coverage.lcov", summary.line_coverage.to_lcov().as_bytes())?;
     folder.write("summary.json", &summary.to_json()?)?;

@@ -66,11 +66,15 @@ fn mask(text: &str, folder: &Path) -> String {
 #[test]
 fn help_is_as_expected() {
     let folder = folder("help");
-    let cases: [(&str, &[&str]); 4] = [
+    let cases: [(&str, &[&str]); 8] = [
         ("help.txt", &["--help"]),
         ("help-run.txt", &["run", "--help"]),
         ("help-resume.txt", &["resume", "--help"]),
         ("help-follow.txt", &["follow", "--help"]),
+        ("help-replay.txt", &["replay", "--help"]),
+        ("help-confirm.txt", &["confirm", "--help"]),
+        ("help-test.txt", &["test", "--help"]),
+        ("help-shrink.txt", &["shrink", "--help"]),
     ];
     for (name, arguments) in cases {
         let output = expect(everett(&folder).args(arguments), 0);

@@ -55,6 +55,9 @@ pub enum Start {
     Beginning,
     /// Where this trace leads.
     Trace(Trace),
+    /// The same, but what the trace does not say goes as usual: inputs are found by their names, choices by what is
+    /// asked. Nothing is asked of the solver.
+    Loosely(Trace),
     /// With the states on the shelf that an earlier search left.
     Left(Vec<ShelfId>),
 }
@@ -140,6 +143,7 @@ impl<'a> Explorer<'a> {
         match start {
             Start::Beginning => explorer.add_path(Path::default()),
             Start::Trace(trace) => explorer.add_path(Path::following(Arc::new(trace))),
+            Start::Loosely(trace) => explorer.add_path(Path::following_loosely(Arc::new(trace))),
             Start::Left(places) => {
                 for place in places {
                     explorer.add_root(Stored::Away(place));

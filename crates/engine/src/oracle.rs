@@ -116,6 +116,10 @@ impl<'a> PathOracle<'a> {
     /// The choice that the followed trace made here.
     fn followed_choice(&mut self, site: &ChoiceSite, alternatives: u32) -> Option<u32> {
         let follow = self.path.follow.as_mut()?;
+        if let Some(left) = &mut follow.loose {
+            let picked = left.get_mut(&site.name).and_then(|queue| queue.pop_front());
+            return Some(picked.filter(|picked| *picked < alternatives).unwrap_or(0));
+        }
         let choice = follow.trace.choices.get(follow.choices_used).cloned();
         follow.choices_used += 1;
         match choice {
@@ -273,8 +277,18 @@ impl Oracle for PathOracle<'_> {
         let name = self.path.names.take(name);
         let array = arena.array(ordinal as u32, &name, size);
         if let Some(follow) = &self.path.follow {
-            let given = follow.trace.inputs.get(ordinal);
+            let mut given = follow.trace.inputs.get(ordinal);
+            if follow.loose.is_some() && given.is_none_or(|given| *given.name != *name) {
+                let mut all = follow.trace.inputs.iter();
+                given = all.find(|given| *given.name == *name);
+            }
             match given {
+                given if follow.loose.is_some() => {
+                    let bytes = given.map_or(&[][..], |given| &given.bytes);
+                    let bytes = bytes.iter().take(size as usize).zip(0..);
+                    let bytes = bytes.map(|(byte, at)| (array, at, *byte));
+                    self.path.model = self.path.model.with(bytes);
+                }
                 Some(given) if *given.name == *name && given.bytes.len() == size as usize => {
                     let bytes = given
                         .bytes
@@ -304,7 +318,7 @@ impl Oracle for PathOracle<'_> {
     }
 
     fn prefer(&mut self, _arena: &mut Arena, condition: ExprId) {
-        if !self.path.preferences.contains(&condition) {
+        if !self.path.is_loose() && !self.path.preferences.contains(&condition) {
             Arc::make_mut(&mut self.path.preferences).push(condition);
         }
     }

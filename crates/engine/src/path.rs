@@ -3,7 +3,7 @@
 use everett_expr::{Arena, ArrayId, ExprId};
 use everett_solver::{Constraints, Model};
 use smallvec::SmallVec;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -44,6 +44,8 @@ pub struct Follow {
     pub trace: Arc<Trace>,
     /// Choices used so far.
     pub choices_used: usize,
+    /// Choices that are left, by what was asked, where the trace is followed loosely.
+    pub loose: Option<BTreeMap<String, VecDeque<u32>>>,
 }
 
 /// A trace that was followed to its end.
@@ -129,9 +131,34 @@ impl Path {
             path.follow = Some(Box::new(Follow {
                 trace,
                 choices_used: 0,
+                loose: None,
             }));
         }
         path
+    }
+
+    /// The start of a path that takes from a trace what it can: inputs by their names, choices by what is asked, and
+    /// where the trace says nothing it goes as usual. Nothing is asked of the solver.
+    pub fn following_loosely(trace: Arc<Trace>) -> Path {
+        let mut left: BTreeMap<String, VecDeque<u32>> = BTreeMap::new();
+        for choice in trace.choices.iter() {
+            let queue = left.entry(choice.site.clone()).or_default();
+            queue.push_back(choice.picked);
+        }
+        Path {
+            follow: Some(Box::new(Follow {
+                trace,
+                choices_used: 0,
+                loose: Some(left),
+            })),
+            ..Path::default()
+        }
+    }
+
+    /// It takes from a trace what it can.
+    pub fn is_loose(&self) -> bool {
+        let follow = self.follow.as_ref();
+        follow.is_some_and(|follow| follow.loose.is_some())
     }
 
     /// Notes an answer.
@@ -167,6 +194,10 @@ impl Path {
 
     /// From here on this holds.
     pub fn constrain(&mut self, arena: &mut Arena, condition: ExprId) {
+        // Nobody asks for the condition of a path whose inputs are given.
+        if self.is_loose() {
+            return;
+        }
         self.constraints.add(arena, condition);
     }
 

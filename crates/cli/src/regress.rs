@@ -1,0 +1,373 @@
+//! `everett test` and `everett confirm`: many traces on the native program, several at a time.
+
+use anyhow::{Context, Result, bail};
+use everett_engine::Trace;
+use everett_native::{NativeConfig, NativeEnd};
+use everett_report::{Outcome, TestCase, junit};
+use everett_vm::Image;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError, mpsc};
+use std::time::{Duration, Instant};
+
+use crate::follow::{follow_one, read_trace, run_of, traces_below};
+use crate::load::bitcode_of;
+use crate::replay::{Verdict, native_config, replay_one};
+use crate::run::RunArgs;
+use crate::{EXIT_CLEAN, EXIT_FINDINGS};
+
+/// What `everett test` is told.
+#[derive(clap::Args)]
+pub struct TestArgs {
+    /// Folders of runs or parts of them, or traces.
+    #[arg(required = true)]
+    paths: Vec<PathBuf>,
+    /// Replay on this native program: a newer build of the one that was explored.
+    #[arg(long, value_name = "PROGRAM")]
+    on: Option<PathBuf>,
+    /// Findings must not happen any more.
+    #[arg(long)]
+    fixed: bool,
+    /// Write the results in JUnit's form too.
+    #[arg(long, value_name = "FILE")]
+    junit: Option<PathBuf>,
+    /// How many are replayed at a time; default: one for each processor.
+    #[arg(long, value_name = "N")]
+    jobs: Option<NonZeroUsize>,
+}
+
+/// What `everett confirm` is told.
+#[derive(clap::Args)]
+pub struct ConfirmArgs {
+    /// Folder of a run, or a part of it.
+    path: PathBuf,
+    /// All tests too, not only findings.
+    #[arg(long)]
+    tests: bool,
+    /// Replay on this native program instead of the one that was explored: another build of the same source.
+    #[arg(long, value_name = "PROGRAM")]
+    on: Option<PathBuf>,
+    /// How many are replayed at a time; default: one for each processor.
+    #[arg(long, value_name = "N")]
+    jobs: Option<NonZeroUsize>,
+}
+
+/// A run that traces belong to.
+struct Suite {
+    folder: PathBuf,
+    run: RunArgs,
+    native: NativeConfig,
+    /// What the run says about its findings, by their folders: the kind, and whether they were confirmed.
+    confirmed: BTreeMap<PathBuf, (String, String)>,
+}
+
+impl Suite {
+    fn open(folder: PathBuf, on: Option<&Path>) -> Result<Suite> {
+        let run = RunArgs::of(&folder)?;
+        let native = native_config(&run, on)?;
+        let run = on.map_or(run.clone(), |on| run.on(on));
+        let confirmed = confirmed_in(&folder);
+        Ok(Suite {
+            folder,
+            run,
+            native,
+            confirmed,
+        })
+    }
+
+    /// A finding was seen natively when it was found; nothing where that is not known.
+    fn was_confirmed(&self, replayed: &Replayed) -> Option<bool> {
+        let path = std::path::absolute(&replayed.path).ok()?;
+        if let Some((_, said)) = self.confirmed.get(path.parent()?) {
+            return Some(said == "confirmed");
+        }
+        // A test that ends in a finding: as it was with others of its kind.
+        let kind = replayed.trace.end.as_ref()?.finding.as_ref()?;
+        let mut same = self
+            .confirmed
+            .values()
+            .filter(|said| said.0 == *kind)
+            .peekable();
+        same.peek()?;
+        Some(same.any(|said| said.1 == "confirmed"))
+    }
+}
+
+/// Which findings of a run were confirmed, by their folders.
+fn confirmed_in(folder: &Path) -> BTreeMap<PathBuf, (String, String)> {
+    let text = std::fs::read(folder.join("summary.json")).unwrap_or_default();
+    let summary: Value = serde_json::from_slice(&text).unwrap_or_default();
+    let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
+    let findings = summary["findings"].as_array().into_iter().flatten();
+    findings
+        .filter_map(|finding| {
+            let text = |name: &str| Some(finding[name].as_str()?.to_owned());
+            Some((
+                folder.join(text("dir")?),
+                (text("kind")?, text("confirmed")?),
+            ))
+        })
+        .collect()
+}
+
+/// A trace and what became of it.
+struct Replayed {
+    path: PathBuf,
+    suite: usize,
+    trace: Trace,
+    verdict: Verdict,
+    /// It parted from the trace.
+    diverged: bool,
+    took: Duration,
+}
+
+/// Traces that say how they end, with the runs that they belong to.
+fn gather(paths: &[PathBuf], on: Option<&Path>) -> Result<(Vec<Suite>, Vec<Replayed>)> {
+    let mut suites: Vec<Suite> = Vec::new();
+    let mut traces = Vec::new();
+    for path in paths {
+        if !path.exists() {
+            bail!("there is no {}", path.display());
+        }
+        for path in traces_below(path)? {
+            let folder = run_of(&path)?;
+            let known = suites.iter().position(|suite| suite.folder == folder);
+            let suite = match known {
+                Some(at) => at,
+                None => {
+                    suites.push(Suite::open(folder, on)?);
+                    suites.len() - 1
+                }
+            };
+            let trace = read_trace(&path)?;
+            if trace.end.is_some() {
+                traces.push(Replayed {
+                    path,
+                    suite,
+                    trace,
+                    verdict: Verdict::NotReplayable("it was not tried".to_owned()),
+                    diverged: false,
+                    took: Duration::ZERO,
+                });
+            }
+        }
+    }
+    Ok((suites, traces))
+}
+
+/// Replays all, several at a time; tells of each when all before it are done.
+fn replay_all(
+    suites: &[Suite],
+    traces: Vec<Replayed>,
+    jobs: Option<NonZeroUsize>,
+    mut tell: impl FnMut(&Replayed),
+) -> Vec<Replayed> {
+    let jobs = jobs.or_else(|| std::thread::available_parallelism().ok());
+    let jobs = jobs.map_or(1, NonZeroUsize::get).min(traces.len());
+    let waiting = Mutex::new(traces.into_iter().enumerate());
+    let (sender, receiver) = mpsc::channel();
+    let mut early = BTreeMap::new();
+    let mut done = Vec::new();
+    std::thread::scope(|scope| {
+        for _ in 0..jobs {
+            let (sender, waiting) = (sender.clone(), &waiting);
+            scope.spawn(move || {
+                loop {
+                    let next = waiting
+                        .lock()
+                        .unwrap_or_else(PoisonError::into_inner)
+                        .next();
+                    let Some((at, mut replayed)) = next else {
+                        return;
+                    };
+                    replayed.replay(&suites[replayed.suite]);
+                    if sender.send((at, replayed)).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        drop(sender);
+        for (at, replayed) in receiver {
+            early.insert(at, replayed);
+            while let Some(next) = early.remove(&done.len()) {
+                tell(&next);
+                done.push(next);
+            }
+        }
+    });
+    done
+}
+
+impl Replayed {
+    fn replay(&mut self, suite: &Suite) {
+        let start = Instant::now();
+        let Some(expected) = self.trace.end.clone() else {
+            return;
+        };
+        match replay_one(&suite.native, self.trace.clone(), &expected) {
+            Ok((verdict, seen)) => {
+                self.verdict = verdict;
+                self.diverged = seen.is_some_and(|seen| matches!(seen.end, NativeEnd::Diverged(_)));
+            }
+            Err(error) => self.verdict = Verdict::NotReplayable(format!("{error:#}")),
+        }
+        self.took = start.elapsed();
+    }
+
+    fn is_finding(&self) -> bool {
+        let end = self.trace.end.as_ref();
+        end.is_some_and(|end| end.finding.is_some() || end.signal.is_some())
+    }
+
+    /// What a test suite makes of it.
+    fn outcome(&self, suite: &Suite, fixed: bool) -> Outcome {
+        let why = || self.verdict.reason().unwrap_or_default().to_owned();
+        if self.diverged {
+            return Outcome::Error(why());
+        }
+        let was_confirmed = suite.was_confirmed(self);
+        if fixed && self.is_finding() {
+            return match &self.verdict {
+                Verdict::Confirmed => Outcome::Failed("it still happens".to_owned()),
+                Verdict::NotReplayable(why) => Outcome::Skipped(why.clone()),
+                Verdict::NotReproduced(why) => match self.happens_in_model(suite) {
+                    Ok(true) => Outcome::Failed(
+                        "it still happens, though native code goes on as if nothing were"
+                            .to_owned(),
+                    ),
+                    Ok(false) => Outcome::Passed,
+                    Err(_) if was_confirmed == Some(true) => Outcome::Passed,
+                    Err(error) => Outcome::Skipped(format!(
+                        "{why}; whether it would have been seen before is not known: {error:#}"
+                    )),
+                },
+            };
+        }
+        match &self.verdict {
+            Verdict::Confirmed => Outcome::Passed,
+            Verdict::NotReplayable(why) => Outcome::Skipped(why.clone()),
+            // Nothing has changed: native code did not show it then either.
+            Verdict::NotReproduced(why) if was_confirmed == Some(false) => {
+                Outcome::Skipped(why.clone())
+            }
+            Verdict::NotReproduced(why) => Outcome::Failed(why.clone()),
+        }
+    }
+
+    /// The finding happens in the bitcode that lies beside the program. An error where that cannot be told.
+    fn happens_in_model(&self, suite: &Suite) -> Result<bool> {
+        bitcode_of(suite.run.program())?;
+        let images: Vec<Image> = suite.run.load()?;
+        let seen = follow_one(&suite.run, &images, self.trace.clone())?;
+        let seen = seen.trace.and_then(|seen| seen.end);
+        let seen = seen.context("the bitcode parts from the trace")?;
+        let expected = self.trace.end.as_ref();
+        Ok(expected.is_some_and(|expected| {
+            seen.finding == expected.finding && seen.signal == expected.signal
+        }))
+    }
+}
+
+/// Replays folders of traces as a regression suite; exit code 1 if one of them is not as it should be.
+pub fn test(args: &TestArgs) -> Result<u8> {
+    let (suites, traces) = gather(&args.paths, args.on.as_deref())?;
+    if traces.is_empty() {
+        bail!("there are no traces that say how they end");
+    }
+    let mut outcomes = Vec::new();
+    let tell = |replayed: &Replayed| {
+        let outcome = replayed.outcome(&suites[replayed.suite], args.fixed);
+        let path = replayed.path.display();
+        match &outcome {
+            Outcome::Passed => println!("ok        {path}"),
+            Outcome::Failed(why) => println!("FAILED    {path}: {why}"),
+            Outcome::Error(why) => println!("DIVERGED  {path}: {why}"),
+            Outcome::Skipped(why) => println!("skipped   {path}: {why}"),
+        }
+        outcomes.push(outcome);
+    };
+    let replayed = replay_all(&suites, traces, args.jobs, tell);
+    let count = |is: fn(&Outcome) -> bool| outcomes.iter().filter(|outcome| is(outcome)).count();
+    let failed = count(|outcome| matches!(outcome, Outcome::Failed(_)));
+    let diverged = count(|outcome| matches!(outcome, Outcome::Error(_)));
+    println!(
+        "{} passed, {failed} failed, {diverged} diverged, {} skipped",
+        count(|outcome| *outcome == Outcome::Passed),
+        count(|outcome| matches!(outcome, Outcome::Skipped(_))),
+    );
+    if let Some(file) = &args.junit {
+        let cases = replayed.iter().zip(&outcomes);
+        let cases = cases.map(|(replayed, outcome)| TestCase {
+            name: replayed.path.display().to_string(),
+            class: suites[replayed.suite].run.program().display().to_string(),
+            seconds: replayed.took.as_secs_f64(),
+            outcome: outcome.clone(),
+        });
+        let text = junit("everett", &cases.collect::<Vec<_>>());
+        std::fs::write(file, text).with_context(|| format!("cannot write {}", file.display()))?;
+    }
+    Ok(if failed + diverged == 0 {
+        EXIT_CLEAN
+    } else {
+        EXIT_FINDINGS
+    })
+}
+
+/// Replays the findings of a run, and its tests where asked; exit code 1 if one of them is not confirmed.
+pub fn confirm(args: &ConfirmArgs) -> Result<u8> {
+    let folder = run_of(&args.path)?;
+    let (suites, mut traces) = gather(std::slice::from_ref(&args.path), args.on.as_deref())?;
+    if !args.tests {
+        let of_a_finding = |path: &Path| path.ends_with("finding.trace");
+        traces.retain(|trace| of_a_finding(&trace.path) || args.path.is_file());
+    }
+    let tell = |replayed: &Replayed| {
+        let (path, verdict) = (replayed.path.display(), &replayed.verdict);
+        match verdict.reason() {
+            None => println!("{path}: {}", verdict.name()),
+            Some(why) => println!("{path}: {}: {why}", verdict.name()),
+        }
+    };
+    let replayed = replay_all(&suites, traces, args.jobs, tell);
+    let confirmed = replayed
+        .iter()
+        .filter(|one| one.verdict == Verdict::Confirmed);
+    let confirmed = confirmed.count();
+    println!("{confirmed} of {} traces confirmed", replayed.len());
+    // What another build does says nothing about the run.
+    if args.on.is_none() {
+        note_in_summary(&folder, &replayed)?;
+    }
+    Ok(if confirmed == replayed.len() {
+        EXIT_CLEAN
+    } else {
+        EXIT_FINDINGS
+    })
+}
+
+/// Writes what became of findings into the summary of their run.
+fn note_in_summary(folder: &Path, replayed: &[Replayed]) -> Result<()> {
+    let file = folder.join("summary.json");
+    let Ok(text) = std::fs::read(&file) else {
+        return Ok(());
+    };
+    let mut summary: Value =
+        serde_json::from_slice(&text).with_context(|| format!("{} is damaged", file.display()))?;
+    let findings = summary["findings"].as_array_mut().into_iter().flatten();
+    for finding in findings {
+        let Some(dir) = finding["dir"].as_str() else {
+            continue;
+        };
+        let trace = Path::new(dir).join("finding.trace");
+        let mut all = replayed.iter();
+        if let Some(one) = all.find(|one| one.path.ends_with(&trace)) {
+            finding["confirmed"] = one.verdict.name().into();
+            finding["confirmed_reason"] = one.verdict.reason().into();
+        }
+    }
+    let text = serde_json::to_vec_pretty(&summary)?;
+    std::fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))
+}
