@@ -154,6 +154,12 @@ impl HostArgs {
         all.map(without_suffix).collect()
     }
 
+    /// Where nothing else is asked for, threads take turns at random: every choice is one of the trace.
+    pub fn schedule_at_random(&mut self) {
+        self.scheduler.get_or_insert("exhaustive".to_owned());
+        self.preempt.get_or_insert("syscalls".to_owned());
+    }
+
     /// System calls are to be logged.
     pub fn log_calls(&mut self) {
         self.logs_calls = true;

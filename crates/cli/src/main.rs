@@ -8,6 +8,7 @@ mod host_args;
 mod input;
 mod layers;
 mod load;
+mod native;
 mod output;
 mod regress;
 mod repeat;
@@ -57,7 +58,7 @@ enum Command {
     /// Looks for a simpler trace that ends the same: fewer failures and preemptions, simpler inputs.
     Shrink(shrink::ShrinkArgs),
     /// Runs native programs under the kernel model: the same seed, the same run.
-    Native(replay::NativeArgs),
+    Native(native::NativeArgs),
     /// Runs a program concretely, as if it were started natively. Nothing is explored, nothing written.
     #[command(disable_help_flag = true)]
     Exec(exec::ExecArgs),
@@ -114,7 +115,7 @@ fn main() -> ExitCode {
         Command::Confirm(args) => regress::confirm(&args),
         Command::Test(args) => regress::test(&args),
         Command::Shrink(args) => shrink::shrink(&args),
-        Command::Native(args) => replay::native(&args),
+        Command::Native(args) => native::native(&args),
         Command::Exec(args) => exec::exec(&args),
         Command::Cc(_)
         | Command::Cxx(_)

@@ -3,24 +3,21 @@
 
 use anyhow::{Context, Result};
 use everett_engine::{Trace, TraceEnd, digest};
-use everett_linux::{HostConfig, PreemptAt};
+use everett_linux::PreemptAt;
 use everett_native::{NativeConfig, NativeEnd, NativeError, NativeRun, Source};
-use std::ffi::OsString;
 use std::io::Write;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use crate::follow::{read_trace, traces_of};
-use crate::host_args::HostArgs;
 use crate::repeat::repeat;
 use crate::run::{RunArgs, explorer_config};
-use crate::{EXIT_CLEAN, EXIT_ERROR, EXIT_FINDINGS};
+use crate::{EXIT_CLEAN, EXIT_FINDINGS};
 
 /// System calls of a replay before it counts as a hang.
-const MAX_CALLS: u64 = 1_000_000;
+pub const MAX_CALLS: u64 = 1_000_000;
 /// Stretches of 50 ms that a program computes before a replay counts as a hang.
-const MAX_LONG_COMPUTATIONS: u32 = 40;
+pub const MAX_LONG_COMPUTATIONS: u32 = 40;
 
 /// What `everett replay` and `everett confirm` are told.
 #[derive(clap::Args)]
@@ -36,22 +33,6 @@ pub struct ReplayArgs {
     /// Replay each trace so many times and compare everything that happens, event by event.
     #[arg(long, value_name = "N")]
     times: Option<std::num::NonZeroU32>,
-}
-
-/// What `everett native` is told.
-#[derive(clap::Args)]
-pub struct NativeArgs {
-    /// Seed of all choices: schedules and failures.
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    seed: u64,
-    /// Print system calls to stderr, as strace does.
-    #[arg(long)]
-    strace: bool,
-    #[command(flatten)]
-    host: HostArgs,
-    /// The program and its arguments.
-    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
-    command: Vec<OsString>,
 }
 
 /// Whether a trace happened again.
@@ -140,46 +121,6 @@ pub fn replay(args: &ReplayArgs) -> Result<u8> {
         EXIT_CLEAN
     } else {
         EXIT_FINDINGS
-    })
-}
-
-/// Runs native programs under the model; its exit code is ours.
-pub fn native(args: &NativeArgs) -> Result<u8> {
-    let mut host = HostConfig {
-        args: args
-            .command
-            .iter()
-            .map(|word| everett_linux::Argument::Concrete(word.as_bytes().to_vec()))
-            .collect(),
-        ..HostConfig::default()
-    };
-    host.options.logs_calls = args.strace;
-    args.host.apply(&mut host)?;
-    let config = NativeConfig {
-        host,
-        programs: args.host.native_programs(Path::new(&args.command[0])),
-        max_calls: MAX_CALLS,
-        max_long_computations: MAX_LONG_COMPUTATIONS,
-        keeps_events: false,
-        known_allocators: OnceLock::new(),
-    };
-    let seen = everett_native::run(&config, Source::Random(args.seed))?;
-    for line in &seen.log {
-        eprintln!("{line}");
-    }
-    std::io::stdout().write_all(&seen.output[0])?;
-    std::io::stderr().write_all(&seen.output[1])?;
-    Ok(match seen.end {
-        NativeEnd::Exit(status) => status as u8,
-        NativeEnd::Signal { signal, .. } => {
-            eprintln!("everett: the program {}", describe(&seen.end));
-            128 + signal as u8
-        }
-        NativeEnd::Idle => EXIT_CLEAN,
-        end => {
-            eprintln!("everett: {}", describe(&end));
-            EXIT_ERROR
-        }
     })
 }
 
@@ -321,7 +262,7 @@ fn ends_so(kind: &str, signals: &[i32], end: &NativeEnd) -> bool {
 }
 
 /// An end for people.
-fn describe(end: &NativeEnd) -> String {
+pub fn describe(end: &NativeEnd) -> String {
     match end {
         NativeEnd::Exit(status) => format!("exits with {status}"),
         NativeEnd::Signal {

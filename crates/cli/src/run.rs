@@ -150,6 +150,18 @@ impl RunArgs {
         Ok(args)
     }
 
+    /// A run of a native program on a host.
+    pub fn of_native(host: HostArgs, command: &[OsString]) -> Result<RunArgs> {
+        #[derive(clap::Parser)]
+        struct Alone {
+            #[command(flatten)]
+            run: RunArgs,
+        }
+        let words = std::iter::once(OsString::from("run")).chain(command.iter().cloned());
+        let run = <Alone as clap::Parser>::try_parse_from(words)?.run;
+        Ok(RunArgs { host, ..run })
+    }
+
     /// The programs. Stack slots may become registers unless it matters that they were never written.
     pub fn load(&self) -> Result<Vec<Image>> {
         self.host.load(self.program(), !self.check_uninitialised)

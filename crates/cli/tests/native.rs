@@ -3,6 +3,11 @@
 mod common;
 
 use common::{build, everett, expect, folder, text};
+use std::fs;
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
 
 /// Processes, threads, sockets, signals and time.
 const WORLD: &str = include_str!("native/world.c");
@@ -33,4 +38,85 @@ fn one_trace_gives_one_log_of_events() {
         .and_then(|count| count.parse().ok())
         .expect("a number");
     assert!(events > 1000, "{said}");
+}
+
+/// Tries to open, delete, connect, kill, fill memory and to get around the model.
+const SANDBOX: &str = include_str!("native/sandbox.c");
+
+/// What it is told, with a real file, a real process and a real port as its targets.
+const REFUSED: &str = "\
+open: errno 2
+create: errno 2
+unlink: errno 2
+unlink again: errno 2
+kill: errno 3
+kill -1: errno 3
+ptrace: errno 38
+process_vm_readv: errno 38
+connect: errno 111
+io_uring_setup: errno 38
+bpf: errno 38
+mount: errno 38
+reboot: errno 38
+int 0x80: -38 -38 -38
+x32: -38
+no such call: -38
+old time: 1
+PR_SET_TSC: -1
+ARCH_SET_CPUID: -22
+counter: 1
+";
+
+#[test]
+fn nothing_of_the_machine_is_within_reach() {
+    let folder = folder("native-sandbox");
+    build(&folder, "sandbox", SANDBOX, &[]);
+    let real = folder.join("real");
+    fs::write(&real, "untouched").expect("a file");
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    let mut other = Command::new("sleep").arg("1000").spawn().expect("sleep");
+    let mut run = everett(&folder);
+    run.args(["native", "./sandbox"]).arg(&real);
+    run.args([other.id().to_string(), port.to_string(), "bomb".to_owned()]);
+    let output = expect(&mut run, 0);
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(said.starts_with(REFUSED), "{said}");
+    for bounded in ["private memory", "shared memory", "fork"] {
+        assert!(said.contains(&format!("{bounded}: bounded\n")), "{said}");
+    }
+    assert!(said.contains("madvise HWPOISON: errno 22\n"), "{said}");
+    assert_eq!(fs::read_to_string(&real).expect("the file"), "untouched");
+    assert!(
+        other.try_wait().expect("a process").is_none(),
+        "it was killed"
+    );
+    other.kill().expect("it can be ended");
+    other.wait().expect("it has ended");
+    listener.set_nonblocking(true).expect("a socket");
+    assert!(listener.accept().is_err(), "somebody has connected");
+}
+
+#[test]
+fn native_processes_die_with_their_master() {
+    let folder = folder("native-orphans");
+    let source = "int main(void) { for (volatile int i = 0;; i++) {} }";
+    build(&folder, "spins", source, &[]);
+    let mut run = everett(&folder);
+    let mut master = run.args(["native", "./spins"]).spawn().expect("it starts");
+    let children = format!("/proc/{0}/task/{0}/children", master.id());
+    let started = || fs::read_to_string(&children).unwrap_or_default();
+    let child = std::iter::repeat_with(started)
+        .inspect(|_| std::thread::sleep(Duration::from_millis(10)))
+        .find(|children| !children.trim().is_empty())
+        .expect("a native process");
+    let child = PathBuf::from(format!("/proc/{}", child.trim()));
+    assert!(child.exists());
+    master.kill().expect("it can be killed");
+    master.wait().expect("it has ended");
+    let gone = (0..500).any(|_| {
+        std::thread::sleep(Duration::from_millis(10));
+        !child.exists()
+    });
+    assert!(gone, "a native process has outlived everett");
 }

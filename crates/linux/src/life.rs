@@ -258,7 +258,7 @@ impl Kernel<'_, '_> {
 const INIT: u32 = 1;
 
 /// Threads of a host.
-const MAX_TASKS: usize = 4096;
+const MAX_TASKS: usize = 1024;
 
 impl HostState {
     /// A process ends: its files are closed, its children get another parent, and its parent is told.

@@ -6,6 +6,7 @@ mod events;
 mod instructions;
 mod mappings;
 mod oracle;
+mod sandbox;
 mod tracee;
 mod watch;
 mod watchdog;

@@ -1,8 +1,9 @@
 //! Memory of native processes: the real kernel's, while what files hold comes from the model.
 
 use everett_expr::ArrayId;
-use everett_linux::{Guest, Served, TaskName};
+use everett_linux::{Errno, Guest, Served, TaskName};
 
+use crate::sandbox::{MAX_MAPPED, mapped};
 use crate::world::{Call, NativeError, World, number};
 
 impl World<'_> {
@@ -17,6 +18,11 @@ impl World<'_> {
             return Ok(Served::Off);
         };
         if flags & ANONYMOUS != 0 {
+            // The real kernel limits only memory that is not shared.
+            let after = mapped(native.tracee.process).saturating_add(len);
+            if flags & SHARED != 0 && after > MAX_MAPPED {
+                return Ok(Served::Done(Errno::ENOMEM.result(), Vec::new()));
+            }
             let result = native.tracee.aside(number::MMAP, call.args)?;
             return Ok(Served::Done(result, Vec::new()));
         }

@@ -1,6 +1,6 @@
 //! Answers for a native run: from a trace, or at random from a seed.
 
-use everett_engine::{Trace, TraceChoice};
+use everett_engine::{Trace, TraceChoice, TraceInput};
 use everett_expr::{Arena, ArrayId, EvalScratch, ExprId};
 use everett_vm::{ALLOCATION_FAULT, BugKind, ChoiceSite, Oracle, Suspend};
 
@@ -18,6 +18,8 @@ pub struct NativeOracle {
     source: Source,
     /// Inputs that were made, by the number of their array.
     inputs: Vec<(ArrayId, Vec<u8>)>,
+    /// The same as a trace has them, and what was chosen.
+    made: Trace,
     inputs_used: usize,
     choices_used: usize,
     scratch: EvalScratch,
@@ -35,6 +37,7 @@ impl NativeOracle {
         NativeOracle {
             source,
             inputs: Vec::new(),
+            made: Trace::default(),
             inputs_used: 0,
             choices_used: 0,
             scratch: EvalScratch::new(),
@@ -68,7 +71,7 @@ impl NativeOracle {
             Source::Random(state) => {
                 return (0..size).map(|_| split_mix(state) as u8).collect();
             }
-            Source::Trace(trace) => trace.inputs.iter().nth(number),
+            Source::Trace(trace) => trace.inputs.get(number),
         };
         let problem = match bytes {
             Some(input) if input.bytes.len() == size as usize && is_same(&input.name, name) => {
@@ -90,6 +93,10 @@ impl NativeOracle {
         let ordinal = self.inputs.len() as u32;
         let array = arena.array(ordinal, &format!("{name}#{ordinal}"), size);
         let bytes = self.next_input(name, size);
+        self.made.inputs.push(TraceInput {
+            name: name.into(),
+            bytes: bytes.clone(),
+        });
         self.inputs.push((array, bytes.clone()));
         bytes
     }
@@ -114,6 +121,36 @@ impl NativeOracle {
                 );
             }
         }
+    }
+
+    fn pick(&mut self, site: &ChoiceSite, alternatives: u32) -> u32 {
+        self.skip_allocations(&site.name);
+        let number = self.choices_used;
+        self.choices_used += 1;
+        let choice = match &mut self.source {
+            Source::Random(state) => return at_random(state, &site.name, alternatives),
+            Source::Trace(trace) => trace.choices.get(number),
+        };
+        let problem = match choice {
+            Some(choice) if choice.site == site.name && choice.picked < alternatives => {
+                return choice.picked;
+            }
+            Some(choice) => format!(
+                "choice {number} of the trace is {}, the program asks {}",
+                choice.site, site.name
+            ),
+            None => format!(
+                "the trace has no more choices, the program asks {}",
+                site.name
+            ),
+        };
+        self.diverge(problem);
+        0
+    }
+
+    /// What was given and chosen, as a trace.
+    pub fn trace(&self) -> Trace {
+        self.made.clone()
     }
 
     /// Where answers come from.
@@ -154,6 +191,15 @@ fn is_same(in_trace: &str, asked: &str) -> bool {
     }
 }
 
+/// A choice at random. Things that go wrong are rare, so that a run comes to what follows.
+fn at_random(state: &mut u64, site: &str, alternatives: u32) -> u32 {
+    const ONE_IN: u64 = 16;
+    if site.starts_with("fault:") && split_mix(state) % ONE_IN != 0 {
+        return 0;
+    }
+    (split_mix(state) % u64::from(alternatives.max(1))) as u32
+}
+
 fn split_mix(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mut z = *state;
@@ -172,30 +218,13 @@ impl Oracle for NativeOracle {
     }
 
     fn choose(&mut self, site: &ChoiceSite, alternatives: u32) -> Result<u32, Suspend> {
-        self.skip_allocations(&site.name);
-        let number = self.choices_used;
-        self.choices_used += 1;
-        let choice = match &mut self.source {
-            Source::Random(state) => {
-                return Ok((split_mix(state) % u64::from(alternatives.max(1))) as u32);
-            }
-            Source::Trace(trace) => trace.choices.iter().nth(number),
-        };
-        let problem = match choice {
-            Some(choice) if choice.site == site.name && choice.picked < alternatives => {
-                return Ok(choice.picked);
-            }
-            Some(choice) => format!(
-                "choice {number} of the trace is {}, the program asks {}",
-                choice.site, site.name
-            ),
-            None => format!(
-                "the trace has no more choices, the program asks {}",
-                site.name
-            ),
-        };
-        self.diverge(problem);
-        Ok(0)
+        let picked = self.pick(site, alternatives);
+        self.made.choices.push(TraceChoice {
+            site: site.name.clone(),
+            alternatives,
+            picked,
+        });
+        Ok(picked)
     }
 
     fn assume(&mut self, arena: &mut Arena, condition: ExprId) -> Result<bool, Suspend> {

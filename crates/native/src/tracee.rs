@@ -9,11 +9,14 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use everett_linux::Guest;
+use everett_linux::{Guest, Injected};
 use nix::sys::ptrace::{self, Options};
 use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
+
+use crate::sandbox;
+use crate::world::Call;
 
 /// Registers of a native thread.
 pub type Registers = libc::user_regs_struct;
@@ -39,6 +42,17 @@ enum Side {
     Exit,
 }
 
+/// `struct ptrace_syscall_info`.
+#[repr(C)]
+#[derive(Default)]
+struct Information {
+    kind: u8,
+    arch: u32,
+    place: [u64; 2],
+    /// Number and arguments.
+    words: [u64; 7],
+}
+
 /// One native thread.
 pub struct Tracee {
     /// The real thread.
@@ -61,6 +75,18 @@ impl Guest for Tracee {
 /// Auxiliary vector: where the program begins, where the kernel's own code lies, 16 random bytes, and an entry that means nothing.
 const AT_IGNORE: u64 = 1;
 const AT_ENTRY: u64 = 9;
+/// What the model says to every program.
+const AT_THE_SAME: [(u64, u64); 6] = [
+    (11, 0),
+    (12, 0),
+    (13, 0),
+    (14, 0),
+    (16, 0x0178_bfff),
+    (23, 0),
+];
+/// What the model says nothing about: more about the processor, its name, restartable sequences.
+const AT_HIDDEN: [u64; 6] = [15, 24, 26, 27, 28, 29];
+const AT_EXECFN: u64 = 31;
 const AT_RANDOM: u64 = 25;
 const AT_SYSINFO_EHDR: u64 = 33;
 
@@ -93,16 +119,17 @@ impl Tracee {
         // SAFETY: only async-signal-safe calls between fork and exec, none of which touches memory of the parent.
         unsafe {
             command.pre_exec(|| {
-                const NO_RANDOM_ADDRESSES: libc::c_ulong = 0x004_0000;
-                libc::personality(NO_RANDOM_ADDRESSES);
-                // The time-stamp counter is no clock of the model: reading it faults, and is answered.
-                libc::prctl(libc::PR_SET_TSC, libc::PR_TSC_SIGSEGV);
-                ptrace::traceme().map_err(std::io::Error::from)
+                ptrace::traceme()?;
+                sandbox::confine()
             });
         }
         let child = command.spawn()?;
         let thread = Pid::from_raw(child.id() as i32);
-        waitpid(thread, None)?;
+        if !matches!(waitpid(thread, None)?, WaitStatus::Stopped(..)) {
+            // Behind the walls it cannot even say why.
+            let message = format!("{} cannot be executed", program.display());
+            return Err(std::io::Error::other(message));
+        }
         let options = Options::PTRACE_O_TRACESYSGOOD
             | Options::PTRACE_O_TRACECLONE
             | Options::PTRACE_O_TRACEFORK
@@ -142,6 +169,7 @@ impl Tracee {
             tracee.read(at, &mut bytes);
             u64::from_le_bytes(bytes)
         };
+        let name = word(self, at + 8);
         at += 8 * (word(self, at) + 2);
         while word(self, at) != 0 {
             at += 8;
@@ -150,17 +178,73 @@ impl Tracee {
         loop {
             let (key, value) = (word(self, at), word(self, at + 8));
             match key {
-                0 => return Ok(()),
-                AT_SYSINFO_EHDR => {
+                0 => break,
+                _ if key == AT_SYSINFO_EHDR || AT_HIDDEN.contains(&key) => {
                     self.write(at, &AT_IGNORE.to_le_bytes());
+                }
+                AT_EXECFN => {
+                    self.write(at + 8, &name.to_le_bytes());
                 }
                 AT_RANDOM => {
                     self.write(value, random);
                 }
-                _ => {}
+                _ => {
+                    if let Some((_, same)) = AT_THE_SAME.iter().find(|same| same.0 == key) {
+                        self.write(at + 8, &same.to_le_bytes());
+                    }
+                }
             }
             at += 16;
         }
+        // `cpuid` faults, where the processor can do that.
+        const ARCH_PRCTL: u64 = 158;
+        const SET_CPUID: u64 = 0x1012;
+        self.from_anywhere(ARCH_PRCTL, [SET_CPUID, 0, 0, 0, 0, 0])?;
+        Ok(())
+    }
+
+    /// Executes a system call on the real machine though the thread stands at none. Everything is put back.
+    pub fn from_anywhere(&mut self, number: u64, args: [u64; 6]) -> std::io::Result<u64> {
+        const SYSCALL: [u8; 2] = [0x0f, 0x05];
+        let before = self.registers()?;
+        let mut code = [0; 2];
+        self.read(before.rip, &mut code);
+        self.write(before.rip, &SYSCALL);
+        let rip = before.rip + SYSCALL.len() as u64;
+        self.set_registers(Registers { rip, ..before })?;
+        let result = self.really(number, args);
+        self.write(before.rip, &code);
+        self.set_registers(before)?;
+        Ok(result?.0)
+    }
+
+    /// The system call before which it stopped.
+    pub(crate) fn wanted(&self) -> std::io::Result<Call> {
+        const ARCH_X86_64: u32 = 0xc000_003e;
+        let information = self.information();
+        let number = information.words[0];
+        Ok(Call {
+            number,
+            args: information.words[1..].try_into().unwrap_or_default(),
+            is_foreign: information.arch != ARCH_X86_64,
+        })
+    }
+
+    /// The call of the page of old system calls at which the second wall stopped it.
+    pub(crate) fn trapped(&self) -> std::io::Result<Option<Call>> {
+        const SECCOMP: i32 = 1;
+        let information = ptrace::getsiginfo(self.thread)?;
+        if information.si_code != SECCOMP {
+            return Ok(None);
+        }
+        // SAFETY: `siginfo_t` is plain data of 128 bytes; the number of the call lies behind the address.
+        let number = unsafe { (&raw const information).cast::<u32>().add(6).read() };
+        let registers = self.registers()?;
+        Ok(Some(Call {
+            number: u64::from(number),
+            args: [registers.rdi, registers.rsi, registers.rdx, 0, 0, 0],
+            is_foreign: false,
+        }))
     }
 
     /// Where the program begins that it executes.
@@ -196,22 +280,41 @@ impl Tracee {
 
     /// Lets it run to its next system call, without executing that one, or to whatever stops it before.
     pub fn run(&mut self, signal: Option<i32>) -> std::io::Result<Stopped> {
-        let signal = signal.and_then(|number| Signal::try_from(number).ok());
-        ptrace::sysemu(self.thread, signal)?;
+        self.resume(libc::PTRACE_SYSEMU, signal.unwrap_or(0))?;
         self.wait()
     }
 
+    /// Lets it go on, with a signal of any number (those of real time have no names).
+    fn resume(&self, way: libc::c_uint, signal: i32) -> std::io::Result<()> {
+        // SAFETY: numbers only.
+        let failed = unsafe { libc::ptrace(way, self.thread.as_raw(), 0, signal) != 0 };
+        match failed {
+            true => Err(std::io::Error::last_os_error()),
+            false => Ok(()),
+        }
+    }
+
     fn wait(&mut self) -> std::io::Result<Stopped> {
-        let status = waitpid(self.thread, Some(WaitPidFlag::__WALL))?;
-        Ok(match status {
-            WaitStatus::PtraceSyscall(_) => Stopped::Call,
-            WaitStatus::PtraceEvent(_, _, libc::PTRACE_EVENT_EXEC) => Stopped::Executed,
-            WaitStatus::PtraceEvent(..) => {
+        const CALL: i32 = libc::SIGTRAP | 0x80;
+        let mut status = 0;
+        // SAFETY: the status lives on our stack.
+        while unsafe { libc::waitpid(self.thread.as_raw(), &mut status, libc::__WALL) } < 0 {
+            let error = std::io::Error::last_os_error();
+            if error.kind() != std::io::ErrorKind::Interrupted {
+                return Err(error);
+            }
+        }
+        if !libc::WIFSTOPPED(status) {
+            return Ok(Stopped::Gone);
+        }
+        Ok(match (status >> 16, libc::WSTOPSIG(status)) {
+            (0, CALL) => Stopped::Call,
+            (0, signal) => Stopped::Signal(signal),
+            (libc::PTRACE_EVENT_EXEC, _) => Stopped::Executed,
+            _ => {
                 let child = ptrace::getevent(self.thread)?;
                 Stopped::Born(Pid::from_raw(child as i32))
             }
-            WaitStatus::Stopped(_, signal) => Stopped::Signal(signal as i32),
-            _ => Stopped::Gone,
         })
     }
 
@@ -252,21 +355,26 @@ impl Tracee {
         Ok((self.registers()?.rax, born))
     }
 
-    /// Whether it stands before or behind a system call.
-    fn side_of_call(&self) -> Side {
+    /// What the kernel tells about a system call, in one go.
+    fn information(&self) -> Information {
         const PTRACE_GET_SYSCALL_INFO: libc::c_uint = 0x420e;
-        const ENTRY: u8 = 1;
-        let mut information = [0u8; 88];
-        // SAFETY: the kernel writes at most as many bytes as it is told that there are.
+        let mut information = Information::default();
+        // SAFETY: the kernel writes at most as many bytes as it is told that there are, which are plain numbers.
         unsafe {
             libc::ptrace(
                 PTRACE_GET_SYSCALL_INFO,
                 self.thread.as_raw(),
-                information.len(),
-                information.as_mut_ptr(),
+                size_of::<Information>(),
+                &raw mut information,
             );
         }
-        match information[0] {
+        information
+    }
+
+    /// Whether it stands before or behind a system call.
+    fn side_of_call(&self) -> Side {
+        const ENTRY: u8 = 1;
+        match self.information().kind {
             ENTRY => Side::Entry,
             _ => Side::Exit,
         }
@@ -288,12 +396,14 @@ impl Tracee {
 
     /// Gives the system call at which it stands a result.
     pub fn answer(&self, result: u64) -> std::io::Result<()> {
-        let registers = self.registers()?;
-        self.set_registers(Registers {
-            rax: result,
-            orig_rax: u64::MAX,
-            ..registers
-        })
+        const RAX: usize = std::mem::offset_of!(Registers, rax);
+        // SAFETY: two numbers. Nothing else of the registers changes.
+        let failed =
+            unsafe { libc::ptrace(libc::PTRACE_POKEUSER, self.thread.as_raw(), RAX, result) != 0 };
+        if failed {
+            return Err(std::io::Error::last_os_error());
+        }
+        Ok(())
     }
 
     /// Lets it make the system call at which it stands again.
@@ -312,16 +422,49 @@ impl Tracee {
         Ok(ptrace::detach(self.thread, Signal::SIGSTOP)?)
     }
 
-    /// Sends a real signal to it, so that it runs its handler.
-    pub fn send(&self, signal: i32) {
+    /// Puts the frame of a handler onto its stack; it stops before the first instruction of the handler. `false` if
+    /// it does not get there.
+    pub fn enter_handler(&mut self, injected: &Injected) -> std::io::Result<bool> {
+        // Which signals are blocked is the model's affair.
+        self.unblock_all()?;
         // SAFETY: three numbers; the thread is ours.
         unsafe {
             libc::syscall(
                 libc::SYS_tgkill,
                 self.process.as_raw(),
                 self.thread.as_raw(),
-                signal,
+                injected.signal,
             );
+        }
+        let mut stopped = self.run(None)?;
+        while matches!(stopped, Stopped::Signal(other) if other != injected.signal) {
+            // Somebody else's; a stop of who watches for long computations may be late.
+            stopped = self.run(None)?;
+        }
+        if stopped != Stopped::Signal(injected.signal) {
+            return Ok(false);
+        }
+        self.set_sender(injected.signal, injected.code, injected.pid)?;
+        // A step into a handler executes nothing of it.
+        self.resume(libc::PTRACE_SINGLESTEP, injected.signal)?;
+        Ok(self.wait()? == Stopped::Signal(libc::SIGTRAP))
+    }
+
+    fn unblock_all(&self) -> std::io::Result<()> {
+        const PTRACE_SETSIGMASK: libc::c_uint = 0x420b;
+        let none = 0u64;
+        // SAFETY: the kernel reads the eight bytes that it is told of.
+        let failed = unsafe {
+            libc::ptrace(
+                PTRACE_SETSIGMASK,
+                self.thread.as_raw(),
+                size_of_val(&none),
+                &raw const none,
+            ) != 0
+        };
+        match failed {
+            true => Err(std::io::Error::last_os_error()),
+            false => Ok(()),
         }
     }
 

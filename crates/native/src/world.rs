@@ -2,16 +2,17 @@
 //! carries out on the real processes what the model decides.
 
 mod looking;
+mod signals;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
+use everett_engine::Trace;
 use everett_expr::{Arena, ArrayId};
 use everett_ir::code::Program;
 use everett_linux::{
-    Ending, Execution, Guest, Host, HostConfig, HostExit, Injected, Packet, Served, Stream,
-    TaskName,
+    Ending, Errno, Execution, Guest, Host, HostConfig, HostExit, Packet, Served, Stream, TaskName,
 };
 use everett_vm::{
     Coverage, Image, ImageId, Interrupt, StackTable, Surroundings, SystemCall, Value, VmOptions,
@@ -19,8 +20,9 @@ use everett_vm::{
 
 use crate::allocations::{Allocator, Heap, Inside};
 use crate::events::{Event, EventLog, Kind};
-use crate::instructions::emulate_counter;
+use crate::instructions::emulate;
 use crate::oracle::{NativeOracle, Source};
+use crate::sandbox::{MAX_RESIDENT, Pinned, resident};
 use crate::tracee::{Registers, Stopped, Tracee, end_all};
 use crate::watch::{Nobody, Watcher};
 use crate::watchdog::Watchdog;
@@ -94,6 +96,8 @@ pub struct NativeRun {
     pub calls: u64,
     /// The log of system calls, where the host keeps one.
     pub log: Vec<String>,
+    /// What was chosen and which inputs were given, in order.
+    pub trace: Trace,
     /// The log of packets, where the host keeps one.
     pub packets: Vec<SentPacket>,
     /// A number that differs where anything that happened differs.
@@ -123,6 +127,8 @@ pub(crate) struct Native {
 pub(crate) struct Call {
     pub number: u64,
     pub args: [u64; 6],
+    /// It is made in the way of 32-bit programs; its number means something else.
+    pub is_foreign: bool,
 }
 
 pub(crate) mod number;
@@ -138,6 +144,7 @@ pub fn run_watched(
     source: Source,
     watcher: &mut dyn Watcher,
 ) -> Result<NativeRun, NativeError> {
+    let _pinned = Pinned::here();
     let mut world = World::start(config, source, watcher)?;
     let end = world.run(config.max_calls);
     world.stand();
@@ -161,6 +168,7 @@ pub fn run_watched(
         output,
         calls: world.calls,
         log: world.host.log().to_vec(),
+        trace: world.oracle.trace(),
         packets: world.packets(),
         digest: world.events.digest(),
         events: world.events.events(),
@@ -372,15 +380,17 @@ impl<'c> World<'c> {
                     if self.long_computations > self.config.max_long_computations {
                         return Ok(Some(NativeEnd::Hang));
                     }
+                    self.check_memory()?;
                     self.events.note(Kind::Computes, name, &[]);
                     self.host.time_goes_by();
                     return Ok(None);
                 }
-                Stopped::Call => native.pending = Some(call_of(&native.tracee.registers()?)),
+                Stopped::Call => native.pending = Some(native.tracee.wanted()?),
+                Stopped::Signal(libc::SIGSYS) => native.pending = native.tracee.trapped()?,
                 // Real signals that are not about what the thread executes are none of the program's.
                 Stopped::Signal(number) if !FAULTS.contains(&number) => {}
                 Stopped::Signal(number) => {
-                    if emulate_counter(&mut native.tracee, number, self.host.clock_ns())? {
+                    if emulate(&mut native.tracee, number, self.host.clock_ns())? {
                         self.calls += 1;
                         if self.calls > self.config.max_calls {
                             return Ok(Some(NativeEnd::Hang));
@@ -401,6 +411,18 @@ impl<'c> World<'c> {
             }
         }
         self.answer(name)
+    }
+
+    /// A run must not take the memory of the whole machine.
+    fn check_memory(&self) -> Result<(), NativeError> {
+        let threads = self.threads.values();
+        let first = threads.filter(|native| native.tracee.thread == native.tracee.process);
+        let used: u64 = first.map(|native| resident(native.tracee.process)).sum();
+        if used > MAX_RESIDENT {
+            let message = format!("its processes use more than {} MiB", MAX_RESIDENT >> 20);
+            return Err(NativeError::NotReplayable(message));
+        }
+        Ok(())
     }
 
     /// Real code faulted.
@@ -442,6 +464,10 @@ impl<'c> World<'c> {
         let [a, b, c, d, e, f] = call.args;
         self.events
             .note(Kind::Call, name, &[call.number, a, b, c, d, e, f]);
+        if call.is_foreign {
+            let result = Errno::ENOSYS.result();
+            return self.carry_out(name, Served::Done(result, Vec::new()));
+        }
         match call.number {
             number::RT_SIGRETURN => {
                 native.tracee.really(call.number, call.args)?;
@@ -457,7 +483,13 @@ impl<'c> World<'c> {
             | number::MREMAP
             | number::MADVISE
             | number::ARCH_PRCTL => {
-                let result = native.tracee.aside(call.number, call.args)?;
+                let result = match is_harmless(&call) {
+                    true => native.tracee.aside(call.number, call.args)?,
+                    false => Errno::EINVAL.result(),
+                };
+                if self.calls.is_multiple_of(64) {
+                    self.check_memory()?;
+                }
                 return self.carry_out(name, Served::Done(result, Vec::new()));
             }
             number::MMAP => {
@@ -526,11 +558,6 @@ impl<'c> World<'c> {
                 if signals.is_empty() {
                     return self.answer(name);
                 }
-                if let Some(native) = self.threads.get_mut(&name)
-                    && let Some(call) = native.pending.take()
-                {
-                    native.tracee.call_again(call.number)?;
-                }
                 self.inject(name, &signals)?;
             }
             Served::Waits | Served::Off => self.settle(name)?,
@@ -557,19 +584,20 @@ impl<'c> World<'c> {
         const CLONE_VM: u64 = 0x100;
         const CLONE_VFORK: u64 = 0x4000;
         const CLONE_THREAD: u64 = 0x1_0000;
-        const SIGCHLD: u64 = 17;
+        /// The model sends the signals about children.
+        const EXIT_SIGNAL: u64 = 0xff;
         const SET_TIDS: u64 = 0x10_0000 | 0x20_0000 | 0x100_0000;
         let is_thread = parent.pid == child.pid;
         let args = match call.number {
             number::CLONE => {
                 // Numbers of threads are the model's; memory of a child that is no thread is its own.
-                let mut flags = call.args[0] & !SET_TIDS;
+                let mut flags = call.args[0] & !(SET_TIDS | EXIT_SIGNAL);
                 if !is_thread {
                     flags &= !(CLONE_VM | CLONE_VFORK | CLONE_THREAD);
                 }
                 [flags, call.args[1], 0, 0, call.args[4], 0]
             }
-            number::FORK | number::VFORK => [SIGCHLD, 0, 0, 0, 0, 0],
+            number::FORK | number::VFORK => [0; 6],
             other => {
                 let message = format!("system call {other} has made a process");
                 return Err(NativeError::NotReplayable(message));
@@ -614,31 +642,6 @@ impl<'c> World<'c> {
         };
         self.threads.insert(child, native);
         self.events.note(Kind::Born, child, &[]);
-        Ok(())
-    }
-
-    fn inject(&mut self, name: TaskName, signals: &[Injected]) -> Result<(), NativeError> {
-        let Some(native) = self.threads.get_mut(&name) else {
-            return Ok(());
-        };
-        for injected in signals {
-            let words = [injected.signal, injected.code].map(|number| number as u64);
-            self.events.note(Kind::Signal, name, &words);
-            native.tracee.send(injected.signal);
-            // The thread comes to the point where the signal is delivered, and then to its handler.
-            match native.tracee.run(None)? {
-                Stopped::Signal(signal) if signal == injected.signal => {
-                    native
-                        .tracee
-                        .set_sender(signal, injected.code, injected.pid)?;
-                    native.deliver(signal)?;
-                }
-                other => {
-                    let message = format!("a signal could not be delivered: {other:?}");
-                    return Err(NativeError::NotReplayable(message));
-                }
-            }
-        }
         Ok(())
     }
 
@@ -702,7 +705,10 @@ impl<'c> World<'c> {
 
     /// Real threads whose thread in the model has ended end too.
     fn forget_ended(&mut self) -> Result<(), NativeError> {
-        let alive = self.host.alive();
+        let alive: BTreeSet<TaskName> = self.host.alive().into_iter().collect();
+        if alive.iter().eq(self.threads.keys()) {
+            return Ok(());
+        }
         let ended: Vec<TaskName> = self
             .threads
             .keys()
@@ -758,30 +764,15 @@ impl<'c> World<'c> {
     }
 }
 
-impl Native {
-    /// Delivers a signal: the next thing that the thread executes is its handler.
-    fn deliver(&mut self, signal: i32) -> Result<(), NativeError> {
-        match self.tracee.run(Some(signal))? {
-            Stopped::Call => self.pending = Some(call_of(&self.tracee.registers()?)),
-            other => {
-                let message = format!("a handler stopped at once: {other:?}");
-                return Err(NativeError::NotReplayable(message));
-            }
-        }
-        Ok(())
-    }
-}
-
-fn call_of(registers: &Registers) -> Call {
-    Call {
-        number: registers.orig_rax,
-        args: [
-            registers.rdi,
-            registers.rsi,
-            registers.rdx,
-            registers.r10,
-            registers.r8,
-            registers.r9,
-        ],
+/// What can be done to a real process without reaching anything else of the machine.
+fn is_harmless(call: &Call) -> bool {
+    const SET_GS: u64 = 0x1001;
+    const GET_GS: u64 = 0x1004;
+    /// Pages that are taken away from the machine.
+    const POISON: u64 = 100;
+    match call.number {
+        number::ARCH_PRCTL => (SET_GS..=GET_GS).contains(&call.args[0]),
+        number::MADVISE => call.args[2] < POISON,
+        _ => true,
     }
 }

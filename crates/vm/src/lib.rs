@@ -30,7 +30,7 @@ mod vm;
 
 pub use access::Place;
 pub use bug::{Bug, BugKind};
-pub use external::ALLOCATION_FAULT;
+pub use external::{ALLOCATION_FAULT, processor};
 pub use image::{Image, ImageError, ImageId};
 pub use leak::{Leak, leak_finding, leaked_blocks};
 pub use memory::{

@@ -7,6 +7,8 @@ mod machine;
 mod parse;
 mod x87;
 
+pub use execute::processor;
+
 use everett_ir::code::{Assembly, AtomicOp, Callee};
 
 use self::machine::Machine;

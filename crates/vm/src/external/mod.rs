@@ -22,6 +22,7 @@ mod variadic;
 mod vectors;
 
 pub use allocation::ALLOCATION_FAULT;
+pub use assembly::processor;
 
 use everett_ir::code::Assembly;
 use std::collections::HashMap;

@@ -614,20 +614,25 @@ fn write_words(m: &mut Machine<'_, '_, '_>, words: [(usize, u64); 4]) -> Step {
     Ok(())
 }
 
-/// A plain x86-64 with what every one has: programs then take the ways that need no newer instructions.
-fn cpuid(m: &mut Machine<'_, '_, '_>, _: &Instruction, _: Option<u32>) -> Step {
-    let leaf = m.read(Location::General(0), 32)?;
-    let leaf = Value::of_term(m.vm.arena, leaf);
-    let leaf = m.vm.concretize(leaf)?;
+/// What `cpuid` says (eax, ebx, ecx, edx): a plain x86-64 with what every one has. Programs then take the ways that
+/// need no newer instructions.
+pub fn processor(leaf: u64) -> [u64; 4] {
     // fpu, tsc, msr, cx8, cmov, clflush, mmx, fxsr, sse, sse2; cmpxchg16b.
     const FEATURES: u64 = 1 | 1 << 4 | 1 << 5 | 1 << 8 | 1 << 15 | 1 << 19 | 7 << 23 | 1 << 26;
-    let [a, b, c, d] = match leaf {
+    match leaf {
         0 => [1, 0x756e_6547, 0x6c65_746e, 0x4965_6e69],
         1 => [0x6f1, 8 << 8 | 1 << 16, 1 << 13, FEATURES],
         0x8000_0000 => [0x8000_0001, 0, 0, 0],
         0x8000_0001 => [0, 0, 1, 1 << 11 | 1 << 20 | 1 << 29],
         _ => [0; 4],
-    };
+    }
+}
+
+fn cpuid(m: &mut Machine<'_, '_, '_>, _: &Instruction, _: Option<u32>) -> Step {
+    let leaf = m.read(Location::General(0), 32)?;
+    let leaf = Value::of_term(m.vm.arena, leaf);
+    let leaf = m.vm.concretize(leaf)?;
+    let [a, b, c, d] = processor(leaf);
     write_words(m, [(0, a), (3, b), (1, c), (2, d)])
 }
 

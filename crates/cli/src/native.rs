@@ -1,0 +1,234 @@
+//! `everett native`: real programs under the kernel model without a trace, once or many times. The same seed is the
+//! same run.
+
+use anyhow::{Context, Result};
+use everett_engine::{Trace, TraceEnd, digest};
+use everett_linux::HostConfig;
+use everett_native::{NativeConfig, NativeEnd, NativeRun, Source};
+use everett_report::Folder;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::time::Instant;
+
+use crate::host_args::HostArgs;
+use crate::replay::{MAX_CALLS, MAX_LONG_COMPUTATIONS, describe, native_config};
+use crate::run::RunArgs;
+use crate::{EXIT_CLEAN, EXIT_ERROR, EXIT_FINDINGS};
+
+/// What `everett native` is told.
+#[derive(clap::Args)]
+pub struct NativeArgs {
+    /// Seed of all choices: schedules and failures.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+    /// Run so many times, with this seed and those that follow, and report how the runs ended. Unless told otherwise,
+    /// threads are scheduled at random before system calls.
+    #[arg(long, value_name = "N")]
+    runs: Option<std::num::NonZeroU32>,
+    /// Folder for what many runs find; default: the next number below everett-out/.
+    #[arg(long, value_name = "DIR", requires = "runs")]
+    out: Option<PathBuf>,
+    /// Print system calls to stderr, as strace does.
+    #[arg(long)]
+    strace: bool,
+    #[command(flatten)]
+    host: HostArgs,
+    /// The program and its arguments.
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    command: Vec<OsString>,
+}
+
+/// Runs native programs under the model. The exit code of one run is ours; many give 1 if something was found.
+pub fn native(args: &NativeArgs) -> Result<u8> {
+    match args.runs {
+        Some(runs) => many(args, runs.get()),
+        None => one(args),
+    }
+}
+
+fn one(args: &NativeArgs) -> Result<u8> {
+    let mut host = HostConfig {
+        args: args
+            .command
+            .iter()
+            .map(|word| everett_linux::Argument::Concrete(word.as_bytes().to_vec()))
+            .collect(),
+        ..HostConfig::default()
+    };
+    host.options.logs_calls = args.strace;
+    args.host.apply(&mut host)?;
+    let config = NativeConfig {
+        host,
+        programs: args.host.native_programs(Path::new(&args.command[0])),
+        max_calls: MAX_CALLS,
+        max_long_computations: MAX_LONG_COMPUTATIONS,
+        keeps_events: false,
+        known_allocators: OnceLock::new(),
+    };
+    let seen = everett_native::run(&config, Source::Random(args.seed))?;
+    for line in &seen.log {
+        eprintln!("{line}");
+    }
+    std::io::stdout().write_all(&seen.output[0])?;
+    std::io::stderr().write_all(&seen.output[1])?;
+    Ok(match seen.end {
+        NativeEnd::Exit(status) => status as u8,
+        NativeEnd::Signal { signal, .. } => {
+            eprintln!("everett: the program {}", describe(&seen.end));
+            128 + signal as u8
+        }
+        NativeEnd::Idle => EXIT_CLEAN,
+        end => {
+            eprintln!("everett: {}", describe(&end));
+            EXIT_ERROR
+        }
+    })
+}
+
+/// Runs that ended the same.
+#[derive(Serialize)]
+struct Ended {
+    /// How, for people.
+    end: String,
+    /// How many.
+    runs: u32,
+    /// The first of their seeds.
+    seed: u64,
+    /// Where its trace lies, if something is wrong.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    finding: Option<String>,
+}
+
+/// What `summary.json` says about many runs.
+#[derive(Serialize)]
+struct Summary {
+    runs: u32,
+    seed: u64,
+    calls: u64,
+    ends: Vec<Ended>,
+    wall_seconds: f64,
+}
+
+fn many(args: &NativeArgs, runs: u32) -> Result<u8> {
+    let mut host = args.host.clone();
+    host.schedule_at_random();
+    let run = RunArgs::of_native(host, &args.command)?;
+    let config = native_config(&run, None)?;
+    let folder = match &args.out {
+        Some(path) => Folder::create(path)?,
+        None => Folder::next(Path::new("everett-out"))?,
+    };
+    folder.write("args.json", &serde_json::to_vec(&run)?)?;
+    let started = Instant::now();
+    let mut ends: BTreeMap<String, Ended> = BTreeMap::new();
+    let (mut findings, mut calls) = (0, 0);
+    for number in 0..runs {
+        let seed = args.seed.wrapping_add(u64::from(number));
+        let seen = everett_native::run(&config, Source::Random(seed))
+            .with_context(|| format!("seed {seed}"))?;
+        calls += seen.calls;
+        let end = describe(&seen.end);
+        if let Some(known) = ends.get_mut(&end) {
+            known.runs += 1;
+            continue;
+        }
+        let finding = match end_of(&seen) {
+            Some(expected) if is_finding(&expected) => {
+                findings += 1;
+                Some(write_finding(&folder, findings, seen.trace, expected)?)
+            }
+            _ => None,
+        };
+        let ended = Ended {
+            end: end.clone(),
+            runs: 1,
+            seed,
+            finding,
+        };
+        ends.insert(end, ended);
+    }
+    let summary = Summary {
+        runs,
+        seed: args.seed,
+        calls,
+        ends: ends.into_values().collect(),
+        wall_seconds: started.elapsed().as_secs_f64(),
+    };
+    folder.write("summary.json", &serde_json::to_vec_pretty(&summary)?)?;
+    print(&summary, folder.path(), findings);
+    Ok(match findings {
+        0 => EXIT_CLEAN,
+        _ => EXIT_FINDINGS,
+    })
+}
+
+fn print(summary: &Summary, folder: &Path, findings: u32) {
+    println!(
+        "{} runs, {} distinct ends, {findings} findings, {:.2} s, {:.0} runs/s, {:.0} system calls/s",
+        summary.runs,
+        summary.ends.len(),
+        summary.wall_seconds,
+        f64::from(summary.runs) / summary.wall_seconds,
+        summary.calls as f64 / summary.wall_seconds,
+    );
+    for ended in &summary.ends {
+        let place = match &ended.finding {
+            Some(place) => format!(": {}", folder.join(place).display()),
+            None => String::new(),
+        };
+        println!(
+            "{:>8} the program {} (first with seed {}){place}",
+            ended.runs, ended.end, ended.seed
+        );
+    }
+}
+
+/// How a run ended, as traces have it.
+fn end_of(seen: &NativeRun) -> Option<TraceEnd> {
+    let output = [0, 1].map(|at| digest(&seen.output[at]));
+    let end = TraceEnd {
+        output,
+        ..TraceEnd::default()
+    };
+    Some(match &seen.end {
+        NativeEnd::Exit(status) => TraceEnd {
+            exit: Some(*status),
+            ..end
+        },
+        NativeEnd::Signal { signal, .. } => TraceEnd {
+            signal: Some(*signal),
+            ..end
+        },
+        NativeEnd::Finding { kind, .. } => TraceEnd {
+            finding: Some(kind.clone()),
+            ..end
+        },
+        NativeEnd::Hang => TraceEnd {
+            finding: Some("hang".to_owned()),
+            ..end
+        },
+        NativeEnd::Idle => TraceEnd { idle: true, ..end },
+        NativeEnd::Diverged(_) | NativeEnd::Stopped => return None,
+    })
+}
+
+fn is_finding(end: &TraceEnd) -> bool {
+    end.finding.is_some() || end.signal.is_some()
+}
+
+fn write_finding(folder: &Folder, number: u32, trace: Trace, end: TraceEnd) -> Result<String> {
+    let place = format!("findings/{number:04}");
+    std::fs::create_dir_all(folder.path().join(&place))?;
+    let trace = Trace {
+        end: Some(end),
+        ..trace
+    };
+    let text = serde_json::to_vec(&trace)?;
+    folder.write(&format!("{place}/finding.trace"), &text)?;
+    Ok(place)
+}
