@@ -3,6 +3,7 @@
 mod checkpoint;
 mod display;
 mod exec;
+mod export;
 mod follow;
 mod host_args;
 mod input;
@@ -57,6 +58,8 @@ enum Command {
     Test(regress::TestArgs),
     /// Looks for a simpler trace that ends the same: fewer failures and preemptions, simpler inputs.
     Shrink(shrink::ShrinkArgs),
+    /// Writes a shell script that lets a finding happen again with nothing of Everett.
+    Export(export::ExportArgs),
     /// Runs native programs under the kernel model: the same seed, the same run.
     Native(native::NativeArgs),
     /// Runs a program concretely, as if it were started natively. Nothing is explored, nothing written.
@@ -115,6 +118,7 @@ fn main() -> ExitCode {
         Command::Confirm(args) => regress::confirm(&args),
         Command::Test(args) => regress::test(&args),
         Command::Shrink(args) => shrink::shrink(&args),
+        Command::Export(args) => export::export(&args),
         Command::Native(args) => native::native(&args),
         Command::Exec(args) => exec::exec(&args),
         Command::Cc(_)

@@ -416,7 +416,7 @@ fn memory_used_time() -> Duration {
 }
 
 /// A choice for people: which failure, or which of how many.
-fn chosen(choice: &TraceChoice) -> String {
+pub fn chosen(choice: &TraceChoice) -> String {
     let number = choice.picked as usize;
     let failure = choice.site.strip_prefix("fault:").and_then(|site| {
         let (call, failures) = site.split_once(':')?;

@@ -247,6 +247,14 @@ fn ends_of(kind: &str) -> Ends {
     }
 }
 
+/// Signals that end a native program where the model finds something of this kind; none where it may go on.
+pub fn signals_of(kind: &str) -> &'static [i32] {
+    match ends_of(kind) {
+        Ends::Same(signals) => signals,
+        Ends::Unseen => &[],
+    }
+}
+
 fn ends_so(kind: &str, signals: &[i32], end: &NativeEnd) -> bool {
     match end {
         NativeEnd::Signal { signal, .. } => signals.contains(signal) || kind == "signal",
