@@ -16,6 +16,7 @@ mod repeat;
 mod replay;
 mod run;
 mod shrink;
+mod step;
 mod summary;
 
 use clap::{Parser, Subcommand};

@@ -18,6 +18,7 @@ use std::time::Instant;
 use crate::host_args::HostArgs;
 use crate::replay::{MAX_CALLS, MAX_LONG_COMPUTATIONS, describe, native_config};
 use crate::run::RunArgs;
+use crate::step::print_log;
 use crate::{EXIT_CLEAN, EXIT_ERROR, EXIT_FINDINGS};
 
 /// What `everett native` is told.
@@ -71,9 +72,7 @@ fn one(args: &NativeArgs) -> Result<u8> {
         known_allocators: OnceLock::new(),
     };
     let seen = everett_native::run(&config, Source::Random(args.seed))?;
-    for line in &seen.log {
-        eprintln!("{line}");
-    }
+    print_log(&seen.log);
     std::io::stdout().write_all(&seen.output[0])?;
     std::io::stderr().write_all(&seen.output[1])?;
     Ok(match seen.end {

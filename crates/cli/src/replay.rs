@@ -1,10 +1,12 @@
-//! `everett replay` and `everett confirm`: traces happen again on the native program. `everett native` runs native
+//! `everett replay`: traces happen again on the native program. `everett native` runs native
 //! programs under the model without a trace.
 
 use anyhow::{Context, Result};
 use everett_engine::{Trace, TraceEnd, digest};
 use everett_linux::PreemptAt;
-use everett_native::{NativeConfig, NativeEnd, NativeError, NativeRun, Source};
+use everett_native::{
+    NativeConfig, NativeEnd, NativeError, NativeRun, Nobody, Source, Watcher, run_watched,
+};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -12,6 +14,7 @@ use std::sync::OnceLock;
 use crate::follow::{read_trace, traces_of};
 use crate::repeat::repeat;
 use crate::run::{RunArgs, explorer_config};
+use crate::step::{LookArgs, Pace, look, write_packets};
 use crate::{EXIT_CLEAN, EXIT_FINDINGS};
 
 /// System calls of a replay before it counts as a hang.
@@ -19,14 +22,13 @@ pub const MAX_CALLS: u64 = 1_000_000;
 /// Stretches of 50 ms that a program computes before a replay counts as a hang.
 pub const MAX_LONG_COMPUTATIONS: u32 = 40;
 
-/// What `everett replay` and `everett confirm` are told.
+/// What `everett replay` is told.
 #[derive(clap::Args)]
 pub struct ReplayArgs {
     /// A trace, the folder of a finding, or the folder of a run.
     path: PathBuf,
-    /// Print system calls to stderr, as strace does.
-    #[arg(long)]
-    strace: bool,
+    #[command(flatten)]
+    look: LookArgs,
     /// Replay on this native program instead of the one that was explored: another build of the same source.
     #[arg(long, value_name = "PROGRAM")]
     on: Option<PathBuf>,
@@ -69,14 +71,26 @@ impl Verdict {
 pub fn replay(args: &ReplayArgs) -> Result<u8> {
     let (folder, traces) = traces_of(&args.path)?;
     let mut run = RunArgs::of(&folder)?;
-    if args.strace {
+    if args.look.needs_log() {
         run.log_calls();
     }
     let mut config = native_config(&run, args.on.as_deref())?;
+    config.host.options.logs_packets = args.look.pcap.is_some();
+    if args.look.is_about_one() && traces.len() != 1 {
+        anyhow::bail!(
+            "{} has {} traces; name the one to look at",
+            args.path.display(),
+            traces.len()
+        );
+    }
     config.keeps_events = args.times.is_some();
     let mut others = 0;
     for path in &traces {
         let trace = read_trace(path)?;
+        if args.look.gdb.is_some() || args.look.step {
+            look(&args.look, &config, &trace)?;
+            return Ok(EXIT_CLEAN);
+        }
         let Some(expected) = trace.end.clone() else {
             continue;
         };
@@ -94,10 +108,11 @@ pub fn replay(args: &ReplayArgs) -> Result<u8> {
                 continue;
             }
         }
-        let (verdict, seen) = replay_one(&config, trace, &expected)?;
+        let mut pace = Pace::new(&args.look);
+        let (verdict, seen) = replay_watched(&config, trace, &expected, &mut pace)?;
         if let Some(seen) = seen {
-            for line in &seen.log {
-                eprintln!("{line}");
+            if let Some(file) = &args.look.pcap {
+                write_packets(file, &config, &seen)?;
             }
             if traces.len() == 1 {
                 std::io::stdout().write_all(&seen.output[0])?;
@@ -152,8 +167,18 @@ pub fn replay_one(
     trace: Trace,
     expected: &TraceEnd,
 ) -> Result<(Verdict, Option<NativeRun>)> {
+    replay_watched(config, trace, expected, &mut Nobody)
+}
+
+/// The same while somebody looks.
+fn replay_watched(
+    config: &NativeConfig,
+    trace: Trace,
+    expected: &TraceEnd,
+    watcher: &mut dyn Watcher,
+) -> Result<(Verdict, Option<NativeRun>)> {
     let between_calls = preempts_between_calls(config, &trace);
-    match everett_native::run(config, Source::Trace(Box::new(trace))) {
+    match run_watched(config, Source::Trace(Box::new(trace)), watcher) {
         Ok(seen) => match compare(expected, &seen) {
             Verdict::NotReproduced(_) if between_calls => {
                 let why = "threads were preempted between system calls".to_owned();

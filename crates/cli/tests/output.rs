@@ -66,7 +66,7 @@ fn mask(text: &str, folder: &Path) -> String {
 #[test]
 fn help_is_as_expected() {
     let folder = folder("help");
-    let cases: [(&str, &[&str]); 8] = [
+    let cases: [(&str, &[&str]); 9] = [
         ("help.txt", &["--help"]),
         ("help-run.txt", &["run", "--help"]),
         ("help-resume.txt", &["resume", "--help"]),
@@ -75,6 +75,7 @@ fn help_is_as_expected() {
         ("help-confirm.txt", &["confirm", "--help"]),
         ("help-test.txt", &["test", "--help"]),
         ("help-shrink.txt", &["shrink", "--help"]),
+        ("help-export.txt", &["export", "--help"]),
     ];
     for (name, arguments) in cases {
         let output = expect(everett(&folder).args(arguments), 0);

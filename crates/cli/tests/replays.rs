@@ -258,3 +258,245 @@ fn the_end_of_a_test_stays_when_it_is_made_simpler() {
     expect(everett(&folder).args(["follow", "out"]), 0);
     expect(everett(&folder).args(["test", "out"]), 0);
 }
+
+/// Takes something of everything that can be symbolic.
+const EVERYTHING: &str = r#"
+#include <everett.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+int main(int argc, char **argv) {
+  unsigned v;
+  char b[8] = {0}, in[400];
+  everett_make_symbolic(&v, sizeof v, "v");
+  int n = read(open("data/f", O_RDONLY), b, 8);
+  long m = read(0, in, sizeof in);
+  const char *mode = getenv("MODE");
+  if (argc == 3 && argv[1][0] == '\n' && argv[2][0] == (char)0xe9 && v == 77 && n == 3 &&
+      b[2] == '%' && mode && mode[0] == '\'' && m == 400 && in[399] == 7) abort();
+  return 0;
+}
+"#;
+
+#[test]
+fn a_script_lets_a_finding_happen_again_with_nothing_of_everett() {
+    let folder = folder("exporting");
+    build(&folder, "everything", EVERYTHING, &[]);
+    let symbolic = [
+        "./everything",
+        "--sym-args",
+        "0",
+        "3",
+        "2",
+        "--sym-file",
+        "data/f",
+        "2-5",
+        "--sym-env",
+        "MODE",
+        "3",
+        "--sym-stdin",
+        "400",
+    ];
+    explore(&folder, &[], &symbolic, 1);
+    expect(
+        everett(&folder).args(["export", "out/findings/0001", "--out", "again.sh"]),
+        0,
+    );
+    let mut script = std::process::Command::new("./again.sh");
+    let output = expect(script.current_dir(&folder), 0);
+    assert!(
+        text(&output).contains("it happened again: exit status 134"),
+        "{}",
+        text(&output)
+    );
+    let mut other = std::process::Command::new("./again.sh");
+    let output = expect(other.arg("/bin/true").current_dir(&folder), 1);
+    assert!(
+        text(&output).contains("it did not happen: exit status 0"),
+        "{}",
+        text(&output)
+    );
+    let several = expect(everett(&folder).args(["export", "out"]), 2);
+    assert!(
+        text(&several).contains("has several traces"),
+        "{}",
+        text(&several)
+    );
+}
+
+#[test]
+fn what_only_everett_can_do_is_not_exported() {
+    let folder = folder("exporting-faults");
+    build(&folder, "noisy", NOISY, &[]);
+    explore(&folder, &["--faults", "1"], &["./noisy"], 1);
+    let output = expect(everett(&folder).args(["export", "out/findings/0001"]), 2);
+    let said = text(&output);
+    assert!(
+        said.contains("it needs a failure that is injected (write fails: "),
+        "{said}"
+    );
+}
+
+/// A client and a server, and a fault in the end.
+const TALK: &str = r#"
+#include <arpa/inet.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static int *nowhere;
+int main(int argc, char **argv) {
+  struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons(7000),
+                           .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+  char b[16];
+  int listener = socket(AF_INET, SOCK_STREAM, 0);
+  bind(listener, (void *)&at, sizeof at);
+  listen(listener, 3);
+  if (fork() == 0) {
+    int client = socket(AF_INET, SOCK_STREAM, 0);
+    connect(client, (void *)&at, sizeof at);
+    write(client, "hello", 5);
+    read(client, b, sizeof b);
+    _exit(0);
+  }
+  int server = accept(listener, 0, 0);
+  read(server, b, sizeof b);
+  write(server, "world", 5);
+  close(server);
+  wait(0);
+  if (argv[1][0] == 'z') *nowhere = 3;
+  sleep(1);
+  return 0;
+}
+"#;
+
+fn talk(name: &str) -> std::path::PathBuf {
+    let folder = folder(name);
+    build(&folder, "talk", TALK, &["-g"]);
+    explore(&folder, &[], &["./talk", "--sym-arg", "1"], 1);
+    folder
+}
+
+#[test]
+fn events_have_numbers_and_can_be_walked_through() {
+    let folder = talk("walking");
+    let trace = "out/tests/000001.trace";
+    let output = expect(everett(&folder).args(["replay", "--strace", trace]), 0);
+    let log = String::from_utf8_lossy(&output.stderr).into_owned();
+    let events: Vec<&str> = log.lines().filter(|line| line.contains(" [10")).collect();
+    for (number, line) in (1..).zip(&events) {
+        assert!(line.starts_with(&format!("{number:>6} ")), "{line}");
+    }
+    assert!(
+        events
+            .iter()
+            .any(|line| line.contains("write(4, \"hello\", 5) = 5")),
+        "{log}"
+    );
+
+    // Forth, back, somewhere, and away.
+    fs::write(folder.join("keys"), "\n\nb\n9\nx\n4\nq\n").expect("a file");
+    let keys = fs::File::open(folder.join("keys")).expect("a file");
+    let output = expect(
+        everett(&folder)
+            .args(["replay", "--step", trace])
+            .stdin(keys),
+        0,
+    );
+    let said = text(&output);
+    let seen: Vec<&str> = said
+        .split(") ")
+        .filter_map(|part| part.lines().find(|line| line.contains(" [10")))
+        .map(|line| line.trim_start().split(' ').next().unwrap_or(""))
+        .collect();
+    let numbers: Vec<&str> = seen
+        .into_iter()
+        .filter(|word| word.parse::<u32>().is_ok())
+        .collect();
+    assert_eq!(numbers, ["1", "2", "3", "2", "9", "4"], "{said}");
+    assert!(said.contains("\"x\" is none of these"), "{said}");
+    let several = expect(everett(&folder).args(["replay", "--step", "out"]), 2);
+    assert!(
+        text(&several).contains("name the one to look at"),
+        "{}",
+        text(&several)
+    );
+}
+
+#[test]
+fn packets_can_be_looked_at() {
+    let folder = talk("packets");
+    let trace = "out/tests/000001.trace";
+    expect(
+        everett(&folder).args(["replay", "--pcap", "talk.pcap", trace]),
+        0,
+    );
+    let file = fs::read(folder.join("talk.pcap")).expect("a file");
+    assert_eq!(&file[..4], &0xa1b2_3c4du32.to_le_bytes());
+    let holds = |bytes: &[u8]| file.windows(bytes.len()).any(|part| part == bytes);
+    assert!(holds(b"hello") && holds(b"world") && holds(&7000u16.to_be_bytes()));
+}
+
+#[test]
+fn time_goes_by_as_on_the_clock_of_the_replay() {
+    let folder = talk("real-time");
+    let trace = "out/tests/000001.trace";
+    let start = std::time::Instant::now();
+    expect(
+        everett(&folder).args(["replay", "--speed", "real", trace]),
+        0,
+    );
+    assert!(start.elapsed().as_secs_f64() >= 1.0);
+}
+
+/// Stands in for gdb: says how it was called, and whether the process is there and traced by nobody.
+const DEBUGGER: &str = r#"#!/bin/sh
+echo "called: $*"
+for word; do
+  [ -r "/proc/$word/status" ] && grep -E '^(State|TracerPid|Seccomp):' "/proc/$word/status"
+done
+kill -CONT $(echo "$*" | sed 's/.* -p \([0-9]*\) .*/\1/')
+sleep 0.3
+exit 0
+"#;
+
+#[test]
+fn a_debugger_gets_a_process_that_stands_still_and_reaches_nothing() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = talk("debugging");
+    let debugger = folder.join("debugger");
+    fs::write(&debugger, DEBUGGER).expect("a file");
+    fs::set_permissions(&debugger, fs::Permissions::from_mode(0o755)).expect("it is ours");
+    let debug = |place: &str, trace: &str| {
+        let mut command = everett(&folder);
+        command.env("EVERETT_GDB", &debugger);
+        text(&expect(command.args(["replay", place, trace]), 0))
+    };
+    for (place, trace, expected) in [
+        (
+            "--gdb",
+            "out/findings/0001",
+            "it stands at the instruction that faults",
+        ),
+        (
+            "--gdb=host:3",
+            "out/tests/000001.trace",
+            "     3 0.000003 [1000] bind(3, ",
+        ),
+        ("--gdb", "out/tests/000001.trace", "which stands before it"),
+    ] {
+        let said = debug(place, trace);
+        assert!(said.contains(expected), "{said}");
+        assert!(said.contains("State:\tT (stopped)"), "{said}");
+        assert!(said.contains("TracerPid:\t0\n"), "{said}");
+        assert!(said.contains("Seccomp:\t2\n"), "{said}");
+        assert!(said.contains("-p ") && said.contains("talk"), "{said}");
+    }
+    let mut command = everett(&folder);
+    let far = ["replay", "--gdb=host:999", "out/tests/000001.trace"];
+    let output = expect(command.env("EVERETT_GDB", &debugger).args(far), 2);
+    assert!(
+        text(&output).contains("the replay has only"),
+        "{}",
+        text(&output)
+    );
+}

@@ -82,6 +82,24 @@ impl Standing<'_> {
             }
             thread.tracee.let_go()?;
         }
+        wait_until_stopped(handed.process);
         Ok(Some(handed))
+    }
+}
+
+/// A process that was told to stop does so when it is its turn; a debugger should find it stopped.
+fn wait_until_stopped(process: i32) {
+    const LOOKS: u32 = 1000;
+    for _ in 0..LOOKS {
+        let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+        // The state stands behind the name, which is in brackets.
+        let state = stat
+            .rsplit(") ")
+            .next()
+            .and_then(|rest| rest.chars().next());
+        if matches!(state, None | Some('T' | 'Z' | 'X')) {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(1));
     }
 }

@@ -1,0 +1,384 @@
+//! Looking at a replay while it happens: event by event, in a debugger, as packets, at the speed of its own clock.
+
+use anyhow::{Context, Result, anyhow, bail};
+use everett_engine::Trace;
+use everett_linux::PacketKind;
+use everett_native::{
+    NativeConfig, NativeEnd, NativeRun, SentPacket, Source, Standing, Watcher, run_watched,
+};
+use everett_report::{CapturedPacket, PacketContent, pcap};
+use std::io::{BufRead, Write};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use crate::output::HOST;
+use crate::replay::describe;
+
+/// How a replay is looked at.
+#[derive(clap::Args)]
+pub struct LookArgs {
+    /// Print system calls to stderr, as strace does, each with the number of its event.
+    #[arg(long)]
+    pub strace: bool,
+    /// Stop at the end, or when this event has happened, and open gdb on the process that did it. From there on
+    /// nobody answers its system calls: the next one raises SIGSYS. The one host is called `host`.
+    #[arg(
+        long,
+        value_name = "HOST[:EVENT]",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = HOST,
+        value_parser = Place::parse,
+        conflicts_with_all = ["step", "pcap", "speed"]
+    )]
+    pub gdb: Option<Place>,
+    /// Go through the replay event by event: Enter for the next, b for the one before, a number to go there, g for
+    /// gdb, q to quit.
+    #[arg(long, conflicts_with_all = ["pcap", "speed"])]
+    pub step: bool,
+    /// Write what internet sockets send each other to this file, for Wireshark.
+    #[arg(long, value_name = "FILE")]
+    pub pcap: Option<PathBuf>,
+    /// `real`: let the time of the replay go by as the time of its clock does.
+    #[arg(long, value_name = "SPEED", value_parser = ["real"])]
+    pub speed: Option<String>,
+}
+
+/// Where a debugger is wanted.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Place {
+    /// When this event has happened; at the end if there is none.
+    event: Option<usize>,
+}
+
+impl Place {
+    fn parse(text: &str) -> Result<Place, String> {
+        let (host, event) = match text.split_once(':') {
+            Some((host, event)) => (host, Some(event)),
+            None => (text, None),
+        };
+        if host != HOST && !(host.is_empty() && event.is_some()) {
+            return Err(format!("there is no host {host:?}; the only one is {HOST}"));
+        }
+        let event = event.map(|digits| match digits.parse() {
+            Ok(0) | Err(_) => Err(format!("{digits:?} is no event; the first is 1")),
+            Ok(event) => Ok(event),
+        });
+        Ok(Place {
+            event: event.transpose()?,
+        })
+    }
+}
+
+impl LookArgs {
+    /// One trace at a time can be looked at.
+    pub fn is_about_one(&self) -> bool {
+        self.gdb.is_some() || self.step || self.pcap.is_some() || self.speed.is_some()
+    }
+
+    /// Events are to be logged.
+    pub fn needs_log(&self) -> bool {
+        self.strace || self.is_about_one()
+    }
+}
+
+/// Prints an event.
+fn show(number: usize, line: &str) -> String {
+    format!("{number:>6} {line}")
+}
+
+/// Prints the log of a run that is over.
+pub fn print_log(log: &[String]) {
+    for (number, line) in (1..).zip(log) {
+        eprintln!("{}", show(number, line));
+    }
+}
+
+/// Opens a debugger in a replay, or walks through it. The exit code is not about the trace.
+pub fn look(args: &LookArgs, config: &NativeConfig, trace: &Trace) -> Result<()> {
+    match args.gdb {
+        Some(place) => debug(config, trace, place),
+        None => walk(config, trace),
+    }
+}
+
+fn source(trace: &Trace) -> Source {
+    Source::Trace(Box::new(trace.clone()))
+}
+
+/// The debugger: gdb, or what EVERETT_GDB names.
+fn debugger() -> PathBuf {
+    std::env::var_os("EVERETT_GDB").map_or_else(|| PathBuf::from("gdb"), PathBuf::from)
+}
+
+/// Stops a replay and gives the process to a debugger.
+struct HandOver {
+    /// When this event has happened.
+    at: Option<usize>,
+    /// It faults where it stands when it goes on.
+    faults: bool,
+    /// Events so far.
+    seen: usize,
+    outcome: Result<()>,
+}
+
+impl HandOver {
+    fn goes_on(&self, number: usize) -> bool {
+        self.at.is_none_or(|at| number < at)
+    }
+}
+
+impl Watcher for HandOver {
+    fn event(&mut self, number: usize, line: &str, _: u64) -> bool {
+        self.seen = number;
+        if self.at == Some(number) {
+            println!("{}", show(number, line));
+        }
+        self.goes_on(number)
+    }
+
+    fn leaves(&mut self, number: usize) -> bool {
+        if self.at == Some(number) {
+            self.seen = number;
+            println!("{number:>6} is the end of the process or thread, which stands before it");
+        }
+        self.goes_on(number)
+    }
+
+    fn stands(&mut self, world: &mut Standing<'_>) {
+        self.outcome = match self.at {
+            Some(at) if at > self.seen => Err(anyhow!("the replay has only {} events", self.seen)),
+            _ => open_debugger(world, self.faults),
+        };
+    }
+}
+
+/// Opens the debugger on the process that ran last, and waits until it is closed.
+fn open_debugger(world: &mut Standing<'_>, faults: bool) -> Result<()> {
+    let Some(process) = world.hand_over()? else {
+        bail!("no process is left at that event");
+    };
+    println!(
+        "process {} stands still; from here on a system call of it raises SIGSYS",
+        process.process
+    );
+    if faults {
+        println!("it stands at the instruction that faults");
+    }
+    // An interrupt from the keyboard is the debugger's.
+    let _ = ctrlc::set_handler(|| {});
+    let mut command = Command::new(debugger());
+    // What stops the process until the debugger is there is no event of its own. Some parts of a program have an index
+    // of what is in them; gdb would believe that there is nothing else.
+    let quietly = "handle SIGSTOP nostop noprint nopass";
+    let number = process.process.to_string();
+    command.args(["-q", "-readnow", "-iex", quietly, "-p", &number]);
+    // The other threads stand still too.
+    command.args(["-ex", "set scheduler-locking on"]);
+    if let Some(number) = number_of_thread(process.process, process.thread) {
+        command.args(["-ex", &format!("thread {number}")]);
+    }
+    command.arg(&process.program);
+    let status = command.status();
+    status.with_context(|| format!("{} cannot be started", debugger().display()))?;
+    Ok(())
+}
+
+/// The number that gdb gives a thread: first the first one of the process, then the others as the system lists them.
+fn number_of_thread(process: i32, thread: i32) -> Option<usize> {
+    if process == thread {
+        return None;
+    }
+    let listed = std::fs::read_dir(format!("/proc/{process}/task")).ok()?;
+    let names = listed.flatten().map(|entry| entry.file_name());
+    let threads = names.filter_map(|name| name.to_str()?.parse::<i32>().ok());
+    let mut others = threads.filter(|other| *other != process);
+    Some(others.position(|other| other == thread)? + 2)
+}
+
+fn debug(config: &NativeConfig, trace: &Trace, place: Place) -> Result<()> {
+    let mut watcher = HandOver {
+        at: place.event,
+        faults: false,
+        seen: 0,
+        outcome: Ok(()),
+    };
+    if watcher.at.is_none() {
+        let seen = everett_native::run(config, source(trace))?;
+        println!("the native program {}", describe(&seen.end));
+        match seen.end {
+            NativeEnd::Signal { place, .. } => watcher.faults = place.is_some(),
+            NativeEnd::Finding { .. } | NativeEnd::Hang | NativeEnd::Idle => {}
+            // Whoever ends is gone afterwards: the last that can be looked at is before that.
+            _ => watcher.at = Some(seen.log.len()),
+        }
+    }
+    let seen = run_watched(config, source(trace), &mut watcher);
+    watcher.outcome?;
+    // What the trace says about the rest of the run says nothing about the part that was looked at.
+    if watcher.at.is_none() {
+        seen?;
+    }
+    Ok(())
+}
+
+/// What somebody who walks through a replay wants.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+enum Wish {
+    /// To see this event.
+    Event(usize),
+    /// A debugger.
+    Debugger,
+    /// To leave.
+    Quit,
+}
+
+/// Asks what comes next, at an event or behind the last one.
+fn ask(number: usize) -> Wish {
+    loop {
+        print!("(next: Enter, back: b, event: its number, gdb: g, quit: q) ");
+        let _ = std::io::stdout().flush();
+        let mut line = String::new();
+        match std::io::stdin().lock().read_line(&mut line) {
+            Ok(0) | Err(_) => return Wish::Quit,
+            Ok(_) => {}
+        }
+        match line.trim() {
+            "" => return Wish::Event(number + 1),
+            "b" => return Wish::Event(number.saturating_sub(1).max(1)),
+            "g" => return Wish::Debugger,
+            "q" => return Wish::Quit,
+            other => match other.parse::<usize>() {
+                Ok(event) if event > 0 => return Wish::Event(event),
+                _ => println!("{other:?} is none of these"),
+            },
+        }
+    }
+}
+
+/// Shows events and asks.
+struct Walker {
+    /// The next event that is shown.
+    next: usize,
+    wish: Option<Wish>,
+    outcome: Result<()>,
+}
+
+impl Watcher for Walker {
+    fn event(&mut self, number: usize, line: &str, _: u64) -> bool {
+        if number < self.next || self.wish.is_some() {
+            return self.wish.is_none();
+        }
+        println!("{}", show(number, line));
+        match ask(number) {
+            Wish::Event(event) if event > number => self.next = event,
+            wish => self.wish = Some(wish),
+        }
+        self.wish.is_none()
+    }
+
+    fn stands(&mut self, world: &mut Standing<'_>) {
+        if self.wish == Some(Wish::Debugger) {
+            self.outcome = open_debugger(world, false);
+        }
+    }
+}
+
+fn walk(config: &NativeConfig, trace: &Trace) -> Result<()> {
+    let mut next = 1;
+    loop {
+        let mut walker = Walker {
+            next,
+            wish: None,
+            outcome: Ok(()),
+        };
+        let seen = run_watched(config, source(trace), &mut walker);
+        if let Err(error) = walker.outcome {
+            println!("{error:#}");
+        }
+        let wish = match walker.wish {
+            Some(wish) => wish,
+            None => {
+                let seen = seen?;
+                println!("       the native program {}", describe(&seen.end));
+                match ask(seen.log.len() + 1) {
+                    Wish::Event(event) if event > seen.log.len() => Wish::Quit,
+                    wish => wish,
+                }
+            }
+        };
+        match wish {
+            Wish::Event(event) => next = event,
+            Wish::Debugger | Wish::Quit => return Ok(()),
+        }
+    }
+}
+
+/// Lets time go by as the clock of the replay does, and prints what happens.
+pub struct Pace {
+    prints: bool,
+    since: Option<Instant>,
+}
+
+impl Pace {
+    /// As the arguments say.
+    pub fn new(args: &LookArgs) -> Pace {
+        Pace {
+            prints: args.strace,
+            since: args.speed.as_ref().map(|_| Instant::now()),
+        }
+    }
+}
+
+impl Watcher for Pace {
+    fn event(&mut self, number: usize, line: &str, clock_ns: u64) -> bool {
+        if let Some(since) = self.since {
+            let due = Duration::from_nanos(clock_ns);
+            std::thread::sleep(due.saturating_sub(since.elapsed()));
+        }
+        if self.prints {
+            eprintln!("{}", show(number, line));
+        }
+        true
+    }
+}
+
+/// Writes the packets of a replay.
+pub fn write_packets(file: &Path, config: &NativeConfig, seen: &NativeRun) -> Result<()> {
+    let start = config.host.start_time_ns;
+    let captured = |(packet, bytes): &SentPacket| CapturedPacket {
+        time_ns: start.saturating_add(packet.clock_ns),
+        from: packet.from,
+        to: packet.to,
+        content: match packet.kind {
+            PacketKind::Opened => PacketContent::Opened,
+            PacketKind::Refused => PacketContent::Refused,
+            PacketKind::Data(_) => PacketContent::Data(bytes.clone()),
+            PacketKind::End => PacketContent::End,
+            PacketKind::Reset => PacketContent::Reset,
+            PacketKind::Datagram(_) => PacketContent::Datagram(bytes.clone()),
+        },
+    };
+    let packets: Vec<CapturedPacket> = seen.packets.iter().map(captured).collect();
+    std::fs::write(file, pcap(&packets))
+        .with_context(|| format!("cannot write {}", file.display()))?;
+    println!("{} packets are in {}", packets.len(), file.display());
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_name_the_host_and_an_event() {
+        let event = |event| Ok(Place { event });
+        assert_eq!(Place::parse("host"), event(None));
+        assert_eq!(Place::parse("host:17"), event(Some(17)));
+        assert_eq!(Place::parse(":3"), event(Some(3)));
+        for wrong in ["", "other", "host:", "host:0", "host:x", "17"] {
+            assert!(Place::parse(wrong).is_err(), "{wrong}");
+        }
+    }
+}
