@@ -10,6 +10,7 @@
 //   use N            goes back to the Nth connection, counted from 0
 //   send TEXT        sends it
 //   symbolic N       sends N bytes that stand for all values; natively zeros, or those of a test
+//   worlds N         goes on as N worlds; natively as one
 //   line             prints one line that arrives
 //   until TEXT       prints lines to the first one that begins with TEXT
 //   bytes N          prints N bytes in hexadecimal
@@ -327,6 +328,8 @@ static void obey(const char *command, char *rest) {
         send_all(rest, unescape(rest));
     } else if (strcmp(command, "symbolic") == 0) {
         send_symbolic(atoi(rest));
+    } else if (strcmp(command, "worlds") == 0) {
+        everett_choose((unsigned)atoi(rest), "world");
     } else if (strcmp(command, "whole") == 0) {
         everett_fragment(active()->fd, 0);
     } else if (strcmp(command, "drop") == 0) {

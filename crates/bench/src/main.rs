@@ -4,12 +4,15 @@
 //! which `benches/calibrate.c` takes 0.30 s; they are scaled by what it takes here. Ours are the best of three runs,
 //! depth first, once with a test for every path and once without tests.
 
+mod calls;
+mod servers;
+
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 use std::cell::Cell;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Instant;
 
 /// What `calibrate.c` took where KLEE was measured.
@@ -96,7 +99,7 @@ fn main() -> Result<()> {
     let everett = std::env::args_os()
         .nth(1)
         .map(PathBuf::from)
-        .context("usage: everett-bench EVERETT")?;
+        .context("usage: everett-bench EVERETT [engine] [calls] [servers]")?;
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let work = std::env::temp_dir().join(format!("everett-bench-{}", std::process::id()));
     std::fs::create_dir_all(&work)?;
@@ -106,7 +109,8 @@ fn main() -> Result<()> {
         work,
         runs: Cell::new(0),
     };
-    let table = bench.table()?;
+    let parts: Vec<String> = std::env::args().skip(2).collect();
+    let table = bench.table(|part| parts.is_empty() || parts.iter().any(|it| it == part))?;
     println!("{table}");
     std::fs::write(bench.root.join("benches/results.md"), &table)?;
     std::fs::remove_dir_all(&bench.work)?;
@@ -114,16 +118,32 @@ fn main() -> Result<()> {
 }
 
 impl Bench {
-    fn table(&self) -> Result<String> {
+    fn table(&self, is_wanted: impl Fn(&str) -> bool) -> Result<String> {
+        let mut text = String::new();
+        if is_wanted("engine") {
+            self.engine(&mut text)?;
+        }
+        if is_wanted("calls") {
+            self.calls(&mut text)?;
+        }
+        if is_wanted("servers") {
+            self.servers(&mut text)?;
+        }
+        Ok(text)
+    }
+
+    /// The engine beside KLEE.
+    fn engine(&self, text: &mut String) -> Result<()> {
         let calibration = self.calibrate()?;
         let scale = calibration / KLEE_CALIBRATION;
-        let mut text = format!(
+        writeln!(
+            text,
             "calibrate.c: {calibration:.2} s; KLEE's times are multiplied by {scale:.2}\n\n\
              | program | paths | instructions | KLEE s | everett s | times faster | without tests | wanted | instructions/s | KiB a state |\n\
-             |---|---|---|---|---|---|---|---|---|---|\n"
-        );
+             |---|---|---|---|---|---|---|---|---|---|"
+        )?;
         for row in ROWS {
-            self.build(row.program)?;
+            self.build(row.program, "-O0")?;
             let with_tests = self.best(row, &["--search", "dfs", "--all-tests"])?;
             let without = self.best(row, &["--search", "dfs", "--no-tests"])?;
             let klee = row.klee_seconds * scale;
@@ -164,12 +184,7 @@ impl Bench {
             text,
             "reading, lowering and starting a program of {megabytes:.1} MB of bitcode: {seconds:.2} s (wanted: under 2 for 10 MB)"
         )?;
-        let reading = self.reading()?;
-        writeln!(
-            text,
-            "reading a file of the disk in pieces of 4 KiB: {reading:.0} MiB/s (wanted: over 500)"
-        )?;
-        Ok(text)
+        Ok(())
     }
 
     /// Size of the bitcode of a large generated program, and the time from start to end of `everett exec` on it.
@@ -230,13 +245,13 @@ impl Bench {
         Ok(best)
     }
 
-    fn build(&self, name: &str) -> Result<()> {
+    fn build(&self, name: &str, level: &str) -> Result<()> {
         let source = self.root.join("benches/programs").join(format!("{name}.c"));
         let mut build = Command::new(&self.everett);
         succeed(
             build
                 .arg("cc")
-                .arg("-O0")
+                .arg(level)
                 .arg("-o")
                 .arg(self.work.join(name))
                 .arg(source),
@@ -260,12 +275,19 @@ impl Bench {
 
     fn explore(&self, name: &str, options: &[&str]) -> Result<Measured> {
         // Nothing is removed before the end: ext4 searches long for free inodes after many files were deleted.
-        let number = self.runs.get();
-        self.runs.set(number + 1);
-        let out = self.work.join(format!("out-{number}"));
+        let out = self.work.join(format!("out-{}", self.number()));
         let mut run = Command::new(&self.everett);
         run.args(["run", "--quiet", "--out"]).arg(&out);
         run.args(options).arg(self.work.join(name));
+        self.measure(&mut run, &out)
+    }
+
+    /// A number that no folder has yet.
+    fn number(&self) -> u32 {
+        self.runs.replace(self.runs.get() + 1)
+    }
+
+    fn measure(&self, run: &mut Command, out: &Path) -> Result<Measured> {
         let start = Instant::now();
         let output = run.output()?;
         let seconds = start.elapsed().as_secs_f64();
@@ -301,46 +323,14 @@ impl Bench {
         }
         Ok(best)
     }
-
-    /// MiB a second at which a program reads a file of the disk in pieces of 4 KiB.
-    fn reading(&self) -> Result<f64> {
-        const MIB: usize = 256;
-        let source = self.work.join("reading.c");
-        std::fs::write(&source, READING)?;
-        let data = self.work.join("data");
-        std::fs::write(&data, vec![b'x'; MIB << 20])?;
-        let program = self.work.join("reading");
-        let mut build = Command::new(&self.everett);
-        succeed(
-            build
-                .arg("cc")
-                .arg("-O2")
-                .arg("-o")
-                .arg(&program)
-                .arg(&source),
-        )?;
-        let mut times = [f64::MAX; 2];
-        for _ in 0..RUNS {
-            // What starting takes is what it takes to read nothing.
-            for (time, path) in times.iter_mut().zip(["/dev/null", "/data"]) {
-                let start = Instant::now();
-                let mut exec = Command::new(&self.everett);
-                exec.arg("exec").arg("--ro");
-                exec.arg(format!("{}=/data", data.display()));
-                succeed(exec.arg(&program).arg(path).stdout(Stdio::null()))?;
-                *time = time.min(start.elapsed().as_secs_f64());
-            }
-        }
-        Ok(MIB as f64 / (times[1] - times[0]).max(1e-9))
-    }
 }
 
-/// Reads a file in pieces of 4 KiB.
-const READING: &str = "#include <fcntl.h>\n#include <stdio.h>\n#include <unistd.h>\n\
-int main(int argc, char **argv) {\n  static char piece[4096];\n  long total = 0, count;\n\
-  int fd = open(argv[1], O_RDONLY);\n  if (argc < 2 || fd < 0) return 1;\n\
-  while ((count = read(fd, piece, sizeof piece)) > 0) total += count;\n\
-  printf(\"%ld\\n\", total);\n  return 0;\n}\n";
+/// How long a command takes that succeeds.
+fn seconds_of(command: &mut Command) -> Result<f64> {
+    let start = Instant::now();
+    succeed(command)?;
+    Ok(start.elapsed().as_secs_f64())
+}
 
 fn succeed(command: &mut Command) -> Result<()> {
     let output = command

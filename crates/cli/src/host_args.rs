@@ -55,6 +55,10 @@ pub struct HostArgs {
     #[arg(long, requires = "faults")]
     #[serde(default)]
     fault_regions: bool,
+    /// Failures only in processes that execute a program of this name.
+    #[arg(long, value_name = "NAME", value_delimiter = ',', requires = "faults")]
+    #[serde(default)]
+    fault_program: Vec<String>,
     /// Let bytes of pipes and streams arrive in up to N pieces, in all ways.
     #[arg(long, value_name = "N", default_value_t = 0)]
     #[serde(default)]
@@ -199,6 +203,7 @@ impl HostArgs {
                     .map(|text| FaultFilter::parse(text))
                     .collect(),
                 in_regions: self.fault_regions,
+                programs: self.fault_program.clone().into(),
                 fragments: self.fragment,
             },
             ..config.options.clone()

@@ -20,6 +20,8 @@ pub struct FaultOptions {
     pub only: Arc<[FaultFilter]>,
     /// Only where the program has asked for it, with `everett_faults_enable`.
     pub in_regions: bool,
+    /// Only in processes that execute a program of one of these names; in all where there are none.
+    pub programs: Arc<[String]>,
     /// Bytes of a stream arrive in at most so many pieces; 0 leaves them as they are.
     pub fragments: u32,
 }
@@ -61,6 +63,13 @@ impl FaultOptions {
         };
         self.only.is_empty() || self.only.iter().any(matches)
     }
+
+    /// By its path or the last part of it.
+    fn means_program(&self, path: &[u8]) -> bool {
+        let last = path.rsplit(|byte| *byte == b'/').next();
+        let is_meant = |name: &String| [Some(path), last].contains(&Some(name.as_bytes()));
+        self.programs.is_empty() || self.programs.iter().any(is_meant)
+    }
 }
 
 /// What has failed on this path.
@@ -89,10 +98,18 @@ const MOVERS: &[&str] = &[
 ];
 
 impl Kernel<'_, '_> {
-    /// Failures may be injected here.
+    /// How many failures may be injected here, where no descriptor says otherwise.
     pub(crate) fn faults_left(&self) -> u32 {
+        if self.host.options.faults.in_regions && self.host.faults.regions == 0 {
+            return 0;
+        }
+        self.faults_left_at_most()
+    }
+
+    /// How many failures may be injected into the process.
+    fn faults_left_at_most(&self) -> u32 {
         let options = &self.host.options.faults;
-        if options.in_regions && self.host.faults.regions == 0 {
+        if !options.means_program(&self.process().execution.name) {
             return 0;
         }
         options.most.saturating_sub(self.host.faults.used)
@@ -115,14 +132,8 @@ impl Kernel<'_, '_> {
 
     /// Executes a system call, or lets it fail.
     pub(crate) fn dispatch_or_fail(&mut self, row: &Row, call: &SystemCall) -> Answer {
-        let budget = self
-            .host
-            .options
-            .faults
-            .most
-            .saturating_sub(self.host.faults.used);
         let may_fail = match self.marked(row, call) {
-            Some(marked) => marked && budget > 0,
+            Some(marked) => marked && self.faults_left_at_most() > 0,
             None => self.faults_left() > 0,
         };
         let has_failures =
@@ -209,3 +220,21 @@ impl Kernel<'_, '_> {
 
 /// Longest first piece that is told apart.
 const MAX_PIECE: u64 = 4096;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_are_meant_by_path_or_name() {
+        let mut options = FaultOptions::default();
+        assert!(options.means_program(b"/bin/server"));
+        options.programs = ["server".to_owned()].into();
+        assert!(options.means_program(b"/bin/server"));
+        assert!(options.means_program(b"server"));
+        assert!(!options.means_program(b"/server/client"));
+        options.programs = ["/bin/server".to_owned()].into();
+        assert!(options.means_program(b"/bin/server"));
+        assert!(!options.means_program(b"/sbin/server"));
+    }
+}

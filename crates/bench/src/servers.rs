@@ -1,0 +1,227 @@
+//! Real programs: how long their state spaces take, and what a state of them takes.
+
+use anyhow::{Context, Result, bail};
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::{Bench, Measured, RUNS, seconds_of};
+
+/// An exploration of a real program.
+struct Exploration {
+    target: &'static str,
+    what: &'static str,
+    /// Of `benches/servers`, where it is driven by a script.
+    script: Option<&'static str>,
+    /// What is started, by the script or as it is, with its arguments.
+    program: &'static str,
+    options: &'static [&'static str],
+    wanted: &'static str,
+}
+
+const EXPLORATIONS: &[Exploration] = &[
+    Exploration {
+        target: "memcached",
+        what: "one symbolic binary command",
+        script: Some("memcached.script"),
+        program: "memcached",
+        options: &[],
+        wanted: "to the end",
+    },
+    Exploration {
+        target: "lighttpd",
+        what: "28-byte request, all fragmentations into up to 4 pieces",
+        script: Some("lighttpd.script"),
+        program: "lighttpd",
+        options: &["--fragment", "4"],
+        wanted: "to the end",
+    },
+    Exploration {
+        target: "mini-httpd",
+        what: "request with 3 symbolic characters",
+        script: Some("mini-httpd.script"),
+        program: "mini_httpd",
+        options: &[],
+        wanted: "to the end, under 60 s",
+    },
+    Exploration {
+        target: "mini-httpd",
+        what: "request, 1 failing system call",
+        script: Some("mini-httpd-plain.script"),
+        program: "mini_httpd",
+        options: &["--faults", "1", "--fault-program", "mini_httpd"],
+        wanted: "",
+    },
+    Exploration {
+        target: "mini-httpd",
+        what: "request, 2 failing system calls",
+        script: Some("mini-httpd-plain.script"),
+        program: "mini_httpd",
+        options: &["--faults", "2", "--fault-program", "mini_httpd"],
+        wanted: "under 30 s, 500 MiB",
+    },
+    Exploration {
+        target: "coreutils",
+        what: "two symbolic arguments of 4",
+        script: None,
+        program: "printf --sym-arg 4 --sym-arg 4",
+        options: &[],
+        wanted: "",
+    },
+    Exploration {
+        target: "coreutils",
+        what: "two symbolic arguments of 4",
+        script: None,
+        program: "test --sym-arg 4 --sym-arg 4",
+        options: &[],
+        wanted: "",
+    },
+];
+
+/// Longest time for one of them.
+const LONGEST: &str = "120s";
+/// Worlds that idle memcached is forked into.
+const WORLDS: u64 = 2000;
+
+impl Bench {
+    pub fn servers(&self, text: &mut String) -> Result<()> {
+        text.push_str(
+            "\n| program | what | paths | complete | seconds | peak MiB | lines covered | wanted |\n\
+             |---|---|---|---|---|---|---|---|\n",
+        );
+        for exploration in EXPLORATIONS {
+            let run = self.explore_target(exploration)?;
+            let (summary, peak) = (&run.summary, run.peak_kib / 1024);
+            let row = format!(
+                "| {} | {} | {} | {} | {:.2} | {peak} | {} of {} | {} |",
+                exploration.program,
+                exploration.what,
+                summary["paths"]["completed"],
+                summary["complete"],
+                run.seconds,
+                summary["coverage"]["lines_covered"],
+                summary["coverage"]["lines"],
+                exploration.wanted,
+            );
+            // Each takes long enough that one wants to see it at once.
+            eprintln!("{row}");
+            writeln!(text, "{row}")?;
+        }
+        let (start, each) = (self.set_and_get()?, self.idle_state()?);
+        writeln!(
+            text,
+            "\nmemcached: start, set, get and stop under `everett exec`: {start:.2} s (wanted: under 1)\n\
+             a forked state of idle memcached: {each:.1} KiB (wanted: under 64)"
+        )?;
+        Ok(())
+    }
+
+    fn explore_target(&self, exploration: &Exploration) -> Result<Measured> {
+        let work = self.prepare(exploration.target, exploration.script)?;
+        let program = format!("./{}", exploration.program);
+        let started = match exploration.script {
+            Some(script) => vec!["--program", &program, "./driver", script],
+            None => program.split(' ').collect(),
+        };
+        let limits = ["--max-time", LONGEST, "--no-tests", "--no-confirm"];
+        let words = [&limits, exploration.options, &started].concat();
+        self.explore_in(&work, &words)
+    }
+
+    /// A folder with a target's programs and files and a script.
+    fn prepare(&self, target: &str, script: Option<&str>) -> Result<PathBuf> {
+        let make = self.root.join("tests/targets/make");
+        let output = Command::new(&make)
+            .arg(target)
+            .env("EVERETT", &self.everett)
+            .output()?;
+        if !output.status.success() {
+            bail!("{target}: {}", String::from_utf8_lossy(&output.stderr));
+        }
+        let built = PathBuf::from(String::from_utf8(output.stdout)?.trim());
+        let work = self.work.join(format!("target-{}", self.number()));
+        std::fs::create_dir_all(work.join("files"))?;
+        let described = self.root.join("tests/targets").join(target);
+        for files in [described.join("files"), built.join("files")] {
+            if files.exists() {
+                copy(&files, &work)?;
+                copy(&files, &work.join("files"))?;
+            }
+        }
+        if let Some(script) = script {
+            for folder in [&work, &work.join("files")] {
+                let from = self.root.join("benches/servers").join(script);
+                std::fs::copy(from, folder.join(script))?;
+            }
+        }
+        for entry in std::fs::read_dir(&built)? {
+            let name = entry?.file_name();
+            let is_bitcode = Path::new(&name).extension().is_some_and(|it| it == "bc");
+            if is_bitcode {
+                let program = Path::new(&name).with_extension("");
+                std::os::unix::fs::symlink(built.join(&program), work.join(&program))?;
+                std::os::unix::fs::symlink(built.join(&name), work.join(&name))?;
+            }
+        }
+        Ok(work)
+    }
+
+    /// Seconds for starting memcached, storing a value, getting it back and stopping.
+    fn set_and_get(&self) -> Result<f64> {
+        let script = "memcached-set-get.script";
+        let work = self.prepare("memcached", Some(script))?;
+        let mut best = f64::MAX;
+        for _ in 0..RUNS {
+            let mut exec = Command::new(&self.everett);
+            exec.current_dir(&work).args(["exec", "--files", "files"]);
+            exec.args(["--program", "./memcached", "./driver", script]);
+            best = best.min(seconds_of(&mut exec)?);
+        }
+        Ok(best)
+    }
+
+    /// KiB that a state takes which was forked from memcached when it waits for commands.
+    fn idle_state(&self) -> Result<f64> {
+        let peak = |worlds: u64| {
+            let script = "memcached-idle.script";
+            let work = self.prepare("memcached", Some(script))?;
+            for folder in [&work, &work.join("files")] {
+                let text = std::fs::read_to_string(folder.join(script))?;
+                let text = text.replace("WORLDS", &worlds.to_string());
+                std::fs::write(folder.join(script), text)?;
+            }
+            let words = "--search bfs --no-tests --no-confirm --program ./memcached ./driver";
+            let words: Vec<&str> = words.split(' ').chain([script]).collect();
+            let run = self.explore_in(&work, &words)?;
+            let paths = run.summary["paths"]["completed"].as_u64();
+            if paths != Some(worlds) {
+                bail!("{paths:?} worlds of idle memcached instead of {worlds}");
+            }
+            Ok(run.peak_kib)
+        };
+        let (one, many) = (peak(1)?, peak(WORLDS)?);
+        Ok(many.saturating_sub(one) as f64 / (WORLDS - 1) as f64)
+    }
+
+    fn explore_in(&self, work: &Path, words: &[&str]) -> Result<Measured> {
+        let mut run = Command::new(&self.everett);
+        run.current_dir(work).args(["run", "--quiet", "--out"]);
+        let out = self.work.join(format!("out-{}", self.number()));
+        run.arg(&out).args(["--files", "files"]).args(words);
+        self.measure(&mut run, &out).context("exploring a target")
+    }
+}
+
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    for entry in std::fs::read_dir(from)? {
+        let path = entry?.path();
+        let target = to.join(path.file_name().unwrap_or_default());
+        if path.is_dir() {
+            std::fs::create_dir_all(&target)?;
+            copy(&path, &target)?;
+        } else {
+            std::fs::copy(&path, &target)?;
+        }
+    }
+    Ok(())
+}
