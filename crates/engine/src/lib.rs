@@ -21,8 +21,9 @@ pub use explorer::{
 };
 pub use finding::{Finding, FindingIndex, FindingKey, PathEnd, PathEnding};
 pub use list::SharedList;
+pub use random::Random;
 pub use search::SEARCHERS;
 pub use shelf::ShelfId;
 pub use source::{SourceFrame, describe, principal};
-pub use trace::{Pending, Trace, TraceChoice, TraceEnd, TraceInput, digest};
+pub use trace::{Pending, Trace, TraceChoice, TraceEnd, TraceInput, digest, input_of};
 pub use weight::{Weight, WeightSum};

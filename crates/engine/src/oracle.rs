@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::path::{Answer, Input, Path};
-use crate::trace::TraceChoice;
+use crate::trace::{TraceChoice, input_of};
 
 /// Why a state was suspended.
 #[derive(Clone, Debug)]
@@ -299,10 +299,11 @@ impl Oracle for PathOracle<'_> {
                 }
                 other => {
                     let other = other.map_or("no input".to_owned(), |other| {
-                        format!("input {} of {} bytes", other.name, other.bytes.len())
+                        input_of(&other.name, other.bytes.len())
                     });
                     self.diverge(format!(
-                        "the trace has {other}, the program asks for {name} of {size} bytes"
+                        "the trace has {other}, the program asks for {}",
+                        input_of(&name, size as usize)
                     ));
                 }
             }

@@ -1,5 +1,7 @@
 //! A small generator of numbers that look random; the seed decides all of them.
 
+use everett_linux::split_mix;
+
 /// SplitMix64.
 #[derive(Clone, Debug)]
 pub struct Random {
@@ -14,11 +16,7 @@ impl Random {
 
     /// The next number.
     pub fn next_u64(&mut self) -> u64 {
-        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.state;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        split_mix(&mut self.state)
     }
 
     /// A number in `0.0 .. 1.0`.

@@ -64,6 +64,12 @@ pub struct TraceEnd {
     pub output: [String; 2],
 }
 
+/// An input in words: its name and how large it is.
+pub fn input_of(name: &str, bytes: usize) -> String {
+    let unit = if bytes == 1 { "byte" } else { "bytes" };
+    format!("input {name} of {bytes} {unit}")
+}
+
 /// Length and FNV-1a digest of bytes: enough to see that they are the same, short enough for every test.
 pub fn digest(bytes: &[u8]) -> String {
     let mut hash = 0xcbf2_9ce4_8422_2325u64;

@@ -3,22 +3,18 @@
 
 use std::collections::BTreeMap;
 
-/// Numbers that are the same in each run with the same seed (splitmix64).
-pub struct Random(u64);
+/// Numbers that are the same in each run with the same seed.
+pub struct Random(everett_engine::Random);
 
 impl Random {
     /// Numbers of this seed.
     pub fn new(seed: u64) -> Random {
-        Random(seed)
+        Random(everett_engine::Random::new(seed))
     }
 
     /// Any number.
     pub fn number(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        self.0.next_u64()
     }
 
     /// A number below a limit, which is not 0.

@@ -45,7 +45,7 @@ pub use documentation::documentation;
 pub use errno::Errno;
 pub use faults::{FaultFilter, FaultOptions};
 pub use files::{Left, LeftFile};
-pub use host::{Ending, Host, HostExit, Stream};
+pub use host::{Ending, Host, HostExit, Stream, split_mix};
 pub use life::Execution;
 pub use native::{Guest, Injected, Served, TaskName};
 pub use packets::{Packet, PacketKind};

@@ -3,16 +3,12 @@
 
 use std::fmt::Write;
 
-/// A generator of numbers that are the same in each run (splitmix64).
+/// A generator of numbers that are the same in each run.
 pub struct Numbers(pub u64);
 
 impl Numbers {
     pub fn number(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        everett_linux::split_mix(&mut self.0)
     }
 
     pub fn below(&mut self, limit: usize) -> usize {
