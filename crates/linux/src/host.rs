@@ -1,7 +1,7 @@
 //! A host: its processes and their threads, and the kernel's tables.
 
 use everett_expr::ExprId;
-use everett_vm::{Bug, CallSite, Memory, Surroundings, Thread, Value, Vm};
+use everett_vm::{Bug, CallSite, Interrupt, Memory, Surroundings, Thread, Value, Vm};
 use triomphe::Arc;
 
 use crate::boot::reborrow;
@@ -58,6 +58,17 @@ pub enum HostExit {
     NeedsInput,
     /// The host is at its end.
     Ended(Ending),
+}
+
+impl From<Interrupt> for HostExit {
+    /// What an interrupt of something that is no program means for the host.
+    fn from(interrupt: Interrupt) -> HostExit {
+        match interrupt {
+            Interrupt::Suspend => HostExit::Suspended,
+            Interrupt::Bug(bug) => HostExit::Ended(Ending::Bug(bug)),
+            _ => HostExit::Ended(Ending::EndPath),
+        }
+    }
 }
 
 /// The kernel's tables: all of a host but the memory and the frames of its programs.
@@ -220,10 +231,7 @@ impl Host {
             vm: &mut vm,
             task,
             process,
-            guest: match guest {
-                Some(guest) => Some(guest),
-                None => None,
-            },
+            guest: guest.map(|guest| guest as &mut dyn Guest),
             host: &mut self.state,
         };
         let result = work(Slice::new(kernel));

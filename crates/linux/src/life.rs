@@ -431,23 +431,12 @@ impl Host {
         let Some(process) = self.process_index(task) else {
             return Err(HostExit::Ended(Ending::EndPath));
         };
-        let started = boot::start(&execution, reborrow(around), &mut self.state);
-        let (memory, mut thread) = match started {
-            Ok(started) => started,
-            Err(everett_vm::Interrupt::Suspend) => return Err(HostExit::Suspended),
-            Err(everett_vm::Interrupt::Bug(bug)) => return Err(HostExit::Ended(Ending::Bug(bug))),
-            Err(_) => return Err(HostExit::Ended(Ending::EndPath)),
-        };
+        let (memory, mut thread) = boot::start(&execution, reborrow(around), &mut self.state)?;
         around.oracle.commit();
         thread.number = 0;
         let pid = self.state.processes[process].pid;
         self.state.become_program(process, task, &execution);
         self.state.detach_all(pid);
-        for (at, other) in self.state.tasks.iter_mut().enumerate() {
-            if other.pid == pid && at != task {
-                Arc::make_mut(other).doing = Doing::Ended;
-            }
-        }
         let mut old = std::mem::replace(&mut self.memories[process], memory);
         for holder in old.forget_views() {
             self.state.release(crate::files::DescriptionId(holder));
@@ -458,7 +447,7 @@ impl Host {
 }
 
 impl HostState {
-    /// What `execve` leaves of a process and its thread.
+    /// What `execve` leaves of a process and its thread; its other threads end.
     pub(crate) fn become_program(&mut self, process: usize, task: usize, execution: &Execution) {
         let process = Arc::make_mut(&mut self.processes[process]);
         process.image = execution.image;
@@ -505,5 +494,10 @@ impl HostState {
             name,
             ..TaskState::new(pid, pid)
         });
+        for (at, other) in self.tasks.iter_mut().enumerate() {
+            if other.pid == pid && at != task {
+                Arc::make_mut(other).doing = Doing::Ended;
+            }
+        }
     }
 }

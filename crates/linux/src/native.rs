@@ -112,12 +112,8 @@ impl Host {
         if !self.state.schedule.due {
             return None;
         }
-        match self.pick(around) {
-            Ok(exit) => exit,
-            Err(Interrupt::Bug(bug)) => Some(HostExit::Ended(Ending::Bug(bug))),
-            Err(Interrupt::Suspend) => Some(HostExit::Suspended),
-            Err(_) => Some(HostExit::Ended(Ending::EndPath)),
-        }
+        self.pick(around)
+            .unwrap_or_else(|interrupt| Some(interrupt.into()))
     }
 
     /// Takes up the thread that was picked.
@@ -213,13 +209,7 @@ impl Host {
     pub fn has_executed(&mut self, execution: &Execution) {
         let task = self.state.schedule.running;
         if let Some(process) = self.process_index(task) {
-            let pid = self.state.processes[process].pid;
             self.state.become_program(process, task, execution);
-            for (at, other) in self.state.tasks.iter_mut().enumerate() {
-                if other.pid == pid && at != task {
-                    Arc::make_mut(other).doing = Doing::Ended;
-                }
-            }
         }
     }
 

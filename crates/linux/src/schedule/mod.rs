@@ -271,14 +271,8 @@ impl Host {
     pub fn run(&mut self, mut around: Surroundings<'_>, budget: u64) -> HostExit {
         let end = self.state.instructions.saturating_add(budget);
         loop {
-            if self.state.schedule.due {
-                match self.pick(&mut around) {
-                    Ok(None) => {}
-                    Ok(Some(exit)) => return exit,
-                    Err(Interrupt::Suspend) => return HostExit::Suspended,
-                    Err(Interrupt::Bug(bug)) => return HostExit::Ended(Ending::Bug(bug)),
-                    Err(_) => return HostExit::Ended(Ending::EndPath),
-                }
+            if let Some(exit) = self.choose_thread(&mut around) {
+                return exit;
             }
             let before = self.state.instructions;
             let left = end.saturating_sub(before);
