@@ -1,6 +1,5 @@
 //! Memory of native processes: the real kernel's, while what files hold comes from the model.
 
-use everett_expr::ArrayId;
 use everett_linux::{Errno, Guest, Served, TaskName};
 
 use crate::sandbox::{MAX_MAPPED, mapped};
@@ -34,8 +33,7 @@ impl World<'_> {
             Ok(contents) => contents,
             Err(errno) => return Ok(Served::Done(errno.result(), Vec::new())),
         };
-        let value = |array: ArrayId, index: u32| self.oracle.value(array, index);
-        let bytes = contents.evaluate(&mut self.arena, &value);
+        let bytes = contents.evaluate(&mut self.arena, &self.oracle.inputs);
         let flags = flags & !(SHARED | PRIVATE) | PRIVATE | ANONYMOUS;
         let args = [address, len, protection | WRITE, flags, u64::MAX, 0];
         let start = native.tracee.aside(number::MMAP, args)?;

@@ -1,8 +1,9 @@
 //! Answers for a native run: from a trace, or at random from a seed.
 
-use everett_engine::{Trace, TraceChoice, TraceInput};
-use everett_expr::{Arena, ArrayId, EvalScratch, ExprId};
-use everett_vm::{ALLOCATION_FAULT, BugKind, ChoiceSite, Oracle, Suspend};
+use everett_engine::{Trace, TraceChoice, TraceInput, input_of};
+use everett_expr::{Arena, ArrayId, Assignment, EvalScratch, ExprId};
+use everett_linux::{Bytes, split_mix};
+use everett_vm::{ALLOCATION_FAULT, BugKind, Buffer, ChoiceSite, Oracle, Suspend};
 
 /// Where answers come from.
 #[derive(Clone)]
@@ -13,11 +14,40 @@ pub enum Source {
     Random(u64),
 }
 
+/// Inputs with their bytes. What was not made is 0.
+#[derive(Default)]
+pub struct Inputs(Vec<(ArrayId, Vec<u8>)>);
+
+impl Inputs {
+    /// What bytes are, with these inputs.
+    pub fn bytes(&self, buffer: &Buffer, arena: &mut Arena) -> Vec<u8> {
+        let mut bytes = Bytes::default();
+        bytes.append(buffer);
+        bytes.evaluate(arena, self)
+    }
+
+    /// The same for a string, which ends at its first NUL, wherever its symbolic bytes put it.
+    pub fn string(&self, string: &Buffer, arena: &mut Arena) -> Vec<u8> {
+        let mut bytes = self.bytes(string, arena);
+        let end = bytes.iter().position(|byte| *byte == 0);
+        bytes.truncate(end.unwrap_or(bytes.len()));
+        bytes
+    }
+}
+
+impl Assignment for Inputs {
+    fn byte(&self, array: ArrayId, index: u32) -> u8 {
+        let input = self.0.iter().find(|input| input.0 == array);
+        let byte = input.and_then(|input| input.1.get(index as usize));
+        byte.copied().unwrap_or(0)
+    }
+}
+
 /// The oracle of a native run.
 pub struct NativeOracle {
     source: Source,
-    /// Inputs that were made, by the number of their array.
-    inputs: Vec<(ArrayId, Vec<u8>)>,
+    /// Inputs that were made.
+    pub inputs: Inputs,
     /// The same as a trace has them, and what was chosen.
     made: Trace,
     inputs_used: usize,
@@ -36,7 +66,7 @@ impl NativeOracle {
     pub fn new(source: Source) -> NativeOracle {
         NativeOracle {
             source,
-            inputs: Vec::new(),
+            inputs: Inputs::default(),
             made: Trace::default(),
             inputs_used: 0,
             choices_used: 0,
@@ -52,15 +82,7 @@ impl NativeOracle {
     }
 
     fn eval(&mut self, arena: &Arena, term: ExprId) -> u64 {
-        let inputs = &self.inputs;
-        let byte = |array: ArrayId, index: u32| {
-            let input = inputs.iter().find(|input| input.0 == array);
-            input
-                .and_then(|input| input.1.get(index as usize))
-                .copied()
-                .unwrap_or(0)
-        };
-        arena.eval(term, &byte, &mut self.scratch)
+        arena.eval(term, &self.inputs, &mut self.scratch)
     }
 
     /// The bytes of the next input.
@@ -78,9 +100,9 @@ impl NativeOracle {
                 return input.bytes.clone();
             }
             Some(input) => format!(
-                "the trace has input {} of {} bytes, the program asks for {name} of {size} bytes",
-                input.name,
-                input.bytes.len()
+                "the trace has {}, the program asks for {}",
+                input_of(&input.name, input.bytes.len()),
+                input_of(name, size as usize)
             ),
             None => format!("the trace has no more inputs, the program asks for {name}"),
         };
@@ -90,14 +112,14 @@ impl NativeOracle {
 
     /// The concrete bytes of a new input, for code that is native.
     pub fn input_bytes(&mut self, arena: &mut Arena, name: &str, size: u32) -> Vec<u8> {
-        let ordinal = self.inputs.len() as u32;
+        let ordinal = self.inputs.0.len() as u32;
         let array = arena.array(ordinal, &format!("{name}#{ordinal}"), size);
         let bytes = self.next_input(name, size);
         self.made.inputs.push(TraceInput {
             name: name.into(),
             bytes: bytes.clone(),
         });
-        self.inputs.push((array, bytes.clone()));
+        self.inputs.0.push((array, bytes.clone()));
         bytes
     }
 
@@ -162,15 +184,6 @@ impl NativeOracle {
     pub fn look_ahead(&mut self) {
         self.skip_allocations("");
     }
-
-    /// Values of all inputs that were made.
-    pub fn value(&self, array: ArrayId, index: u32) -> u8 {
-        let input = self.inputs.iter().find(|input| input.0 == array);
-        input
-            .and_then(|input| input.1.get(index as usize))
-            .copied()
-            .unwrap_or(0)
-    }
 }
 
 /// An allocation fails on the path of a trace, or is what the path ends in.
@@ -200,14 +213,6 @@ fn at_random(state: &mut u64, site: &str, alternatives: u32) -> u32 {
     (split_mix(state) % u64::from(alternatives.max(1))) as u32
 }
 
-fn split_mix(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mut z = *state;
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
-}
-
 impl Oracle for NativeOracle {
     fn branch(&mut self, arena: &mut Arena, condition: ExprId) -> Result<bool, Suspend> {
         Ok(self.eval(arena, condition) != 0)
@@ -233,7 +238,7 @@ impl Oracle for NativeOracle {
 
     fn input(&mut self, arena: &mut Arena, name: &str, size: u32) -> Result<ArrayId, Suspend> {
         self.input_bytes(arena, name, size);
-        Ok(self.inputs[self.inputs.len() - 1].0)
+        Ok(self.inputs.0[self.inputs.0.len() - 1].0)
     }
 
     fn prefer(&mut self, _: &mut Arena, _: ExprId) {}

@@ -9,13 +9,14 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use everett_engine::Trace;
-use everett_expr::{Arena, ArrayId};
+use everett_expr::Arena;
 use everett_ir::code::Program;
 use everett_linux::{
     Ending, Errno, Execution, Guest, Host, HostConfig, HostExit, Packet, Served, Stream, TaskName,
 };
 use everett_vm::{
-    Coverage, Image, ImageId, Interrupt, StackTable, Surroundings, SystemCall, Value, VmOptions,
+    Buffer, Coverage, Image, ImageId, Interrupt, StackTable, Surroundings, SystemCall, Value,
+    VmOptions,
 };
 
 use crate::allocations::{Allocator, Heap, Inside};
@@ -159,9 +160,8 @@ pub fn run_watched(
         None => end,
     };
     let output = [Stream::Stdout, Stream::Stderr].map(|stream| {
-        let oracle = &world.oracle;
-        let value = |array: ArrayId, index: u32| oracle.value(array, index);
-        world.host.output(stream).evaluate(&mut world.arena, &value)
+        let output = world.host.output(stream);
+        output.evaluate(&mut world.arena, &world.oracle.inputs)
     });
     Ok(NativeRun {
         end,
@@ -249,26 +249,12 @@ impl<'c> World<'c> {
             Interrupt::Bug(bug) => NativeError::Boot(bug.message),
             other => NativeError::Boot(format!("{other:?}")),
         })?;
-        let strings = |all: &[everett_vm::Buffer], arena: &mut Arena| -> Vec<Vec<u8>> {
-            let concrete = |string: &everett_vm::Buffer, arena: &mut Arena| {
-                let mut bytes = string.bytes().to_vec();
-                for (at, byte) in bytes.iter_mut().enumerate() {
-                    if string.has_symbolic(at, 1) {
-                        let term = string.byte_term(arena, at);
-                        let value = |array: ArrayId, index: u32| oracle.value(array, index);
-                        let mut scratch = everett_expr::EvalScratch::new();
-                        *byte = arena.eval(term, &value, &mut scratch) as u8;
-                    }
-                }
-                // A string ends at its first NUL, wherever its symbolic bytes put it.
-                let end = bytes.iter().position(|byte| *byte == 0);
-                bytes.truncate(end.unwrap_or(bytes.len()));
-                bytes
-            };
-            all.iter().map(|string| concrete(string, arena)).collect()
+        let mut strings = |all: &[Buffer]| -> Vec<Vec<u8>> {
+            let strings = all.iter();
+            let strings = strings.map(|string| oracle.inputs.string(string, &mut arena));
+            strings.collect()
         };
-        let args = strings(&execution.args, &mut arena);
-        let env = strings(&execution.env, &mut arena);
+        let (args, env) = (strings(&execution.args), strings(&execution.env));
         let mut tracee = Tracee::start(&config.programs[0], &args, &env)?;
         tracee.hide_machine(&host.start_bytes())?;
         let mut allocators = config.allocators(oracle.source())?;
@@ -700,14 +686,15 @@ impl<'c> World<'c> {
                 self.make(parent, child, call)?;
             }
         }
-        self.forget_ended()
+        self.forget_ended();
+        Ok(())
     }
 
     /// Real threads whose thread in the model has ended end too.
-    fn forget_ended(&mut self) -> Result<(), NativeError> {
+    fn forget_ended(&mut self) {
         let alive: BTreeSet<TaskName> = self.host.alive().into_iter().collect();
         if alive.iter().eq(self.threads.keys()) {
-            return Ok(());
+            return;
         }
         let ended: Vec<TaskName> = self
             .threads
@@ -727,7 +714,6 @@ impl<'c> World<'c> {
             }
         }
         end_all(dead);
-        Ok(())
     }
 
     fn ended(&self, exit: HostExit) -> NativeEnd {
@@ -736,9 +722,8 @@ impl<'c> World<'c> {
                 let bits = match status.term {
                     None => status.bits,
                     Some(term) => {
-                        let value = |array: ArrayId, index: u32| self.oracle.value(array, index);
                         let mut scratch = everett_expr::EvalScratch::new();
-                        self.arena.eval(term, &value, &mut scratch)
+                        self.arena.eval(term, &self.oracle.inputs, &mut scratch)
                     }
                 };
                 NativeEnd::Exit(bits as i32)

@@ -1,7 +1,6 @@
 //! What those who watch a native run are shown.
 
-use everett_expr::ArrayId;
-use everett_linux::{Bytes, PacketKind};
+use everett_linux::PacketKind;
 
 use super::{SentPacket, World};
 use crate::watch::{Standing, StandingThread};
@@ -39,15 +38,14 @@ impl World<'_> {
 
     /// The packets so far.
     pub(super) fn packets(&mut self) -> Vec<SentPacket> {
-        let oracle = &self.oracle;
-        let value = |array: ArrayId, index: u32| oracle.value(array, index);
         let mut packets = Vec::new();
         for packet in self.host.packets() {
-            let mut bytes = Bytes::default();
-            if let PacketKind::Data(buffer) | PacketKind::Datagram(buffer) = &packet.kind {
-                bytes.append(buffer);
-            }
-            let bytes = bytes.evaluate(&mut self.arena, &value);
+            let bytes = match &packet.kind {
+                PacketKind::Data(buffer) | PacketKind::Datagram(buffer) => {
+                    self.oracle.inputs.bytes(buffer, &mut self.arena)
+                }
+                _ => Vec::new(),
+            };
             packets.push((packet.clone(), bytes));
         }
         packets
