@@ -320,19 +320,10 @@ impl HostState {
         peer.is_none_or(|peer| peer == from)
     }
 
-    /// `shutdown` of UDP.
-    pub(super) fn shut_down_udp(
-        &mut self,
-        id: ObjectId,
-        read: bool,
-        write: bool,
-    ) -> Result<(), Errno> {
-        let socket = self.socket_mut(id).ok_or(Errno::ENOTSOCK)?;
-        socket.read_shut |= read;
-        socket.write_shut |= write;
-        let connected = socket.is_connected();
-        self.announce(id, event::ALL);
-        if connected {
+    /// What `shutdown` means for UDP.
+    pub(super) fn shut_down_udp(&self, id: ObjectId) -> Result<(), Errno> {
+        let socket = self.socket(id).ok_or(Errno::ENOTSOCK)?;
+        if socket.is_connected() {
             Ok(())
         } else {
             Err(Errno::ENOTCONN)

@@ -353,12 +353,18 @@ impl HostState {
 
     /// `shutdown`.
     pub fn shut_down(&mut self, id: ObjectId, read: bool, write: bool) -> Result<(), Errno> {
-        let socket = self.socket(id).ok_or(Errno::ENOTSOCK)?;
-        match (socket.domain, socket.kind) {
+        let socket = self.socket_mut(id).ok_or(Errno::ENOTSOCK)?;
+        let (domain, kind) = (socket.domain, socket.kind);
+        if domain == Domain::Netlink {
+            return Err(Errno::EOPNOTSUPP);
+        }
+        socket.read_shut |= read;
+        socket.write_shut |= write;
+        self.announce(id, event::ALL);
+        match (domain, kind) {
             (Domain::Unix, _) => self.shut_down_unix(id, read, write),
-            (Domain::Netlink, _) => Err(Errno::EOPNOTSUPP),
             (_, Kind::Stream) => self.shut_down_tcp(id, read, write),
-            _ => self.shut_down_udp(id, read, write),
+            _ => self.shut_down_udp(id),
         }
     }
 

@@ -464,17 +464,13 @@ impl HostState {
         self.reset(id);
     }
 
-    /// `shutdown` of TCP.
+    /// What `shutdown` means for TCP.
     pub(super) fn shut_down_tcp(
         &mut self,
         id: ObjectId,
         read: bool,
         write: bool,
     ) -> Result<(), Errno> {
-        let socket = self.socket_mut(id).ok_or(Errno::ENOTSOCK)?;
-        socket.read_shut |= read;
-        socket.write_shut |= write;
-        self.announce(id, event::ALL);
         let socket = self.socket(id).ok_or(Errno::ENOTSOCK)?;
         match &socket.state {
             State::Idle => Err(Errno::ENOTCONN),

@@ -254,18 +254,15 @@ impl HostState {
         }
     }
 
-    /// `shutdown` of a UNIX socket: the peer of a connection knows.
+    /// What `shutdown` means for a UNIX socket: the peer of a connection knows.
     pub(super) fn shut_down_unix(
         &mut self,
         id: ObjectId,
         read: bool,
         write: bool,
     ) -> Result<(), Errno> {
-        let socket = self.socket_mut(id).ok_or(Errno::ENOTSOCK)?;
-        socket.read_shut |= read;
-        socket.write_shut |= write;
+        let socket = self.socket(id).ok_or(Errno::ENOTSOCK)?;
         let peer = socket.peer().filter(|_| socket.kind.has_connections());
-        self.announce(id, event::ALL);
         if let Some(peer_id) = peer
             && let Some(peer) = self.socket_mut(peer_id)
         {

@@ -120,13 +120,8 @@ pub(super) fn msgrcv(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 
 pub(super) fn msgctl(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let (id, command, address) = (call.args[0] as u32, call.args[1] & !IPC_64, call.args[2]);
-    let queue = kernel
-        .host
-        .ipc
-        .queues
-        .get(&id)
-        .ok_or(Errno::EINVAL)?
-        .clone();
+    let queue = kernel.host.ipc.queues.get(&id).cloned();
+    let queue = queue.ok_or(Errno::EINVAL)?;
     match command {
         STATUS => {
             kernel.allowed(&queue.permissions, READ)?;

@@ -65,13 +65,7 @@ pub(super) fn shmat(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     const FIXED: u64 = 0x10;
     const SHARED: u64 = 1;
     let (id, mut address, flags) = (call.args[0] as u32, call.args[1], call.args[2]);
-    let segment = kernel
-        .host
-        .ipc
-        .segments
-        .get(&id)
-        .ok_or(Errno::EINVAL)?
-        .clone();
+    let segment = kernel.segment(id)?;
     if address % PAGE_SIZE != 0 {
         if flags & ROUND == 0 {
             return Err(Errno::EINVAL.into());
@@ -136,13 +130,7 @@ pub(super) fn shmctl(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     const LOCK: u64 = 11;
     const UNLOCK: u64 = 12;
     let (id, command, address) = (call.args[0] as u32, call.args[1] & !IPC_64, call.args[2]);
-    let segment = kernel
-        .host
-        .ipc
-        .segments
-        .get(&id)
-        .ok_or(Errno::EINVAL)?
-        .clone();
+    let segment = kernel.segment(id)?;
     match command {
         STATUS => {
             kernel.allowed(&segment.permissions, READ)?;
@@ -175,4 +163,12 @@ pub(super) fn shmctl(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
         _ => return Err(Errno::EINVAL.into()),
     }
     Ok(Value::ZERO)
+}
+
+impl Kernel<'_, '_> {
+    /// What is known of a segment.
+    fn segment(&self, id: u32) -> Result<Segment, Errno> {
+        let segment = self.host.ipc.segments.get(&id);
+        segment.cloned().ok_or(Errno::EINVAL)
+    }
 }
