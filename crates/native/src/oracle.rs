@@ -3,7 +3,7 @@
 use everett_engine::{Trace, TraceChoice, TraceInput, input_of};
 use everett_expr::{Arena, ArrayId, Assignment, EvalScratch, ExprId};
 use everett_linux::{Bytes, split_mix};
-use everett_vm::{ALLOCATION_FAULT, BugKind, Buffer, ChoiceSite, Oracle, Suspend};
+use everett_vm::{ALLOCATION_FAULT, Buffer, BugKind, ChoiceSite, Oracle, Suspend};
 
 /// Where answers come from.
 #[derive(Clone)]
@@ -207,7 +207,7 @@ fn is_same(in_trace: &str, asked: &str) -> bool {
 /// A choice at random. Things that go wrong are rare, so that a run comes to what follows.
 fn at_random(state: &mut u64, site: &str, alternatives: u32) -> u32 {
     const ONE_IN: u64 = 16;
-    if site.starts_with("fault:") && split_mix(state) % ONE_IN != 0 {
+    if site.starts_with("fault:") && !split_mix(state).is_multiple_of(ONE_IN) {
         return 0;
     }
     (split_mix(state) % u64::from(alternatives.max(1))) as u32

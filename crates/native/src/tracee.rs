@@ -199,12 +199,12 @@ impl Tracee {
         // `cpuid` faults, where the processor can do that.
         const ARCH_PRCTL: u64 = 158;
         const SET_CPUID: u64 = 0x1012;
-        self.from_anywhere(ARCH_PRCTL, [SET_CPUID, 0, 0, 0, 0, 0])?;
+        self.inject_anywhere(ARCH_PRCTL, [SET_CPUID, 0, 0, 0, 0, 0])?;
         Ok(())
     }
 
     /// Executes a system call on the real machine though the thread stands at none. Everything is put back.
-    pub fn from_anywhere(&mut self, number: u64, args: [u64; 6]) -> std::io::Result<u64> {
+    pub fn inject_anywhere(&mut self, number: u64, args: [u64; 6]) -> std::io::Result<u64> {
         const SYSCALL: [u8; 2] = [0x0f, 0x05];
         let before = self.registers()?;
         let mut code = [0; 2];
