@@ -162,6 +162,8 @@ pub fn shrink_trace(
 ) -> Result<Option<Shrunk>> {
     let mut config = following_config(run)?;
     config.search = vec!["dfs".to_owned()];
+    // One path needs little, however much the search before it has left.
+    config.limits.max_memory = None;
     let mut shrinker = Shrinker {
         config,
         images,
