@@ -120,7 +120,7 @@ pub fn traces_below(path: &Path) -> Result<Vec<PathBuf>> {
 }
 
 /// Follows a trace in the engine.
-pub fn follow_one(run: &RunArgs, images: &[Image], trace: Trace) -> Result<Last> {
+fn follow_one(run: &RunArgs, images: &[Image], trace: Trace) -> Result<Last> {
     follow_with(following_config(run)?, images, Start::Trace(trace))
 }
 

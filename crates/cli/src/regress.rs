@@ -1,7 +1,7 @@
 //! `everett test` and `everett confirm`: many traces on the native program, several at a time.
 
 use anyhow::{Context, Result, bail};
-use everett_engine::Trace;
+use everett_engine::{Start, Trace};
 use everett_native::{NativeConfig, NativeEnd};
 use everett_report::{Outcome, TestCase, junit};
 use everett_vm::Image;
@@ -12,10 +12,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
-use crate::follow::{follow_one, read_trace, run_of, traces_below};
+use crate::follow::{follow_with, following_config, read_trace, run_of, traces_below};
 use crate::load::bitcode_of;
 use crate::replay::{Verdict, native_config, replay_one};
-use crate::run::RunArgs;
+use crate::run::{RunArgs, clock};
 use crate::{EXIT_CLEAN, EXIT_FINDINGS};
 
 /// What `everett test` is told.
@@ -53,6 +53,9 @@ pub struct ConfirmArgs {
     #[arg(long, value_name = "N")]
     jobs: Option<NonZeroUsize>,
 }
+
+/// Time for following one trace in the bitcode.
+const FOLLOW_TIME: Duration = Duration::from_secs(60);
 
 /// A run that traces belong to.
 struct Suite {
@@ -261,9 +264,11 @@ impl Replayed {
     fn happens_in_model(&self, suite: &Suite) -> Result<bool> {
         bitcode_of(suite.run.program())?;
         let images: Vec<Image> = suite.run.load()?;
-        let seen = follow_one(&suite.run, &images, self.trace.clone())?;
+        let mut config = following_config(&suite.run)?;
+        config.limits.max_time = Some(clock() + FOLLOW_TIME);
+        let seen = follow_with(config, &images, Start::Trace(self.trace.clone()))?;
         let seen = seen.trace.and_then(|seen| seen.end);
-        let seen = seen.context("the bitcode parts from the trace")?;
+        let seen = seen.context("the bitcode parts from the trace or does not end")?;
         let expected = self.trace.end.as_ref();
         Ok(expected.is_some_and(|expected| {
             seen.finding == expected.finding && seen.signal == expected.signal

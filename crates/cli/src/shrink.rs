@@ -164,6 +164,7 @@ pub fn shrink_trace(
     config.search = vec!["dfs".to_owned()];
     // One path needs little, however much the search before it has left.
     config.limits.max_memory = None;
+    config.limits.max_time = Some(until);
     let mut shrinker = Shrinker {
         config,
         images,

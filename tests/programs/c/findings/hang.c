@@ -1,6 +1,6 @@
 // run: --max-instructions 100000
 // paths: 2
-// finding: hang 11
+// finding: hang 12
 #include <everett.h>
 
 int main(void) {
@@ -8,7 +8,7 @@ int main(void) {
   if (step != 0)
     return 0;
   volatile int position = 0;
-  while (position < 10)
-    position += step; // here
+  // On one line: how many instructions come before it depends on the length of the program's name.
+  while (position < 10) position += step;
   return 0;
 }
