@@ -423,7 +423,8 @@ pub fn chosen(choice: &TraceChoice) -> String {
         let failure = failures.split(',').nth(number - 1)?;
         Some(format!("{call} fails: {failure}"))
     });
-    let others = || format!("{}: {number} of {}", choice.site, choice.alternatives);
+    let site = choice.site.trim_end_matches(':');
+    let others = || format!("{site}: {number} of {}", choice.alternatives);
     failure.unwrap_or_else(others)
 }
 
