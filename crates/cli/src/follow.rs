@@ -1,7 +1,10 @@
 //! `everett follow`: follows traces again, asking the solver nothing, and compares how they end.
 
 use anyhow::{Context, Result, bail};
-use everett_engine::{Explorer, ExplorerConfig, Finding, Limits, Listener, PathEnd, Start, Trace};
+use everett_engine::{
+    Explorer, ExplorerConfig, Finding, Limits, Listener, PathEnd, SourceFrame, Start, Trace,
+};
+use everett_linux::Passed;
 use everett_vm::Image;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -153,6 +156,8 @@ pub struct Last {
     pub trace: Option<Trace>,
     /// System calls, where they are logged.
     pub calls: Vec<String>,
+    /// Points between system calls, where they are logged.
+    pub points: Vec<(Passed, SourceFrame)>,
     /// What it ended in, if that is a finding.
     pub finding: Option<Finding>,
     /// Instructions on it.
@@ -163,6 +168,7 @@ impl Listener for Last {
     fn path(&mut self, end: &PathEnd) {
         self.trace = end.trace.clone();
         self.calls = end.calls.clone();
+        self.points = end.points.clone();
         self.instructions = end.instructions;
     }
 

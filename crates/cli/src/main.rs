@@ -11,6 +11,7 @@ mod layers;
 mod load;
 mod native;
 mod output;
+mod points;
 mod regress;
 mod repeat;
 mod replay;

@@ -70,6 +70,8 @@ fn one(args: &NativeArgs) -> Result<u8> {
         max_long_computations: MAX_LONG_COMPUTATIONS,
         keeps_events: false,
         known_allocators: OnceLock::new(),
+        script: None,
+        finder: None,
     };
     let seen = everett_native::run(&config, Source::Random(args.seed))?;
     print_log(&seen.log);

@@ -3,20 +3,24 @@
 
 use anyhow::{Context, Result};
 use everett_engine::{Trace, TraceEnd, digest};
-use everett_linux::PreemptAt;
 use everett_native::{
-    NativeConfig, NativeEnd, NativeError, NativeRun, Nobody, Source, Watcher, run_watched,
+    NativeConfig, NativeEnd, NativeError, NativeRun, Nobody, Script, Source, Watcher, run_watched,
 };
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use crate::follow::{read_trace, traces_of};
+use crate::points;
 use crate::repeat::repeat;
 use crate::run::{RunArgs, explorer_config};
 use crate::step::{LookArgs, Pace, look, write_packets};
 use crate::{EXIT_CLEAN, EXIT_FINDINGS};
 
+/// Native runs for a finding whose threads were preempted between system calls.
+const MAX_ATTEMPTS: usize = 50;
+/// The same for a path that ended well.
+const MAX_ATTEMPTS_OF_TESTS: usize = 9;
 /// System calls of a replay before it counts as a hang.
 pub const MAX_CALLS: u64 = 1_000_000;
 /// Stretches of 50 ms that a program computes before a replay counts as a hang.
@@ -158,6 +162,8 @@ pub fn native_config(run: &RunArgs, on: Option<&Path>) -> Result<NativeConfig> {
         max_long_computations: MAX_LONG_COMPUTATIONS,
         keeps_events: false,
         known_allocators: OnceLock::new(),
+        script: None,
+        finder: Some(points::finder(run)),
     })
 }
 
@@ -177,26 +183,60 @@ fn replay_watched(
     expected: &TraceEnd,
     watcher: &mut dyn Watcher,
 ) -> Result<(Verdict, Option<NativeRun>)> {
-    let between_calls = preempts_between_calls(config, &trace);
+    let finder = config
+        .finder
+        .as_ref()
+        .filter(|_| points::are_possible(config));
+    if let Some(script) = finder.and_then(|find| find(&trace)) {
+        return replay_scripted(config, &trace, expected, &script, watcher);
+    }
+    replay_once(config, trace, expected, watcher)
+}
+
+fn replay_once(
+    config: &NativeConfig,
+    trace: Trace,
+    expected: &TraceEnd,
+    watcher: &mut dyn Watcher,
+) -> Result<(Verdict, Option<NativeRun>)> {
     match run_watched(config, Source::Trace(Box::new(trace)), watcher) {
-        Ok(seen) => match compare(expected, &seen) {
-            Verdict::NotReproduced(_) if between_calls => {
-                let why = "threads were preempted between system calls".to_owned();
-                Ok((Verdict::NotReplayable(why), Some(seen)))
-            }
-            verdict => Ok((verdict, Some(seen))),
-        },
+        Ok(seen) => Ok((compare(expected, &seen), Some(seen))),
         Err(NativeError::NotReplayable(why)) => Ok((Verdict::NotReplayable(why), None)),
         Err(error) => Err(error).context("the native program could not be run"),
     }
 }
 
-/// Threads were stopped where a native program makes no system call: nobody can stop it there.
-fn preempts_between_calls(config: &NativeConfig, trace: &Trace) -> bool {
-    let stopped = |choice: &everett_engine::TraceChoice| {
-        choice.picked > 0 && (choice.site.starts_with("preempt") || choice.site == "schedule")
+/// Threads were preempted between system calls. Where that was is known by the line, so several places are tried; only
+/// a run that ends the same counts.
+fn replay_scripted(
+    config: &NativeConfig,
+    trace: &Trace,
+    expected: &TraceEnd,
+    script: &Script,
+    watcher: &mut dyn Watcher,
+) -> Result<(Verdict, Option<NativeRun>)> {
+    let most = match expected.finding {
+        Some(_) => MAX_ATTEMPTS,
+        None => MAX_ATTEMPTS_OF_TESTS,
     };
-    config.host.options.preempt_at >= PreemptAt::Atomics && trace.choices.iter().any(stopped)
+    let (mut last, mut tried) = (None, 0);
+    for attempt in points::attempts(script, most) {
+        let config = NativeConfig {
+            script: Some(attempt),
+            ..config.clone()
+        };
+        tried += 1;
+        let (verdict, seen) = replay_once(&config, trace.clone(), expected, watcher)?;
+        match verdict {
+            Verdict::Confirmed => return Ok((verdict, seen)),
+            Verdict::NotReproduced(_) => last = seen,
+            Verdict::NotReplayable(_) => return Ok((verdict, seen)),
+        }
+    }
+    let why = format!(
+        "threads were preempted between system calls, and none of {tried} native runs with nearby places ended the same"
+    );
+    Ok((Verdict::NotReplayable(why), last))
 }
 
 /// Replays the trace of a finding. What cannot be tried is no error.

@@ -120,3 +120,117 @@ fn native_processes_die_with_their_master() {
     });
     assert!(gone, "a native process has outlived everett");
 }
+
+/// Two threads increment a counter without a lock.
+const LOST_UPDATE: &str = "
+#include <assert.h>
+#include <pthread.h>
+static int counter;
+static void *add(void *unused) {
+    for (int i = 0; i < 2; i++)
+        counter++;
+    return unused;
+}
+int main(void) {
+    pthread_t a, b;
+    pthread_create(&a, 0, add, 0);
+    pthread_create(&b, 0, add, 0);
+    pthread_join(a, 0);
+    pthread_join(b, 0);
+    assert(counter == 4);
+}
+";
+
+/// Both threads look at a lock before one of them takes it.
+const BROKEN_LOCK: &str = "
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+static atomic_int held;
+static int inside;
+static void *work(void *unused) {
+    if (atomic_load(&held) == 0) {
+        atomic_store(&held, 1);
+        inside++;
+        if (inside != 1) abort();
+        inside--;
+        atomic_store(&held, 0);
+    }
+    return unused;
+}
+int main(void) {
+    pthread_t a, b;
+    pthread_create(&a, 0, work, 0);
+    pthread_create(&b, 0, work, 0);
+    pthread_join(a, 0);
+    pthread_join(b, 0);
+}
+";
+
+#[test]
+fn preemption_between_system_calls_happens_natively() {
+    let folder = folder("native-points");
+    for (name, source) in [("lost", LOST_UPDATE), ("lock", BROKEN_LOCK)] {
+        build(&folder, name, source, &["-g"]);
+        let mut run = everett(&folder);
+        run.args(["run", "--out", &format!("{name}-out"), "--no-tests"]);
+        run.args(["--scheduler", "bounded:2", "--preempt", "memory"]);
+        let output = expect(run.arg(format!("./{name}")), 1);
+        let said = text(&output);
+        assert!(
+            said.contains("1 of 1 findings confirmed natively"),
+            "{said}"
+        );
+    }
+}
+
+#[test]
+fn many_seeded_runs_find_what_one_trace_shows_again() {
+    let folder = folder("native-runs");
+    // Two threads take two locks, each in another order.
+    let source = "
+#include <pthread.h>
+#include <unistd.h>
+static pthread_mutex_t first = PTHREAD_MUTEX_INITIALIZER, second = PTHREAD_MUTEX_INITIALIZER;
+static void *other(void *unused) {
+    pthread_mutex_lock(&second);
+    usleep(10);
+    pthread_mutex_lock(&first);
+    return unused;
+}
+int main(void) {
+    pthread_t thread;
+    pthread_create(&thread, 0, other, 0);
+    getppid();
+    pthread_mutex_lock(&first);
+    getppid();
+    pthread_mutex_lock(&second);
+    return 0;
+}
+";
+    build(&folder, "locks", source, &["-g"]);
+    let runs = |out: &str| {
+        let mut run = everett(&folder);
+        run.args([
+            "native", "--runs", "30", "--seed", "1", "--out", out, "./locks",
+        ]);
+        text(&expect(&mut run, 1))
+    };
+    let said = runs("a");
+    assert!(said.contains("1 findings"), "{said}");
+    assert!(said.contains("ends in deadlock"), "{said}");
+    let again = runs("b");
+    let ends = |said: &str| {
+        said.lines()
+            .skip(1)
+            .map(|line| line.replace("b/", "a/"))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        ends(&said),
+        ends(&again),
+        "the same seeds are the same runs"
+    );
+    let replayed = text(&expect(everett(&folder).args(["replay", "a"]), 0));
+    assert!(replayed.contains("1 of 1 traces confirmed"), "{replayed}");
+}

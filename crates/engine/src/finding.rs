@@ -1,6 +1,6 @@
 //! What the explorer tells about paths that ended.
 
-use everett_linux::LeftFile;
+use everett_linux::{LeftFile, Passed};
 use everett_vm::{Bug, BugKind};
 use std::collections::BTreeMap;
 
@@ -39,6 +39,9 @@ pub struct PathEnd {
     pub instructions: u64,
     /// The log of system calls, where it was asked for.
     pub calls: Vec<String>,
+    /// Points between system calls at which another thread could have run, where they were asked for, with their
+    /// places in the source.
+    pub points: Vec<(Passed, SourceFrame)>,
     /// What it wrote to standard output and standard error, under the inputs of the trace.
     pub output: [Vec<u8>; 2],
     /// Files that it left behind, with what they hold, where they are asked for.

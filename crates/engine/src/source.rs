@@ -5,7 +5,7 @@ use everett_vm::{BugKind, CallSite, Image};
 use serde::{Deserialize, Serialize};
 
 /// A frame of a stack as people read it.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct SourceFrame {
     /// Name of the function.
     pub function: String,

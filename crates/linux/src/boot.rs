@@ -100,6 +100,7 @@ pub(crate) fn prepare(
             injected: Vec::new(),
             faults: Default::default(),
             log: config.options.logs_calls.then(Arc::default),
+            points: config.options.logs_points.then(Arc::default),
             packets: config.options.logs_packets.then(Arc::default),
             watchers: Default::default(),
             file_watchers: Default::default(),

@@ -67,6 +67,8 @@ pub struct HostOptions {
     pub logs_calls: bool,
     /// So are packets.
     pub logs_packets: bool,
+    /// So are the points between system calls at which another thread could have run.
+    pub logs_points: bool,
     /// The host goes on after the end of its first process as long as there are others.
     pub waits_for_all: bool,
     /// A fault for which the process has a handler is the handler's affair; otherwise it is a finding.
@@ -82,6 +84,7 @@ impl Default for HostOptions {
             faults: FaultOptions::default(),
             logs_calls: false,
             logs_packets: false,
+            logs_points: false,
             waits_for_all: false,
             faults_to_handlers: false,
         }

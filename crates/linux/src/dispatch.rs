@@ -70,7 +70,10 @@ impl<'k, 'v> Slice<'k, 'v> {
                 Exit::Budget => return Pause::Budget,
                 Exit::Returned(values) => self.returned(values.first().copied()),
                 Exit::Interrupted(Interrupt::SystemCall(call)) => self.system_call(&call),
-                Exit::Interrupted(Interrupt::Point) => Err(Stop::Point),
+                Exit::Interrupted(Interrupt::Point) => {
+                    self.kernel.note_point();
+                    Err(Stop::Point)
+                }
                 Exit::Interrupted(Interrupt::Bug(bug)) => self.fault(bug),
                 Exit::Interrupted(interrupt) => Err(Stop::Interrupt(interrupt)),
             };
@@ -196,7 +199,9 @@ impl<'k, 'v> Slice<'k, 'v> {
         }
         if !self.unseen {
             kernel.host.clock_ns += SYSTEM_CALL_NS;
-            kernel.task_mut().cpu_ns += SYSTEM_CALL_NS;
+            let task = kernel.task_mut();
+            task.cpu_ns += SYSTEM_CALL_NS;
+            task.calls += 1;
             kernel.process_mut().cpu_ns += SYSTEM_CALL_NS;
         }
         if let Some((name, arguments)) = self.described.take() {

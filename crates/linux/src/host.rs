@@ -120,6 +120,8 @@ pub struct HostState {
     pub faults: FaultState,
     /// The log of system calls.
     pub log: Option<Arc<Vec<String>>>,
+    /// The log of points between system calls.
+    pub points: Option<Arc<Vec<crate::schedule::Passed>>>,
     /// The log of packets.
     pub packets: Option<Arc<Vec<crate::packets::Packet>>>,
     /// Locks on files that were released so far.
@@ -266,6 +268,11 @@ impl Host {
     /// The log of system calls.
     pub fn log(&self) -> &[String] {
         self.state.log.as_deref().map_or(&[], Vec::as_slice)
+    }
+
+    /// Points between system calls at which another thread could have run, where they are logged.
+    pub fn points(&self) -> &[crate::schedule::Passed] {
+        self.state.points.as_deref().map_or(&[], Vec::as_slice)
     }
 
     /// Files that are not as they were at the start.

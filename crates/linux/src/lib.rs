@@ -49,5 +49,5 @@ pub use host::{Ending, Host, HostExit, Stream, split_mix};
 pub use life::Execution;
 pub use native::{Guest, Injected, Served, TaskName};
 pub use packets::{Packet, PacketKind};
-pub use schedule::{PreemptAt, SchedulerKind};
+pub use schedule::{Passed, PreemptAt, SchedulerKind};
 pub use table::{ArgKind, Row, rows};

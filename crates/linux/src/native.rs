@@ -220,6 +220,16 @@ impl Host {
         self.state.schedule.due = true;
     }
 
+    /// The thread that runs has come to a point at which another one may run.
+    pub fn comes_to_point(&mut self) {
+        self.state.schedule.due = true;
+    }
+
+    /// System calls that the thread that runs has made, those about memory left out.
+    pub fn calls_made(&self) -> u64 {
+        self.state.tasks[self.state.schedule.running].calls
+    }
+
     /// Somebody has to be picked before anybody goes on.
     pub fn must_choose(&self) -> bool {
         self.state.schedule.due

@@ -54,6 +54,8 @@ pub struct TaskState {
     pub waiting_since: u64,
     /// Bytes that the system call under way has moved before it had to wait.
     pub progress: u64,
+    /// System calls that it has made, those about memory left out.
+    pub calls: u64,
     /// Others had the chance to run before the system call that it is about to make.
     pub at_point: bool,
     /// It was asked whether the system call that waits fails.
@@ -112,6 +114,7 @@ impl TaskState {
             woken: false,
             waiting_since: 0,
             progress: 0,
+            calls: 0,
             at_point: false,
             fault_asked: false,
             vforked: None,

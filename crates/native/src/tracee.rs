@@ -268,6 +268,18 @@ impl Tracee {
         }
     }
 
+    /// Executes one instruction; a system call is not executed but stops it.
+    pub fn step_emulated(&mut self) -> std::io::Result<Stopped> {
+        const PTRACE_SYSEMU_SINGLESTEP: libc::c_uint = 32;
+        loop {
+            self.resume(PTRACE_SYSEMU_SINGLESTEP, 0)?;
+            let stopped = self.wait()?;
+            if stopped != Stopped::Signal(libc::SIGSTOP) {
+                return Ok(stopped);
+            }
+        }
+    }
+
     /// Its registers.
     pub fn registers(&self) -> std::io::Result<Registers> {
         Ok(ptrace::getregs(self.thread)?)

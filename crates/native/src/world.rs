@@ -2,6 +2,7 @@
 //! carries out on the real processes what the model decides.
 
 mod looking;
+mod points;
 mod signals;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,10 +24,12 @@ use crate::allocations::{Allocator, Heap, Inside};
 use crate::events::{Event, EventLog, Kind};
 use crate::instructions::emulate;
 use crate::oracle::{NativeOracle, Source};
+use crate::points::{Script, ScriptFinder};
 use crate::sandbox::{MAX_RESIDENT, Pinned, resident};
 use crate::tracee::{Registers, Stopped, Tracee, end_all};
 use crate::watch::{Nobody, Watcher};
 use crate::watchdog::Watchdog;
+use points::Reached;
 
 /// A native run could not be made.
 #[derive(Debug, thiserror::Error)]
@@ -43,6 +46,7 @@ pub enum NativeError {
 }
 
 /// What a native run is told.
+#[derive(Clone)]
 pub struct NativeConfig {
     /// The host.
     pub host: HostConfig,
@@ -56,6 +60,10 @@ pub struct NativeConfig {
     pub known_allocators: OnceLock<Vec<Allocator>>,
     /// Keep all events.
     pub keeps_events: bool,
+    /// Where threads take turns between system calls.
+    pub script: Option<Script>,
+    /// How that is found out for a trace.
+    pub finder: Option<ScriptFinder>,
 }
 
 /// How a native run ended.
@@ -197,6 +205,8 @@ pub(crate) struct World<'c> {
     /// Events that it knows.
     told: usize,
     events: EventLog,
+    /// Points of the script that are behind us.
+    points_passed: usize,
 }
 
 /// What the model needs around it; a macro because it borrows field by field.
@@ -287,6 +297,7 @@ impl<'c> World<'c> {
             watcher,
             told: 0,
             events: EventLog::new(config.keeps_events),
+            points_passed: 0,
         })
     }
 
@@ -343,10 +354,29 @@ impl<'c> World<'c> {
                 break;
             }
             let (process, thread) = (native.tracee.process, native.tracee.thread);
-            self.watchdog.watch(process.as_raw(), thread.as_raw());
-            let stopped = native.tracee.run(signal.take());
-            self.watchdog.rest();
-            let mut stopped = stopped?;
+            if !self.pass_points(name, false) {
+                return Ok(None);
+            }
+            let reached = match signal {
+                None => self.reach_point(name)?,
+                Some(_) => None,
+            };
+            let mut stopped = match reached {
+                Some(Reached::Point) => {
+                    self.host.comes_to_point();
+                    return Ok(None);
+                }
+                Some(Reached::Stopped(stopped)) => stopped,
+                None => {
+                    let Some(native) = self.threads.get_mut(&name) else {
+                        return Ok(None);
+                    };
+                    self.watchdog.watch(process.as_raw(), thread.as_raw());
+                    let stopped = native.tracee.run(signal.take());
+                    self.watchdog.rest();
+                    stopped?
+                }
+            };
             if matches!(stopped, Stopped::Signal(libc::SIGTRAP | libc::SIGSEGV)) {
                 match self.at_allocator(name)? {
                     AtAllocator::Not => {}
@@ -395,6 +425,12 @@ impl<'c> World<'c> {
                 }
                 Stopped::Born(_) | Stopped::Executed => {}
             }
+        }
+        let call = self.threads.get(&name).and_then(|native| native.pending);
+        if let Some(call) = call
+            && !self.pass_points_before_call(name, call.number)
+        {
+            return Ok(None);
         }
         self.answer(name)
     }

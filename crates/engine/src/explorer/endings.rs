@@ -1,7 +1,7 @@
 //! What happens when a path has ended: accounts, findings, tests.
 
 use super::*;
-use everett_linux::{Left, LeftFile};
+use everett_linux::{Left, LeftFile, Passed};
 
 /// The finding for memory that nobody can free any more.
 fn leak(arena: &Arena, host: &Host) -> Option<Bug> {
@@ -255,9 +255,16 @@ impl Explorer<'_> {
             Some(_) => self.left_files(state),
             None => Vec::new(),
         };
+        let passed = state.host.as_ref().map_or(&[][..], Host::points);
+        let place = |point: &Passed| {
+            let frames = crate::source::describe(self.images, &[point.site]);
+            (*point, frames.into_iter().next().unwrap_or_default())
+        };
+        let points = passed.iter().map(place).collect();
         listener.path(&PathEnd {
             files,
             calls,
+            points,
             ending,
             trace,
             covered_new: state.covered_new,

@@ -5,13 +5,14 @@ mod exhaustive;
 mod random;
 mod round_robin;
 
-use everett_vm::{Bug, BugKind, ChoiceSite, Interrupt, Oracle, Points, Surroundings};
+use everett_vm::{Bug, BugKind, CallSite, ChoiceSite, Interrupt, Oracle, Points, Surroundings};
 use smallvec::SmallVec;
 
 use crate::boot::reborrow;
 use crate::dispatch::Pause;
 use crate::host::{Ending, Host, HostExit, HostState};
 use crate::kernel::Kernel;
+use crate::native::TaskName;
 use crate::process::{Death, Doing, Life};
 use crate::wait::Hope;
 
@@ -51,6 +52,19 @@ pub enum PreemptAt {
     Memory,
 }
 
+/// A point between system calls at which another thread could have run.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Passed {
+    /// The thread that ran.
+    pub task: TaskName,
+    /// System calls that it had made.
+    pub calls: u64,
+    /// The instruction that it was about to execute.
+    pub site: CallSite,
+    /// Another thread did run.
+    pub switches: bool,
+}
+
 /// A moment at which somebody must be picked.
 pub struct Moment<'m> {
     /// Places in [`HostState::tasks`] of those that can run, ascending; at least one.
@@ -85,6 +99,8 @@ pub struct Schedule {
     pub preemptions: u32,
     /// Where the random scheduler is.
     pub random: u64,
+    /// The running thread stands at the point that was logged last.
+    pub at_logged_point: bool,
 }
 
 impl Schedule {
@@ -157,6 +173,30 @@ fn ask(moment: &Moment<'_>, name: &str, oracle: &mut dyn Oracle) -> Result<usize
 }
 
 impl Kernel<'_, '_> {
+    /// The running thread has come to a point between two system calls.
+    pub(crate) fn note_point(&mut self) {
+        let Some(frame) = self.vm.thread.top() else {
+            return;
+        };
+        let passed = Passed {
+            task: TaskName {
+                pid: self.task().pid,
+                tid: self.task().tid,
+            },
+            calls: self.task().calls,
+            site: CallSite {
+                image: self.vm.image.number(),
+                function: frame.function,
+                pc: frame.pc,
+            },
+            switches: false,
+        };
+        if let Some(points) = &mut self.host.points {
+            triomphe::Arc::make_mut(points).push(passed);
+            self.host.schedule.at_logged_point = true;
+        }
+    }
+
     /// Another thread may run before the system call that the running one is about to make.
     pub(crate) fn is_point(&mut self) -> bool {
         let options = &self.host.options;
@@ -337,6 +377,13 @@ impl Host {
             let schedule = &mut self.state.schedule;
             let picked = picker(&moment, schedule, around.oracle)?;
             around.oracle.commit();
+            if std::mem::take(&mut schedule.at_logged_point)
+                && let Some(points) = &mut self.state.points
+                && let Some(passed) = triomphe::Arc::make_mut(points).last_mut()
+            {
+                passed.switches = picked != last;
+            }
+            let schedule = &mut self.state.schedule;
             schedule.running = picked;
             schedule.due = false;
             schedule.quantum = QUANTUM;
