@@ -5,6 +5,7 @@
 //! depth first, once with a test for every path and once without tests.
 
 mod calls;
+mod native;
 mod servers;
 
 use anyhow::{Context, Result, bail};
@@ -99,7 +100,7 @@ fn main() -> Result<()> {
     let everett = std::env::args_os()
         .nth(1)
         .map(PathBuf::from)
-        .context("usage: everett-bench EVERETT [engine] [calls] [servers]")?;
+        .context("usage: everett-bench EVERETT [engine] [calls] [native] [servers]")?;
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let work = std::env::temp_dir().join(format!("everett-bench-{}", std::process::id()));
     std::fs::create_dir_all(&work)?;
@@ -125,6 +126,9 @@ impl Bench {
         }
         if is_wanted("calls") {
             self.calls(&mut text)?;
+        }
+        if is_wanted("native") {
+            self.native(&mut text)?;
         }
         if is_wanted("servers") {
             self.servers(&mut text)?;

@@ -96,6 +96,11 @@ impl Host {
         }
     }
 
+    /// How many threads have not ended, once who has ended is forgotten.
+    pub fn thread_count(&self) -> usize {
+        self.state.tasks.len()
+    }
+
     /// The threads that have not ended.
     pub fn alive(&self) -> Vec<TaskName> {
         let tasks = self.state.tasks.iter();

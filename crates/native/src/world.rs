@@ -728,10 +728,11 @@ impl<'c> World<'c> {
 
     /// Real threads whose thread in the model has ended end too.
     fn forget_ended(&mut self) {
-        let alive: BTreeSet<TaskName> = self.host.alive().into_iter().collect();
-        if alive.iter().eq(self.threads.keys()) {
+        // Whoever is alive has a real thread, so as many are the same ones.
+        if self.host.thread_count() == self.threads.len() {
             return;
         }
+        let alive: BTreeSet<TaskName> = self.host.alive().into_iter().collect();
         let ended: Vec<TaskName> = self
             .threads
             .keys()
