@@ -1,6 +1,7 @@
 //! The command line of Everett: reads arguments, calls the rooms, shows what comes out.
 
 mod checkpoint;
+mod compare;
 mod display;
 mod exec;
 mod export;

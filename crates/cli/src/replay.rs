@@ -2,14 +2,15 @@
 //! programs under the model without a trace.
 
 use anyhow::{Context, Result};
-use everett_engine::{Trace, TraceEnd, digest};
+use everett_engine::{Trace, TraceEnd};
 use everett_native::{
-    NativeConfig, NativeEnd, NativeError, NativeRun, Nobody, Script, Source, Watcher, run_watched,
+    NativeConfig, NativeError, NativeRun, Nobody, Script, Source, Watcher, run_watched,
 };
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
+use crate::compare::{compare, needs_checks};
 use crate::follow::{read_trace, traces_of};
 use crate::points;
 use crate::repeat::repeat;
@@ -193,7 +194,23 @@ fn replay_watched(
     replay_once(config, trace, expected, watcher)
 }
 
+/// Replays on the programs, and where they do not end the same though they should, on their checked builds.
 fn replay_once(
+    config: &NativeConfig,
+    trace: Trace,
+    expected: &TraceEnd,
+    watcher: &mut dyn Watcher,
+) -> Result<(Verdict, Option<NativeRun>)> {
+    let (plain, seen) = try_once(config, trace.clone(), expected, watcher)?;
+    match plain {
+        Verdict::NotReproduced(why) | Verdict::NotReplayable(why) if needs_checks(expected) => {
+            replay_checked(config, trace, expected, why)
+        }
+        plain => Ok((plain, seen)),
+    }
+}
+
+fn try_once(
     config: &NativeConfig,
     trace: Trace,
     expected: &TraceEnd,
@@ -204,6 +221,42 @@ fn replay_once(
         Err(NativeError::NotReplayable(why)) => Ok((Verdict::NotReplayable(why), None)),
         Err(error) => Err(error).context("the native program could not be run"),
     }
+}
+
+/// Replays on the checked builds of the programs: native code survives many errors in memory. `why` the programs
+/// themselves do not end the same.
+fn replay_checked(
+    config: &NativeConfig,
+    trace: Trace,
+    expected: &TraceEnd,
+    why: String,
+) -> Result<(Verdict, Option<NativeRun>)> {
+    let programs = config.programs.iter();
+    let checked: Result<Vec<_>, _> = programs
+        .map(|program| everett_toolchain::checked_build(program))
+        .collect();
+    let programs = match checked {
+        Ok(programs) => programs,
+        Err(error) => {
+            let error = error.to_string();
+            let error = error.lines().next().unwrap_or_default();
+            let why = format!("{why}; it has no checked build: {error}");
+            return Ok((Verdict::NotReproduced(why), None));
+        }
+    };
+    let config = NativeConfig {
+        programs,
+        known_allocators: OnceLock::new(),
+        ..config.clone()
+    };
+    let (verdict, seen) = try_once(&config, trace, expected, &mut Nobody)?;
+    Ok(match verdict {
+        Verdict::NotReproduced(other) => {
+            let why = format!("{why}; in its checked build, {other}");
+            (Verdict::NotReproduced(why), seen)
+        }
+        verdict => (verdict, seen),
+    })
 }
 
 /// Threads were preempted between system calls. Where that was is known by the line, so several places are tried; only
@@ -247,109 +300,5 @@ pub fn confirm_one(config: &NativeConfig, trace: Trace) -> Verdict {
     match replay_one(config, trace, &expected) {
         Ok((verdict, _)) => verdict,
         Err(error) => Verdict::NotReplayable(format!("{error:#}")),
-    }
-}
-
-/// Does a native run end as the trace did?
-fn compare(expected: &TraceEnd, seen: &NativeRun) -> Verdict {
-    if let NativeEnd::Diverged(why) = &seen.end {
-        return Verdict::NotReproduced(format!("the native program parts from the trace: {why}"));
-    }
-    let same = match (expected.finding.as_deref(), &seen.end) {
-        (Some(kind), end) => match ends_of(kind) {
-            Ends::Same(signals) => ends_so(kind, signals, end),
-            Ends::Unseen => {
-                let why = format!("native code does not notice {kind}");
-                return Verdict::NotReplayable(why);
-            }
-        },
-        (None, NativeEnd::Exit(status)) => expected.exit == Some(*status),
-        (None, NativeEnd::Signal { signal, .. }) => expected.signal == Some(*signal),
-        (None, NativeEnd::Idle) => expected.idle,
-        _ => false,
-    };
-    if !same {
-        return Verdict::NotReproduced(format!("the native program {}", describe(&seen.end)));
-    }
-    // What a program says when it dies is its libc's affair.
-    let died = expected.finding.is_some() || expected.signal.is_some();
-    let [stdout, stderr] = [0, 1].map(|at| digest(&seen.output[at]) == expected.output[at]);
-    if died || (stdout && stderr) {
-        Verdict::Confirmed
-    } else {
-        Verdict::NotReproduced("the native program writes something else".to_owned())
-    }
-}
-
-/// How native code ends where the model finds something.
-enum Ends {
-    /// With one of these signals, or with the same finding of the kernel model.
-    Same(&'static [i32]),
-    /// It goes on as if nothing were.
-    Unseen,
-}
-
-fn ends_of(kind: &str) -> Ends {
-    const SIGILL: i32 = 4;
-    const SIGTRAP: i32 = 5;
-    const SIGABRT: i32 = 6;
-    const SIGBUS: i32 = 7;
-    const SIGFPE: i32 = 8;
-    const SIGSEGV: i32 = 11;
-    match kind {
-        "abort" | "assertion" | "panic" | "uncaught-exception" | "user-report" => {
-            Ends::Same(&[SIGABRT, SIGILL, SIGTRAP])
-        }
-        "division-by-zero" => Ends::Same(&[SIGFPE]),
-        "trap" | "unreachable" => Ends::Same(&[SIGILL, SIGTRAP, SIGSEGV]),
-        "null-pointer" | "wild-pointer" | "read-only-write" | "protected-page" | "beyond-file"
-        | "stack-overflow" | "out-of-bounds" | "use-after-free" | "use-after-return"
-        | "double-free" | "invalid-free" | "invalid-call" | "bad-jump" => {
-            Ends::Same(&[SIGSEGV, SIGBUS, SIGILL, SIGABRT])
-        }
-        "hang" | "deadlock" | "signal" | "huge-allocation" => Ends::Same(&[]),
-        _ => Ends::Unseen,
-    }
-}
-
-/// Signals that end a native program where the model finds something of this kind; none where it may go on.
-pub fn signals_of(kind: &str) -> &'static [i32] {
-    match ends_of(kind) {
-        Ends::Same(signals) => signals,
-        Ends::Unseen => &[],
-    }
-}
-
-fn ends_so(kind: &str, signals: &[i32], end: &NativeEnd) -> bool {
-    match end {
-        NativeEnd::Signal { signal, .. } => signals.contains(signal) || kind == "signal",
-        NativeEnd::Finding { kind: seen, .. } => {
-            // The kernel sees that a program aborts, not why.
-            seen == kind || (seen == "abort" && signals.contains(&6))
-        }
-        NativeEnd::Hang => kind == "hang",
-        // A panic that unwinds ends the program with the status of Rust's runtime.
-        NativeEnd::Exit(status) => kind == "panic" && *status == 101,
-        _ => false,
-    }
-}
-
-/// An end for people.
-pub fn describe(end: &NativeEnd) -> String {
-    match end {
-        NativeEnd::Exit(status) => format!("exits with {status}"),
-        NativeEnd::Signal {
-            signal,
-            place: Some((program, address)),
-        } => format!(
-            "gets signal {signal} at {address:#x} of {}",
-            program.display()
-        ),
-        NativeEnd::Signal { signal, .. } => format!("is ended by signal {signal}"),
-        NativeEnd::Finding { kind, message } => format!("ends in {kind}: {message}"),
-        NativeEnd::Idle => "waits for what nobody sends".to_owned(),
-        NativeEnd::Hang => "does not end".to_owned(),
-        NativeEnd::Diverged(why) => why.clone(),
-        NativeEnd::Stopped => "was stopped".to_owned(),
     }
 }

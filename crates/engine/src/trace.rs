@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 use crate::list::SharedList;
+use crate::source::SourceFrame;
 
 /// Values for one symbolic input.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -60,6 +61,9 @@ pub struct TraceEnd {
     /// All threads waited for what only the outside could send.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub idle: bool,
+    /// Where it ended, innermost first, if that is a finding.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stack: Vec<SourceFrame>,
     /// Digests of what it wrote to standard output and standard error.
     pub output: [String; 2],
 }

@@ -152,9 +152,14 @@ impl Allocator {
         self.bounds
     }
 
+    /// How far from the addresses in its file the program of a thread lies.
+    pub fn bias_of(&self, tracee: &Tracee) -> std::io::Result<u64> {
+        Ok(tracee.start_address()?.wrapping_sub(self.entry))
+    }
+
     /// Puts breakpoints into a program that has not executed anything yet.
     pub fn watch(&mut self, tracee: &mut Tracee) -> std::io::Result<()> {
-        self.bias = tracee.start_address()?.wrapping_sub(self.entry);
+        self.bias = self.bias_of(tracee)?;
         let bounds = self.bounds;
         // Who gives memory back is of interest only where it is counted.
         self.entries

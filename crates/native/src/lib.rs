@@ -6,6 +6,7 @@ mod events;
 mod instructions;
 mod mappings;
 mod oracle;
+mod place;
 mod points;
 mod sandbox;
 mod tracee;
@@ -15,6 +16,7 @@ mod world;
 
 pub use events::{Event, Kind};
 pub use oracle::Source;
+pub use place::{NativeFrame, NativeStack};
 pub use points::{Point, Script, ScriptFinder};
 pub use watch::{HandedOver, Nobody, Standing, Watcher};
 pub use world::{NativeConfig, NativeEnd, NativeError, NativeRun, SentPacket, run, run_watched};

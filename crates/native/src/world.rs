@@ -24,6 +24,7 @@ use crate::allocations::{Allocator, Heap, Inside};
 use crate::events::{Event, EventLog, Kind};
 use crate::instructions::emulate;
 use crate::oracle::{NativeOracle, Source};
+use crate::place::NativeStack;
 use crate::points::{Script, ScriptFinder};
 use crate::sandbox::{MAX_RESIDENT, Pinned, resident};
 use crate::tracee::{Registers, Stopped, Tracee, end_all};
@@ -101,6 +102,8 @@ pub struct NativeRun {
     pub end: NativeEnd,
     /// What was written to standard output and standard error.
     pub output: [Vec<u8>; 2],
+    /// Where real code was at its end, if it did not end itself.
+    pub stack: NativeStack,
     /// System calls that were answered.
     pub calls: u64,
     /// The log of system calls, where the host keeps one.
@@ -174,6 +177,7 @@ pub fn run_watched(
     Ok(NativeRun {
         end,
         output,
+        stack: std::mem::take(&mut world.stack),
         calls: world.calls,
         log: world.host.log().to_vec(),
         trace: world.oracle.trace(),
@@ -205,6 +209,8 @@ pub(crate) struct World<'c> {
     /// Events that it knows.
     told: usize,
     events: EventLog,
+    /// Where real code was when it ended the run.
+    stack: NativeStack,
     /// Points of the script that are behind us.
     points_passed: usize,
 }
@@ -297,6 +303,7 @@ impl<'c> World<'c> {
             watcher,
             told: 0,
             events: EventLog::new(config.keeps_events),
+            stack: NativeStack::default(),
             points_passed: 0,
         })
     }
@@ -455,6 +462,7 @@ impl<'c> World<'c> {
         self.events
             .note(Kind::Fault, name, &[signal as u64, address]);
         if self.host.is_first(name.pid) || self.config.host.options.crashes_end_all {
+            self.look_at_stack(name, None)?;
             return Ok(Some(NativeEnd::Signal {
                 signal,
                 place: Some((program, address)),
@@ -518,6 +526,7 @@ impl<'c> World<'c> {
                 let served = self.map(name, call)?;
                 return self.carry_out(name, served);
             }
+            number::OWN_REPORT => return self.reported(name, call),
             number::OWN_INPUT => {
                 self.give_input(name, call);
                 return self.carry_out(name, Served::Done(0, Vec::new()));
@@ -544,24 +553,18 @@ impl<'c> World<'c> {
 
     /// Bytes for `everett_make_symbolic` and its kin.
     fn give_input(&mut self, name: TaskName, call: Call) {
-        let Some(native) = self.threads.get_mut(&name) else {
-            return;
-        };
         let [text, address, size, ..] = call.args;
         if size == 0 {
             // It only wants to know whether somebody answers.
             return;
         }
-        let mut label = Vec::new();
-        let mut byte = [0];
-        while native.tracee.read(text + label.len() as u64, &mut byte) && byte[0] != 0 {
-            label.push(byte[0]);
-        }
-        let label = String::from_utf8_lossy(&label);
+        let label = self.text_at(name, text);
         let bytes = self
             .oracle
             .input_bytes(&mut self.arena, &label, size as u32);
-        native.tracee.write(address, &bytes);
+        if let Some(native) = self.threads.get_mut(&name) {
+            native.tracee.write(address, &bytes);
+        }
     }
 
     /// Carries out on the real processes what the model decided.

@@ -60,6 +60,10 @@ pub enum ToolchainError {
     #[error("cannot write the bitcode of {}\n{reason}", program.display())]
     Bitcode { program: PathBuf, reason: String },
 
+    /// The checked build could not be linked.
+    #[error("cannot link the checked build of {}\n{reason}", program.display())]
+    Checked { program: PathBuf, reason: String },
+
     /// The command line asks for something that is not supported.
     #[error("{0}")]
     Unsupported(String),

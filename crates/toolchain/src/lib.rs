@@ -6,6 +6,7 @@
 
 mod arguments;
 mod cache;
+mod checked;
 mod driver;
 mod error;
 mod link;
@@ -18,6 +19,7 @@ mod wheel;
 
 use std::ffi::OsString;
 
+pub use checked::{checked_build, checked_path};
 pub use error::ToolchainError;
 pub use wheel::{ensure_z3, ensure_zig};
 

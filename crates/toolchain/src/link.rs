@@ -12,6 +12,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use crate::arguments::shared_library;
+use crate::checked;
 use crate::error::{IoContext, ToolchainError};
 use crate::process;
 use crate::response;
@@ -23,6 +24,9 @@ const STACK_SIZE: &str = "stack-size=8388608";
 
 /// The environment variable that names a file to which the paths of linked programs are added.
 pub const LINKED_VARIABLE: &str = "EVERETT_LINKED";
+
+/// The environment variable that asks for the checked build of every program, beside it.
+const CHECKED_VARIABLE: &str = "EVERETT_ASAN";
 
 /// A linker's command line, as far as everett must understand it.
 #[derive(Debug, PartialEq)]
@@ -141,6 +145,9 @@ fn link_bitcode(
     }
     fs::rename(&unfinished, &bitcode).context("move the bitcode to", &bitcode)?;
     announce(&link.output)?;
+    if std::env::var_os(CHECKED_VARIABLE).is_some_and(|value| value == "1") {
+        checked::checked_build(&link.output)?;
+    }
     Ok(0)
 }
 

@@ -298,10 +298,18 @@ impl Explorer<'_> {
         match ending {
             PathEnding::Exit(status) => end.exit = Some(*status),
             PathEnding::Signal(signal) => end.signal = Some(*signal),
-            PathEnding::Bug(kind) => end.finding = Some(kind.name().to_owned()),
+            PathEnding::Bug(kind) => {
+                end.finding = Some(kind.name().to_owned());
+                let sites = state.host.as_ref().map_or_else(Vec::new, Host::stack);
+                end.stack = describe_ends(self.images, &sites);
+                end.stack.truncate(MOST_FRAMES);
+            }
             PathEnding::Idle => end.idle = true,
             PathEnding::Silent | PathEnding::Cut(_) => {}
         }
         end
     }
 }
+
+/// Frames of a finding that its trace keeps.
+const MOST_FRAMES: usize = 16;

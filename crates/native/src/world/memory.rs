@@ -1,11 +1,12 @@
 //! Memory that native programs ask for, and what the model says to it.
 
-use everett_linux::TaskName;
+use everett_linux::{Guest, TaskName};
 use everett_vm::{BugKind, Surroundings};
 
-use super::{NativeConfig, NativeEnd, NativeError, World};
+use super::{Call, NativeConfig, NativeEnd, NativeError, World};
 use crate::allocations::{Allocator, Inside, Request};
 use crate::oracle::{self, Source};
+use crate::place;
 use crate::tracee::Stopped;
 
 /// What a stop has to do with the allocator.
@@ -81,5 +82,53 @@ impl World<'_> {
             Stopped::Signal(libc::SIGTRAP) => AtAllocator::GoesOn,
             other => AtAllocator::Stopped(other),
         })
+    }
+
+    /// A text in the memory of a thread, up to its NUL.
+    pub(super) fn text_at(&mut self, name: TaskName, address: u64) -> String {
+        let mut text = Vec::new();
+        if let Some(native) = self.threads.get_mut(&name) {
+            let mut byte = [0];
+            while native.tracee.read(address + text.len() as u64, &mut byte) && byte[0] != 0 {
+                text.push(byte[0]);
+            }
+        }
+        String::from_utf8_lossy(&text).into_owned()
+    }
+
+    /// A checked build has found something wrong.
+    pub(super) fn reported(
+        &mut self,
+        name: TaskName,
+        call: Call,
+    ) -> Result<Option<NativeEnd>, NativeError> {
+        let [kind, address, behind, ..] = call.args;
+        let kind = self.text_at(name, kind);
+        self.look_at_stack(name, Some(behind))?;
+        Ok(Some(NativeEnd::Finding {
+            kind,
+            message: format!("at address {address:#x}"),
+        }))
+    }
+
+    /// Keeps where a thread stands.
+    pub(super) fn look_at_stack(
+        &mut self,
+        name: TaskName,
+        behind: Option<u64>,
+    ) -> Result<(), NativeError> {
+        let Some(native) = self.threads.get_mut(&name) else {
+            return Ok(());
+        };
+        let image = usize::from(native.image.0);
+        let allocators = self.config.known_allocators.get();
+        let Some(allocator) = allocators.and_then(|all| all.get(image)) else {
+            return Ok(());
+        };
+        let bias = allocator.bias_of(&native.tracee)?;
+        let registers = native.tracee.registers()?;
+        let addresses = place::addresses(&mut native.tracee, &registers, behind);
+        self.stack = addresses.places(&self.config.programs[image], bias);
+        Ok(())
     }
 }

@@ -1,0 +1,215 @@
+//! The checked build of a program: its own bitcode, instrumented as AddressSanitizer does, with a small runtime.
+//! Native code survives many errors in memory; this build stops at them.
+//!
+//! It is made from `PROG.bc`, so that nothing of the program has to be compiled again.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
+
+use crate::cache;
+use crate::error::{IoContext, ToolchainError};
+use crate::process;
+use crate::sysroot::Sysroot;
+
+const RUNTIME: &str = include_str!("../runtime/checked.c");
+
+/// Every function is instrumented, every access calls the runtime, and frames outlive their functions.
+const INSTRUMENTATION: [&str; 5] = [
+    "-force-attribute=sanitize_address",
+    "-force-attribute=frame-pointer=all",
+    "-asan-instrumentation-with-call-threshold=0",
+    "-asan-max-inline-poisoning-size=0",
+    "-asan-use-after-return=always",
+];
+
+/// Functions of the program's allocator, and what of the runtime stands in for them.
+const STAND_INS: &[(&str, &str)] = &[
+    ("malloc", "malloc"),
+    ("__libc_malloc", "malloc"),
+    ("__libc_malloc_impl", "malloc"),
+    ("__simple_malloc", "malloc"),
+    ("free", "free"),
+    ("__libc_free", "free"),
+    ("calloc", "calloc"),
+    ("__libc_calloc", "calloc"),
+    ("realloc", "realloc"),
+    ("__libc_realloc", "realloc"),
+    ("reallocarray", "reallocarray"),
+    ("aligned_alloc", "memalign"),
+    ("memalign", "memalign"),
+    ("__libc_memalign", "memalign"),
+    ("posix_memalign", "posix_memalign"),
+    ("valloc", "valloc"),
+    ("malloc_usable_size", "usable_size"),
+];
+
+/// Where the checked build of a program lies.
+pub fn checked_path(program: &Path) -> PathBuf {
+    with_suffix(program, ".asan")
+}
+
+/// Makes the checked build of a program from its bitcode, where there is none that is as new.
+pub fn checked_build(program: &Path) -> Result<PathBuf, ToolchainError> {
+    let bitcode = with_suffix(program, ".bc");
+    let output = checked_path(program);
+    let changed = |path: &Path| fs::metadata(path).and_then(|metadata| metadata.modified());
+    let source = changed(&bitcode).context("read", &bitcode)?;
+    if changed(&output).is_ok_and(|made| made >= source) {
+        return Ok(output);
+    }
+    let sysroot = Sysroot::open()?;
+    let runtime = sysroot.checked_runtime(RUNTIME)?;
+    let unfinished = with_suffix(&output, &format!(".{}", std::process::id()));
+    let mut linker = sysroot.zig_command("ld.lld");
+    linker.args(link_arguments(&sysroot, &bitcode, &runtime));
+    let done = process::capture(linker.arg("-o").arg(&unfinished), "")?;
+    if !done.status.success() {
+        let _ = fs::remove_file(&unfinished);
+        return Err(ToolchainError::Checked {
+            program: program.to_owned(),
+            reason: String::from_utf8_lossy(&done.stderr).into_owned(),
+        });
+    }
+    redirect(&unfinished)?;
+    fs::rename(&unfinished, &output).context("move the checked build to", &output)?;
+    Ok(output)
+}
+
+fn link_arguments(sysroot: &Sysroot, bitcode: &Path, runtime: &Path) -> Vec<OsString> {
+    let libraries = sysroot.libraries();
+    let mut args: Vec<OsString> = [
+        "-static",
+        "--eh-frame-hdr",
+        "-z",
+        "stack-size=8388608",
+        "-e",
+        "everett_checked_start",
+        "--lto-CGO0",
+        "--lto-newpm-passes=forceattrs,asan",
+    ]
+    .map(OsString::from)
+    .into();
+    for option in INSTRUMENTATION {
+        args.extend(["-mllvm", option].map(OsString::from));
+    }
+    args.extend([
+        libraries.join("crt1.o").into(),
+        bitcode.into(),
+        runtime.into(),
+        libraries.join("libmath.a").into(),
+        libraries.join("libeverett.a").into(),
+        sysroot.builtins().into(),
+    ]);
+    args.push("--start-group".into());
+    for name in ["libmusl.a", "libzigc.a", "libunwind.a"] {
+        args.push(libraries.join(name).into());
+    }
+    args.push("--end-group".into());
+    args
+}
+
+/// Lets the entries of the program's allocator lead to the runtime's: they are bound within the bitcode already.
+fn redirect(program: &Path) -> Result<(), ToolchainError> {
+    let mut bytes = fs::read(program).context("read", program)?;
+    for (at, jump) in jumps(&bytes) {
+        if let Some(code) = bytes.get_mut(at..at + jump.len()) {
+            code.copy_from_slice(&jump);
+        }
+    }
+    fs::write(program, bytes).context("write", program)
+}
+
+/// Where in the file jumps are to be written.
+fn jumps(bytes: &[u8]) -> Vec<(usize, [u8; 5])> {
+    const JUMP: u8 = 0xe9;
+    let Ok(file) = object::File::parse(bytes) else {
+        return Vec::new();
+    };
+    let functions = || {
+        file.symbols()
+            .filter(|symbol| symbol.kind() == SymbolKind::Text && !symbol.is_undefined())
+            .filter_map(|symbol| Some((symbol.name().ok()?, symbol)))
+    };
+    let offset_of = |address: u64| {
+        let section = file.sections().find(|section| {
+            address.wrapping_sub(section.address()) < section.size() && section.address() != 0
+        })?;
+        let (start, _) = section.file_range()?;
+        Some((start + (address - section.address())) as usize)
+    };
+    let mut jumps = Vec::new();
+    for (name, symbol) in functions() {
+        // Where two modules have a function of a name, one of them gets a number behind it.
+        let plain = match name.rsplit_once('.') {
+            Some((plain, digits)) if digits.bytes().all(|byte| byte.is_ascii_digit()) => plain,
+            _ => name,
+        };
+        let Some((_, to)) = STAND_INS.iter().find(|(from, _)| *from == plain) else {
+            continue;
+        };
+        let wanted = format!("everett_checked_{to}");
+        let Some((_, target)) = functions().find(|(name, _)| *name == wanted) else {
+            continue;
+        };
+        let from = symbol.address();
+        let distance = target.address().wrapping_sub(from + 5) as i32;
+        if let Some(at) = offset_of(from) {
+            let [a, b, c, d] = distance.to_le_bytes();
+            jumps.push((at, [JUMP, a, b, c, d]));
+        }
+    }
+    jumps
+}
+
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_os_string();
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+impl Sysroot {
+    /// The runtime of checked builds, as machine code; made where missing.
+    fn checked_runtime(&self, source: &str) -> Result<PathBuf, ToolchainError> {
+        let name = format!("checked-{}.o", cache::fingerprint(&[source.as_bytes()]));
+        let object = self.folder.join(name);
+        if object.is_file() {
+            return Ok(object);
+        }
+        let _lock = cache::lock(&self.folder)?;
+        if object.is_file() {
+            return Ok(object);
+        }
+        let work =
+            tempfile::tempdir_in(&self.folder).context("create a folder in", &self.folder)?;
+        let file = work.path().join("checked.c");
+        fs::write(&file, source).context("write", &file)?;
+        let unfinished = work.path().join("checked.o");
+        let mut compile = self.zig_command("clang");
+        compile
+            .args(["--target=x86_64-linux-musl", "-O2", "-fno-pie", "-c"])
+            .args([
+                "-fno-builtin",
+                "-fno-stack-protector",
+                "-fno-omit-frame-pointer",
+            ])
+            .args(["-nostdlibinc", "-isystem"])
+            .arg(self.folder.join("usr/include"))
+            .arg("-resource-dir")
+            .arg(self.resources())
+            .arg(&file)
+            .arg("-o")
+            .arg(&unfinished);
+        let done = process::capture(&mut compile, "")?;
+        if !done.status.success() {
+            return Err(ToolchainError::Sysroot {
+                what: "the runtime of checked builds",
+                reason: String::from_utf8_lossy(&done.stderr).into_owned(),
+            });
+        }
+        fs::rename(&unfinished, &object).context("move the runtime to", &object)?;
+        Ok(object)
+    }
+}
