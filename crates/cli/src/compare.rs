@@ -111,14 +111,16 @@ fn ends_of(kind: &str) -> Ends {
         "abort" | "assertion" | "panic" | "uncaught-exception" | "user-report" => {
             Ends::Same(&[SIGABRT, SIGILL, SIGTRAP])
         }
-        "division-by-zero" => Ends::Same(&[SIGFPE]),
+        "division-by-zero" | "overflow" => Ends::Same(&[SIGFPE]),
         "trap" | "unreachable" => Ends::Same(&[SIGILL, SIGTRAP, SIGSEGV]),
         "null-pointer" | "wild-pointer" | "read-only-write" | "protected-page" | "beyond-file"
         | "stack-overflow" | "out-of-bounds" | "use-after-free" | "use-after-return"
         | "double-free" | "invalid-free" | "invalid-call" | "bad-jump" => {
             Ends::Same(&[SIGSEGV, SIGBUS, SIGILL, SIGABRT])
         }
-        "hang" | "deadlock" | "signal" | "huge-allocation" | "overlapping-copy" => Ends::Same(&[]),
+        "hang" | "deadlock" | "signal" | "huge-allocation" | "overlapping-copy" | "leak" => {
+            Ends::Same(&[])
+        }
         _ => Ends::Unseen,
     }
 }

@@ -12,9 +12,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::EXIT_CLEAN;
+use crate::compare::signals_of;
 use crate::follow::{read_trace, run_of, traces_below};
 use crate::output::chosen;
-use crate::replay::signals_of;
 use crate::run::{RunArgs, explorer_config};
 
 /// What `everett export` is told.

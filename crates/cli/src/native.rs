@@ -15,8 +15,9 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Instant;
 
+use crate::compare::describe;
 use crate::host_args::HostArgs;
-use crate::replay::{MAX_CALLS, MAX_LONG_COMPUTATIONS, describe, native_config};
+use crate::replay::{MAX_CALLS, MAX_LONG_COMPUTATIONS, native_config};
 use crate::run::RunArgs;
 use crate::step::print_log;
 use crate::{EXIT_CLEAN, EXIT_ERROR, EXIT_FINDINGS};
@@ -80,12 +81,12 @@ fn one(args: &NativeArgs) -> Result<u8> {
     Ok(match seen.end {
         NativeEnd::Exit(status) => status as u8,
         NativeEnd::Signal { signal, .. } => {
-            eprintln!("everett: the program {}", describe(&seen.end));
+            eprintln!("everett: the program {}", describe(&seen));
             128 + signal as u8
         }
         NativeEnd::Idle => EXIT_CLEAN,
-        end => {
-            eprintln!("everett: {}", describe(&end));
+        _ => {
+            eprintln!("everett: {}", describe(&seen));
             EXIT_ERROR
         }
     })
@@ -133,7 +134,7 @@ fn many(args: &NativeArgs, runs: u32) -> Result<u8> {
         let seen = everett_native::run(&config, Source::Random(seed))
             .with_context(|| format!("seed {seed}"))?;
         calls += seen.calls;
-        let end = describe(&seen.end);
+        let end = describe(&seen);
         if let Some(known) = ends.get_mut(&end) {
             known.runs += 1;
             continue;

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use crate::compare::describe;
 use crate::output::HOST;
 use crate::replay::describe;
 
@@ -206,7 +207,7 @@ fn debug(config: &NativeConfig, trace: &Trace, place: Place) -> Result<()> {
     };
     if watcher.at.is_none() {
         let seen = everett_native::run(config, source(trace))?;
-        println!("the native program {}", describe(&seen.end));
+        println!("the native program {}", describe(&seen));
         match seen.end {
             NativeEnd::Signal { place, .. } => watcher.faults = place.is_some(),
             NativeEnd::Finding { .. } | NativeEnd::Hang | NativeEnd::Idle => {}
@@ -301,7 +302,7 @@ fn walk(config: &NativeConfig, trace: &Trace) -> Result<()> {
             Some(wish) => wish,
             None => {
                 let seen = seen?;
-                println!("       the native program {}", describe(&seen.end));
+                println!("       the native program {}", describe(&seen));
                 match ask(seen.log.len() + 1) {
                     Wish::Event(event) if event > seen.log.len() => Wish::Quit,
                     wish => wish,

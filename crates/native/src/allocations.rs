@@ -32,6 +32,8 @@ enum Shape {
     Aligned(usize, u64),
     /// Memory is given back.
     Free,
+    /// The program ends.
+    Exit,
 }
 
 /// The family at which the model asks, by name. Where the first argument is a block, it is given back.
@@ -52,6 +54,7 @@ const FUNCTIONS: &[(&str, Shape, bool)] = &[
     (POSIX_MEMALIGN, Shape::Aligned(1, 8), false),
     ("free", Shape::Free, true),
     ("__libc_free", Shape::Free, true),
+    ("exit", Shape::Exit, false),
 ];
 
 /// The one that writes the block to where its first argument points, and returns an error.
@@ -92,6 +95,8 @@ pub struct Inside {
 #[derive(Clone, Default, Debug)]
 pub struct Heap {
     blocks: BTreeMap<u64, u64>,
+    /// Blocks that were given back, as long as nothing else lies where they were.
+    freed: BTreeMap<u64, u64>,
     /// Bytes in all blocks.
     pub bytes: u64,
 }
@@ -99,12 +104,36 @@ pub struct Heap {
 impl Heap {
     fn add(&mut self, block: u64, bytes: u64) {
         self.remove(block);
+        self.freed.remove(&block);
         self.blocks.insert(block, bytes);
         self.bytes += bytes;
     }
 
     fn remove(&mut self, block: u64) {
-        self.bytes -= self.blocks.remove(&block).unwrap_or(0);
+        if let Some(bytes) = self.blocks.remove(&block) {
+            self.bytes -= bytes;
+            self.freed.insert(block, bytes);
+        }
+    }
+
+    /// All blocks, with their sizes.
+    pub fn blocks(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.blocks.iter().map(|(start, size)| (*start, *size))
+    }
+
+    /// The block that an address is in, or behind: the end of a block is an address of it too.
+    pub fn block_at(&self, address: u64) -> Option<(u64, u64)> {
+        let (start, size) = self.blocks.range(..=address).next_back()?;
+        (address - start <= *size).then_some((*start, *size))
+    }
+
+    /// A block is or was there.
+    pub fn had_block_at(&self, address: u64) -> bool {
+        let holds = |blocks: &BTreeMap<u64, u64>| {
+            let nearest = blocks.range(..=address).next_back();
+            nearest.is_some_and(|(start, size)| address - start < *size)
+        };
+        holds(&self.blocks) || holds(&self.freed)
     }
 }
 
@@ -157,13 +186,18 @@ impl Allocator {
         Ok(tracee.start_address()?.wrapping_sub(self.entry))
     }
 
-    /// Puts breakpoints into a program that has not executed anything yet.
-    pub fn watch(&mut self, tracee: &mut Tracee) -> std::io::Result<()> {
+    /// Puts breakpoints into a program that has not executed anything yet; `knows_all` also where blocks are given
+    /// back and where the program ends.
+    pub fn watch(&mut self, tracee: &mut Tracee, knows_all: bool) -> std::io::Result<()> {
         self.bias = self.bias_of(tracee)?;
-        let bounds = self.bounds;
+        let bounds = self.bounds || knows_all;
         // Who gives memory back is of interest only where it is counted.
         self.entries
-            .retain(|_, (function, _)| bounds || FUNCTIONS[*function].1 != Shape::Free);
+            .retain(|_, (function, _)| match FUNCTIONS[*function].1 {
+                Shape::Free => bounds,
+                Shape::Exit => knows_all,
+                _ => true,
+            });
         for (address, (_, original)) in &mut self.entries {
             let address = address.wrapping_add(self.bias);
             let mut byte = [0];
@@ -214,12 +248,17 @@ impl Stop {
                 let (align, size) = (value(align), value(align + 1));
                 (align.is_power_of_two() && align >= least).then_some(size)
             }
-            Shape::Free => None,
+            Shape::Free | Shape::Exit => None,
         };
         match bytes {
             Some(bytes) if bytes < ADDRESSES => Request::Bytes(bytes),
             _ => Request::Other,
         }
+    }
+
+    /// The program ends.
+    pub fn is_end(&self) -> bool {
+        FUNCTIONS[self.function].1 == Shape::Exit
     }
 
     /// Lets the request fail: it is made one that no allocator can meet.
@@ -231,7 +270,7 @@ impl Stop {
                 *argument(registers, size) = 1;
             }
             Shape::Aligned(align, _) => *argument(registers, align + 1) = TOO_MUCH,
-            Shape::Free => {}
+            Shape::Free | Shape::Exit => {}
         }
     }
 
@@ -349,7 +388,7 @@ mod tests {
 
     #[test]
     fn a_request_that_is_to_fail_asks_for_too_much() {
-        for (name, _, _) in FUNCTIONS.iter().filter(|f| f.1 != Shape::Free) {
+        for (name, _, _) in FUNCTIONS.iter().take_while(|f| f.1 != Shape::Free) {
             let mut registers = called_with(64, 64, 64);
             stop(name).fail(&mut registers);
             assert_eq!(stop(name).request(&registers), Request::Other, "{name}");

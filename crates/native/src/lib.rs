@@ -4,6 +4,7 @@
 mod allocations;
 mod events;
 mod instructions;
+mod leaks;
 mod mappings;
 mod oracle;
 mod place;

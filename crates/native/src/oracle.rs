@@ -175,6 +175,14 @@ impl NativeOracle {
         self.made.clone()
     }
 
+    /// The trace ends in a finding of this kind.
+    pub fn expects(&self, kind: BugKind) -> bool {
+        match &self.source {
+            Source::Trace(trace) => ends_in(trace, kind),
+            Source::Random(_) => false,
+        }
+    }
+
     /// Where answers come from.
     pub fn source(&self) -> &Source {
         &self.source
@@ -189,8 +197,13 @@ impl NativeOracle {
 /// An allocation fails on the path of a trace, or is what the path ends in.
 pub fn depends_on_allocations(trace: &Trace) -> bool {
     let fails = |choice: &TraceChoice| choice.site == ALLOCATION_FAULT && choice.picked != 0;
-    let kind = trace.end.as_ref().and_then(|end| end.finding.as_deref());
-    kind == Some(BugKind::HugeAllocation.name()) || trace.choices.iter().any(fails)
+    let kinds = [BugKind::HugeAllocation, BugKind::Leak];
+    kinds.iter().any(|kind| ends_in(trace, *kind)) || trace.choices.iter().any(fails)
+}
+
+fn ends_in(trace: &Trace, kind: BugKind) -> bool {
+    let end = trace.end.as_ref();
+    end.is_some_and(|end| end.finding.as_deref() == Some(kind.name()))
 }
 
 /// Names that are used again have a number behind them in traces.

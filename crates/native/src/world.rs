@@ -16,8 +16,8 @@ use everett_linux::{
     Ending, Errno, Execution, Guest, Host, HostConfig, HostExit, Packet, Served, Stream, TaskName,
 };
 use everett_vm::{
-    Buffer, Coverage, Image, ImageId, Interrupt, StackTable, Surroundings, SystemCall, Value,
-    VmOptions,
+    Buffer, BugKind, Coverage, Image, ImageId, Interrupt, StackTable, Surroundings, SystemCall,
+    Value, VmOptions,
 };
 
 use crate::allocations::{Allocator, Heap, Inside};
@@ -275,7 +275,7 @@ impl<'c> World<'c> {
         tracee.hide_machine(&host.start_bytes())?;
         let mut allocators = config.allocators(oracle.source())?;
         if let Some(allocator) = allocators.first_mut() {
-            allocator.watch(&mut tracee)?;
+            allocator.watch(&mut tracee, oracle.expects(BugKind::Leak))?;
             oracle.sees_allocations = allocators.iter().all(Allocator::is_known);
         }
         let native = Native {
@@ -486,6 +486,11 @@ impl<'c> World<'c> {
             let next = self.host.log().len() + 1;
             if !self.tell() || !self.watcher.leaves(next) {
                 return Ok(Some(NativeEnd::Stopped));
+            }
+            if self.oracle.expects(BugKind::Leak)
+                && let Some(end) = self.find_leaks(name)?
+            {
+                return Ok(Some(end));
             }
         }
         let Some(native) = self.threads.get_mut(&name) else {
@@ -707,7 +712,7 @@ impl<'c> World<'c> {
         native.inside = None;
         self.heaps.remove(&name.pid);
         if let Some(allocator) = self.allocators.get_mut(usize::from(execution.image.0)) {
-            allocator.watch(&mut native.tracee)?;
+            allocator.watch(&mut native.tracee, self.oracle.expects(BugKind::Leak))?;
         }
         // The thread that executes takes the number of its process.
         let running = self.host.running();

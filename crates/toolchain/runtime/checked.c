@@ -9,7 +9,7 @@
 
 typedef uintptr_t word;
 
-enum { SYS_WRITE = 1, SYS_MMAP = 9, SYS_RT_SIGACTION = 13, SYS_RT_SIGPROCMASK = 14, SYS_GETPID = 39 };
+enum { SYS_WRITE = 1, SYS_MMAP = 9, SYS_MPROTECT = 10, SYS_RT_SIGACTION = 13, SYS_RT_SIGPROCMASK = 14, SYS_GETPID = 39 };
 enum { SYS_GETTID = 186, SYS_EXIT_GROUP = 231, SYS_TGKILL = 234 };
 enum { OWN_REPORT = 0x10000 + 101 };
 enum { SIGABRT_NUMBER = 6, ENOMEM_NUMBER = 12, EINVAL_NUMBER = 22 };
@@ -99,6 +99,22 @@ __attribute__((noreturn)) static void report(const char *kind, word address, wor
   die();
 }
 
+// All of the shadow can be read; a part of it can be written once something was. So its size does
+// not count where memory is limited.
+#define PART ((word)1 << 20)
+static unsigned char writable[SHADOW_SIZE / PART / 8];
+
+static void set_shadow(unsigned char *from, int value, size_t size) {
+  if (size == 0) return;
+  word first = ((word)from - SHADOW_START) / PART, last = ((word)from + size - 1 - SHADOW_START) / PART;
+  for (word part = first; part <= last && part < SHADOW_SIZE / PART; part++) {
+    if (writable[part / 8] >> part % 8 & 1) continue;
+    system_call(SYS_MPROTECT, (long)(SHADOW_START + part * PART), PART, 3, 0, 0, 0);
+    writable[part / 8] |= (unsigned char)(1 << part % 8);
+  }
+  fill(from, value, size);
+}
+
 static int is_bad(word address) {
   unsigned char value = *shadow_of(address);
   return value != 0 && (value > 7 || (address & 7) >= value);
@@ -185,13 +201,13 @@ void *__asan_memset(void *to, int value, size_t size) {
 // Marks bytes from an address that is a multiple of eight on: `size` of them may be used, and
 // none behind them up to `end`.
 static void mark(word start, size_t size, word end, int why) {
-  fill(shadow_of(start), 0, size >> 3);
+  set_shadow(shadow_of(start), 0, size >> 3);
   word at = start + (size & ~(word)7);
   if (size & 7) {
-    *shadow_of(at) = (unsigned char)(size & 7);
+    set_shadow(shadow_of(at), (int)(size & 7), 1);
     at += 8;
   }
-  if (at < end) fill(shadow_of(at), why, (end - at) >> 3);
+  if (at < end) set_shadow(shadow_of(at), why, (end - at) >> 3);
 }
 
 // The heap.
@@ -206,8 +222,8 @@ struct header {
 
 static word chunk_at, chunk_end;
 
-static word map_memory(size_t size, word where, int flags) {
-  long address = system_call(SYS_MMAP, (long)where, (long)size, 3, 0x4022 | flags, -1, 0);
+static word map_memory(size_t size) {
+  long address = system_call(SYS_MMAP, 0, (long)size, 3, 0x4022, -1, 0);
   return address < 0 && address > -4096 ? 0 : (word)address;
 }
 
@@ -222,19 +238,19 @@ static void *allocate(size_t size, size_t align) {
   size_t room = ((size + 15) & ~(size_t)15) + 2 * ((gap + 15) & ~(size_t)15) + align;
   word start;
   if (room > CHUNK / 4) {
-    start = map_memory(room, 0, 0);
+    start = map_memory(room);
     if (!start) return fail(ENOMEM_NUMBER), (void *)0;
   } else {
     start = __atomic_fetch_add(&chunk_at, room, __ATOMIC_SEQ_CST);
     if (!start || start + room > chunk_end) {
-      start = map_memory(CHUNK, 0, 0);
+      start = map_memory(CHUNK);
       if (!start) return fail(ENOMEM_NUMBER), (void *)0;
       chunk_end = start + CHUNK;
       chunk_at = start + room;
     }
   }
   word block = (start + gap + align - 1) & ~(word)(align - 1);
-  fill(shadow_of(start), HEAP_GAP, (block - start) >> 3);
+  set_shadow(shadow_of(start), HEAP_GAP, (block - start) >> 3);
   mark(block, size, start + room, HEAP_GAP);
   struct header *header = (struct header *)block - 1;
   header->size = size;
@@ -255,7 +271,7 @@ static void release(void *block, word place) {
   struct header *header = header_of(block, place);
   header->magic = magic_of(header, MAGIC_FREED);
   // A block without bytes has nothing that could be used.
-  fill(shadow_of((word)block), HEAP_FREED, (header->size + 7) >> 3);
+  set_shadow(shadow_of((word)block), HEAP_FREED, (header->size + 7) >> 3);
 }
 
 static void *reallocate(void *block, size_t size, word place) {
@@ -315,7 +331,7 @@ static word take_frame(int class) {
   if (frames < 64) frames = 64;
   size_t size = (size_t)64 << class;
   if (!ring->start) {
-    word memory = map_memory(frames * size + frames, 0, 0);
+    word memory = map_memory(frames * size + frames);
     if (!memory) return 0;
     ring->used = (unsigned char *)(memory + frames * size);
     ring->start = memory;
@@ -326,7 +342,7 @@ static word take_frame(int class) {
     if (ring->used[at]) continue;
     ring->used[at] = 1;
     word frame = ring->start + at * size;
-    fill(shadow_of(frame), 0, size >> 3);
+    set_shadow(shadow_of(frame), 0, size >> 3);
     return frame;
   }
   return 0;
@@ -337,7 +353,7 @@ static void leave_frame(int class, word frame) {
   size_t size = (size_t)64 << class;
   if (frame < ring->start) return;
   ring->used[(frame - ring->start) / size] = 0;
-  fill(shadow_of(frame), AFTER_RETURN, size >> 3);
+  set_shadow(shadow_of(frame), AFTER_RETURN, size >> 3);
 }
 
 #define FRAMES(n)                                                                                 \
@@ -357,7 +373,7 @@ FRAMES(9)
 FRAMES(10)
 
 #define SHADOW_FILLER(name, value) \
-  void __asan_set_shadow_##name(word shadow, size_t size) { fill((void *)shadow, value, size); }
+  void __asan_set_shadow_##name(word shadow, size_t size) { set_shadow((unsigned char *)shadow, value, size); }
 SHADOW_FILLER(00, 0)
 SHADOW_FILLER(01, 1)
 SHADOW_FILLER(02, 2)
@@ -373,16 +389,16 @@ SHADOW_FILLER(f5, AFTER_RETURN)
 SHADOW_FILLER(f8, AFTER_SCOPE)
 
 void __asan_poison_stack_memory(word start, size_t size) {
-  fill(shadow_of(start), AFTER_SCOPE, (size + 7) >> 3);
+  set_shadow(shadow_of(start), AFTER_SCOPE, (size + 7) >> 3);
 }
 void __asan_unpoison_stack_memory(word start, size_t size) { mark(start, size, 0, 0); }
 void __asan_alloca_poison(word start, size_t size) {
-  fill(shadow_of(start - 32), ALLOCA_LEFT, 4);
+  set_shadow(shadow_of(start - 32), ALLOCA_LEFT, 4);
   word end = start + ((size + 31) & ~(size_t)31) + 32;
   mark(start, size, end, ALLOCA_RIGHT);
 }
 void __asan_allocas_unpoison(word top, word bottom) {
-  if (top && top < bottom) fill(shadow_of(top), 0, (bottom - top) >> 3);
+  if (top && top < bottom) set_shadow(shadow_of(top), 0, (bottom - top) >> 3);
 }
 // The stack is left in a way that the functions on it do not see.
 void __asan_handle_no_return(void) {
@@ -394,6 +410,9 @@ void __asan_handle_no_return(void) {
     if (value) *shadow_of(at) = 0;
   }
 }
+
+// Programs can ask themselves.
+void klee_check_memory_access(const void *address, size_t size) { check((word)address, size, PLACE); }
 
 struct global {
   word start;
@@ -426,7 +445,8 @@ int __asan_option_detect_stack_use_after_return = 1;
 // Before anything of the program.
 __attribute__((used)) static void prepare(void) {
   enum { MAP_FIXED_NUMBER = 0x10 };
-  if (map_memory(SHADOW_SIZE, SHADOW_START, MAP_FIXED_NUMBER)) return;
+  long shadow = system_call(SYS_MMAP, SHADOW_START, SHADOW_SIZE, 1, 0x4022 | MAP_FIXED_NUMBER, -1, 0);
+  if (shadow == SHADOW_START) return;
   say("everett: there is no room for the shadow of memory\n");
   for (;;) system_call(SYS_EXIT_GROUP, 134, 0, 0, 0, 0, 0);
 }

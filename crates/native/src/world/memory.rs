@@ -5,6 +5,7 @@ use everett_vm::{BugKind, Surroundings};
 
 use super::{Call, NativeConfig, NativeEnd, NativeError, World};
 use crate::allocations::{Allocator, Inside, Request};
+use crate::leaks;
 use crate::oracle::{self, Source};
 use crate::place;
 use crate::tracee::Stopped;
@@ -59,7 +60,9 @@ impl World<'_> {
         let Some(stop) = allocator.stopped_at(&registers) else {
             return Ok(AtAllocator::Not);
         };
-        if native.inside.is_none() {
+        if stop.is_end() {
+            leaks::clear_dead_stack(&mut native.tracee, &registers);
+        } else if native.inside.is_none() {
             let request = stop.request(&registers);
             if let Request::Bytes(bytes) = request {
                 if bytes > self.options.max_allocation {
@@ -82,6 +85,26 @@ impl World<'_> {
             Stopped::Signal(libc::SIGTRAP) => AtAllocator::GoesOn,
             other => AtAllocator::Stopped(other),
         })
+    }
+
+    /// A process ends by itself: memory that nothing refers to is lost, if that is what is looked for.
+    pub(super) fn find_leaks(&mut self, name: TaskName) -> Result<Option<NativeEnd>, NativeError> {
+        let threads = self
+            .threads
+            .iter()
+            .filter(|thread| thread.0.pid == name.pid);
+        let registers: Result<Vec<_>, _> =
+            threads.map(|thread| thread.1.tracee.registers()).collect();
+        let registers = registers?;
+        let (Some(native), Some(heap)) = (self.threads.get_mut(&name), self.heaps.get(&name.pid))
+        else {
+            return Ok(None);
+        };
+        let (blocks, bytes) = leaks::leaked(&mut native.tracee, heap, &registers)?;
+        Ok((blocks > 0).then(|| NativeEnd::Finding {
+            kind: BugKind::Leak.name().to_owned(),
+            message: format!("{bytes} bytes in {blocks} heap blocks that nothing refers to"),
+        }))
     }
 
     /// A text in the memory of a thread, up to its NUL.
