@@ -54,6 +54,7 @@ pub fn needs_checks(expected: &TraceEnd) -> bool {
         "invalid-free",
         "wild-pointer",
         "overlapping-copy",
+        "unreachable",
     ];
     let kind = expected.finding.as_deref();
     kind.is_some_and(|kind| KINDS.contains(&kind))
@@ -118,9 +119,8 @@ fn ends_of(kind: &str) -> Ends {
         | "double-free" | "invalid-free" | "invalid-call" | "bad-jump" => {
             Ends::Same(&[SIGSEGV, SIGBUS, SIGILL, SIGABRT])
         }
-        "hang" | "deadlock" | "signal" | "huge-allocation" | "overlapping-copy" | "leak" => {
-            Ends::Same(&[])
-        }
+        "hang" | "deadlock" | "signal" | "huge-allocation" | "overlapping-copy" | "leak"
+        | "undefined-shift" => Ends::Same(&[]),
         _ => Ends::Unseen,
     }
 }

@@ -63,6 +63,9 @@ const POSIX_MEMALIGN: &str = "posix_memalign";
 /// The function by which a program bounds its memory.
 const BOUNDS: &str = "everett_set_max_heap";
 
+/// Where a checked build begins.
+const CHECKED: &str = "everett_checked_start";
+
 /// Where the allocator of a program is.
 #[derive(Clone, Default, Debug)]
 pub struct Allocator {
@@ -74,6 +77,8 @@ pub struct Allocator {
     bias: u64,
     /// The program bounds its memory: all blocks have to be known.
     bounds: bool,
+    /// The program is a checked build.
+    pub is_checked: bool,
 }
 
 /// A call that the allocator has not returned from.
@@ -164,6 +169,7 @@ impl Allocator {
                 continue;
             }
             allocator.bounds |= name == BOUNDS;
+            allocator.is_checked |= name == CHECKED;
             if let Some(at) = FUNCTIONS.iter().position(|function| function.0 == name) {
                 allocator.entries.entry(symbol.address()).or_insert((at, 0));
             }

@@ -17,7 +17,7 @@ const LARGEST: u64 = 1 << 30;
 
 /// Clears what functions that have returned left below the stack: it refers to nothing any more.
 pub fn clear_dead_stack(tracee: &mut Tracee, registers: &Registers) {
-    let end = registers.rsp - RED_ZONE;
+    let end = registers.rsp;
     let page = 4096;
     let zeros = [0; 4096];
     let mut at = end;

@@ -2,6 +2,7 @@
 //! at a time, so that a trace found symbolically happens again on the real machine code.
 
 mod allocations;
+mod arithmetic;
 mod events;
 mod instructions;
 mod leaks;
@@ -10,6 +11,7 @@ mod oracle;
 mod place;
 mod points;
 mod sandbox;
+mod shadow;
 mod tracee;
 mod watch;
 mod watchdog;

@@ -175,6 +175,22 @@ impl NativeOracle {
         self.made.clone()
     }
 
+    /// Undefined arithmetic that the trace ends in, and where: file and line.
+    pub fn expected_arithmetic(&self) -> Option<(BugKind, String, u32)> {
+        let kinds = [BugKind::Overflow, BugKind::UndefinedShift];
+        let kind = kinds.into_iter().find(|kind| self.expects(*kind))?;
+        let Source::Trace(trace) = &self.source else {
+            return None;
+        };
+        let place = trace
+            .end
+            .as_ref()?
+            .stack
+            .iter()
+            .find(|frame| frame.line != 0)?;
+        Some((kind, place.file.clone(), place.line))
+    }
+
     /// The trace ends in a finding of this kind.
     pub fn expects(&self, kind: BugKind) -> bool {
         match &self.source {

@@ -16,6 +16,7 @@ use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 
 use crate::sandbox;
+use crate::shadow;
 use crate::world::Call;
 
 /// Registers of a native thread.
@@ -60,6 +61,10 @@ pub struct Tracee {
     /// The real process.
     pub process: Pid,
     memory: Arc<File>,
+    /// It executes a checked build, whose memory has a shadow.
+    pub is_checked: bool,
+    /// The first address that the kernel wrote to and that the program may not use, and why it may not.
+    pub violation: Option<(u64, &'static str)>,
 }
 
 impl Guest for Tracee {
@@ -68,6 +73,9 @@ impl Guest for Tracee {
     }
 
     fn write(&mut self, address: u64, bytes: &[u8]) -> bool {
+        if self.is_checked && self.violation.is_none() {
+            self.violation = shadow::first_bad(&self.memory, address, bytes.len());
+        }
         self.memory.write_all_at(bytes, address).is_ok()
     }
 }
@@ -141,6 +149,8 @@ impl Tracee {
             thread,
             process: thread,
             memory: open_memory(thread)?,
+            is_checked: false,
+            violation: None,
         })
     }
 
@@ -157,6 +167,8 @@ impl Tracee {
             thread,
             process,
             memory,
+            is_checked: self.is_checked,
+            violation: None,
         })
     }
 

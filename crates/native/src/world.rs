@@ -21,6 +21,7 @@ use everett_vm::{
 };
 
 use crate::allocations::{Allocator, Heap, Inside};
+use crate::arithmetic::Arithmetic;
 use crate::events::{Event, EventLog, Kind};
 use crate::instructions::emulate;
 use crate::oracle::{NativeOracle, Source};
@@ -213,6 +214,8 @@ pub(crate) struct World<'c> {
     stack: NativeStack,
     /// Points of the script that are behind us.
     points_passed: usize,
+    /// Arithmetic that is looked at, in the first program.
+    arithmetic: Arithmetic,
 }
 
 /// What the model needs around it; a macro because it borrows field by field.
@@ -278,6 +281,8 @@ impl<'c> World<'c> {
             allocator.watch(&mut tracee, oracle.expects(BugKind::Leak))?;
             oracle.sees_allocations = allocators.iter().all(Allocator::is_known);
         }
+        tracee.is_checked = World::is_checked(config, 0);
+        let arithmetic = config.watch_arithmetic(&oracle, &mut tracee)?;
         let native = Native {
             tracee,
             image: ImageId::default(),
@@ -305,6 +310,7 @@ impl<'c> World<'c> {
             events: EventLog::new(config.keeps_events),
             stack: NativeStack::default(),
             points_passed: 0,
+            arithmetic,
         })
     }
 
@@ -547,6 +553,9 @@ impl<'c> World<'c> {
         let served = self
             .host
             .serve(&mut around!(self), &mut native.tracee, &wanted);
+        if native.tracee.violation.is_some() {
+            return self.violated(name);
+        }
         if matches!(call.number, number::RT_SIGACTION | number::SIGALTSTACK)
             && matches!(served, Served::Done(0, _))
         {
@@ -709,6 +718,7 @@ impl<'c> World<'c> {
         }
         native.tracee.hide_machine(&random)?;
         native.image = execution.image;
+        native.tracee.is_checked = World::is_checked(self.config, usize::from(execution.image.0));
         native.inside = None;
         self.heaps.remove(&name.pid);
         if let Some(allocator) = self.allocators.get_mut(usize::from(execution.image.0)) {

@@ -212,7 +212,9 @@ static void mark(word start, size_t size, word end, int why) {
 
 // The heap.
 
-enum { CHUNK = 64 << 20, LEAST_GAP = 256, MOST_GAP = 65536, MAGIC_LIVE = 0x4c49, MAGIC_FREED = 0x4652 };
+enum { CHUNK = 16 << 20, MAGIC_LIVE = 0x4c49, MAGIC_FREED = 0x4652 };
+// Blocks have wide gaps around them for as long as there are few.
+enum { FEW_BLOCKS = 4096, MANY_BLOCKS = 65536, WIDE_GAP = 65536, MIDDLE_GAP = 4096, SMALL_GAP = 256 };
 
 // Before each block; the gap before it is larger.
 struct header {
@@ -220,7 +222,7 @@ struct header {
   uint64_t magic;
 };
 
-static word chunk_at, chunk_end;
+static word chunk_at, chunk_end, blocks;
 
 static word map_memory(size_t size) {
   long address = system_call(SYS_MMAP, 0, (long)size, 3, 0x4022, -1, 0);
@@ -234,8 +236,9 @@ static word magic_of(struct header *header, word magic) { return (word)header <<
 static void *allocate(size_t size, size_t align) {
   if (size >= ADDRESSES || align >= ADDRESSES) return fail(ENOMEM_NUMBER), (void *)0;
   if (align < 16) align = 16;
-  size_t gap = size < LEAST_GAP ? LEAST_GAP : size > MOST_GAP ? MOST_GAP : size;
-  size_t room = ((size + 15) & ~(size_t)15) + 2 * ((gap + 15) & ~(size_t)15) + align;
+  size_t before = __atomic_fetch_add(&blocks, 1, __ATOMIC_SEQ_CST);
+  size_t gap = before < FEW_BLOCKS ? WIDE_GAP : before < MANY_BLOCKS ? MIDDLE_GAP : SMALL_GAP;
+  size_t room = ((size + 15) & ~(size_t)15) + 2 * gap + align;
   word start;
   if (room > CHUNK / 4) {
     start = map_memory(room);
@@ -245,6 +248,7 @@ static void *allocate(size_t size, size_t align) {
     if (!start || start + room > chunk_end) {
       start = map_memory(CHUNK);
       if (!start) return fail(ENOMEM_NUMBER), (void *)0;
+      set_shadow(shadow_of(start), HEAP_GAP, CHUNK >> 3);
       chunk_end = start + CHUNK;
       chunk_at = start + room;
     }
@@ -404,7 +408,7 @@ void __asan_allocas_unpoison(word top, word bottom) {
 void __asan_handle_no_return(void) {
   enum { REACH = 1 << 20 };
   word here = (word)__builtin_frame_address(0) & ~(word)7;
-  for (word at = here; at < here + REACH; at += 8) {
+  for (word at = here; at < here + REACH && at < ADDRESSES; at += 8) {
     unsigned char value = *shadow_of(at);
     if (value == HEAP_GAP || value == HEAP_FREED) break;
     if (value) *shadow_of(at) = 0;
@@ -412,7 +416,7 @@ void __asan_handle_no_return(void) {
 }
 
 // Programs can ask themselves.
-void klee_check_memory_access(const void *address, size_t size) { check((word)address, size, PLACE); }
+void everett_checked_access(const void *address, size_t size) { check((word)address, size, PLACE); }
 
 struct global {
   word start;
@@ -453,6 +457,7 @@ __attribute__((used)) static void prepare(void) {
 
 __asm__(".text\n"
         ".globl everett_checked_start\n"
+        ".type everett_checked_start, @function\n"
         "everett_checked_start:\n"
         "  push %rdx\n"
         "  call prepare\n"

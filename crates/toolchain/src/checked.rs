@@ -16,16 +16,18 @@ use crate::sysroot::Sysroot;
 
 const RUNTIME: &str = include_str!("../runtime/checked.c");
 
-/// Every function is instrumented, every access calls the runtime, and frames outlive their functions.
-const INSTRUMENTATION: [&str; 5] = [
+/// Every function is instrumented, every access calls the runtime, frames outlive their functions, and
+/// what cannot be reached traps.
+const INSTRUMENTATION: [&str; 6] = [
     "-force-attribute=sanitize_address",
     "-force-attribute=frame-pointer=all",
     "-asan-instrumentation-with-call-threshold=0",
     "-asan-max-inline-poisoning-size=0",
     "-asan-use-after-return=always",
+    "-trap-unreachable",
 ];
 
-/// Functions of the program's allocator, and what of the runtime stands in for them.
+/// Functions of the program's allocator, a question about memory, and what of the runtime stands in for them.
 const STAND_INS: &[(&str, &str)] = &[
     ("malloc", "malloc"),
     ("__libc_malloc", "malloc"),
@@ -44,6 +46,7 @@ const STAND_INS: &[(&str, &str)] = &[
     ("posix_memalign", "posix_memalign"),
     ("valloc", "valloc"),
     ("malloc_usable_size", "usable_size"),
+    ("klee_check_memory_access", "access"),
 ];
 
 /// Where the checked build of a program lies.

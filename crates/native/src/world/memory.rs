@@ -5,10 +5,11 @@ use everett_vm::{BugKind, Surroundings};
 
 use super::{Call, NativeConfig, NativeEnd, NativeError, World};
 use crate::allocations::{Allocator, Inside, Request};
+use crate::arithmetic::Arithmetic;
 use crate::leaks;
-use crate::oracle::{self, Source};
+use crate::oracle::{self, NativeOracle, Source};
 use crate::place;
-use crate::tracee::Stopped;
+use crate::tracee::{Stopped, Tracee};
 
 /// What a stop has to do with the allocator.
 pub(super) enum AtAllocator {
@@ -40,12 +41,48 @@ impl NativeConfig {
     }
 }
 
+impl NativeConfig {
+    /// Looks at the arithmetic that a trace ends in, where it ends so.
+    pub(super) fn watch_arithmetic(
+        &self,
+        oracle: &NativeOracle,
+        tracee: &mut Tracee,
+    ) -> Result<Arithmetic, NativeError> {
+        let Some((kind, file, line)) = oracle.expected_arithmetic() else {
+            return Ok(Arithmetic::default());
+        };
+        let mut arithmetic = Arithmetic::of(&self.programs[0], &file, line, kind);
+        let allocators = self.known_allocators.get();
+        let bias = match allocators.and_then(|all| all.first()) {
+            Some(allocator) => allocator.bias_of(tracee)?,
+            None => 0,
+        };
+        arithmetic.watch(tracee, bias);
+        Ok(arithmetic)
+    }
+}
+
 impl World<'_> {
     /// A thread that stopped may have come to the allocator, or out of it.
     pub(super) fn at_allocator(&mut self, name: TaskName) -> Result<AtAllocator, NativeError> {
         let Some(native) = self.threads.get_mut(&name) else {
             return Ok(AtAllocator::Not);
         };
+        if native.image.0 == 0
+            && let Some(kind) = self.arithmetic.kind()
+            && let Some((stopped, wrong)) = self.arithmetic.execute(&mut native.tracee)?
+        {
+            if wrong {
+                self.look_at_stack(name, None)?;
+                let message = "the result does not fit".to_owned();
+                let kind = kind.name().to_owned();
+                return Ok(AtAllocator::Ends(NativeEnd::Finding { kind, message }));
+            }
+            return Ok(match stopped {
+                Stopped::Signal(libc::SIGTRAP) => AtAllocator::GoesOn,
+                other => AtAllocator::Stopped(other),
+            });
+        }
         let Some(allocator) = self.allocators.get(usize::from(native.image.0)) else {
             return Ok(AtAllocator::Not);
         };
@@ -104,6 +141,26 @@ impl World<'_> {
         Ok((blocks > 0).then(|| NativeEnd::Finding {
             kind: BugKind::Leak.name().to_owned(),
             message: format!("{bytes} bytes in {blocks} heap blocks that nothing refers to"),
+        }))
+    }
+
+    /// Whether the program that a thread executes is a checked build.
+    pub(super) fn is_checked(config: &NativeConfig, image: usize) -> bool {
+        let allocators = config.known_allocators.get();
+        let allocator = allocators.and_then(|all| all.get(image));
+        allocator.is_some_and(|allocator| allocator.is_checked)
+    }
+
+    /// The kernel wrote to memory that the program of a checked build may not use.
+    pub(super) fn violated(&mut self, name: TaskName) -> Result<Option<NativeEnd>, NativeError> {
+        let native = self.threads.get_mut(&name);
+        let Some((address, kind)) = native.and_then(|native| native.tracee.violation.take()) else {
+            return Ok(None);
+        };
+        self.look_at_stack(name, None)?;
+        Ok(Some(NativeEnd::Finding {
+            kind: kind.to_owned(),
+            message: format!("a system call writes at address {address:#x}"),
         }))
     }
 

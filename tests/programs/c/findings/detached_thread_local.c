@@ -1,5 +1,6 @@
 // run:
-// finding: out-of-bounds 7
+// finding: out-of-bounds 8
+// survives: out-of-bounds checked builds have no gaps around thread-local variables
 static _Thread_local int slots[4];
 
 int main(void) {

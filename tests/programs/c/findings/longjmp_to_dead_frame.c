@@ -1,5 +1,6 @@
 // run:
-// finding: bad-jump 13
+// finding: bad-jump 14
+// survives: bad-jump the frame is still on the native stack
 #include <setjmp.h>
 
 static jmp_buf place;

@@ -1,5 +1,6 @@
 // run: --scheduler bounded:1 --preempt atomics
-// finding: assertion 22
+// finding: assertion 23
+// survives: assertion threads are preempted between system calls
 #include <assert.h>
 #include <pthread.h>
 #include <stdatomic.h>

@@ -1,5 +1,6 @@
 // run: --scheduler bounded:1 --preempt memory
-// finding: assertion 20
+// finding: assertion 21
+// survives: assertion threads are preempted between system calls
 #include <assert.h>
 #include <pthread.h>
 

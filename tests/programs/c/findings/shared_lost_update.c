@@ -1,5 +1,6 @@
 // run: --scheduler bounded:1 --preempt memory
-// finding: assertion 18
+// finding: assertion 19
+// survives: assertion processes are preempted between system calls
 #include <assert.h>
 #include <sys/mman.h>
 #include <sys/wait.h>

@@ -1,6 +1,7 @@
 // Two locks in two orders: one preemption between them, and nobody goes on.
 // run: --scheduler bounded:1
-// finding: deadlock 20
+// finding: deadlock 21
+// survives: deadlock threads are preempted between system calls
 #include <pthread.h>
 
 static pthread_mutex_t first = PTHREAD_MUTEX_INITIALIZER, second = PTHREAD_MUTEX_INITIALIZER;

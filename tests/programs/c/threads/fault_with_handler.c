@@ -1,5 +1,6 @@
 // run:
-// finding: null-pointer 19
+// finding: null-pointer 20
+// survives: null-pointer the handler goes on natively
 // paths: 2
 #include <setjmp.h>
 #include <signal.h>
