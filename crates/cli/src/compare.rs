@@ -70,7 +70,7 @@ fn is_same_place(expected: &TraceEnd, seen: &NativeStack) -> bool {
     if kind == "stack-overflow" || !(known(&seen.innermost) || known(&seen.callers)) {
         return true;
     }
-    let principal = expected.stack.iter().position(|frame| is_principal(frame));
+    let principal = expected.stack.iter().position(is_principal);
     let Some(principal) = principal else {
         return true;
     };

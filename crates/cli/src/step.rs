@@ -14,7 +14,6 @@ use std::time::{Duration, Instant};
 
 use crate::compare::describe;
 use crate::output::HOST;
-use crate::replay::describe;
 
 /// How a replay is looked at.
 #[derive(clap::Args)]

@@ -54,7 +54,7 @@ fn word(tracee: &mut Tracee, address: u64) -> Option<u64> {
 pub fn addresses(tracee: &mut Tracee, registers: &Registers, behind: Option<u64>) -> Addresses {
     let mut callers = Vec::new();
     let mut frame = registers.rbp;
-    while callers.len() < MOST_CALLERS && frame % 8 == 0 && frame >= registers.rsp {
+    while callers.len() < MOST_CALLERS && frame.is_multiple_of(8) && frame >= registers.rsp {
         let (Some(next), Some(back)) = (word(tracee, frame), word(tracee, frame + 8)) else {
             break;
         };

@@ -13,7 +13,7 @@ const AFTER_SCOPE: u8 = 0xf8;
 pub fn first_bad(memory: &File, address: u64, size: usize) -> Option<(u64, &'static str)> {
     let end = address.checked_add(size as u64)?;
     let first = address >> 3;
-    let count = (end + 7 >> 3).checked_sub(first)? as usize;
+    let count = ((end + 7) >> 3).checked_sub(first)? as usize;
     // One more says what a partly used byte of the shadow is followed by.
     let mut shadow = vec![0; count + 1];
     memory
