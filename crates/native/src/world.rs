@@ -460,25 +460,6 @@ impl<'c> World<'c> {
         Ok(())
     }
 
-    /// Real code faulted.
-    fn crashed(&mut self, name: TaskName, signal: i32) -> Result<Option<NativeEnd>, NativeError> {
-        let native = &self.threads[&name];
-        let address = native.tracee.registers()?.rip;
-        let program = self.config.programs[usize::from(native.image.0)].clone();
-        self.events
-            .note(Kind::Fault, name, &[signal as u64, address]);
-        if self.host.is_first(name.pid) || self.config.host.options.crashes_end_all {
-            self.look_at_stack(name, None)?;
-            return Ok(Some(NativeEnd::Signal {
-                signal,
-                place: Some((program, address)),
-            }));
-        }
-        self.host.process_died(name.pid, signal);
-        self.settle(name)?;
-        Ok(None)
-    }
-
     /// Answers the system call at which a thread stands.
     fn answer(&mut self, name: TaskName) -> Result<Option<NativeEnd>, NativeError> {
         let Some(native) = self.threads.get_mut(&name) else {
@@ -563,22 +544,6 @@ impl<'c> World<'c> {
             native.tracee.aside(call.number, call.args)?;
         }
         self.carry_out(name, served)
-    }
-
-    /// Bytes for `everett_make_symbolic` and its kin.
-    fn give_input(&mut self, name: TaskName, call: Call) {
-        let [text, address, size, ..] = call.args;
-        if size == 0 {
-            // It only wants to know whether somebody answers.
-            return;
-        }
-        let label = self.text_at(name, text);
-        let bytes = self
-            .oracle
-            .input_bytes(&mut self.arena, &label, size as u32);
-        if let Some(native) = self.threads.get_mut(&name) {
-            native.tracee.write(address, &bytes);
-        }
     }
 
     /// Carries out on the real processes what the model decided.

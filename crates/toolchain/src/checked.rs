@@ -60,11 +60,12 @@ pub fn checked_build(program: &Path) -> Result<PathBuf, ToolchainError> {
     let output = checked_path(program);
     let changed = |path: &Path| fs::metadata(path).and_then(|metadata| metadata.modified());
     let source = changed(&bitcode).context("read", &bitcode)?;
-    if changed(&output).is_ok_and(|made| made >= source) {
-        return Ok(output);
-    }
     let sysroot = Sysroot::open()?;
     let runtime = sysroot.checked_runtime(RUNTIME)?;
+    let library = changed(&runtime).context("read", &runtime)?;
+    if changed(&output).is_ok_and(|made| made >= source && made >= library) {
+        return Ok(output);
+    }
     let unfinished = with_suffix(&output, &format!(".{}", std::process::id()));
     let mut linker = sysroot.zig_command("ld.lld");
     linker.args(link_arguments(&sysroot, &bitcode, &runtime));

@@ -6,6 +6,7 @@ use everett_vm::{BugKind, Surroundings};
 use super::{Call, NativeConfig, NativeEnd, NativeError, World};
 use crate::allocations::{Allocator, Inside, Request};
 use crate::arithmetic::Arithmetic;
+use crate::events::Kind;
 use crate::leaks;
 use crate::oracle::{self, NativeOracle, Source};
 use crate::place;
@@ -210,5 +211,44 @@ impl World<'_> {
         let addresses = place::addresses(&mut native.tracee, &registers, behind);
         self.stack = addresses.places(&self.config.programs[image], bias);
         Ok(())
+    }
+
+    /// Bytes for `everett_make_symbolic` and its kin.
+    pub(super) fn give_input(&mut self, name: TaskName, call: Call) {
+        let [text, address, size, ..] = call.args;
+        if size == 0 {
+            // It only wants to know whether somebody answers.
+            return;
+        }
+        let label = self.text_at(name, text);
+        let bytes = self
+            .oracle
+            .input_bytes(&mut self.arena, &label, size as u32);
+        if let Some(native) = self.threads.get_mut(&name) {
+            native.tracee.write(address, &bytes);
+        }
+    }
+
+    /// Real code faulted.
+    pub(super) fn crashed(
+        &mut self,
+        name: TaskName,
+        signal: i32,
+    ) -> Result<Option<NativeEnd>, NativeError> {
+        let native = &self.threads[&name];
+        let address = native.tracee.registers()?.rip;
+        let program = self.config.programs[usize::from(native.image.0)].clone();
+        self.events
+            .note(Kind::Fault, name, &[signal as u64, address]);
+        if self.host.is_first(name.pid) || self.config.host.options.crashes_end_all {
+            self.look_at_stack(name, None)?;
+            return Ok(Some(NativeEnd::Signal {
+                signal,
+                place: Some((program, address)),
+            }));
+        }
+        self.host.process_died(name.pid, signal);
+        self.settle(name)?;
+        Ok(None)
     }
 }
