@@ -357,15 +357,31 @@ impl Kernel<'_, '_> {
         if matches!(at, At::Offset(_)) {
             return Err(Errno::ESPIPE.into());
         }
-        // All is checked before the bytes leave the object.
-        for range in ranges {
-            self.check(range.address, range.len.min(wanted), true)?;
-        }
+        self.check_targets(open, operations, ranges, wanted)?;
         let wanted = self.piece(open, operations, wanted)?;
         let bytes = (operations.read)(self, open, wanted)?;
         let bytes = self.made_symbolic(open.id, bytes)?;
         self.scatter(ranges, &bytes)?;
         Ok(Value::concrete(bytes.len() as u64))
+    }
+
+    /// Looks, before bytes leave an object, whether they can be written where they are wanted: those that are there, since
+    /// a count beyond the end of a buffer does no harm where less arrives.
+    pub fn check_targets(
+        &mut self,
+        open: Open<'_>,
+        operations: &Operations,
+        ranges: &[Range],
+        wanted: u64,
+    ) -> Result<(), Stop> {
+        let available = (operations.available)(self.host, open);
+        let mut left = available.unwrap_or(wanted).min(wanted);
+        for range in ranges {
+            let len = range.len.min(left);
+            self.check(range.address, len, true)?;
+            left -= len;
+        }
+        Ok(())
     }
 
     /// How many bytes a read of an object takes at once, where what arrives is to come in pieces.

@@ -322,10 +322,10 @@ impl Kernel<'_, '_> {
             .fold(0u64, |sum, range| sum.saturating_add(range.len));
         let dropped = flags & message_flag::TRUNCATE != 0
             && self.host.socket(socket.object).is_some_and(Socket::is_tcp);
-        for range in ranges.iter().filter(|_| !dropped) {
-            self.check(range.address, range.len, true)?;
-        }
         let open = socket.open();
+        if !dropped {
+            self.check_targets(open, &OPERATIONS, ranges, wanted)?;
+        }
         let wanted = self.piece(open, &OPERATIONS, wanted)?;
         let all = flags & message_flag::WAIT_ALL != 0
             && flags & message_flag::PEEK == 0
