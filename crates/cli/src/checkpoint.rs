@@ -1,7 +1,7 @@
 //! What is kept of a run that was stopped, so that `everett resume` goes on where it was.
 
 use anyhow::{Context, Result, bail};
-use everett_engine::{Explorer, ShelfId, Start, WeightSum};
+use everett_engine::{Bundle, Explorer, Start, WeightSum};
 use everett_report::Folder;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -11,14 +11,12 @@ use std::time::Duration;
 use crate::output::{FindingEntry, Recorder};
 
 const FILE: &str = "checkpoint.json";
-/// Far more forks than a path has: adding up weights takes a bit for each.
-const MOST_HALVINGS: u32 = 1 << 24;
 
 /// A run that was stopped.
 #[derive(Serialize, Deserialize)]
 pub struct Checkpoint {
     /// States that are still to be explored, in the shelf beside this.
-    states: Vec<ShelfId>,
+    left: Vec<Bundle>,
     /// Findings so far.
     pub findings: Vec<FindingEntry>,
     /// Tests written so far.
@@ -41,16 +39,16 @@ pub struct Checkpoint {
 }
 
 impl Checkpoint {
-    /// What to keep of a run that leaves these states.
+    /// What to keep of a run that leaves these states to be explored.
     pub fn of(
         explorer: &Explorer<'_>,
-        states: Vec<ShelfId>,
+        left: Vec<Bundle>,
         recorder: &Recorder,
         wall: Duration,
     ) -> Checkpoint {
         let statistics = explorer.statistics();
         Checkpoint {
-            states,
+            left,
             findings: recorder.findings.clone(),
             tests: recorder.tests,
             wall_seconds: wall.as_secs_f64(),
@@ -85,7 +83,7 @@ impl Checkpoint {
 
     /// Where to go on.
     pub fn start(&self) -> Start {
-        Start::Left(self.states.clone())
+        Start::Left(self.left.clone())
     }
 
     /// Reads it.
@@ -111,9 +109,8 @@ impl Checkpoint {
             WeightSum::from_hex(weight).context("a weight is no number")?;
         }
         Duration::try_from_secs_f64(self.wall_seconds).context("the time is no time")?;
-        let mut halvings = self.states.iter().map(|at| at.halvings);
-        if halvings.any(|halvings| halvings > MOST_HALVINGS) {
-            bail!("a state has a weight that is too small");
+        if self.left.iter().any(|bundle| bundle.weight().is_none()) {
+            bail!("the weight of a state is no number");
         }
         Ok(())
     }

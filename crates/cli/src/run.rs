@@ -359,10 +359,10 @@ fn explore(
     if stopped == Stopped::Finished {
         Checkpoint::remove(folder.path())?;
     } else {
-        let states = explorer
+        let left = explorer
             .leave()
             .context("cannot write down what is left to explore")?;
-        Checkpoint::of(&explorer, states, &recorder, clock() + earlier).write(folder)?;
+        Checkpoint::of(&explorer, left, &recorder, clock() + earlier).write(folder)?;
     }
     let until = |time: Duration| {
         let longest = clock() + time;

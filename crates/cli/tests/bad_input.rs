@@ -295,9 +295,9 @@ fn checkpoints_that_are_damaged() {
         ("/finished", "xyz".into()),
         ("/wall_seconds", (-1.0).into()),
         ("/wall_seconds", 1e300.into()),
-        ("/states", 3.into()),
-        ("/states/0", 3.into()),
-        ("/states/0/halvings", u32::MAX.into()),
+        ("/left", 3.into()),
+        ("/left/0", 3.into()),
+        ("/left/0/weight", "xyz".into()),
     ];
     for (pointer, value) in changes {
         fs::write(&checkpoint, &good).expect("written");

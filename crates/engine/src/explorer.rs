@@ -11,6 +11,7 @@ use everett_vm::{
     Bug, BugKind, Coverage, Image, Interrupt, StackTable, Surroundings, VmOptions, leak_finding,
     leaked_blocks,
 };
+use std::collections::VecDeque;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -28,7 +29,7 @@ use crate::oracle::{Fork, PathOracle};
 use crate::path::{Answer, Path, Sharing};
 use crate::random::Random;
 use crate::search::{Searcher, UnknownSearcher, searcher};
-use crate::shelf::{Shelf, ShelfId};
+use crate::shelf::{Bundle, Shelf, ShelfId};
 use crate::source::{describe_ends, kind_of_abort, principal, take_trap_reason};
 use crate::state::State;
 use crate::trace::{Trace, TraceChoice, TraceEnd, digest};
@@ -48,6 +49,11 @@ pub trait Listener {
     }
 }
 
+/// A batch ends after so many forks, for there is no look at the memory in use before.
+const FORKS_A_BATCH: u64 = 256;
+/// Part of the memory that the shelf may take for itself.
+const SHELF_PART: u64 = 64;
+
 /// Where a search begins.
 #[derive(Clone, Debug)]
 pub enum Start {
@@ -59,7 +65,7 @@ pub enum Start {
     /// asked. Nothing is asked of the solver.
     Loosely(Trace),
     /// With the states on the shelf that an earlier search left.
-    Left(Vec<ShelfId>),
+    Left(Vec<Bundle>),
 }
 
 /// Why the search stopped.
@@ -93,11 +99,17 @@ pub struct Explorer<'a> {
     limits_hit: Vec<&'static str>,
     warnings: Vec<String>,
     shelf: Option<Shelf>,
+    /// States that have no place in the frontier either.
+    backlog: VecDeque<Bundle>,
+    /// How many.
+    in_backlog: usize,
     /// Looks at the clock.
     ticks: u64,
     closing: Closing,
     /// Rounds until memory is looked at again.
     rounds_left: u64,
+    /// Forks until it is looked at even if there are rounds left.
+    forks_left: u64,
     /// Memory that is in use although states were put away.
     memory_floor: u64,
 }
@@ -109,6 +121,7 @@ impl<'a> Explorer<'a> {
         config: ExplorerConfig,
         start: Start,
     ) -> Result<Explorer<'a>, ExplorerError> {
+        let shelf_memory = config.limits.max_memory.unwrap_or(1 << 30) / SHELF_PART;
         let mut explorer = Explorer {
             images,
             arena: Arena::new(),
@@ -129,14 +142,17 @@ impl<'a> Explorer<'a> {
             statistics: Statistics::default(),
             limits_hit: Vec::new(),
             warnings: Vec::new(),
+            backlog: VecDeque::new(),
+            in_backlog: 0,
             shelf: match (config.shelf.as_deref(), &start) {
-                (Some(path), Start::Left(_)) => Some(Shelf::open(path)?),
-                (Some(path), _) => Some(Shelf::create(path)?),
+                (Some(path), Start::Left(_)) => Some(Shelf::open(path, shelf_memory)?),
+                (Some(path), _) => Some(Shelf::create(path, shelf_memory)?),
                 (None, _) => None,
             },
             ticks: 0,
             closing: Closing::default(),
             rounds_left: 0,
+            forks_left: 0,
             memory_floor: 0,
             config,
         };
@@ -144,27 +160,24 @@ impl<'a> Explorer<'a> {
             Start::Beginning => explorer.add_path(Path::default()),
             Start::Trace(trace) => explorer.add_path(Path::following(Arc::new(trace))),
             Start::Loosely(trace) => explorer.add_path(Path::following_loosely(Arc::new(trace))),
-            Start::Left(places) => {
-                for place in places {
-                    explorer.add_root(Stored::Away(place));
-                }
-            }
+            Start::Left(bundles) => bundles.into_iter().for_each(|it| explorer.put_last(it)),
         }
         Ok(explorer)
     }
 
     fn add_path(&mut self, path: Path) {
-        self.add_root(Stored::Live(Box::new(State::starting(path))));
-    }
-
-    fn add_root(&mut self, stored: Stored) {
-        let id = self.frontier.add_root(stored, StateInfo::default());
+        let state = Stored::Live(Box::new(State::starting(path)));
+        let id = self.frontier.add_root(state, StateInfo::default());
         self.searcher.added(&self.frontier, id);
     }
 
     /// Explores until nothing is left, a limit is reached, or `stop` is set.
     pub fn run(&mut self, stop: &AtomicBool, listener: &mut dyn Listener) -> Stopped {
-        while !self.frontier.is_empty() {
+        loop {
+            self.take_from_backlog();
+            if self.frontier.is_empty() {
+                break;
+            }
             if stop.load(Ordering::Relaxed) {
                 return Stopped::Asked;
             }
@@ -250,6 +263,7 @@ impl<'a> Explorer<'a> {
     /// Runs one state for a batch.
     fn execute(&mut self, id: StateId, mut state: Box<State>, listener: &mut dyn Listener) {
         let start = state.instructions();
+        let forks_before = self.statistics.forks;
         let mut target = start + self.config.batch_instructions;
         if let Some(limit) = self.config.limits.max_instructions {
             target = target.min(limit.max(start + 1));
@@ -300,7 +314,9 @@ impl<'a> Explorer<'a> {
                 let bug = Bug::new(BugKind::Hang, message);
                 return self.end(id, state, Ending::Bug(Box::new(bug)), listener);
             }
-            if state.instructions() >= target || self.out_of_time() || self.out_of_forks() {
+            let forked = self.statistics.forks - forks_before >= FORKS_A_BATCH;
+            if state.instructions() >= target || forked || self.out_of_time() || self.out_of_forks()
+            {
                 break;
             }
         }
@@ -446,7 +462,8 @@ impl<'a> Explorer<'a> {
             .frontier
             .add_child(parent, Stored::Live(Box::new(child)), info);
         self.searcher.added(&self.frontier, id);
-        self.statistics.states_peak = self.statistics.states_peak.max(self.frontier.len() as u64);
+        self.forks_left = self.forks_left.saturating_sub(1);
+        self.statistics.states_peak = self.statistics.states_peak.max(self.states() as u64);
     }
 
     /// The solver could not tell whether a side of a fork is possible: its weight is neither finished nor pending.
@@ -547,7 +564,7 @@ impl<'a> Explorer<'a> {
 
     /// States that are still to be explored.
     pub fn states(&self) -> usize {
-        self.frontier.len()
+        self.frontier.len() + self.in_backlog
     }
 
     /// The programs.

@@ -134,25 +134,57 @@ impl Frontier {
 
     /// Adds a state that is no child of another one here: beside all that is there.
     pub fn add_root(&mut self, stored: Stored, info: StateInfo) -> StateId {
+        let (id, leaf) = self.new_leaf(stored, info);
+        self.add_top(leaf);
+        id
+    }
+
+    /// Adds states that were put away, as if they had forked evenly from one.
+    pub fn add_roots(&mut self, places: Vec<ShelfId>) -> Vec<StateId> {
+        let mut ids = Vec::with_capacity(places.len());
+        let mut level = Vec::with_capacity(places.len());
+        for place in places {
+            let (id, leaf) = self.new_leaf(Stored::Away(place), StateInfo::default());
+            ids.push(id);
+            level.push(leaf);
+        }
+        while level.len() > 1 {
+            // Two states that are left over at the end would come before all others.
+            let turn = level.len() % 2;
+            let mut next: Vec<u32> = level.drain(..turn).collect();
+            let pairs = level.chunks_exact(2);
+            next.extend(pairs.map(|pair| self.join(pair[0], pair[1])));
+            level = next;
+        }
+        level.into_iter().for_each(|top| self.add_top(top));
+        ids
+    }
+
+    fn new_leaf(&mut self, stored: Stored, info: StateInfo) -> (StateId, u32) {
         let leaf = self.new_node(Node {
             parent: NONE,
             children: [NONE, LEAF],
         });
         let id = self.new_entry(stored, leaf, info);
         self.nodes[leaf as usize].children[0] = id.0;
-        if self.root == NONE {
-            self.root = leaf;
-        } else {
-            let old = self.root;
-            let top = self.new_node(Node {
-                parent: NONE,
-                children: [old, leaf],
-            });
-            self.nodes[old as usize].parent = top;
-            self.nodes[leaf as usize].parent = top;
-            self.root = top;
-        }
-        id
+        (id, leaf)
+    }
+
+    fn join(&mut self, one: u32, other: u32) -> u32 {
+        let top = self.new_node(Node {
+            parent: NONE,
+            children: [one, other],
+        });
+        self.nodes[one as usize].parent = top;
+        self.nodes[other as usize].parent = top;
+        top
+    }
+
+    fn add_top(&mut self, node: u32) {
+        self.root = match self.root {
+            NONE => node,
+            old => self.join(old, node),
+        };
     }
 
     /// Adds the second child of a fork of `parent`, which goes on as the first.
@@ -284,5 +316,41 @@ impl Frontier {
     pub fn iter(&self) -> impl Iterator<Item = (StateId, &Stored)> {
         let entries = self.entries.iter().enumerate();
         entries.filter_map(|(at, entry)| Some((StateId(at as u32), &entry.as_ref()?.stored)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shelf_id(halvings: u32) -> ShelfId {
+        serde_json::from_value(serde_json::json!({"offset": 0, "len": 0, "halvings": halvings}))
+            .unwrap()
+    }
+
+    #[test]
+    fn states_that_come_together_are_found_alike_often() {
+        const STATES: u32 = 32;
+        let mut frontier = Frontier::default();
+        let ids = frontier.add_roots((0..STATES).map(shelf_id).collect());
+        assert_eq!((frontier.len(), frontier.away()), (32, 32));
+        let mut random = Random::new(1);
+        let mut found = vec![0; STATES as usize];
+        for _ in 0..STATES * 100 {
+            let id = frontier.random_leaf(&mut random).unwrap();
+            found[id.0 as usize] += 1;
+        }
+        assert!(
+            found.iter().all(|times| (20..=250).contains(times)),
+            "{found:?}"
+        );
+        for (number, id) in ids.into_iter().enumerate() {
+            assert!(
+                matches!(frontier.take(id), Some(Stored::Away(at)) if at == shelf_id(number as u32))
+            );
+            frontier.remove(id);
+        }
+        assert!(frontier.is_empty());
+        assert_eq!(frontier.random_leaf(&mut random), None);
     }
 }

@@ -23,7 +23,7 @@ pub use finding::{Finding, FindingIndex, FindingKey, PathEnd, PathEnding};
 pub use list::SharedList;
 pub use random::Random;
 pub use search::SEARCHERS;
-pub use shelf::ShelfId;
+pub use shelf::Bundle;
 pub use source::{SourceFrame, describe, principal};
 pub use trace::{Pending, Trace, TraceChoice, TraceEnd, TraceInput, digest, input_of};
 pub use weight::{Weight, WeightSum};

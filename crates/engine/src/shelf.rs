@@ -16,13 +16,14 @@ use std::sync::Arc;
 use crate::list::SharedList;
 use crate::path::{Path, Sharing};
 use crate::trace::{Pending, Trace, TraceChoice, TraceInput};
+use crate::weight::{Weight, WeightSum};
 
 /// States that are told one by what differs from another: so many have to be read for one at most.
 const LONGEST_CHAIN: u32 = 16;
-/// Blocks whose places are remembered, so that they are not written again.
-const MOST_REMEMBERED: usize = 1 << 20;
 /// What is collected before it is written.
-const BUFFER: usize = 1 << 20;
+const BUFFER: usize = 1 << 18;
+/// Far more forks than a path has: adding up weights takes a bit for each.
+const MOST_HALVINGS: u32 = 1 << 24;
 /// Bytes that tell the length of a block.
 const LENGTH: u64 = 4;
 
@@ -33,6 +34,24 @@ pub struct ShelfId {
     len: u32,
     /// The weight of the state is 1 halved this often.
     pub halvings: u32,
+}
+
+/// States on the shelf, told together: where they are takes memory too, where there are millions.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Bundle {
+    offset: u64,
+    len: u32,
+    /// How many.
+    pub count: u32,
+    /// The sum of their weights, in hexadecimal digits.
+    weight: String,
+}
+
+impl Bundle {
+    /// The sum of their weights, if that is a number.
+    pub fn weight(&self) -> Option<WeightSum> {
+        WeightSum::from_hex(&self.weight)
+    }
 }
 
 /// A state as it is written.
@@ -62,36 +81,35 @@ pub struct Shelf {
     written: u64,
     /// What comes after it.
     buffer: Vec<u8>,
-    /// Where blocks are, by a digest of what is in them.
-    known: HashMap<u128, u64>,
+    known: Known,
     last: Option<Last>,
 }
 
 impl Shelf {
-    /// An empty shelf in a new file.
-    pub fn create(path: &FilePath) -> io::Result<Shelf> {
+    /// An empty shelf in a new file, that takes about so much memory.
+    pub fn create(path: &FilePath, memory: u64) -> io::Result<Shelf> {
         let file = File::options()
             .read(true)
             .write(true)
             .create(true)
             .truncate(true)
             .open(path)?;
-        Ok(Shelf::with(file, 0))
+        Ok(Shelf::with(file, 0, memory))
     }
 
     /// The shelf of an earlier run.
-    pub fn open(path: &FilePath) -> io::Result<Shelf> {
+    pub fn open(path: &FilePath, memory: u64) -> io::Result<Shelf> {
         let file = File::options().read(true).write(true).open(path)?;
         let written = file.metadata()?.len();
-        Ok(Shelf::with(file, written))
+        Ok(Shelf::with(file, written, memory))
     }
 
-    fn with(file: File, written: u64) -> Shelf {
+    fn with(file: File, written: u64, memory: u64) -> Shelf {
         Shelf {
             file,
             written,
             buffer: Vec::new(),
-            known: HashMap::new(),
+            known: Known::new(memory),
             last: None,
         }
     }
@@ -154,6 +172,36 @@ impl Shelf {
         Ok(id)
     }
 
+    /// Notes states that are on the shelf.
+    pub fn bundle(&mut self, states: &[ShelfId]) -> io::Result<Bundle> {
+        let mut weight = WeightSum::default();
+        for state in states {
+            weight.add(Weight {
+                halvings: state.halvings,
+            });
+        }
+        let bytes = serde_json::to_vec(states)?;
+        let bundle = Bundle {
+            offset: self.end(),
+            len: length(&bytes)?,
+            count: states.len() as u32,
+            weight: weight.to_hex(),
+        };
+        self.append(&bytes)?;
+        self.flush()?;
+        Ok(bundle)
+    }
+
+    /// The states of a bundle.
+    pub fn unbundle(&self, bundle: &Bundle) -> io::Result<Vec<ShelfId>> {
+        let states: Vec<ShelfId> = self.parse(bundle.offset, bundle.len)?;
+        let is_wrong = |state: &ShelfId| state.halvings > MOST_HALVINGS;
+        if states.len() != bundle.count as usize || states.iter().any(is_wrong) {
+            return Err(damaged());
+        }
+        Ok(states)
+    }
+
     /// Where the blocks of a list are; those that are not there yet are written.
     fn put_blocks<T: Serialize>(
         &mut self,
@@ -178,16 +226,13 @@ impl Shelf {
 
     fn put_block(&mut self, bytes: &[u8]) -> io::Result<u64> {
         let digest = digest(bytes);
-        if let Some(offset) = self.known.get(&digest) {
-            return Ok(*offset);
+        if let Some(offset) = self.known.get(digest) {
+            return Ok(offset);
         }
         let offset = self.end();
         self.append(&length(bytes)?.to_le_bytes())?;
         self.append(bytes)?;
-        if self.known.len() >= MOST_REMEMBERED {
-            self.known.clear();
-        }
-        self.known.insert(digest, offset);
+        self.known.set(digest, offset);
         Ok(offset)
     }
 
@@ -270,6 +315,42 @@ impl Shelf {
     }
 }
 
+/// Where blocks are, by a digest of what is in them, so that they are not written again. It never grows: a new block takes
+/// the place of another one.
+struct Known {
+    /// Digest, and place or nothing.
+    slots: Vec<(u128, u64)>,
+}
+
+impl Known {
+    const NOTHING: (u128, u64) = (0, u64::MAX);
+
+    fn new(memory: u64) -> Known {
+        let count = memory as usize / size_of::<(u128, u64)>();
+        Known {
+            slots: vec![Known::NOTHING; count.max(1)],
+        }
+    }
+
+    fn slot(&mut self, digest: u128) -> &mut (u128, u64) {
+        let at = digest % self.slots.len() as u128;
+        &mut self.slots[at as usize]
+    }
+
+    fn get(&mut self, digest: u128) -> Option<u64> {
+        let slot = *self.slot(digest);
+        (slot.0 == digest && slot != Known::NOTHING).then_some(slot.1)
+    }
+
+    fn set(&mut self, digest: u128, offset: u64) {
+        *self.slot(digest) = (digest, offset);
+    }
+
+    fn clear(&mut self) {
+        self.slots.fill(Known::NOTHING);
+    }
+}
+
 /// Where blocks are that were put away in one go, by where they lie in memory; they are held, so none of them moves.
 type Blocks<T> = HashMap<usize, (u64, Arc<Vec<T>>)>;
 
@@ -306,7 +387,6 @@ fn digest(bytes: &[u8]) -> u128 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::weight::Weight;
 
     struct Scratch(std::path::PathBuf);
 
@@ -349,9 +429,9 @@ mod tests {
         let scratch = Scratch::new("again");
         let paths = forked(200);
         let (early, late) = paths.split_at(100);
-        let mut shelf = Shelf::create(&scratch.0).unwrap();
+        let mut shelf = Shelf::create(&scratch.0, 1 << 16).unwrap();
         let mut ids = shelf.put(early.iter()).unwrap();
-        let mut shelf = Shelf::open(&scratch.0).unwrap();
+        let mut shelf = Shelf::open(&scratch.0, 1 << 16).unwrap();
         ids.extend(shelf.put(late.iter()).unwrap());
         for (id, path) in ids.iter().zip(&paths).rev() {
             assert_eq!(shelf.get(*id).unwrap(), trace(path));
@@ -360,10 +440,32 @@ mod tests {
     }
 
     #[test]
+    fn bundles_have_all_states_and_their_weight() {
+        let scratch = Scratch::new("bundle");
+        let mut shelf = Shelf::create(&scratch.0, 1 << 16).unwrap();
+        let ids = shelf.put(forked(6).iter()).unwrap();
+        let bundle = shelf.bundle(&ids[1..]).unwrap();
+        assert_eq!(shelf.unbundle(&bundle).unwrap(), ids[1..]);
+        assert_eq!(bundle.weight().unwrap().to_f64(), 1.0 - 1.0 / 32.0);
+        for wrong in [
+            Bundle {
+                count: 4,
+                ..bundle.clone()
+            },
+            Bundle {
+                offset: u64::MAX,
+                ..bundle.clone()
+            },
+        ] {
+            assert!(shelf.unbundle(&wrong).is_err());
+        }
+    }
+
+    #[test]
     fn what_states_have_in_common_is_written_once() {
         let scratch = Scratch::new("once");
         let paths = forked(2000);
-        let mut shelf = Shelf::create(&scratch.0).unwrap();
+        let mut shelf = Shelf::create(&scratch.0, 1 << 16).unwrap();
         for part in paths.chunks(100) {
             shelf.put(part.iter()).unwrap();
         }
@@ -382,7 +484,7 @@ mod tests {
     fn a_damaged_shelf_is_an_error() {
         let scratch = Scratch::new("damaged");
         let paths = forked(50);
-        let mut shelf = Shelf::create(&scratch.0).unwrap();
+        let mut shelf = Shelf::create(&scratch.0, 1 << 16).unwrap();
         let ids = shelf.put(paths.iter()).unwrap();
         let (first, last) = (ids[0], ids[49]);
         for (offset, len) in [(0, u32::MAX), (u64::MAX, 9), (last.offset, last.len + 1)] {

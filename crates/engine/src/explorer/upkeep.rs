@@ -8,10 +8,13 @@ impl Explorer<'_> {
         let Some(limit) = self.config.limits.max_memory else {
             return;
         };
-        if self.rounds_left > 0 {
+        // Putting states away takes memory, too.
+        let limit = limit - (limit / 32 + ROOM_TO_PUT_AWAY).min(limit / 4);
+        if self.rounds_left > 0 && self.forks_left > 0 {
             self.rounds_left -= 1;
             return;
         }
+        self.forks_left = FORKS_A_BATCH;
         let used = (self.config.memory_used)();
         // Asking takes longer than a short round, so it is done often only where it matters.
         self.rounds_left = if used < limit / 2 { 63 } else { 3 };
@@ -23,6 +26,7 @@ impl Explorer<'_> {
         }
         self.note_limit("max-memory");
         self.put_away();
+        self.put_into_backlog();
         self.sweep();
         (self.config.release_memory)();
         self.memory_floor = (self.config.memory_used)();
@@ -33,7 +37,7 @@ impl Explorer<'_> {
         let Some(shelf) = &mut self.shelf else { return };
         let live: Vec<StateId> = live_paths(&self.frontier).map(|(id, _)| id).collect();
         let (_, most) = live.split_at(live.len() / 4);
-        for part in most.chunks(PUT_AWAY_TOGETHER) {
+        for part in most.chunks(BUNDLE) {
             let paths = part.iter().filter_map(|id| self.frontier.get(*id)?.path());
             match shelf.put(paths) {
                 Ok(places) => {
@@ -69,21 +73,80 @@ impl Explorer<'_> {
         self.arena.sweep(terms.into_iter());
     }
 
+    /// How many states have a place in the frontier, where they take memory although they are put away.
+    fn most_in_frontier(&self) -> usize {
+        let limit = self.config.limits.max_memory.unwrap_or(u64::MAX);
+        usize::try_from(limit / MEMORY_A_PLACE).unwrap_or(usize::MAX)
+    }
+
+    /// Where too many states are put away, half of them lose their places in the frontier.
+    fn put_into_backlog(&mut self) {
+        let most = self.most_in_frontier();
+        if self.frontier.away() <= most {
+            return;
+        }
+        let away: Vec<(StateId, ShelfId)> = places_away(&self.frontier).collect();
+        for part in away[..away.len() - most / 2].chunks(BUNDLE) {
+            let places: Vec<ShelfId> = part.iter().map(|(_, place)| *place).collect();
+            let Some(shelf) = &mut self.shelf else { return };
+            match shelf.bundle(&places) {
+                Ok(bundle) => self.put_last(bundle),
+                Err(error) => {
+                    self.warnings
+                        .push(format!("states cannot be put away: {error}"));
+                    return;
+                }
+            }
+            for (id, _) in part {
+                self.frontier.remove(*id);
+                self.searcher.removed(*id);
+            }
+        }
+    }
+
+    pub(super) fn put_last(&mut self, bundle: Bundle) {
+        self.in_backlog += bundle.count as usize;
+        self.backlog.push_back(bundle);
+    }
+
+    /// Where there is much room in the frontier, states that were put away get places again.
+    pub(super) fn take_from_backlog(&mut self) {
+        while self.frontier.len() < self.most_in_frontier() / 4
+            && let Some(bundle) = self.backlog.pop_front()
+        {
+            self.in_backlog -= bundle.count as usize;
+            let Some(shelf) = &self.shelf else { return };
+            match shelf.unbundle(&bundle) {
+                Ok(places) => {
+                    for id in self.frontier.add_roots(places) {
+                        self.searcher.added(&self.frontier, id);
+                    }
+                }
+                // Their weight never becomes finished, so the run is not complete.
+                Err(error) => self.warnings.push(format!(
+                    "what was put away is lost, {} states: {error}",
+                    bundle.count
+                )),
+            }
+        }
+    }
+
     /// Writes all states that are still to be explored to the shelf, so that another search can begin with them.
-    pub fn leave(&mut self) -> io::Result<Vec<ShelfId>> {
+    pub fn leave(&mut self) -> io::Result<Vec<Bundle>> {
         let Some(shelf) = &mut self.shelf else {
             return Ok(Vec::new());
         };
-        let away = self.frontier.iter().filter_map(|(_, stored)| match stored {
-            Stored::Away(place) => Some(*place),
-            _ => None,
-        });
-        let mut places: Vec<ShelfId> = away.collect();
-        let live: Vec<&Path> = live_paths(&self.frontier).map(|(_, path)| path).collect();
-        for part in live.chunks(PUT_AWAY_TOGETHER) {
-            places.extend(shelf.put(part.iter().copied())?);
+        let mut bundles: Vec<Bundle> = self.backlog.iter().cloned().collect();
+        let away: Vec<ShelfId> = places_away(&self.frontier).map(|(_, at)| at).collect();
+        for part in away.chunks(BUNDLE) {
+            bundles.push(shelf.bundle(part)?);
         }
-        Ok(places)
+        let live: Vec<&Path> = live_paths(&self.frontier).map(|(_, path)| path).collect();
+        for part in live.chunks(BUNDLE) {
+            let places = shelf.put(part.iter().copied())?;
+            bundles.push(shelf.bundle(&places)?);
+        }
+        Ok(bundles)
     }
 
     /// How long [`Explorer::leave`] will take: it is tried with some of the states, in runs of neighbours since those
@@ -123,6 +186,9 @@ impl Explorer<'_> {
                 Stored::Running => {}
             }
         }
+        for bundle in &self.backlog {
+            sum.add_sum(&bundle.weight().unwrap_or_default());
+        }
         sum
     }
 
@@ -157,7 +223,11 @@ impl Explorer<'_> {
 }
 
 /// States that are put away in one go: they are told one by another, and in memory until all are written.
-const PUT_AWAY_TOGETHER: usize = 1024;
+const BUNDLE: usize = 256;
+/// Memory that is kept free for putting states away, besides a part of the limit.
+const ROOM_TO_PUT_AWAY: u64 = 2 << 20;
+/// Memory that is allowed for a place in the frontier: it and what searchers know take a part of this.
+const MEMORY_A_PLACE: u64 = 1024;
 /// States become more and longer after the closing of a run was measured.
 const CLOSING_MARGIN: f64 = 1.1;
 /// Fewer states take no time worth mentioning.
@@ -167,6 +237,14 @@ const CLOSING_FEW_STATES: usize = 512;
 fn live_paths(frontier: &Frontier) -> impl Iterator<Item = (StateId, &Path)> {
     let live = |(id, stored): (StateId, _)| Some((id, Stored::path(stored)?));
     frontier.iter().filter_map(live)
+}
+
+/// Where states are that are put away.
+fn places_away(frontier: &Frontier) -> impl Iterator<Item = (StateId, ShelfId)> {
+    frontier.iter().filter_map(|(id, stored)| match stored {
+        Stored::Away(place) => Some((id, *place)),
+        Stored::Live(_) | Stored::Running => None,
+    })
 }
 
 /// How long it takes to close a run: to write down what is left, and what was found.
