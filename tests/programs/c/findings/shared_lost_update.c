@@ -1,6 +1,5 @@
 // run: --scheduler bounded:1 --preempt memory
-// finding: assertion 19
-// survives: assertion processes are preempted between system calls
+// finding: assertion 18
 #include <assert.h>
 #include <sys/mman.h>
 #include <sys/wait.h>

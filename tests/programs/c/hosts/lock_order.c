@@ -1,7 +1,6 @@
 // Two locks in two orders: one preemption between them, and nobody goes on.
 // run: --scheduler bounded:1
-// finding: deadlock 21
-// survives: deadlock threads are preempted between system calls
+// finding: deadlock 20
 #include <pthread.h>
 
 static pthread_mutex_t first = PTHREAD_MUTEX_INITIALIZER, second = PTHREAD_MUTEX_INITIALIZER;
