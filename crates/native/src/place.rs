@@ -31,6 +31,8 @@ pub struct NativeStack {
 
 /// Most callers that are looked at.
 const MOST_CALLERS: usize = 32;
+/// Bytes that a process can address.
+const ADDRESSES: u64 = 1 << 47;
 /// Words of the stack that are searched for addresses of code.
 const SEARCHED: usize = 64;
 
@@ -59,7 +61,7 @@ pub fn addresses(tracee: &mut Tracee, registers: &Registers, behind: Option<u64>
             break;
         };
         callers.push(back.wrapping_sub(1));
-        if next <= frame {
+        if next <= frame || next >= ADDRESSES {
             break;
         }
         frame = next;
@@ -120,6 +122,10 @@ impl Addresses {
 
 fn frames_at(loader: &Loader, address: u64) -> Vec<NativeFrame> {
     let mut found = Vec::new();
+    // Garbage on a stack is no address of code, and the reader of debug information adds to what it is given.
+    if address >= ADDRESSES {
+        return found;
+    }
     let Ok(mut frames) = loader.find_frames(address) else {
         return found;
     };
@@ -166,6 +172,17 @@ impl std::fmt::Display for NativeFrame {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn garbage_is_nowhere() {
+        let program = std::env::current_exe().unwrap();
+        let addresses = Addresses {
+            at: u64::MAX,
+            callers: vec![u64::MAX, 1 << 47],
+            nearby: Vec::new(),
+        };
+        assert_eq!(addresses.places(&program, 0), NativeStack::default());
+    }
 
     #[test]
     fn functions_are_the_same_under_their_short_and_long_names() {

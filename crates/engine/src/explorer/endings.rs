@@ -300,7 +300,9 @@ impl Explorer<'_> {
             PathEnding::Signal(signal) => end.signal = Some(*signal),
             PathEnding::Bug(kind) => {
                 end.finding = Some(kind.name().to_owned());
-                let sites = state.host.as_ref().map_or_else(Vec::new, Host::stack);
+                // Where a hang is cut off is no place of it.
+                let host = state.host.as_ref().filter(|_| *kind != BugKind::Hang);
+                let sites = host.map_or_else(Vec::new, Host::stack);
                 end.stack = describe_ends(self.images, &sites);
                 end.stack.truncate(MOST_FRAMES);
             }
