@@ -157,8 +157,8 @@ impl Explorer<'_> {
         let Some(shelf) = &mut self.shelf else {
             return Duration::ZERO;
         };
-        let start = (self.config.clock)();
         let live: Vec<&Path> = live_paths(&self.frontier).map(|(_, path)| path).collect();
+        let start = (self.config.clock)();
         let step = live.len().div_ceil(RUNS).max(1);
         let (mut tried, mut failed) = (0, false);
         for run in live.chunks(step) {
