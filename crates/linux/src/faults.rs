@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use everett_vm::SystemCall;
+use everett_vm::{SystemCall, Value};
 
 use crate::errno::Errno;
 use crate::kernel::{Kernel, Stop};
@@ -147,9 +147,9 @@ impl Kernel<'_, '_> {
         if failures.is_empty() {
             return result;
         }
-        let names: Vec<&str> = failures.iter().map(|failure| failure.0).collect();
-        let site = format!("fault:{}:{}", row.name, names.join(","));
-        let picked = self.vm.choose(&site, 1 + failures.len() as u32);
+        let picked = self
+            .vm
+            .choose(&site(row, &failures), 1 + failures.len() as u32);
         if matches!(picked, Ok(0)) {
             return result;
         }
@@ -170,6 +170,23 @@ impl Kernel<'_, '_> {
         self.host.faults.short = false;
         self.host.faults.spurious = false;
         result
+    }
+
+    /// Whether a call fails that would succeed, and that somebody else carries out.
+    pub(crate) fn memory_call_fails(&mut self, row: &Row) -> Option<Errno> {
+        if self.faults_left() == 0 {
+            return None;
+        }
+        let failures = self.failures(row, &Ok(Value::concrete(0)));
+        if failures.is_empty() {
+            return None;
+        }
+        let picked = self
+            .vm
+            .choose(&site(row, &failures), 1 + failures.len() as u32);
+        let failure = failures.get((picked.ok()? as usize).checked_sub(1)?)?;
+        self.host.faults.used += 1;
+        failure.1
     }
 
     /// What can go wrong with a call that ended so, by name; without an error it moves fewer bytes.
@@ -216,6 +233,12 @@ impl Kernel<'_, '_> {
             bytes => u64::from(bytes),
         })
     }
+}
+
+/// What the choice between failures is called.
+fn site(row: &Row, failures: &[(&'static str, Option<Errno>)]) -> String {
+    let names: Vec<&str> = failures.iter().map(|failure| failure.0).collect();
+    format!("fault:{}:{}", row.name, names.join(","))
 }
 
 /// Longest first piece that is told apart.

@@ -11,7 +11,7 @@ use crate::kernel::{Kernel, Stop};
 use crate::life::Execution;
 use crate::process::Doing;
 use crate::signals::Signal;
-use crate::{Bytes, Errno, HostConfig, boot};
+use crate::{Bytes, Errno, HostConfig, boot, table};
 
 /// The memory of a native process.
 pub trait Guest {
@@ -280,6 +280,18 @@ impl Host {
             fails
         });
         failed.unwrap_or(false)
+    }
+
+    /// Asks whether a call about memory fails that the running thread makes; the native kernel carries those out.
+    pub fn memory_call_fails(
+        &mut self,
+        around: &mut Surroundings<'_>,
+        number: u64,
+    ) -> Option<Errno> {
+        let row = table::row(number)?;
+        self.with_guest(around, None, |mut slice| {
+            slice.kernel.memory_call_fails(row)
+        })?
     }
 
     /// Most bytes that a process may have allocated.

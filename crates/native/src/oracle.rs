@@ -210,9 +210,16 @@ impl NativeOracle {
     }
 }
 
-/// An allocation fails on the path of a trace, or is what the path ends in.
+/// Choices about calls that native allocators make, too: which are theirs has to be known.
+const SHARED_WITH_ALLOCATORS: [&str; 3] = ["fault:mmap:", "fault:mremap:", "fault:mprotect:"];
+
+/// An allocation fails on the path of a trace, or is what the path ends in, or can be mistaken for what may fail.
 pub fn depends_on_allocations(trace: &Trace) -> bool {
-    let fails = |choice: &TraceChoice| choice.site == ALLOCATION_FAULT && choice.picked != 0;
+    let fails = |choice: &TraceChoice| {
+        let is_shared = |site| choice.site.starts_with(site);
+        (choice.site == ALLOCATION_FAULT && choice.picked != 0)
+            || SHARED_WITH_ALLOCATORS.into_iter().any(is_shared)
+    };
     let kinds = [BugKind::HugeAllocation, BugKind::Leak];
     kinds.iter().any(|kind| ends_in(trace, *kind)) || trace.choices.iter().any(fails)
 }

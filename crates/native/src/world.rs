@@ -27,7 +27,7 @@ use crate::instructions::emulate;
 use crate::oracle::{NativeOracle, Source};
 use crate::place::NativeStack;
 use crate::points::{Script, ScriptFinder};
-use crate::sandbox::{MAX_RESIDENT, Pinned, resident};
+use crate::sandbox::Pinned;
 use crate::tracee::{Registers, Stopped, Tracee, end_all};
 use crate::watch::{Nobody, Watcher};
 use crate::watchdog::Watchdog;
@@ -132,7 +132,7 @@ pub(crate) struct Native {
     /// The system call that it wants.
     pending: Option<Call>,
     /// The call of the allocator that it is in.
-    inside: Option<Inside>,
+    pub(crate) inside: Option<Inside>,
 }
 
 /// A system call that a thread wants.
@@ -203,7 +203,7 @@ pub(crate) struct World<'c> {
     /// Memory of the processes, where allocators are watched.
     heaps: BTreeMap<u32, Heap>,
     watchdog: Watchdog,
-    calls: u64,
+    pub(crate) calls: u64,
     /// Times that a thread was stopped because it computed for long.
     long_computations: u32,
     watcher: &'c mut dyn Watcher,
@@ -448,18 +448,6 @@ impl<'c> World<'c> {
         self.answer(name)
     }
 
-    /// A run must not take the memory of the whole machine.
-    fn check_memory(&self) -> Result<(), NativeError> {
-        let threads = self.threads.values();
-        let first = threads.filter(|native| native.tracee.thread == native.tracee.process);
-        let used: u64 = first.map(|native| resident(native.tracee.process)).sum();
-        if used > MAX_RESIDENT {
-            let message = format!("its processes use more than {} MiB", MAX_RESIDENT >> 20);
-            return Err(NativeError::NotReplayable(message));
-        }
-        Ok(())
-    }
-
     /// Answers the system call at which a thread stands.
     fn answer(&mut self, name: TaskName) -> Result<Option<NativeEnd>, NativeError> {
         let Some(native) = self.threads.get_mut(&name) else {
@@ -499,23 +487,14 @@ impl<'c> World<'c> {
                     .handler_has_returned(&mut around!(self), &mut native.tracee);
                 return self.carry_out(name, served);
             }
-            number::MUNMAP
+            number::MMAP
+            | number::MUNMAP
             | number::MPROTECT
             | number::BRK
             | number::MREMAP
             | number::MADVISE
             | number::ARCH_PRCTL => {
-                let result = match is_harmless(&call) {
-                    true => native.tracee.aside(call.number, call.args)?,
-                    false => Errno::EINVAL.result(),
-                };
-                if self.calls.is_multiple_of(64) {
-                    self.check_memory()?;
-                }
-                return self.carry_out(name, Served::Done(result, Vec::new()));
-            }
-            number::MMAP => {
-                let served = self.map(name, call)?;
+                let served = self.memory_call(name, call)?;
                 return self.carry_out(name, served);
             }
             number::OWN_REPORT => return self.reported(name, call),
@@ -766,18 +745,5 @@ impl<'c> World<'c> {
     fn kill_all(&mut self) {
         let threads = std::mem::take(&mut self.threads);
         end_all(threads.into_values().map(|native| native.tracee).collect());
-    }
-}
-
-/// What can be done to a real process without reaching anything else of the machine.
-fn is_harmless(call: &Call) -> bool {
-    const SET_GS: u64 = 0x1001;
-    const GET_GS: u64 = 0x1004;
-    /// Pages that are taken away from the machine.
-    const POISON: u64 = 100;
-    match call.number {
-        number::ARCH_PRCTL => (SET_GS..=GET_GS).contains(&call.args[0]),
-        number::MADVISE => call.args[2] < POISON,
-        _ => true,
     }
 }

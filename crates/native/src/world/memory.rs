@@ -1,6 +1,6 @@
 //! Memory that native programs ask for, and what the model says to it.
 
-use everett_linux::{Guest, TaskName};
+use everett_linux::{Errno, Guest, TaskName};
 use everett_vm::{BugKind, Surroundings};
 
 use super::{Call, NativeConfig, NativeEnd, NativeError, World};
@@ -64,6 +64,16 @@ impl NativeConfig {
 }
 
 impl World<'_> {
+    /// Asks, as the model does, whether a call about memory fails. The calls of the allocator are its own affair: the model
+    /// does not know of them.
+    pub(crate) fn memory_call_fails(&mut self, name: TaskName, call: Call) -> Option<Errno> {
+        let in_allocator = self.threads.get(&name)?.inside.is_some();
+        if in_allocator || !self.oracle.sees_allocations {
+            return None;
+        }
+        self.host.memory_call_fails(&mut around!(self), call.number)
+    }
+
     /// A thread that stopped may have come to the allocator, or out of it.
     pub(super) fn at_allocator(&mut self, name: TaskName) -> Result<AtAllocator, NativeError> {
         let Some(native) = self.threads.get_mut(&name) else {
