@@ -82,6 +82,8 @@ pub struct Recorder {
     folder: Folder,
     /// Files that replace earlier ones, when all others are written.
     replacing: Vec<NamedFile>,
+    /// Most of the run's time that is kept for what comes after the search.
+    pub kept_time: Duration,
 }
 
 impl Recorder {
@@ -104,6 +106,7 @@ impl Recorder {
             failed: false,
             folder,
             replacing: Vec::new(),
+            kept_time: Duration::ZERO,
         }
     }
 
@@ -367,6 +370,13 @@ impl Listener for Recorder {
         let summary = Summary::new(explorer, self, Stopped::Asked, start);
         let _ = summary.line_coverage.to_lcov();
         clock().saturating_sub(start) + memory_used_time()
+    }
+
+    /// Replaying a finding takes about as long.
+    fn time_after(&self) -> Duration {
+        const EACH: Duration = Duration::from_millis(500);
+        let findings = u32::try_from(self.traces.len()).unwrap_or(u32::MAX);
+        EACH.saturating_mul(findings).min(self.kept_time)
     }
 }
 

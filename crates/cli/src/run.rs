@@ -263,10 +263,8 @@ fn parse_size(text: &str) -> Result<u64, String> {
         .ok_or_else(|| format!("{text} is too large"))
 }
 
-/// Time for letting findings happen again.
-const CONFIRM_TIME: Duration = Duration::from_secs(20);
-/// Time for making them simpler, which is part of it.
-const SHRINK_TIME: Duration = Duration::from_secs(10);
+/// Time for making findings simpler and letting them happen again.
+const AFTER_TIME: Duration = Duration::from_secs(20);
 
 static START: OnceLock<Instant> = OnceLock::new();
 
@@ -348,6 +346,9 @@ fn explore(
     };
     let display = Display::new(mode, clock);
     let mut recorder = Recorder::new(folder.clone(), display, args.words(), !args.no_tests);
+    if let Some(limit) = args.max_time.filter(|_| !args.no_confirm) {
+        recorder.kept_time = (limit / 10).min(AFTER_TIME);
+    }
     let mut earlier = Duration::ZERO;
     if let Some(checkpoint) = &checkpoint {
         checkpoint.restore(&mut explorer);
@@ -369,8 +370,9 @@ fn explore(
         args.max_time.map_or(longest, |limit| limit.min(longest))
     };
     let after = AfterRun {
-        shrink: (!args.no_shrink).then(|| until(SHRINK_TIME)),
-        confirm: (!args.no_confirm).then(|| until(CONFIRM_TIME)),
+        // The other half is for confirming.
+        shrink: (!args.no_shrink).then(|| clock() + until(AFTER_TIME).saturating_sub(clock()) / 2),
+        confirm: (!args.no_confirm).then(|| until(AFTER_TIME)),
     };
     recorder.confirm(args, images, after);
     let summary = Summary::new(&explorer, &recorder, stopped, clock() + earlier);

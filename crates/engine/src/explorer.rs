@@ -47,6 +47,10 @@ pub trait Listener {
     fn closing_time(&mut self, _explorer: &Explorer<'_>) -> Duration {
         Duration::ZERO
     }
+    /// Time that is wanted after the search for what was found; the time limit includes it.
+    fn time_after(&self) -> Duration {
+        Duration::ZERO
+    }
 }
 
 /// A batch ends after so many forks, for there is no look at the memory in use before.

@@ -195,7 +195,8 @@ impl Explorer<'_> {
     /// When the search has to stop, so that what comes after it is done at the limit.
     pub(super) fn deadline(&self) -> Option<Duration> {
         let limit = self.config.limits.max_time?;
-        Some(limit.saturating_sub(self.closing.expected(self.frontier.len())))
+        let closing = self.closing.expected(self.frontier.len());
+        Some(limit.saturating_sub(closing + self.closing.after))
     }
 
     /// Asks how long closing takes, as often as the answer may have changed much.
@@ -217,6 +218,7 @@ impl Explorer<'_> {
             self.closing.measure(states, time);
             self.closing.measured_at = now;
         }
+        self.closing.after = listener.time_after();
         let deadline = self.deadline();
         self.solver.set_deadline(deadline);
     }
@@ -256,6 +258,8 @@ pub(super) struct Closing {
     measured: Option<(usize, Duration)>,
     /// When that was.
     measured_at: Duration,
+    /// What is wanted after it.
+    after: Duration,
 }
 
 impl Closing {
