@@ -4,7 +4,7 @@
 use anyhow::{Context, Result};
 use everett_engine::{Trace, TraceEnd};
 use everett_native::{
-    NativeConfig, NativeError, NativeRun, Nobody, Script, Source, Watcher, run_watched,
+    NativeConfig, NativeEnd, NativeError, NativeRun, Nobody, Script, Source, Watcher, run_watched,
 };
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -202,12 +202,17 @@ fn replay_once(
     watcher: &mut dyn Watcher,
 ) -> Result<(Verdict, Option<NativeRun>)> {
     let (plain, seen) = try_once(config, trace.clone(), expected, watcher)?;
-    match plain {
-        Verdict::NotReproduced(why) | Verdict::NotReplayable(why) if needs_checks(expected) => {
-            replay_checked(config, trace, expected, why)
-        }
-        plain => Ok((plain, seen)),
+    let why = match &plain {
+        Verdict::NotReproduced(why) | Verdict::NotReplayable(why) if needs_checks(expected) => why,
+        _ => return Ok((plain, seen)),
+    };
+    let checked = replay_checked(config, trace, expected, why.clone())?;
+    let has_diverged = |seen: &NativeRun| matches!(seen.end, NativeEnd::Diverged(_));
+    // Who asks for something else is another program, unless an error in memory has led it astray.
+    if seen.as_ref().is_some_and(has_diverged) && checked.0 != Verdict::Confirmed {
+        return Ok((plain, seen));
     }
+    Ok(checked)
 }
 
 fn try_once(

@@ -6,6 +6,7 @@
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
 
@@ -49,6 +50,9 @@ const STAND_INS: &[(&str, &str)] = &[
     ("klee_check_memory_access", "access"),
 ];
 
+/// Held while a checked build is made.
+static BUILDING: Mutex<()> = Mutex::new(());
+
 /// Where the checked build of a program lies.
 pub fn checked_path(program: &Path) -> PathBuf {
     with_suffix(program, ".asan")
@@ -58,6 +62,8 @@ pub fn checked_path(program: &Path) -> PathBuf {
 pub fn checked_build(program: &Path) -> Result<PathBuf, ToolchainError> {
     let bitcode = with_suffix(program, ".bc");
     let output = checked_path(program);
+    // Several threads may want it at once; several processes may, too, but they move it there in one step.
+    let _only = BUILDING.lock().unwrap_or_else(PoisonError::into_inner);
     let changed = |path: &Path| fs::metadata(path).and_then(|metadata| metadata.modified());
     let source = changed(&bitcode).context("read", &bitcode)?;
     let sysroot = Sysroot::open()?;
