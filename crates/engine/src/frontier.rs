@@ -314,7 +314,12 @@ impl Frontier {
 
     /// All states by number.
     pub fn iter(&self) -> impl Iterator<Item = (StateId, &Stored)> {
-        let entries = self.entries.iter().enumerate();
+        self.iter_from(StateId(0))
+    }
+
+    /// The same, beginning with the state of this number.
+    pub fn iter_from(&self, first: StateId) -> impl Iterator<Item = (StateId, &Stored)> {
+        let entries = self.entries.iter().enumerate().skip(first.0 as usize);
         entries.filter_map(|(at, entry)| Some((StateId(at as u32), &entry.as_ref()?.stored)))
     }
 }

@@ -25,18 +25,26 @@ impl Explorer<'_> {
             return;
         }
         self.note_limit("max-memory");
-        self.put_away();
-        self.put_into_backlog();
+        self.make_room(4, self.most_in_frontier());
+        if self.memory_floor > limit / 10 * 8 {
+            self.make_room(64, self.most_in_frontier() / 8);
+        }
+    }
+
+    /// Keeps one of `part` states, and places for `places` that are put away.
+    fn make_room(&mut self, part: usize, places: usize) {
+        self.put_away(part);
+        self.put_into_backlog(places);
         self.sweep();
         (self.config.release_memory)();
         self.memory_floor = (self.config.memory_used)();
     }
 
-    /// Puts most states away.
-    fn put_away(&mut self) {
+    /// Puts all states away but one of `part`.
+    fn put_away(&mut self, part: usize) {
         let Some(shelf) = &mut self.shelf else { return };
         let live: Vec<StateId> = live_paths(&self.frontier).map(|(id, _)| id).collect();
-        let (_, most) = live.split_at(live.len() / 4);
+        let (_, most) = live.split_at(live.len() / part);
         for part in most.chunks(BUNDLE) {
             let paths = part.iter().filter_map(|id| self.frontier.get(*id)?.path());
             match shelf.put(paths) {
@@ -79,16 +87,18 @@ impl Explorer<'_> {
         usize::try_from(limit / MEMORY_A_PLACE).unwrap_or(usize::MAX)
     }
 
-    /// Where too many states are put away, half of them lose their places in the frontier.
-    fn put_into_backlog(&mut self) {
-        let most = self.most_in_frontier();
+    /// Where more states are put away than so many, only half of so many keep their places in the frontier.
+    fn put_into_backlog(&mut self, most: usize) {
         if self.frontier.away() <= most {
             return;
         }
-        let away: Vec<(StateId, ShelfId)> = places_away(&self.frontier).collect();
-        for part in away[..away.len() - most / 2].chunks(BUNDLE) {
-            let places: Vec<ShelfId> = part.iter().map(|(_, place)| *place).collect();
+        let mut next = StateId(0);
+        while self.frontier.away() > most / 2 {
             let Some(shelf) = &mut self.shelf else { return };
+            let away = places_away(&self.frontier, next).take(BUNDLE);
+            let (ids, places): (Vec<StateId>, Vec<ShelfId>) = away.unzip();
+            let Some(last) = ids.last() else { return };
+            next = *last;
             match shelf.bundle(&places) {
                 Ok(bundle) => self.put_last(bundle),
                 Err(error) => {
@@ -97,9 +107,9 @@ impl Explorer<'_> {
                     return;
                 }
             }
-            for (id, _) in part {
-                self.frontier.remove(*id);
-                self.searcher.removed(*id);
+            for id in ids {
+                self.frontier.remove(id);
+                self.searcher.removed(id);
             }
         }
     }
@@ -137,9 +147,13 @@ impl Explorer<'_> {
             return Ok(Vec::new());
         };
         let mut bundles: Vec<Bundle> = self.backlog.iter().cloned().collect();
-        let away: Vec<ShelfId> = places_away(&self.frontier).map(|(_, at)| at).collect();
-        for part in away.chunks(BUNDLE) {
-            bundles.push(shelf.bundle(part)?);
+        let mut away = places_away(&self.frontier, StateId(0)).map(|(_, place)| place);
+        loop {
+            let part: Vec<ShelfId> = away.by_ref().take(BUNDLE).collect();
+            if part.is_empty() {
+                break;
+            }
+            bundles.push(shelf.bundle(&part)?);
         }
         let live: Vec<&Path> = live_paths(&self.frontier).map(|(_, path)| path).collect();
         for part in live.chunks(BUNDLE) {
@@ -241,12 +255,14 @@ fn live_paths(frontier: &Frontier) -> impl Iterator<Item = (StateId, &Path)> {
     frontier.iter().filter_map(live)
 }
 
-/// Where states are that are put away.
-fn places_away(frontier: &Frontier) -> impl Iterator<Item = (StateId, ShelfId)> {
-    frontier.iter().filter_map(|(id, stored)| match stored {
-        Stored::Away(place) => Some((id, *place)),
-        Stored::Live(_) | Stored::Running => None,
-    })
+/// Where states are that are put away, beginning with the state of this number.
+fn places_away(frontier: &Frontier, first: StateId) -> impl Iterator<Item = (StateId, ShelfId)> {
+    frontier
+        .iter_from(first)
+        .filter_map(|(id, stored)| match stored {
+            Stored::Away(place) => Some((id, *place)),
+            Stored::Live(_) | Stored::Running => None,
+        })
 }
 
 /// How long it takes to close a run: to write down what is left, and what was found.
