@@ -50,4 +50,4 @@ pub use life::Execution;
 pub use native::{Guest, Injected, Served, TaskName};
 pub use packets::{Packet, PacketKind};
 pub use schedule::{Passed, PreemptAt, SchedulerKind};
-pub use table::{ArgKind, Row, rows};
+pub use table::{ArgKind, Row, row, rows};

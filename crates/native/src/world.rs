@@ -168,7 +168,7 @@ pub fn run_watched(
         return Err(NativeError::NotReplayable(why));
     }
     let end = match world.oracle.diverged.take() {
-        Some(why) => NativeEnd::Diverged(format!("after {} system calls: {why}", world.calls)),
+        Some(why) => NativeEnd::Diverged(format!("{}: {why}", world.whereabouts())),
         None => end,
     };
     let output = [Stream::Stdout, Stream::Stderr].map(|stream| {
@@ -204,6 +204,8 @@ pub(crate) struct World<'c> {
     heaps: BTreeMap<u32, Heap>,
     watchdog: Watchdog,
     pub(crate) calls: u64,
+    /// The number of the last one.
+    last_call: u64,
     /// Times that a thread was stopped because it computed for long.
     long_computations: u32,
     watcher: &'c mut dyn Watcher,
@@ -304,6 +306,7 @@ impl<'c> World<'c> {
             heaps: BTreeMap::new(),
             watchdog: Watchdog::start(),
             calls: 0,
+            last_call: u64::MAX,
             long_computations: 0,
             watcher,
             told: 0,
@@ -448,6 +451,14 @@ impl<'c> World<'c> {
         self.answer(name)
     }
 
+    /// Where a run parts from its trace: after how many calls, in which one, who made it.
+    fn whereabouts(&self) -> String {
+        let thread = self.host.running().tid;
+        let call = everett_linux::row(self.last_call).map_or("no call", |row| row.name);
+        let calls = self.calls;
+        format!("at system call {calls}, {call}, of thread {thread} on host")
+    }
+
     /// Answers the system call at which a thread stands.
     fn answer(&mut self, name: TaskName) -> Result<Option<NativeEnd>, NativeError> {
         let Some(native) = self.threads.get_mut(&name) else {
@@ -457,6 +468,7 @@ impl<'c> World<'c> {
             return Ok(None);
         };
         self.calls += 1;
+        self.last_call = call.number;
         if matches!(call.number, number::EXIT | number::EXIT_GROUP) {
             let next = self.host.log().len() + 1;
             if !self.tell() || !self.watcher.leaves(next) {

@@ -23,6 +23,8 @@ static int available(int fd) {
 }
 
 int main(void) {
+  // Whoever starts this in the background may have told it to ignore ^C.
+  signal(SIGINT, SIG_DFL);
   int master = posix_openpt(O_RDWR | O_NOCTTY);
   SHOW(master >= 0);
   char name[64];
