@@ -185,12 +185,12 @@ impl<'a> Explorer<'a> {
             if stop.load(Ordering::Relaxed) {
                 return Stopped::Asked;
             }
+            self.mind_closing(listener);
             if let Some(limit) = self.limit_reached() {
                 self.note_limit(limit);
                 return Stopped::Limit(limit);
             }
             self.mind_memory();
-            self.mind_closing(listener);
             listener.tick(self);
             self.renew_distances();
             let Some(id) = self.select() else {

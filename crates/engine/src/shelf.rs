@@ -318,15 +318,16 @@ impl Shelf {
 /// Where blocks are, by a digest of what is in them, so that they are not written again. It never grows: a new block takes
 /// the place of another one.
 struct Known {
-    /// Digest, and place or nothing.
+    /// Digest, and place counted from 1; 0 is nothing, so that what is not used takes no memory.
     slots: Vec<(u128, u64)>,
 }
 
 impl Known {
-    const NOTHING: (u128, u64) = (0, u64::MAX);
+    const NOTHING: (u128, u64) = (0, 0);
+    const MOST_MEMORY: u64 = 64 << 20;
 
     fn new(memory: u64) -> Known {
-        let count = memory as usize / size_of::<(u128, u64)>();
+        let count = memory.min(Known::MOST_MEMORY) as usize / size_of::<(u128, u64)>();
         Known {
             slots: vec![Known::NOTHING; count.max(1)],
         }
@@ -339,11 +340,12 @@ impl Known {
 
     fn get(&mut self, digest: u128) -> Option<u64> {
         let slot = *self.slot(digest);
-        (slot.0 == digest && slot != Known::NOTHING).then_some(slot.1)
+        let place = slot.1.checked_sub(1)?;
+        (slot.0 == digest).then_some(place)
     }
 
     fn set(&mut self, digest: u128, offset: u64) {
-        *self.slot(digest) = (digest, offset);
+        *self.slot(digest) = (digest, offset + 1);
     }
 
     fn clear(&mut self) {
