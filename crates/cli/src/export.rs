@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use crate::EXIT_CLEAN;
 use crate::compare::signals_of;
-use crate::follow::{read_trace, run_of, traces_below};
+use crate::follow::{one_trace, read_trace, run_of};
 use crate::output::chosen;
 use crate::run::{RunArgs, explorer_config};
 
@@ -32,14 +32,7 @@ const LONGEST_PRINTED: usize = 300;
 
 /// Writes a script for a finding.
 pub fn export(args: &ExportArgs) -> Result<u8> {
-    let path = match traces_below(&args.path)?.as_slice() {
-        [one] => one.clone(),
-        [] => bail!("there is no trace in {}", args.path.display()),
-        _ => bail!(
-            "{} has several traces; name one of them",
-            args.path.display()
-        ),
-    };
+    let path = one_trace(&args.path)?;
     let trace = read_trace(&path)?;
     let run = RunArgs::of(&run_of(&path)?)?;
     let host = explorer_config(&run, None)?.host;

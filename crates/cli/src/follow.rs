@@ -94,6 +94,15 @@ pub fn run_of(path: &Path) -> Result<PathBuf> {
     }
 }
 
+/// The trace itself, or the only one that lies below a folder.
+pub fn one_trace(path: &Path) -> Result<PathBuf> {
+    match traces_below(path)?.as_slice() {
+        [one] => Ok(one.clone()),
+        [] => bail!("there is no trace in {}", path.display()),
+        _ => bail!("{} has several traces; name one of them", path.display()),
+    }
+}
+
 /// The trace itself, or all that lie below a folder, without those that were made simpler.
 pub fn traces_below(path: &Path) -> Result<Vec<PathBuf>> {
     if path.is_file() {

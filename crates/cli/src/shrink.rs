@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::EXIT_CLEAN;
-use crate::follow::{follow_with, following_config, read_trace, run_of, traces_below};
+use crate::follow::{follow_with, following_config, one_trace, read_trace, run_of};
 use crate::output::{FindingEntry, ORIGINAL, finding_files, ktest};
 use crate::run::{RunArgs, clock, parse_time};
 
@@ -432,14 +432,7 @@ fn size_of(trace: &Trace) -> String {
 pub fn shrink(args: &ShrinkArgs) -> Result<u8> {
     let until = clock() + args.max_time;
     let folder = run_of(&args.path)?;
-    let path = match traces_below(&args.path)?.as_slice() {
-        [one] => one.clone(),
-        [] => bail!("there is no trace in {}", args.path.display()),
-        _ => bail!(
-            "{} has several traces; name one of them",
-            args.path.display()
-        ),
-    };
+    let path = one_trace(&args.path)?;
     let trace = read_trace(&path)?;
     let run = RunArgs::of(&folder)?;
     let images = run.load()?;

@@ -13,18 +13,6 @@ enum { SYS_EXIT_GROUP = 231, SYS_TGKILL = 234 };
 enum { SIGABRT_NUMBER = 6 };
 enum { OWN_CALLS = 0x10000, OWN_INPUT = OWN_CALLS + 100 };
 
-static long system_call(long number, long a, long b, long c, long d, long e, long f) {
-  long result;
-  register long r10 __asm__("r10") = d;
-  register long r8 __asm__("r8") = e;
-  register long r9 __asm__("r9") = f;
-  __asm__ volatile("syscall"
-                   : "=a"(result)
-                   : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
-                   : "rcx", "r11", "memory");
-  return result;
-}
-
 static size_t length_of(const char *text) {
   size_t length = 0;
   while (text[length]) length++;

@@ -15,7 +15,10 @@ use crate::error::{IoContext, ToolchainError};
 use crate::process;
 use crate::sysroot::Sysroot;
 
-const RUNTIME: &str = include_str!("../runtime/checked.c");
+const RUNTIME: &str = concat!(
+    include_str!("../runtime/system_call.h"),
+    include_str!("../runtime/checked.c")
+);
 
 /// Every function is instrumented, every access calls the runtime, frames outlive their functions, and
 /// what cannot be reached traps.

@@ -26,7 +26,10 @@ const START_ASM: &str = include_str!("../runtime/start.S");
 const START_C: &str = include_str!("../runtime/start.c");
 const STRINGS_C: &str = include_str!("../runtime/strings.c");
 const LONG_DOUBLE_C: &str = include_str!("../runtime/long_double.c");
-const NATIVE_C: &str = include_str!("../runtime/everett_native.c");
+const NATIVE_C: &str = concat!(
+    include_str!("../runtime/system_call.h"),
+    include_str!("../runtime/everett_native.c")
+);
 const EVERETT_H: &str = include_str!("../../../include/everett.h");
 const CLOUD9_H: &str = include_str!("../../../include/cloud9.h");
 const KLEE_H: &str = include_str!("../../../include/klee/klee.h");
