@@ -1,0 +1,92 @@
+//! Routes that lead everywhere, for those who were given none: hosts get a default route over the first router of their
+//! networks, routers a route to each subnet over as few networks as possible.
+
+use std::net::IpAddr;
+
+use crate::address::Prefix;
+use crate::topology::{Host, NetworkIndex, Node, RouterIndex, StaticRoute, Topology};
+
+/// The routes of these hosts and routers.
+pub(crate) fn automatic_routes(
+    topology: &Topology,
+    is_automatic: &dyn Fn(Node) -> bool,
+) -> Vec<(Node, Vec<StaticRoute>)> {
+    let mut all = Vec::new();
+    for node in topology.nodes().filter(|node| is_automatic(*node)) {
+        let routes = match node {
+            Node::Host(host) => default_routes(topology, topology.host(host)),
+            Node::Router(router) => router_routes(topology, router),
+            Node::Network(_) => Vec::new(),
+        };
+        if !routes.is_empty() {
+            all.push((node, routes));
+        }
+    }
+    all
+}
+
+/// Addresses of routers on a network, in the order of the routers.
+fn gateways(
+    topology: &Topology,
+    network: NetworkIndex,
+) -> impl Iterator<Item = (RouterIndex, IpAddr)> + '_ {
+    let routers = topology.routers.iter().enumerate();
+    routers.flat_map(move |(at, router)| {
+        let here = router
+            .interfaces
+            .iter()
+            .filter(move |i| i.network == network);
+        let addresses = here.flat_map(|interface| interface.addresses.iter());
+        addresses.map(move |address| (RouterIndex(at as u32), address.address()))
+    })
+}
+
+fn default_routes(topology: &Topology, host: &Host) -> Vec<StaticRoute> {
+    let mut routes = Vec::new();
+    for to in [Prefix::ALL_V4, Prefix::ALL_V6] {
+        let reached = host.interfaces.iter().flat_map(|interface| {
+            let usable = move |(_, via): &(RouterIndex, IpAddr)| {
+                to.contains(*via) && interface.addresses.iter().any(|a| a.contains(*via))
+            };
+            gateways(topology, interface.network).filter(usable)
+        });
+        routes.extend(reached.map(|(_, via)| StaticRoute { to, via }).take(1));
+    }
+    routes
+}
+
+/// Breadth first over networks and routers, from one router.
+fn router_routes(topology: &Topology, start: RouterIndex) -> Vec<StaticRoute> {
+    let router = &topology.routers[start.index()];
+    let mut reached = vec![false; topology.networks.len()];
+    let mut routes = Vec::new();
+    for interface in &router.interfaces {
+        reached[interface.network.index()] = true;
+    }
+    for family in [Prefix::ALL_V4, Prefix::ALL_V6] {
+        let mut reached = reached.clone();
+        // Routers that can be gone over, each with the first router on the way to it.
+        let mut queue = std::collections::VecDeque::new();
+        for interface in &router.interfaces {
+            let own = |via: IpAddr| interface.addresses.iter().any(|a| a.contains(via));
+            let near = gateways(topology, interface.network)
+                .filter(|(other, via)| *other != start && family.contains(*via) && own(*via));
+            queue.extend(near);
+        }
+        while let Some((other, via)) = queue.pop_front() {
+            for interface in &topology.routers[other.index()].interfaces {
+                let network = interface.network;
+                if std::mem::replace(&mut reached[network.index()], true) {
+                    continue;
+                }
+                let subnets = topology.network(network).subnets.iter();
+                let same = subnets.filter(|subnet| family.contains(subnet.address()));
+                routes.extend(same.map(|to| StaticRoute { to: *to, via }));
+                let further = gateways(topology, network)
+                    .filter(|(next, address)| *next != other && family.contains(*address));
+                queue.extend(further.map(|(next, _)| (next, via)));
+            }
+        }
+    }
+    routes
+}

@@ -1,0 +1,324 @@
+//! The kinds of faults. One row each: name, parameters with their defaults, and what it does. Readers of scenarios, filters
+//! and reports follow from the row, so a new fault is a new row with its function.
+
+use super::{Fate, Fault, HostFate, HostSet};
+use crate::packet::{Packet, Protocol};
+
+/// What a parameter is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ParameterKind {
+    /// A number.
+    Count(u64),
+    /// A time.
+    Duration(u64),
+    /// A time that need not be given; then it is the end of time.
+    Forever,
+    /// Yes or no.
+    Flag(bool),
+    /// Hosts; all where none are named.
+    Hosts,
+    /// Hosts that must be named.
+    NamedHosts,
+    /// One of these words, the first where none is given.
+    Word(&'static [&'static str]),
+    /// Words; any where none are given.
+    Words,
+}
+
+/// A value of a parameter.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Value {
+    /// A number.
+    Count(u64),
+    /// A time in nanoseconds.
+    Duration(u64),
+    /// Yes or no.
+    Flag(bool),
+    /// Hosts.
+    Hosts(HostSet),
+    /// One of the words of the row.
+    Word(&'static str),
+    /// Words.
+    Words(Vec<String>),
+}
+
+/// What a kind of fault needs to know.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Parameter {
+    /// The key in a scenario.
+    pub name: &'static str,
+    /// What it is, and what it is if it is not given.
+    pub kind: ParameterKind,
+    /// For people.
+    pub help: &'static str,
+}
+
+impl Parameter {
+    /// The value where none is given.
+    pub fn default(&self) -> Value {
+        match self.kind {
+            ParameterKind::Count(number) => Value::Count(number),
+            ParameterKind::Duration(ns) => Value::Duration(ns),
+            ParameterKind::Forever => Value::Duration(u64::MAX),
+            ParameterKind::Flag(flag) => Value::Flag(flag),
+            ParameterKind::Hosts | ParameterKind::NamedHosts => Value::Hosts(HostSet::ALL),
+            ParameterKind::Word(words) => Value::Word(words.first().copied().unwrap_or_default()),
+            ParameterKind::Words => Value::Words(Vec::new()),
+        }
+    }
+}
+
+/// What a fault is about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Place {
+    /// The way of a packet.
+    Packet,
+    /// The bytes of a packet.
+    Mark,
+    /// A host.
+    Host,
+}
+
+/// A kind of fault.
+#[derive(Debug)]
+pub struct Kind {
+    /// As in scenario files.
+    pub name: &'static str,
+    /// For people.
+    pub help: &'static str,
+    /// What it is about.
+    pub place: Place,
+    /// What it needs to know.
+    pub parameters: &'static [Parameter],
+    /// Which packets it is about if the scenario does not say: streams hide what happens to their packets.
+    pub protocols: &'static [Protocol],
+    /// Whether it always happens if the scenario does not say.
+    pub always: bool,
+    /// It happens or it does not, for all hosts of a world alike.
+    pub is_of_the_world: bool,
+    /// What becomes of a packet; `None` where the fault does not concern it.
+    pub(super) packet: fn(&Fault, &Packet) -> Option<Fate>,
+    /// What becomes of a host.
+    pub(super) host: fn(&Fault) -> HostFate,
+}
+
+impl PartialEq for Kind {
+    fn eq(&self, other: &Kind) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for Kind {}
+
+/// The kind of this name.
+pub fn kind(name: &str) -> Option<&'static Kind> {
+    KINDS.iter().find(|kind| kind.name == name)
+}
+
+const UDP: &[Protocol] = &[Protocol::Udp];
+
+const PACKET: Kind = Kind {
+    name: "",
+    help: "",
+    place: Place::Packet,
+    parameters: &[],
+    protocols: &[],
+    always: false,
+    is_of_the_world: false,
+    packet: |_, _| None,
+    host: |_| HostFate::GoOn,
+};
+
+const HOST: Kind = Kind {
+    place: Place::Host,
+    ..PACKET
+};
+
+const fn parameter(name: &'static str, kind: ParameterKind, help: &'static str) -> Parameter {
+    Parameter { name, kind, help }
+}
+
+const OFFSET: Parameter = parameter("offset", ParameterKind::Count(0), "first byte");
+const LENGTH: Parameter = parameter("length", ParameterKind::Count(1), "how many bytes");
+const HOSTS: Parameter = parameter("hosts", ParameterKind::Hosts, "which hosts");
+const ON: Parameter = parameter(
+    "on",
+    ParameterKind::Word(&["message", "call", "time"]),
+    "at which moments: when a message arrives, before a system call, at a time",
+);
+const CALLS: Parameter = parameter(
+    "calls",
+    ParameterKind::Words,
+    "before which system calls, with on = \"call\"",
+);
+const AT: Parameter = parameter("at", ParameterKind::Duration(0), "when, with on = \"time\"");
+
+/// All kinds.
+pub const KINDS: &[Kind] = &[
+    Kind {
+        name: "loss",
+        help: "a packet is lost",
+        protocols: UDP,
+        packet: |_, _| Some(Fate::Drop),
+        ..PACKET
+    },
+    Kind {
+        name: "duplication",
+        help: "a packet arrives twice",
+        parameters: &[parameter(
+            "after",
+            ParameterKind::Duration(1_000),
+            "how much later the second time",
+        )],
+        protocols: UDP,
+        packet: |fault, _| {
+            let after_ns = fault.number("after");
+            Some(Fate::Twice { after_ns })
+        },
+        ..PACKET
+    },
+    Kind {
+        name: "reordering",
+        help: "a packet arrives behind later ones",
+        parameters: &[parameter(
+            "window",
+            ParameterKind::Count(1),
+            "behind how many of the next packets to the same host",
+        )],
+        protocols: UDP,
+        packet: |fault, _| {
+            let packets = fault.number("window").min(u32::MAX.into()) as u32;
+            (packets > 0).then_some(Fate::HoldBack { packets })
+        },
+        ..PACKET
+    },
+    Kind {
+        name: "corruption",
+        help: "bytes of a packet become any others",
+        parameters: &[OFFSET, LENGTH],
+        protocols: UDP,
+        packet: |fault, packet| {
+            let (offset, length) = bytes(fault, packet);
+            (length > 0).then_some(Fate::Corrupt { offset, length })
+        },
+        ..PACKET
+    },
+    Kind {
+        name: "delay",
+        help: "a packet takes longer",
+        parameters: &[parameter(
+            "by",
+            ParameterKind::Duration(10_000_000),
+            "how much longer",
+        )],
+        packet: |fault, _| {
+            let by_ns = fault.number("by");
+            (by_ns > 0).then_some(Fate::Delay { by_ns })
+        },
+        ..PACKET
+    },
+    Kind {
+        name: "partition",
+        help: "nothing gets from one group of hosts to the other, in either direction",
+        parameters: &[
+            parameter("between", ParameterKind::NamedHosts, "one group of hosts"),
+            parameter(
+                "and",
+                ParameterKind::Hosts,
+                "the other; all others where it is not given",
+            ),
+            parameter("at", ParameterKind::Duration(0), "when it begins"),
+            parameter("heal", ParameterKind::Forever, "how long it lasts"),
+        ],
+        is_of_the_world: true,
+        packet: partition,
+        ..PACKET
+    },
+    Kind {
+        name: "automark",
+        help: "bytes of a packet become symbolic",
+        place: Place::Mark,
+        parameters: &[
+            OFFSET,
+            LENGTH,
+            parameter(
+                "printable",
+                ParameterKind::Flag(false),
+                "only values that can be printed",
+            ),
+        ],
+        always: true,
+        ..PACKET
+    },
+    Kind {
+        name: "crash",
+        help: "a host is gone for good",
+        parameters: &[HOSTS, ON, CALLS, AT],
+        host: |_| HostFate::Crash,
+        ..HOST
+    },
+    Kind {
+        name: "restart",
+        help: "a host loses its memory and starts again with the disk that it had",
+        parameters: &[
+            HOSTS,
+            ON,
+            CALLS,
+            AT,
+            parameter(
+                "after",
+                ParameterKind::Duration(1_000_000),
+                "how much later it starts again",
+            ),
+            parameter(
+                "unsynced",
+                ParameterKind::Flag(true),
+                "what was written and not synchronised can be lost",
+            ),
+        ],
+        host: |fault| HostFate::Restart {
+            after_ns: fault.number("after"),
+            loses_unsynced: fault.flag("unsynced"),
+        },
+        ..HOST
+    },
+    Kind {
+        name: "pause",
+        help: "a host does nothing for some time",
+        parameters: &[
+            HOSTS,
+            ON,
+            CALLS,
+            AT,
+            parameter("for", ParameterKind::Duration(100_000_000), "for how long"),
+        ],
+        host: |fault| HostFate::Pause {
+            for_ns: fault.number("for"),
+        },
+        ..HOST
+    },
+];
+
+/// The bytes of a packet that a fault is about: offset and length, within the packet.
+pub(super) fn bytes(fault: &Fault, packet: &Packet) -> (u32, u32) {
+    let size = u64::from(packet.size);
+    let offset = fault.number("offset").min(size);
+    let length = fault.number("length").min(size - offset);
+    (offset as u32, length as u32)
+}
+
+fn partition(fault: &Fault, packet: &Packet) -> Option<Fate> {
+    let begin = fault.number("at");
+    let end = begin.saturating_add(fault.number("heal"));
+    let others_are_all =
+        matches!(fault.value("and"), Some(Value::Hosts(all)) if *all == HostSet::ALL);
+    let on_one_side = |host| fault.concerns("between", host);
+    let on_other_side = |host| match others_are_all {
+        true => !on_one_side(host),
+        false => fault.concerns("and", host),
+    };
+    let is_cut = (on_one_side(packet.from) && on_other_side(packet.to))
+        || (on_one_side(packet.to) && on_other_side(packet.from));
+    let is_now = begin <= packet.sent_ns && packet.sent_ns < end;
+    (is_cut && is_now).then_some(Fate::Drop)
+}

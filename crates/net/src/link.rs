@@ -1,0 +1,126 @@
+//! How long packets take: latency, the time that bits take at a bandwidth, queues.
+
+use crate::routing::Path;
+use crate::topology::{PortIndex, Topology};
+
+/// When a packet is there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Arrival {
+    /// At this time.
+    At(u64),
+    /// Never: the queue in front of this port was full.
+    Dropped(PortIndex),
+}
+
+/// What waits in front of ports. It belongs to whom the ports serve: one for each sending host keeps hosts independent
+/// of each other (packets of different hosts then do not queue behind each other at routers), one for a
+/// world lets them.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub struct LinkState {
+    /// By port, in order; only ports that something waits at.
+    queues: Vec<Queue>,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+struct Queue {
+    port: PortIndex,
+    /// When each packet that was not yet gone has gone, in order.
+    departures_ns: Vec<u64>,
+}
+
+impl LinkState {
+    /// Nothing waits anywhere.
+    pub fn is_idle(&self) -> bool {
+        self.queues.is_empty()
+    }
+
+    /// Packets that wait at a port, with the one that is being sent.
+    pub fn waiting(&self, port: PortIndex) -> usize {
+        match self.position(port) {
+            Ok(at) => self.queues[at].departures_ns.len(),
+            Err(_) => 0,
+        }
+    }
+
+    fn position(&self, port: PortIndex) -> Result<usize, usize> {
+        self.queues.binary_search_by_key(&port, |queue| queue.port)
+    }
+
+    /// Forgets all that has gone by this time.
+    fn advance(&mut self, port: PortIndex, now_ns: u64) {
+        if let Ok(at) = self.position(port) {
+            let departures = &mut self.queues[at].departures_ns;
+            departures.retain(|departure| *departure > now_ns);
+            if departures.is_empty() {
+                self.queues.remove(at);
+            }
+        }
+    }
+
+    /// Queues a packet that takes `duration_ns` to be sent: when it has gone; `None` if the queue is full.
+    fn enqueue(
+        &mut self,
+        port: PortIndex,
+        now_ns: u64,
+        duration_ns: u64,
+        most_waiting: Option<u32>,
+    ) -> Option<u64> {
+        self.advance(port, now_ns);
+        // The packet that is being sent does not wait any more.
+        let waiting = self.waiting(port).saturating_sub(1);
+        if self.waiting(port) > 0 && most_waiting.is_some_and(|most| waiting >= most as usize) {
+            return None;
+        }
+        let at = match self.position(port) {
+            Ok(at) => at,
+            Err(at) => {
+                let departures_ns = Vec::new();
+                self.queues.insert(
+                    at,
+                    Queue {
+                        port,
+                        departures_ns,
+                    },
+                );
+                at
+            }
+        };
+        let departures = &mut self.queues[at].departures_ns;
+        let begin_ns = departures.last().map_or(now_ns, |last| (*last).max(now_ns));
+        let gone_ns = begin_ns.saturating_add(duration_ns);
+        departures.push(gone_ns);
+        Some(gone_ns)
+    }
+}
+
+/// How long so many bytes take at a bandwidth, rounded up.
+fn duration_ns(bytes: u64, bits_per_second: u64) -> u64 {
+    let bits = u128::from(bytes) * 8;
+    let ns = (bits * 1_000_000_000).div_ceil(u128::from(bits_per_second.max(1)));
+    u64::try_from(ns).unwrap_or(u64::MAX)
+}
+
+impl Topology {
+    /// When a packet of so many bytes (with headers) that is sent now arrives at the end of its path.
+    pub fn arrival_ns(
+        &self,
+        path: &Path,
+        sent_ns: u64,
+        bytes: u64,
+        links: &mut LinkState,
+    ) -> Arrival {
+        let mut now_ns = sent_ns;
+        for hop in &path.hops {
+            let network = self.network(hop.network);
+            if let Some(bandwidth) = network.bandwidth_bits_per_s {
+                let duration = duration_ns(bytes, bandwidth);
+                match links.enqueue(hop.port, now_ns, duration, network.queue_packets) {
+                    Some(gone_ns) => now_ns = gone_ns,
+                    None => return Arrival::Dropped(hop.port),
+                }
+            }
+            now_ns = now_ns.saturating_add(network.latency_ns);
+        }
+        Arrival::At(now_ns)
+    }
+}

@@ -1,0 +1,631 @@
+//! Which hosts, networks and routers there are, and what is checked of them. A [`Topology`] does not change; what
+//! changes (queues, counters) are values of their own.
+
+use std::fmt;
+use std::net::IpAddr;
+
+use crate::address::{Prefix, canonical, is_loopback, is_many, is_unspecified};
+use crate::automatic::automatic_routes;
+use crate::routing::Tables;
+
+macro_rules! index {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+        pub struct $name(pub u32);
+
+        impl $name {
+            /// As an index of a list.
+            pub fn index(self) -> usize {
+                self.0 as usize
+            }
+        }
+    };
+}
+
+index! {
+    /// A host, by its place in the list.
+    HostIndex
+}
+index! {
+    /// A network, by its place in the list.
+    NetworkIndex
+}
+index! {
+    /// A router, by its place in the list.
+    RouterIndex
+}
+index! {
+    /// An interface of a host or router: those of the hosts first, in their order.
+    PortIndex
+}
+
+/// A LAN: all that are on it reach each other directly.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Network {
+    /// Its name.
+    pub name: String,
+    /// Addresses that are on it.
+    pub subnets: Vec<Prefix>,
+    /// How long a bit is on its way; not 0, so that nothing arrives when it is sent.
+    pub latency_ns: u64,
+    /// How fast an interface sends; at once where there is none.
+    pub bandwidth_bits_per_s: Option<u64>,
+    /// How many packets wait at an interface before further ones are lost.
+    pub queue_packets: Option<u32>,
+    /// Largest packet.
+    pub mtu: u32,
+}
+
+impl Network {
+    /// A network with the usual values: 1 ms, no bandwidth, 1500 bytes.
+    pub fn new(name: impl Into<String>, subnets: Vec<Prefix>) -> Network {
+        Network {
+            name: name.into(),
+            subnets,
+            latency_ns: 1_000_000,
+            bandwidth_bits_per_s: None,
+            queue_packets: None,
+            mtu: 1500,
+        }
+    }
+}
+
+/// Where a host or router is on a network.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Interface {
+    /// Its name, such as `eth0`.
+    pub name: String,
+    /// The network.
+    pub network: NetworkIndex,
+    /// Its addresses with their subnets, the primary one of each family first.
+    pub addresses: Vec<Prefix>,
+    /// Largest packet, where it is less than the network's.
+    pub mtu: Option<u32>,
+}
+
+/// Where packets for some addresses go.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct StaticRoute {
+    /// For these addresses; [`Prefix::ALL_V4`] is the default route.
+    pub to: Prefix,
+    /// By this router.
+    pub via: IpAddr,
+}
+
+/// A machine that runs programs.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Host {
+    /// Its name.
+    pub name: String,
+    /// Other names of it.
+    pub aliases: Vec<String>,
+    /// Where it is.
+    pub interfaces: Vec<Interface>,
+    /// Where it sends what is not for its own networks.
+    pub routes: Vec<StaticRoute>,
+}
+
+/// Forwards between networks. Nothing runs on it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Router {
+    /// Its name.
+    pub name: String,
+    /// Where it is.
+    pub interfaces: Vec<Interface>,
+    /// Where it sends what is not for its own networks.
+    pub routes: Vec<StaticRoute>,
+}
+
+/// A part of a topology.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Node {
+    /// A host.
+    Host(HostIndex),
+    /// A router.
+    Router(RouterIndex),
+    /// A network.
+    Network(NetworkIndex),
+}
+
+/// An interface, and whose.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Port {
+    /// The host or router.
+    pub node: Node,
+    /// Which of its interfaces.
+    pub interface: u32,
+    /// The network that it is on.
+    pub network: NetworkIndex,
+}
+
+/// What is wrong with a topology, and where.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub struct TopologyError {
+    /// The part that it is about.
+    pub node: Node,
+    /// Its kind and name.
+    pub name: String,
+    /// What is wrong.
+    pub trouble: Trouble,
+}
+
+impl fmt::Display for TopologyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = match self.node {
+            Node::Host(_) => "host",
+            Node::Router(_) => "router",
+            Node::Network(_) => "network",
+        };
+        write!(f, "{kind} {}: {}", self.name, self.trouble)
+    }
+}
+
+/// What can be wrong with a part of a topology.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Trouble {
+    /// Names say which is meant.
+    #[error("there is another host or router of this name, or an alias like it")]
+    NameTaken,
+    /// Names go into files of the guest.
+    #[error("{0:?} is no name of a host; use letters, digits, '-', '_' and '.'")]
+    BadName(String),
+    /// Two networks of one name.
+    #[error("there is another network of this name")]
+    NetworkNameTaken,
+    /// Time must go by.
+    #[error("its latency is 0; messages must take some time")]
+    NoLatency,
+    /// Nothing would ever arrive.
+    #[error("its bandwidth is 0")]
+    NoBandwidth,
+    /// Packets need room for headers.
+    #[error("its mtu of {0} is below 68, the least that IPv4 allows")]
+    SmallMtu(u32),
+    /// Two networks with the same addresses.
+    #[error("its subnet {subnet} overlaps with that of network {other}")]
+    Overlap {
+        /// Its subnet.
+        subnet: Prefix,
+        /// The other network.
+        other: String,
+    },
+    /// There is no such network.
+    #[error("interface {interface} is on a network that does not exist")]
+    NoNetwork {
+        /// The interface.
+        interface: String,
+    },
+    /// Two interfaces of one name.
+    #[error("it has two interfaces {0}")]
+    InterfaceTwice(String),
+    /// An address must be one of a subnet of the network.
+    #[error("{address} is in no subnet of network {network}")]
+    OutsideSubnet {
+        /// The address.
+        address: Prefix,
+        /// The network.
+        network: String,
+    },
+    /// An address that no host can have.
+    #[error("{0} is no address that an interface can have")]
+    BadAddress(IpAddr),
+    /// An address names one interface.
+    #[error("{address} is also an address of {other}")]
+    AddressTaken {
+        /// The address.
+        address: IpAddr,
+        /// Who has it.
+        other: String,
+    },
+    /// Routers are reached directly.
+    #[error("the router {via} of the route to {to} is on none of its networks")]
+    FarGateway {
+        /// Where the route leads.
+        to: Prefix,
+        /// Its router.
+        via: IpAddr,
+    },
+    /// Hosts do not forward.
+    #[error("the router {via} of the route to {to} is no address of a router on that network")]
+    NoGateway {
+        /// Where the route leads.
+        to: Prefix,
+        /// Its router.
+        via: IpAddr,
+    },
+    /// Two routes for the same addresses.
+    #[error("it has two routes to {0}")]
+    RouteTwice(Prefix),
+    /// The tables of routes grow with the square of the number of hosts.
+    #[error("it is one of more than {0} hosts; fewer are possible")]
+    TooMany(usize),
+}
+
+/// Most hosts of a topology.
+pub const MOST_HOSTS: usize = 4096;
+
+/// Hosts, networks and routers, in order, with all routes worked out.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Topology {
+    pub(crate) networks: Vec<Network>,
+    pub(crate) routers: Vec<Router>,
+    pub(crate) hosts: Vec<Host>,
+    pub(crate) ports: Vec<Port>,
+    /// First port of each host, then of each router.
+    pub(crate) first_ports: Vec<u32>,
+    /// Who has an address, sorted by it.
+    pub(crate) owners: Vec<(IpAddr, PortIndex)>,
+    /// Hosts on each network.
+    pub(crate) members: Vec<Vec<HostIndex>>,
+    pub(crate) tables: Tables,
+}
+
+impl Topology {
+    /// Checks the parts and works out the routes. All that is wrong is told at once.
+    pub fn new(
+        networks: Vec<Network>,
+        routers: Vec<Router>,
+        hosts: Vec<Host>,
+    ) -> Result<Topology, Vec<TopologyError>> {
+        Topology::with_automatic_routes(networks, routers, hosts, &|_| false)
+    }
+
+    /// The same; those hosts and routers get further routes that lead everywhere.
+    pub fn with_automatic_routes(
+        networks: Vec<Network>,
+        routers: Vec<Router>,
+        hosts: Vec<Host>,
+        is_automatic: &dyn Fn(Node) -> bool,
+    ) -> Result<Topology, Vec<TopologyError>> {
+        let mut topology = Topology {
+            networks,
+            routers,
+            hosts,
+            ports: Vec::new(),
+            first_ports: Vec::new(),
+            owners: Vec::new(),
+            members: Vec::new(),
+            tables: Tables::default(),
+        };
+        let mut errors = Vec::new();
+        topology.check_names(&mut errors);
+        topology.check_networks(&mut errors);
+        topology.check_interfaces(&mut errors);
+        if errors.is_empty() {
+            topology.number_ports();
+            topology.find_owners(&mut errors);
+        }
+        if errors.is_empty() {
+            topology.check_routes(&mut errors);
+        }
+        if !errors.is_empty() {
+            return Err(errors);
+        }
+        for (node, routes) in automatic_routes(&topology, is_automatic) {
+            match node {
+                Node::Host(host) => topology.hosts[host.index()].routes.extend(routes),
+                Node::Router(router) => topology.routers[router.index()].routes.extend(routes),
+                Node::Network(_) => {}
+            }
+        }
+        topology.tables = Tables::of(&topology);
+        Ok(topology)
+    }
+
+    /// All hosts.
+    pub fn hosts(&self) -> &[Host] {
+        &self.hosts
+    }
+
+    /// All networks.
+    pub fn networks(&self) -> &[Network] {
+        &self.networks
+    }
+
+    /// All routers.
+    pub fn routers(&self) -> &[Router] {
+        &self.routers
+    }
+
+    /// A host.
+    pub fn host(&self, host: HostIndex) -> &Host {
+        &self.hosts[host.index()]
+    }
+
+    /// A network.
+    pub fn network(&self, network: NetworkIndex) -> &Network {
+        &self.networks[network.index()]
+    }
+
+    /// A port.
+    pub fn port(&self, port: PortIndex) -> Port {
+        self.ports[port.index()]
+    }
+
+    /// The port of an interface of a host.
+    pub fn port_of(&self, host: HostIndex, interface: usize) -> Option<PortIndex> {
+        let has_it = interface < self.host(host).interfaces.len();
+        has_it.then(|| PortIndex(self.first_ports[host.index()] + interface as u32))
+    }
+
+    /// The interface that a port is.
+    pub fn interface(&self, port: PortIndex) -> &Interface {
+        let port = self.port(port);
+        &self.node_interfaces(port.node)[port.interface as usize]
+    }
+
+    /// Hosts on a network, in order.
+    pub fn hosts_on(&self, network: NetworkIndex) -> &[HostIndex] {
+        &self.members[network.index()]
+    }
+
+    /// The host of this name or alias, without regard to case.
+    pub fn host_by_name(&self, name: &str) -> Option<HostIndex> {
+        let is_meant = |host: &Host| {
+            let mut names = std::iter::once(&host.name).chain(&host.aliases);
+            names.any(|known| known.eq_ignore_ascii_case(name))
+        };
+        let at = self.hosts.iter().position(is_meant)?;
+        Some(HostIndex(at as u32))
+    }
+
+    /// Addresses of a host, those of the first interface first.
+    pub fn addresses(&self, host: HostIndex) -> impl Iterator<Item = IpAddr> + '_ {
+        let interfaces = self.host(host).interfaces.iter();
+        interfaces.flat_map(|interface| interface.addresses.iter().map(|prefix| prefix.address()))
+    }
+
+    /// Who has an address. Addresses of the loopback are everybody's, so nobody's here.
+    pub fn owner(&self, address: IpAddr) -> Option<PortIndex> {
+        self.owner_number(address).map(|at| self.owners[at].1)
+    }
+
+    pub(crate) fn owner_number(&self, address: IpAddr) -> Option<usize> {
+        let address = canonical(address);
+        let found = self.owners.binary_search_by_key(&address, |owner| owner.0);
+        found.ok()
+    }
+
+    /// The host that has an address.
+    pub fn host_of(&self, address: IpAddr) -> Option<HostIndex> {
+        match self.port(self.owner(address)?).node {
+            Node::Host(host) => Some(host),
+            _ => None,
+        }
+    }
+
+    /// `/etc/hosts`, with all hosts: the same on each of them.
+    pub fn hosts_file(&self) -> String {
+        let mut text = String::from("127.0.0.1 localhost\n::1 localhost ip6-localhost\n");
+        for (at, host) in self.hosts.iter().enumerate() {
+            for address in self.addresses(HostIndex(at as u32)) {
+                text.push_str(&format!("{address} {}", host.name));
+                for alias in &host.aliases {
+                    text.push_str(&format!(" {alias}"));
+                }
+                text.push('\n');
+            }
+        }
+        text
+    }
+
+    /// What a name of a host stands for, as a resolver answers.
+    pub fn resolve(&self, name: &str) -> Vec<IpAddr> {
+        match self.host_by_name(name) {
+            Some(host) => self.addresses(host).collect(),
+            None => Vec::new(),
+        }
+    }
+
+    /// The name of a part.
+    pub fn name_of(&self, node: Node) -> &str {
+        match node {
+            Node::Host(host) => &self.hosts[host.index()].name,
+            Node::Router(router) => &self.routers[router.index()].name,
+            Node::Network(network) => &self.networks[network.index()].name,
+        }
+    }
+
+    pub(crate) fn node_interfaces(&self, node: Node) -> &[Interface] {
+        match node {
+            Node::Host(host) => &self.hosts[host.index()].interfaces,
+            Node::Router(router) => &self.routers[router.index()].interfaces,
+            Node::Network(_) => &[],
+        }
+    }
+
+    pub(crate) fn node_routes(&self, node: Node) -> &[StaticRoute] {
+        match node {
+            Node::Host(host) => &self.hosts[host.index()].routes,
+            Node::Router(router) => &self.routers[router.index()].routes,
+            Node::Network(_) => &[],
+        }
+    }
+
+    /// Hosts, then routers.
+    pub(crate) fn nodes(&self) -> impl Iterator<Item = Node> + use<> {
+        let (hosts, routers) = (self.hosts.len() as u32, self.routers.len() as u32);
+        let hosts = (0..hosts).map(|at| Node::Host(HostIndex(at)));
+        hosts.chain((0..routers).map(|at| Node::Router(RouterIndex(at))))
+    }
+
+    fn error(&self, node: Node, trouble: Trouble) -> TopologyError {
+        let name = self.name_of(node).to_owned();
+        TopologyError {
+            node,
+            name,
+            trouble,
+        }
+    }
+
+    fn check_names(&self, errors: &mut Vec<TopologyError>) {
+        let mut taken = std::collections::BTreeSet::new();
+        for node in self.nodes() {
+            let aliases: &[String] = match node {
+                Node::Host(host) => &self.host(host).aliases,
+                _ => &[],
+            };
+            let own = self.name_of(node);
+            for name in std::iter::once(own).chain(aliases.iter().map(String::as_str)) {
+                if !is_name(name) {
+                    errors.push(self.error(node, Trouble::BadName(name.to_owned())));
+                }
+                if !taken.insert(name.to_ascii_lowercase()) {
+                    errors.push(self.error(node, Trouble::NameTaken));
+                }
+            }
+        }
+        if self.hosts.len() > MOST_HOSTS {
+            let first = Node::Host(HostIndex(MOST_HOSTS as u32));
+            errors.push(self.error(first, Trouble::TooMany(MOST_HOSTS)));
+        }
+    }
+
+    fn check_networks(&self, errors: &mut Vec<TopologyError>) {
+        for (at, network) in self.networks.iter().enumerate() {
+            let node = Node::Network(NetworkIndex(at as u32));
+            let earlier = &self.networks[..at];
+            if earlier.iter().any(|other| other.name == network.name) {
+                errors.push(self.error(node, Trouble::NetworkNameTaken));
+            }
+            if network.latency_ns == 0 {
+                errors.push(self.error(node, Trouble::NoLatency));
+            }
+            if network.bandwidth_bits_per_s == Some(0) {
+                errors.push(self.error(node, Trouble::NoBandwidth));
+            }
+            if network.mtu < 68 {
+                errors.push(self.error(node, Trouble::SmallMtu(network.mtu)));
+            }
+            for subnet in &network.subnets {
+                let overlaps =
+                    |other: &&Network| other.subnets.iter().any(|theirs| subnet.overlaps(*theirs));
+                if let Some(other) = earlier.iter().find(overlaps) {
+                    let (subnet, other) = (*subnet, other.name.clone());
+                    errors.push(self.error(node, Trouble::Overlap { subnet, other }));
+                }
+            }
+        }
+    }
+
+    fn check_interfaces(&self, errors: &mut Vec<TopologyError>) {
+        for node in self.nodes() {
+            let interfaces = self.node_interfaces(node);
+            for (at, interface) in interfaces.iter().enumerate() {
+                let name = &interface.name;
+                if interfaces[..at].iter().any(|other| other.name == *name) {
+                    errors.push(self.error(node, Trouble::InterfaceTwice(name.clone())));
+                }
+                if let Some(mtu) = interface.mtu.filter(|mtu| *mtu < 68) {
+                    errors.push(self.error(node, Trouble::SmallMtu(mtu)));
+                }
+                let Some(network) = self.networks.get(interface.network.index()) else {
+                    let interface = name.clone();
+                    errors.push(self.error(node, Trouble::NoNetwork { interface }));
+                    continue;
+                };
+                for address in &interface.addresses {
+                    if let Some(trouble) = address_trouble(*address, network) {
+                        errors.push(self.error(node, trouble));
+                    }
+                }
+            }
+        }
+    }
+
+    fn number_ports(&mut self) {
+        self.members = vec![Vec::new(); self.networks.len()];
+        for node in self.nodes() {
+            self.first_ports.push(self.ports.len() as u32);
+            let interfaces = self.node_interfaces(node);
+            let ports: Vec<Port> = interfaces
+                .iter()
+                .enumerate()
+                .map(|(at, interface)| Port {
+                    node,
+                    interface: at as u32,
+                    network: interface.network,
+                })
+                .collect();
+            for port in &ports {
+                let members = &mut self.members[port.network.index()];
+                if let Node::Host(host) = node
+                    && members.last() != Some(&host)
+                {
+                    members.push(host);
+                }
+            }
+            self.ports.extend(ports);
+        }
+    }
+
+    fn find_owners(&mut self, errors: &mut Vec<TopologyError>) {
+        let mut owners = Vec::new();
+        for at in 0..self.ports.len() as u32 {
+            let addresses = &self.interface(PortIndex(at)).addresses;
+            owners.extend(addresses.iter().map(|a| (a.address(), PortIndex(at))));
+        }
+        owners.sort();
+        for pair in owners.windows(2) {
+            if pair[0].0 == pair[1].0 {
+                let (first, second) = (self.port(pair[0].1), self.port(pair[1].1));
+                let trouble = Trouble::AddressTaken {
+                    address: pair[0].0,
+                    other: self.name_of(first.node).to_owned(),
+                };
+                errors.push(self.error(second.node, trouble));
+            }
+        }
+        self.owners = owners;
+    }
+
+    fn check_routes(&self, errors: &mut Vec<TopologyError>) {
+        for node in self.nodes() {
+            let routes = self.node_routes(node);
+            for (at, route) in routes.iter().enumerate() {
+                let (to, via) = (route.to, route.via);
+                let is_same = |other: &StaticRoute| other.to.subnet() == to.subnet();
+                if routes[..at].iter().any(is_same) {
+                    errors.push(self.error(node, Trouble::RouteTwice(to)));
+                }
+                let interfaces = self.node_interfaces(node).iter();
+                let mut near = interfaces
+                    .filter(|interface| interface.addresses.iter().any(|a| a.contains(via)));
+                let Some(interface) = near.next() else {
+                    errors.push(self.error(node, Trouble::FarGateway { to, via }));
+                    continue;
+                };
+                let gateway = self.owner(via).map(|port| self.port(port));
+                let is_router = gateway.is_some_and(|port| {
+                    port.network == interface.network && matches!(port.node, Node::Router(_))
+                });
+                if !is_router {
+                    errors.push(self.error(node, Trouble::NoGateway { to, via }));
+                }
+            }
+        }
+    }
+}
+
+fn address_trouble(address: Prefix, network: &Network) -> Option<Trouble> {
+    let ip = address.address();
+    let is_end = address.broadcast() == Some(ip)
+        || (address.broadcast().is_some() && address.subnet().address() == ip);
+    if is_loopback(ip) || is_unspecified(ip) || is_many(ip) || is_end || canonical(ip) != ip {
+        return Some(Trouble::BadAddress(ip));
+    }
+    let mut subnets = network.subnets.iter();
+    if subnets.any(|subnet| subnet.contains(ip)) {
+        return None;
+    }
+    Some(Trouble::OutsideSubnet {
+        address,
+        network: network.name.clone(),
+    })
+}
+
+fn is_name(name: &str) -> bool {
+    let is_good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    !name.is_empty() && name.len() <= 64 && name.chars().all(is_good) && name != "localhost"
+}

@@ -1,0 +1,275 @@
+//! Which faults are possible when, and how they are counted.
+
+use everett_net::{
+    Alternative, Fate, Fault, FaultCounters, FaultIndex, Faults, HostEvent, HostFate, HostIndex,
+    HostMoment, HostSet, KINDS, Numbers, Packet, Ports, Protocol, Scope, Times, Value, kind,
+};
+
+const A: HostIndex = HostIndex(0);
+const B: HostIndex = HostIndex(1);
+const C: HostIndex = HostIndex(2);
+
+fn packet(from: HostIndex, to: HostIndex, port: u16, sent_ns: u64) -> Packet {
+    let address = |host: HostIndex, port: u16| ([10, 0, 0, host.0 as u8 + 1], port).into();
+    Packet {
+        from,
+        to,
+        protocol: Protocol::Udp,
+        source: address(from, 5000),
+        destination: address(to, port),
+        size: 10,
+        sent_ns,
+    }
+}
+
+fn fault(name: &str) -> Fault {
+    Fault::new(name, kind(name).expect("a kind"))
+}
+
+fn fates(faults: &Faults, packet: &Packet, counters: &FaultCounters) -> Vec<Fate> {
+    let all = faults.fates(packet, packet.from, counters);
+    all.iter().map(|alternative| alternative.fate).collect()
+}
+
+/// Takes the alternative of this fate.
+fn take(faults: &Faults, packet: &Packet, fate: Fate, counters: &mut FaultCounters) {
+    let all = faults.fates(packet, packet.from, counters);
+    let picked = all.iter().rposition(|alternative| alternative.fate == fate);
+    let marks = faults.marks(packet, packet.from, counters);
+    let picked = picked.expect("it is possible");
+    faults.note_packet(packet, packet.from, &all, picked, &marks, counters);
+}
+
+#[test]
+fn the_list_has_each_kind_once() {
+    for (at, one) in KINDS.iter().enumerate() {
+        assert!(!one.help.is_empty());
+        assert!(KINDS[..at].iter().all(|other| other.name != one.name));
+        assert_eq!(fault(one.name).values.len(), one.parameters.len());
+    }
+}
+
+#[test]
+fn each_fault_is_one_alternative_until_it_is_used_up() {
+    let mut window = fault("reordering");
+    assert!(window.set("window", Value::Count(2)));
+    assert!(!window.set("size", Value::Count(2)));
+    let list = vec![fault("loss"), fault("duplication"), window, fault("delay")];
+    let faults = Faults::new(list);
+    let mut counters = FaultCounters::default();
+    let first = packet(A, B, 80, 0);
+    let all = [
+        Fate::Deliver,
+        Fate::Drop,
+        Fate::Twice { after_ns: 1_000 },
+        Fate::HoldBack { packets: 2 },
+        Fate::Delay { by_ns: 10_000_000 },
+    ];
+    assert_eq!(fates(&faults, &first, &counters), all);
+    take(&faults, &first, Fate::Drop, &mut counters);
+    assert_eq!(
+        fates(&faults, &first, &counters),
+        [&all[..1], &all[2..]].concat()
+    );
+    assert_eq!(counters.total_used(), 1);
+    // Streams hide most of it.
+    let stream = Packet {
+        protocol: Protocol::Tcp,
+        ..first
+    };
+    assert_eq!(
+        fates(&faults, &stream, &FaultCounters::default()),
+        [all[0], all[4]]
+    );
+}
+
+#[test]
+fn filters_are_about_ports_times_and_numbers() {
+    let mut loss = fault("loss");
+    loss.filter.ports = Ports(vec![80..=81]);
+    loss.filter.times = Times(100..=200);
+    loss.filter.numbers = Numbers(2..=2);
+    loss.filter.to = HostSet::of(vec![B]);
+    let faults = Faults::new(vec![loss]);
+    let mut counters = FaultCounters::default();
+    let fitting = packet(A, B, 81, 150);
+    let others = [
+        packet(A, B, 82, 150),
+        packet(A, B, 80, 99),
+        packet(A, B, 80, 201),
+        packet(A, C, 80, 150),
+    ];
+    assert_eq!(
+        fates(&faults, &fitting, &counters),
+        [Fate::Deliver],
+        "the first"
+    );
+    take(&faults, &fitting, Fate::Deliver, &mut counters);
+    for other in &others {
+        assert_eq!(fates(&faults, other, &counters), [Fate::Deliver]);
+        take(&faults, other, Fate::Deliver, &mut counters);
+    }
+    assert_eq!(fates(&faults, &fitting, &counters).len(), 2, "the second");
+    take(&faults, &fitting, Fate::Deliver, &mut counters);
+    assert_eq!(
+        fates(&faults, &fitting, &counters),
+        [Fate::Deliver],
+        "the third"
+    );
+}
+
+#[test]
+fn bytes_stay_within_the_packet() {
+    let mut corruption = fault("corruption");
+    corruption.set("offset", Value::Count(8));
+    corruption.set("length", Value::Count(100));
+    let faults = Faults::new(vec![corruption]);
+    let counters = FaultCounters::default();
+    let mut short = packet(A, B, 80, 0);
+    let corrupt = Fate::Corrupt {
+        offset: 8,
+        length: 2,
+    };
+    assert_eq!(fates(&faults, &short, &counters), [Fate::Deliver, corrupt]);
+    short.size = 8;
+    assert_eq!(fates(&faults, &short, &counters), [Fate::Deliver]);
+}
+
+#[test]
+fn marks_are_no_alternatives() {
+    let mut mark = fault("automark");
+    mark.set("length", Value::Count(4));
+    mark.most = 2;
+    let faults = Faults::new(vec![mark]);
+    let mut counters = FaultCounters::default();
+    let sent = packet(A, B, 80, 0);
+    for left in [1, 1, 0] {
+        assert_eq!(fates(&faults, &sent, &counters), [Fate::Deliver]);
+        assert_eq!(faults.marks(&sent, A, &counters).len(), left);
+        take(&faults, &sent, Fate::Deliver, &mut counters);
+    }
+}
+
+#[test]
+fn what_is_certain_is_not_asked() {
+    let mut loss = fault("loss");
+    loss.always = true;
+    let faults = Faults::new(vec![loss, fault("delay")]);
+    let mut counters = FaultCounters::default();
+    let sent = packet(A, B, 80, 0);
+    assert_eq!(fates(&faults, &sent, &counters), [Fate::Drop]);
+    take(&faults, &sent, Fate::Drop, &mut counters);
+    assert_eq!(fates(&faults, &sent, &counters).len(), 2);
+}
+
+#[test]
+fn numbers_are_counted_along_the_path_or_on_each_host() {
+    for (scope, elsewhere) in [(Scope::Path, 1), (Scope::Host, 2)] {
+        let mut loss = fault("loss");
+        loss.scope = scope;
+        let faults = Faults::new(vec![loss]);
+        let mut of_a = FaultCounters::default();
+        take(&faults, &packet(A, B, 80, 0), Fate::Drop, &mut of_a);
+        let mut of_b = FaultCounters::default();
+        // B does not know of it until it hears from A.
+        assert_eq!(fates(&faults, &packet(B, C, 80, 0), &of_b).len(), 2);
+        assert!(of_b.merge(&of_a));
+        assert!(of_b.merge(&of_a), "hearing it twice changes nothing");
+        assert_eq!(of_b.total_used(), 1);
+        assert_eq!(fates(&faults, &packet(B, C, 80, 0), &of_b).len(), elsewhere);
+    }
+}
+
+#[test]
+fn a_partition_is_decided_once_for_a_world() {
+    let mut partition = fault("partition");
+    partition.set("between", Value::Hosts(HostSet::of(vec![A])));
+    partition.set("at", Value::Duration(100));
+    partition.set("heal", Value::Duration(50));
+    let faults = Faults::new(vec![partition]);
+    let fresh = FaultCounters::default();
+    assert_eq!(
+        fates(&faults, &packet(A, B, 80, 99), &fresh),
+        [Fate::Deliver]
+    );
+    assert_eq!(
+        fates(&faults, &packet(B, C, 80, 120), &fresh),
+        [Fate::Deliver]
+    );
+    let (mut cut, mut whole) = (fresh.clone(), fresh.clone());
+    let asked = packet(B, A, 80, 120);
+    take(&faults, &asked, Fate::Drop, &mut cut);
+    take(&faults, &asked, Fate::Deliver, &mut whole);
+    assert_eq!(cut.decided(FaultIndex(0)), Some(true));
+    assert_eq!(whole.decided(FaultIndex(0)), Some(false));
+    for (counters, fate) in [(&cut, Fate::Drop), (&whole, Fate::Deliver)] {
+        assert_eq!(fates(&faults, &packet(A, B, 80, 149), counters), [fate]);
+        assert_eq!(
+            fates(&faults, &packet(A, B, 80, 150), counters),
+            [Fate::Deliver]
+        );
+    }
+    let before = cut.clone();
+    assert!(!cut.merge(&whole), "they are not of one world");
+    assert_eq!(cut, before);
+}
+
+#[test]
+fn losing_a_packet_is_no_partition() {
+    let mut partition = fault("partition");
+    partition.set("between", Value::Hosts(HostSet::of(vec![A])));
+    let faults = Faults::new(vec![fault("loss"), partition]);
+    let mut counters = FaultCounters::default();
+    let sent = packet(A, B, 80, 0);
+    let both = [Fate::Deliver, Fate::Drop, Fate::Drop];
+    assert_eq!(fates(&faults, &sent, &counters), both);
+    let all = faults.fates(&sent, A, &counters);
+    faults.note_packet(&sent, A, &all, 1, &[], &mut counters);
+    assert_eq!(counters.decided(FaultIndex(1)), Some(false));
+    assert_eq!(fates(&faults, &sent, &counters), [Fate::Deliver]);
+}
+
+#[test]
+fn hosts_fail_at_calls_messages_and_times() {
+    let mut crash = fault("crash");
+    crash.set("hosts", Value::Hosts(HostSet::of(vec![B])));
+    crash.set("on", Value::Word("call"));
+    crash.set("calls", Value::Words(vec!["fsync".to_owned()]));
+    let mut restart = fault("restart");
+    restart.filter.ports = Ports(vec![80..=80]);
+    let mut pause = fault("pause");
+    pause.set("on", Value::Word("time"));
+    pause.set("at", Value::Duration(500));
+    let faults = Faults::new(vec![crash, restart, pause]);
+    let mut counters = FaultCounters::default();
+    let count = |moment: HostMoment<'_>, host, now_ns, counters: &FaultCounters| {
+        let event = HostEvent {
+            host,
+            moment,
+            now_ns,
+        };
+        faults.host_fates(&event, counters).len()
+    };
+    assert_eq!(count(HostMoment::Call("fsync"), B, 0, &counters), 2);
+    assert_eq!(count(HostMoment::Call("write"), B, 0, &counters), 1);
+    assert_eq!(count(HostMoment::Call("fsync"), A, 0, &counters), 1);
+    let (near, far) = (packet(A, B, 80, 0), packet(A, B, 81, 0));
+    assert_eq!(count(HostMoment::Message(&near), B, 0, &counters), 2);
+    assert_eq!(count(HostMoment::Message(&far), B, 0, &counters), 1);
+    assert_eq!(faults.times(A), [500]);
+    assert_eq!(count(HostMoment::Time, A, 500, &counters), 2);
+    assert_eq!(count(HostMoment::Time, A, 501, &counters), 1);
+    assert!(faults.asks_at_calls(B) && !faults.asks_at_calls(A));
+    assert!(faults.asks_at_messages(A));
+    let event = HostEvent {
+        host: B,
+        moment: HostMoment::Call("fsync"),
+        now_ns: 0,
+    };
+    let taken = Alternative {
+        fault: Some(FaultIndex(0)),
+        fate: HostFate::Crash,
+    };
+    faults.note_host(&event, &taken, &mut counters);
+    assert_eq!(faults.host_fates(&event, &counters).len(), 1, "used up");
+}
