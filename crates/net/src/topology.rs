@@ -243,7 +243,7 @@ pub enum Trouble {
 }
 
 /// Most hosts of a topology.
-pub const MOST_HOSTS: usize = 4096;
+pub const MOST_HOSTS: usize = 1024;
 
 /// Hosts, networks and routers, in order, with all routes worked out.
 #[derive(Clone, PartialEq, Eq, Debug)]

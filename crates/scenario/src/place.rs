@@ -1,0 +1,535 @@
+//! Where hosts and routers are: networks, interfaces, addresses that are given and addresses that are chosen, routes.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
+use everett_net::{
+    Host, HostIndex, Interface, Network, NetworkIndex, Node as Part, Prefix, Router, RouterIndex,
+    StaticRoute, Topology,
+};
+
+use crate::reader::{Scope, Table, unknown};
+use crate::source::{Findings, Spot};
+use crate::tree::{Entry, Node, Value};
+use crate::units;
+
+/// Reads `[network.*]`; a scenario without any has one.
+pub(crate) fn networks(
+    entries: &[Entry],
+    hosts: usize,
+    findings: &mut Findings,
+) -> (Vec<Network>, Vec<Spot>) {
+    if entries.is_empty() {
+        // As small as people expect it, unless that is too small.
+        let subnet = if hosts < 250 {
+            "10.0.0.0/24"
+        } else {
+            "10.0.0.0/16"
+        };
+        let subnets = subnet.parse().into_iter().collect();
+        return (vec![Network::new("lan", subnets)], vec![Spot::default()]);
+    }
+    let mut networks = Vec::new();
+    let mut spots = Vec::new();
+    for entry in entries {
+        let path = format!("network.{}", entry.key);
+        let Some(mut table) = Table::new(path, entry.key_spot, &entry.node, findings) else {
+            continue;
+        };
+        networks.push(network(&entry.key, &mut table, findings));
+        spots.push(entry.key_spot);
+        table.finish(findings);
+    }
+    (networks, spots)
+}
+
+fn network(name: &str, table: &mut Table<'_>, findings: &mut Findings) -> Network {
+    let scope = Scope::default();
+    let subnets = match table.either("subnet", "subnets", findings) {
+        Some(node) => scope.list(node, findings, Scope::prefix),
+        None => {
+            let help = "give it one: subnet = \"10.0.0.0/24\"";
+            findings.help(table.spot, format!("network {name:?} has no subnet"), help);
+            Vec::new()
+        }
+    };
+    let mut network = Network::new(name, subnets.into_iter().map(Prefix::subnet).collect());
+    if let Some(node) = table.get("latency") {
+        network.latency_ns = scope.duration_ns(node, findings).unwrap_or(1);
+    }
+    if let Some(node) = table.get("bandwidth") {
+        network.bandwidth_bits_per_s = match node.value {
+            Value::Integer(_) => scope.number(node, u64::MAX, findings),
+            _ => scope.parsed(node, findings, units::bits_per_s),
+        };
+    }
+    if let Some(node) = table.get("queue") {
+        network.queue_packets = scope.small(node, findings);
+    }
+    if let Some(node) = table.get("mtu") {
+        network.mtu = scope.small(node, findings).unwrap_or(network.mtu);
+    }
+    network
+}
+
+/// An interface as it was asked for.
+#[derive(Clone, Debug)]
+struct Wish {
+    name: String,
+    network: usize,
+    addresses: Vec<Prefix>,
+    mtu: Option<u32>,
+    spot: Spot,
+}
+
+/// What a route leads over.
+#[derive(Clone, Debug)]
+enum Via {
+    Address(IpAddr),
+    Router(usize),
+}
+
+/// A host or router as it was asked for.
+#[derive(Clone, Debug)]
+pub(crate) struct Wanted {
+    pub name: String,
+    pub aliases: Vec<String>,
+    pub spot: Spot,
+    is_router: bool,
+    interfaces: Vec<Wish>,
+    /// `None` means: find some.
+    routes: Option<Vec<(Option<Prefix>, Via, Spot)>>,
+}
+
+/// What there is to refer to.
+pub(crate) struct Known<'k> {
+    pub networks: &'k [Network],
+    /// Names of routers, in order.
+    pub routers: &'k [&'k str],
+}
+
+impl Known<'_> {
+    fn network(&self, name: &str, spot: Spot, findings: &mut Findings) -> Option<usize> {
+        let found = self.networks.iter().position(|other| other.name == name);
+        if found.is_none() {
+            let names: Vec<&str> = self.networks.iter().map(|n| n.name.as_str()).collect();
+            unknown(spot, "network", name, &names, findings);
+        }
+        found
+    }
+
+    fn network_of(&self, address: IpAddr) -> Option<usize> {
+        let has_it = |network: &Network| network.subnets.iter().any(|s| s.contains(address));
+        self.networks.iter().position(has_it)
+    }
+}
+
+/// Reads where a host or router is.
+pub(crate) fn wanted(
+    name: String,
+    is_router: bool,
+    table: &mut Table<'_>,
+    scope: Scope,
+    known: &Known<'_>,
+    findings: &mut Findings,
+) -> Wanted {
+    let aliases = match is_router {
+        true => Vec::new(),
+        false => {
+            let node = table.either("alias", "aliases", findings);
+            node.map_or_else(Vec::new, |node| scope.texts(node, findings))
+        }
+    };
+    let routes = routes(table, scope, known, findings);
+    Wanted {
+        name,
+        aliases,
+        spot: table.spot,
+        is_router,
+        interfaces: interfaces(is_router, table, scope, known, findings),
+        routes,
+    }
+}
+
+/// An address with or without the length of its subnet.
+fn address(
+    scope: Scope,
+    node: &Node,
+    known: &Known<'_>,
+    findings: &mut Findings,
+) -> Option<(Prefix, usize)> {
+    let text = scope.text(node, findings)?;
+    let ip = text.split_once('/').map_or(text.as_str(), |(ip, _)| ip);
+    let Ok(ip) = ip.parse::<IpAddr>() else {
+        let help = "write it as \"10.0.0.5\" or \"10.0.0.5/24\"";
+        findings.help(
+            node.spot,
+            format!("{text:?} is no IPv4 or IPv6 address"),
+            help,
+        );
+        return None;
+    };
+    let Some(network) = known.network_of(ip) else {
+        let subnets = known.networks.iter().flat_map(|network| {
+            let name = &network.name;
+            let subnets = network.subnets.iter();
+            subnets.map(move |subnet| format!("{subnet} ({name})"))
+        });
+        let subnets = subnets.take(8).collect::<Vec<_>>().join(", ");
+        let help = format!("the subnets are: {subnets}");
+        findings.help(node.spot, format!("{ip} is in no subnet"), help);
+        return None;
+    };
+    if text.contains('/') {
+        let prefix = text.parse::<Prefix>();
+        let prefix = prefix.map_err(|error| findings.error(node.spot, error.to_string()));
+        return prefix.ok().map(|prefix| (prefix, network));
+    }
+    let subnets = &known.networks[network].subnets;
+    let subnet = subnets.iter().find(|subnet| subnet.contains(ip))?;
+    Prefix::new(ip, subnet.length()).map(|prefix| (prefix, network))
+}
+
+fn interfaces(
+    is_router: bool,
+    table: &mut Table<'_>,
+    scope: Scope,
+    known: &Known<'_>,
+    findings: &mut Findings,
+) -> Vec<Wish> {
+    let mut wishes: Vec<Wish> = Vec::new();
+    let named = table.either("network", "networks", findings);
+    let given = table.either("address", "addresses", findings);
+    let add = |network: usize, spot: Spot, wishes: &mut Vec<Wish>| {
+        let found = wishes.iter().position(|wish| wish.network == network);
+        found.unwrap_or_else(|| {
+            wishes.push(Wish {
+                name: format!("eth{}", wishes.len()),
+                network,
+                addresses: Vec::new(),
+                mtu: None,
+                spot,
+            });
+            wishes.len() - 1
+        })
+    };
+    if let Some(node) = named {
+        let names = scope.list(node, findings, |scope, node, findings| {
+            let name = scope.text(node, findings)?;
+            Some((known.network(&name, node.spot, findings)?, node.spot))
+        });
+        for (network, spot) in names {
+            add(network, spot, &mut wishes);
+        }
+    }
+    if let Some(node) = given {
+        let addresses = scope.list(node, findings, |scope, node, findings| {
+            Some((address(scope, node, known, findings)?, node.spot))
+        });
+        for ((prefix, network), spot) in addresses {
+            let at = add(network, spot, &mut wishes);
+            wishes[at].addresses.push(prefix);
+        }
+    }
+    let has_tables = !table.below("interface", findings).is_empty();
+    for entry in table.below("interface", findings) {
+        wishes.extend(interface(entry, &table.path, scope, known, findings));
+    }
+    let is_silent = named.is_none() && given.is_none() && !has_tables;
+    match known.networks.len() {
+        1 if is_silent => {
+            add(0, table.spot, &mut wishes);
+        }
+        2.. if is_silent => {
+            let what = if is_router { "router" } else { "host" };
+            let names: Vec<&str> = known.networks.iter().map(|n| n.name.as_str()).collect();
+            let message = format!("this {what} is on no network");
+            let help = format!("say which: networks = [...] of {}", names.join(", "));
+            findings.help(table.spot, message, help);
+        }
+        _ => {}
+    }
+    wishes
+}
+
+/// `[host.NAME.interface.eth0]`.
+fn interface(
+    entry: &Entry,
+    above: &str,
+    scope: Scope,
+    known: &Known<'_>,
+    findings: &mut Findings,
+) -> Option<Wish> {
+    let path = format!("{above}.interface.{}", entry.key);
+    let mut table = Table::new(path, entry.key_spot, &entry.node, findings)?;
+    let named = table.get("network");
+    let network = named.and_then(|node| {
+        let name = scope.text(node, findings)?;
+        known.network(&name, node.spot, findings)
+    });
+    let given = table.either("address", "addresses", findings);
+    let addresses = given.map_or_else(Vec::new, |node| {
+        scope.list(node, findings, |scope, node, findings| {
+            address(scope, node, known, findings)
+        })
+    });
+    let mtu = table.get("mtu");
+    let mtu = mtu.and_then(|node| scope.small(node, findings));
+    let spot = table.spot;
+    table.finish(findings);
+    let first = addresses.first().map(|(_, network)| *network);
+    let network = match (network, named) {
+        (Some(network), _) => network,
+        (None, Some(_)) => return None,
+        (None, None) => match first {
+            Some(network) => network,
+            None if given.is_some() => return None,
+            None => {
+                let help = "give it a network or an address";
+                findings.help(spot, "this interface is on no network", help);
+                return None;
+            }
+        },
+    };
+    Some(Wish {
+        name: entry.key.clone(),
+        network,
+        addresses: addresses.into_iter().map(|(prefix, _)| prefix).collect(),
+        mtu,
+        spot,
+    })
+}
+
+type Routes = Vec<(Option<Prefix>, Via, Spot)>;
+
+/// `gateway` and `routes`; `None` where neither is given.
+fn routes(
+    table: &mut Table<'_>,
+    scope: Scope,
+    known: &Known<'_>,
+    findings: &mut Findings,
+) -> Option<Routes> {
+    let via = |scope: Scope, node: &Node, findings: &mut Findings| {
+        let text = scope.text(node, findings)?;
+        if let Ok(address) = text.parse() {
+            return Some(Via::Address(address));
+        }
+        let found = known.routers.iter().position(|name| *name == text);
+        if found.is_none() {
+            unknown(
+                node.spot,
+                "router or address",
+                &text,
+                known.routers,
+                findings,
+            );
+        }
+        found.map(Via::Router)
+    };
+    let gateway = table.get("gateway");
+    let given = table.get("routes");
+    let mut routes = Vec::new();
+    if let Some(node) = gateway {
+        let defaults = scope.list(node, findings, |scope, node, findings| {
+            Some((None, via(scope, node, findings)?, node.spot))
+        });
+        routes.extend(defaults);
+    }
+    for entry in table.below("routes", findings) {
+        let to = match entry.key.as_str() {
+            "default" => None,
+            text => {
+                let filled = scope.fill(text, entry.key_spot, findings);
+                match filled.map(|text| text.parse::<Prefix>()) {
+                    Some(Ok(prefix)) => Some(prefix),
+                    Some(Err(error)) => {
+                        let help = "routes are written as \"10.1.0.0/16\" = \"10.0.0.254\"";
+                        findings.help(entry.key_spot, error.to_string(), help);
+                        continue;
+                    }
+                    None => continue,
+                }
+            }
+        };
+        let via = via(scope, &entry.node, findings);
+        routes.extend(via.map(|via| (to, via, entry.key_spot)));
+    }
+    (gateway.is_some() || given.is_some()).then_some(routes)
+}
+
+/// Chooses addresses that were not given and makes the topology.
+pub(crate) fn topology(
+    networks: Vec<Network>,
+    network_spots: &[Spot],
+    wanted: &[Wanted],
+    findings: &mut Findings,
+) -> Option<Topology> {
+    let mut taken: BTreeSet<IpAddr> = BTreeSet::new();
+    for wish in wanted.iter().flat_map(|wanted| &wanted.interfaces) {
+        taken.extend(wish.addresses.iter().map(|address| address.address()));
+    }
+    let mut choice = Choice {
+        networks: &networks,
+        taken,
+        next: networks.iter().map(|n| vec![0; n.subnets.len()]).collect(),
+    };
+    let all: Vec<Vec<Interface>> = wanted
+        .iter()
+        .map(|wanted| choice.interfaces(wanted, findings))
+        .collect();
+    let (mut hosts, mut routers) = (Vec::new(), Vec::new());
+    let (mut host_wishes, mut router_wishes) = (Vec::new(), Vec::new());
+    let router_interfaces: Vec<&Vec<Interface>> = all
+        .iter()
+        .zip(wanted)
+        .filter_map(|(interfaces, wanted)| wanted.is_router.then_some(interfaces))
+        .collect();
+    for (wanted, interfaces) in wanted.iter().zip(&all) {
+        let routes = static_routes(wanted, interfaces, &router_interfaces, findings);
+        let (name, interfaces) = (wanted.name.clone(), interfaces.clone());
+        if wanted.is_router {
+            router_wishes.push(wanted);
+            routers.push(Router {
+                name,
+                interfaces,
+                routes,
+            });
+        } else {
+            host_wishes.push(wanted);
+            let aliases = wanted.aliases.clone();
+            hosts.push(Host {
+                name,
+                aliases,
+                interfaces,
+                routes,
+            });
+        }
+    }
+    if !findings.is_empty() {
+        return None;
+    }
+    let wish = |part: Part| match part {
+        Part::Host(HostIndex(at)) => host_wishes.get(at as usize),
+        Part::Router(RouterIndex(at)) => router_wishes.get(at as usize),
+        Part::Network(_) => None,
+    };
+    let is_automatic = |part: Part| wish(part).is_some_and(|wanted| wanted.routes.is_none());
+    match Topology::with_automatic_routes(networks, routers, hosts, &is_automatic) {
+        Ok(topology) => Some(topology),
+        Err(errors) => {
+            for error in errors {
+                let spot = match error.node {
+                    Part::Network(NetworkIndex(at)) => network_spots.get(at as usize).copied(),
+                    part => wish(part).map(|wanted| wanted.spot),
+                };
+                findings.error(spot.unwrap_or_default(), error.to_string());
+            }
+            None
+        }
+    }
+}
+
+/// Addresses that are still free.
+struct Choice<'n> {
+    networks: &'n [Network],
+    taken: BTreeSet<IpAddr>,
+    /// How many were tried, for each subnet of each network: hosts from the bottom.
+    next: Vec<Vec<u128>>,
+}
+
+impl Choice<'_> {
+    fn interfaces(&mut self, wanted: &Wanted, findings: &mut Findings) -> Vec<Interface> {
+        let mut interfaces = Vec::new();
+        for wish in &wanted.interfaces {
+            let mut addresses = wish.addresses.clone();
+            for number in 0..self.networks[wish.network].subnets.len() {
+                let subnet = self.networks[wish.network].subnets[number];
+                let is_same =
+                    |given: &Prefix| given.address().is_ipv4() == subnet.address().is_ipv4();
+                if addresses.iter().any(is_same) {
+                    continue;
+                }
+                match self.free(wish.network, number, wanted.is_router) {
+                    Some(address) => addresses.push(address),
+                    None => {
+                        let name = &self.networks[wish.network].name;
+                        let message =
+                            format!("subnet {subnet} of network {name} has no address left");
+                        findings.help(wish.spot, message, "give the network a larger subnet");
+                    }
+                }
+            }
+            interfaces.push(Interface {
+                name: wish.name.clone(),
+                network: NetworkIndex(wish.network as u32),
+                addresses,
+                mtu: wish.mtu,
+            });
+        }
+        interfaces
+    }
+
+    /// Hosts are numbered from the bottom of a subnet, routers from its top.
+    fn free(&mut self, network: usize, number: usize, from_top: bool) -> Option<Prefix> {
+        let subnet = self.networks[network].subnets[number];
+        let capacity = subnet.capacity();
+        // The top of a subnet of IPv6 is far away; nobody wants to read it.
+        let mut top = match subnet.address() {
+            IpAddr::V4(_) => capacity,
+            IpAddr::V6(_) => capacity.min(0xfffe),
+        };
+        loop {
+            let index = if from_top {
+                let index = top;
+                top = top.checked_sub(1)?;
+                index
+            } else {
+                let next = &mut self.next[network][number];
+                *next += 1;
+                *next
+            };
+            let address = subnet.nth(index)?;
+            if self.taken.insert(address) {
+                return Prefix::new(address, subnet.length());
+            }
+        }
+    }
+}
+
+fn static_routes(
+    wanted: &Wanted,
+    interfaces: &[Interface],
+    routers: &[&Vec<Interface>],
+    findings: &mut Findings,
+) -> Vec<StaticRoute> {
+    let mut routes = Vec::new();
+    for (to, via, spot) in wanted.routes.iter().flatten() {
+        let is_v4 = to.map(|to| to.address().is_ipv4());
+        let near = |address: IpAddr| {
+            let fits = is_v4.is_none_or(|is_v4| is_v4 == address.is_ipv4());
+            let mut own = interfaces.iter().flat_map(|interface| &interface.addresses);
+            fits && own.any(|own| own.contains(address))
+        };
+        let address = match via {
+            Via::Address(address) => Some(*address),
+            Via::Router(router) => {
+                let theirs = routers.get(*router).map(|interfaces| interfaces.iter());
+                let mut theirs = theirs.into_iter().flatten().flat_map(|i| &i.addresses);
+                let found = theirs.find(|address| near(address.address()));
+                found.map(|address| address.address())
+            }
+        };
+        let Some(via) = address else {
+            let message = "that router is on none of the networks here";
+            findings.help(*spot, message, "name one that is");
+            continue;
+        };
+        let everything = match via {
+            IpAddr::V4(_) => Prefix::ALL_V4,
+            IpAddr::V6(_) => Prefix::ALL_V6,
+        };
+        let to = to.map_or(everything, Prefix::subnet);
+        routes.push(StaticRoute { to, via });
+    }
+    routes
+}

@@ -1,0 +1,312 @@
+//! A scenario as text, with everything that was filled in: the same scenario, the same text.
+
+use std::fmt::Write as _;
+
+use everett_net::{Fault, HostIndex, HostSet, Interface, Scope, StaticRoute, Value};
+
+use crate::model::{
+    Argument, CheckTime, EnvValue, Expectation, FileSource, HostSetup, Process, Scenario, Start,
+    Stdin,
+};
+use crate::units::show_ns;
+
+/// The whole scenario.
+pub fn show(scenario: &Scenario) -> String {
+    let mut out = String::new();
+    let topology = &scenario.topology;
+    for network in topology.networks() {
+        let _ = write!(out, "network {}", network.name);
+        for subnet in &network.subnets {
+            let _ = write!(out, " {subnet}");
+        }
+        let _ = write!(out, ", latency {}", show_ns(network.latency_ns));
+        if let Some(bits) = network.bandwidth_bits_per_s {
+            let _ = write!(out, ", {bits} bit/s");
+        }
+        if let Some(packets) = network.queue_packets {
+            let _ = write!(out, ", queue of {packets}");
+        }
+        let _ = writeln!(out, ", mtu {}", network.mtu);
+    }
+    for router in topology.routers() {
+        let _ = writeln!(out, "router {}", router.name);
+        place(scenario, &router.interfaces, &router.routes, &mut out);
+    }
+    for setup in &scenario.hosts {
+        host(scenario, setup, &mut out);
+    }
+    for fault in scenario.faults.list() {
+        show_fault(scenario, fault, &mut out);
+    }
+    for check in &scenario.checks {
+        let from = check
+            .file
+            .as_ref()
+            .map(|file| format!(" in {}", relative(scenario, file)));
+        let when: Vec<String> = check.when.iter().map(check_time).collect();
+        let _ = writeln!(
+            out,
+            "check {}{}: {}",
+            check.name,
+            from.unwrap_or_default(),
+            when.join(", ")
+        );
+    }
+    about_all(scenario, &mut out);
+    out
+}
+
+fn about_all(scenario: &Scenario, out: &mut String) {
+    let limits = &scenario.limits;
+    let numbers = [
+        ("paths", limits.paths.map(|n| n.to_string())),
+        ("forks", limits.forks.map(|n| n.to_string())),
+        ("depth", limits.depth.map(|n| n.to_string())),
+        ("instructions", limits.instructions.map(|n| n.to_string())),
+        ("events", limits.events.map(|n| n.to_string())),
+        ("time", limits.time_ns.map(show_ns)),
+        ("virtual time", limits.virtual_time_ns.map(show_ns)),
+        ("memory", limits.memory_bytes.map(|n| format!("{n} bytes"))),
+    ];
+    for (name, value) in numbers {
+        if let Some(value) = value {
+            let _ = writeln!(out, "limit {name} {value}");
+        }
+    }
+    let search = &scenario.search;
+    let order = match search.searchers.as_slice() {
+        [] => "as usual".to_owned(),
+        names => names.join(", "),
+    };
+    let (mapping, orders, seed) = (search.mapping.name(), search.orders, search.seed);
+    let _ = writeln!(
+        out,
+        "search {order}, mapping {mapping}, orders {orders}, seed {seed}"
+    );
+}
+
+fn place(scenario: &Scenario, interfaces: &[Interface], routes: &[StaticRoute], out: &mut String) {
+    for interface in interfaces {
+        let network = &scenario.topology.network(interface.network).name;
+        let _ = write!(out, "  {} on {network}", interface.name);
+        for address in &interface.addresses {
+            let _ = write!(out, " {address}");
+        }
+        if let Some(mtu) = interface.mtu {
+            let _ = write!(out, " mtu {mtu}");
+        }
+        out.push('\n');
+    }
+    for route in routes {
+        let _ = writeln!(out, "  route {} via {}", route.to, route.via);
+    }
+}
+
+fn relative(scenario: &Scenario, path: &std::path::Path) -> String {
+    let inside = path.strip_prefix(&scenario.folder).unwrap_or(path);
+    inside.display().to_string()
+}
+
+fn host(scenario: &Scenario, setup: &HostSetup, out: &mut String) {
+    let host = scenario.topology.host(setup.index);
+    let _ = write!(out, "host {}", setup.name);
+    if !host.aliases.is_empty() {
+        let _ = write!(out, " ({})", host.aliases.join(", "));
+    }
+    out.push('\n');
+    place(scenario, &host.interfaces, &host.routes, out);
+    for process in &setup.processes {
+        show_process(scenario, process, out);
+    }
+    for other in &setup.programs {
+        let guest = other.guest_path.as_ref().map(|path| format!(" at {path}"));
+        let program = relative(scenario, &other.program);
+        let _ = writeln!(out, "  can execute {program}{}", guest.unwrap_or_default());
+    }
+    for file in &setup.files {
+        let _ = writeln!(out, "  {}", show_file(scenario, file));
+    }
+    match setup.start {
+        Start::Blocked => out.push_str("  starts when the hosts before it wait\n"),
+        Start::At(ns) => {
+            let _ = writeln!(out, "  starts at {}", show_ns(ns));
+        }
+    }
+    if let Some(ns) = setup.stop_ns {
+        let _ = writeln!(out, "  stops at {}", show_ns(ns));
+    }
+    if setup.clock_skew_ns != 0 {
+        let sign = if setup.clock_skew_ns < 0 {
+            "behind"
+        } else {
+            "ahead"
+        };
+        let skew = show_ns(setup.clock_skew_ns.unsigned_abs());
+        let _ = writeln!(out, "  clock {skew} {sign}");
+    }
+    if setup.symbolic_clock {
+        out.push_str("  clock symbolic\n");
+    }
+    for (name, value) in [("scheduler", &setup.scheduler), ("preempt", &setup.preempt)] {
+        if let Some(value) = value {
+            let _ = writeln!(out, "  {name} {value}");
+        }
+    }
+    let calls = &setup.call_faults;
+    if calls.most > 0 {
+        let only = match calls.only.as_slice() {
+            [] => "any".to_owned(),
+            names => names.join(", "),
+        };
+        let _ = writeln!(out, "  at most {} system calls fail: {only}", calls.most);
+    }
+    if calls.fragments > 0 {
+        let _ = writeln!(out, "  streams arrive in up to {} pieces", calls.fragments);
+    }
+    for watch in &setup.watches {
+        let _ = writeln!(
+            out,
+            "  watches {} as {} in state {}",
+            watch.path, watch.key, watch.state
+        );
+    }
+}
+
+fn show_process(scenario: &Scenario, process: &Process, out: &mut String) {
+    let _ = write!(out, "  runs {}", relative(scenario, &process.program));
+    for argument in &process.args {
+        let _ = match argument {
+            Argument::Text(text) => write!(out, " {text:?}"),
+            Argument::Symbolic { length } => write!(out, " <{length} symbolic bytes>"),
+            Argument::SymbolicMany {
+                least,
+                most,
+                length,
+            } => write!(out, " <{least} to {most} of {length} symbolic bytes>"),
+        };
+    }
+    out.push('\n');
+    for (name, value) in &process.env {
+        let _ = match value {
+            EnvValue::Text(text) => writeln!(out, "    {name}={text:?}"),
+            EnvValue::Symbolic { length } => writeln!(out, "    {name}=<{length} symbolic bytes>"),
+        };
+    }
+    let stdin = match &process.stdin {
+        Stdin::Empty => None,
+        Stdin::Text(text) => Some(format!("{text:?}")),
+        Stdin::File(file) => Some(relative(scenario, file)),
+        Stdin::Symbolic { size } => Some(format!("<{size} symbolic bytes>")),
+    };
+    if let Some(stdin) = stdin {
+        let _ = writeln!(out, "    reads {stdin}");
+    }
+    if let Some(cwd) = &process.cwd {
+        let _ = writeln!(out, "    in {cwd}");
+    }
+    let expected = process.expect.map(|expect| match expect {
+        Expectation::Exit(Some(code)) => format!("exit {code}"),
+        Expectation::Exit(None) => "exit".to_owned(),
+        Expectation::Signal(Some(number)) => format!("signal {number}"),
+        Expectation::Signal(None) => "signal".to_owned(),
+        Expectation::Running => "running".to_owned(),
+    });
+    if let Some(expected) = expected {
+        let _ = writeln!(out, "    expected: {expected}");
+    }
+}
+
+fn show_file(scenario: &Scenario, file: &FileSource) -> String {
+    match file {
+        FileSource::Folder(from) => format!("files of {}", relative(scenario, from)),
+        FileSource::Mount { from, to } => format!("{to} is {}", relative(scenario, from)),
+        FileSource::File { to, from } => format!("{to} is {}", relative(scenario, from)),
+        FileSource::Text { to, text } => format!("{to} is {text:?}"),
+        FileSource::Symbolic { to, least, most } if least == most => {
+            format!("{to} is {most} symbolic bytes")
+        }
+        FileSource::Symbolic { to, least, most } => {
+            format!("{to} is {least} to {most} symbolic bytes")
+        }
+    }
+}
+
+fn show_fault(scenario: &Scenario, fault: &Fault, out: &mut String) {
+    let _ = write!(out, "fault {}: {}", fault.name, fault.kind.name);
+    for (parameter, value) in fault.kind.parameters.iter().zip(&fault.values) {
+        let _ = write!(out, ", {} {}", parameter.name, setting(scenario, value));
+    }
+    let filter = &fault.filter;
+    for (name, hosts) in [("from", &filter.from), ("to", &filter.to)] {
+        if hosts.hosts().is_some() {
+            let _ = write!(out, ", {name} {}", host_set(scenario, hosts));
+        }
+    }
+    for protocol in &filter.protocols {
+        let _ = write!(out, ", {protocol}");
+    }
+    for (name, ports) in [
+        ("port", &filter.ports),
+        ("source port", &filter.source_ports),
+    ] {
+        for range in &ports.0 {
+            let _ = write!(out, ", {name} {}-{}", range.start(), range.end());
+        }
+    }
+    if !filter.numbers.is_all() {
+        let _ = write!(
+            out,
+            ", number {}-{}",
+            filter.numbers.0.start(),
+            filter.numbers.0.end()
+        );
+    }
+    if !filter.sizes.is_all() {
+        let _ = write!(
+            out,
+            ", size {}-{}",
+            filter.sizes.0.start(),
+            filter.sizes.0.end()
+        );
+    }
+    if !filter.times.is_all() {
+        let (from, to) = (filter.times.0.start(), filter.times.0.end());
+        let _ = write!(out, ", from {} to {}", show_ns(*from), show_ns(*to));
+    }
+    let per = match fault.scope {
+        Scope::Path => "path",
+        Scope::Host => "host",
+    };
+    let _ = write!(out, ", at most {} a {per}", fault.most);
+    out.push_str(if fault.always { ", always\n" } else { "\n" });
+}
+
+fn setting(scenario: &Scenario, value: &Value) -> String {
+    match value {
+        Value::Count(number) => number.to_string(),
+        Value::Duration(u64::MAX) => "never".to_owned(),
+        Value::Duration(ns) => show_ns(*ns),
+        Value::Flag(flag) => flag.to_string(),
+        Value::Hosts(hosts) => host_set(scenario, hosts),
+        Value::Word(word) => (*word).to_owned(),
+        Value::Words(words) if words.is_empty() => "any".to_owned(),
+        Value::Words(words) => words.join(" "),
+    }
+}
+
+fn host_set(scenario: &Scenario, hosts: &HostSet) -> String {
+    let name = |host: &HostIndex| scenario.topology.host(*host).name.as_str();
+    match hosts.hosts() {
+        None => "all".to_owned(),
+        Some(hosts) => hosts.iter().map(name).collect::<Vec<_>>().join(" "),
+    }
+}
+
+fn check_time(time: &CheckTime) -> String {
+    match time {
+        CheckTime::Change => "at changes".to_owned(),
+        CheckTime::End => "at the end".to_owned(),
+        CheckTime::Eventually => "eventually".to_owned(),
+        CheckTime::At(ns) => format!("at {}", show_ns(*ns)),
+    }
+}

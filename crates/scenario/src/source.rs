@@ -1,0 +1,272 @@
+//! Where things were said (the scenario's file, flags of the command line) and what is wrong with them.
+
+use std::fmt::{self, Write as _};
+
+/// A piece of a text.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub(crate) struct Spot {
+    /// Which text: 0 is the file, the others are flags.
+    pub source: u32,
+    /// First byte.
+    pub start: usize,
+    /// Behind the last byte.
+    pub end: usize,
+}
+
+/// One text.
+#[derive(Clone, Debug)]
+pub(crate) struct Source {
+    /// What it is called in errors.
+    pub name: String,
+    /// The text.
+    pub text: String,
+    /// It is a flag, so that lines and columns mean nothing.
+    pub is_flag: bool,
+}
+
+/// Something wrong, with the place and the way out.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Problem {
+    /// The file or flag.
+    pub source: String,
+    /// Line from 1; 0 for flags.
+    pub line: usize,
+    /// Column in characters from 1; 0 for flags.
+    pub column: usize,
+    /// What is wrong.
+    pub message: String,
+    /// What to do.
+    pub help: Option<String>,
+    /// The line of the source, and where in it the carets are (in characters).
+    excerpt: Option<(String, usize, usize)>,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let number = match self.line {
+            0 => String::new(),
+            line => line.to_string(),
+        };
+        match self.line {
+            0 => writeln!(f, "{}: {}", self.source, self.message)?,
+            line => writeln!(
+                f,
+                "{}:{line}:{}: {}",
+                self.source, self.column, self.message
+            )?,
+        }
+        let margin = " ".repeat(number.len());
+        if let Some((line, from, width)) = &self.excerpt {
+            // Tabs stay, so that the carets stand below what they mean.
+            let lead: String = line
+                .chars()
+                .take(*from)
+                .map(|c| if c == '\t' { c } else { ' ' })
+                .collect();
+            writeln!(f, "{margin} |")?;
+            writeln!(f, "{number} | {line}")?;
+            writeln!(f, "{margin} | {lead}{}", "^".repeat((*width).max(1)))?;
+        }
+        if let Some(help) = &self.help {
+            writeln!(f, "{margin} = {help}")?;
+        }
+        Ok(())
+    }
+}
+
+/// All that is wrong with a scenario; never empty.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub struct Problems {
+    /// In the order of the text.
+    pub list: Vec<Problem>,
+}
+
+/// More are not printed.
+const MOST_PRINTED: usize = 20;
+
+impl fmt::Display for Problems {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut text = String::new();
+        for problem in self.list.iter().take(MOST_PRINTED) {
+            write!(text, "{problem}")?;
+        }
+        let further = self.list.len().saturating_sub(MOST_PRINTED);
+        if further > 0 {
+            writeln!(text, "and {further} more")?;
+        }
+        f.write_str(text.trim_end())
+    }
+}
+
+/// Collects what is wrong while a scenario is read.
+#[derive(Debug)]
+pub(crate) struct Findings {
+    pub sources: Vec<Source>,
+    found: Vec<(Spot, String, Option<String>)>,
+}
+
+impl Findings {
+    pub fn new(name: &str, text: &str) -> Findings {
+        let file = Source {
+            name: name.to_owned(),
+            text: text.to_owned(),
+            is_flag: false,
+        };
+        Findings {
+            sources: vec![file],
+            found: Vec::new(),
+        }
+    }
+
+    /// A flag of the command line; its number.
+    pub fn add_flag(&mut self, name: String, text: String) -> u32 {
+        self.sources.push(Source {
+            name,
+            text,
+            is_flag: true,
+        });
+        self.sources.len() as u32 - 1
+    }
+
+    pub fn add(&mut self, spot: Spot, message: impl Into<String>, help: Option<String>) {
+        let message = message.into();
+        // Hosts of one `count` have the same troubles.
+        let is_known =
+            |known: &(Spot, String, Option<String>)| known.0 == spot && known.1 == message;
+        if !self.found.iter().any(is_known) {
+            self.found.push((spot, message, help));
+        }
+    }
+
+    pub fn error(&mut self, spot: Spot, message: impl Into<String>) {
+        self.add(spot, message, None);
+    }
+
+    pub fn help(&mut self, spot: Spot, message: impl Into<String>, help: impl Into<String>) {
+        self.add(spot, message, Some(help.into()));
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.found.is_empty()
+    }
+
+    /// Line of a place, from 1.
+    pub fn line(&self, spot: Spot) -> u32 {
+        let text = &self.sources[spot.source as usize].text;
+        let before = text.get(..spot.start).unwrap_or(text);
+        before.matches('\n').count() as u32 + 1
+    }
+
+    pub fn into_problems(mut self) -> Problems {
+        self.found.sort_by_key(|(spot, _, _)| *spot);
+        let sources = self.sources;
+        let problem = |(spot, message, help): (Spot, String, Option<String>)| {
+            problem(&sources[spot.source as usize], spot, message, help)
+        };
+        Problems {
+            list: self.found.into_iter().map(problem).collect(),
+        }
+    }
+}
+
+/// Longer lines are cut.
+const LONGEST_LINE: usize = 160;
+
+fn problem(source: &Source, spot: Spot, message: String, help: Option<String>) -> Problem {
+    let text = &source.text;
+    let floor = |mut at: usize| {
+        at = at.min(text.len());
+        while !text.is_char_boundary(at) {
+            at -= 1;
+        }
+        at
+    };
+    let (start, end) = (floor(spot.start), floor(spot.end.max(spot.start)));
+    let line_start = text[..start].rfind('\n').map_or(0, |at| at + 1);
+    let line_end = text[start..].find('\n').map_or(text.len(), |at| start + at);
+    let before = text[line_start..start].chars().count();
+    let width = text[start..end.min(line_end)].chars().count();
+    let line = text[line_start..line_end].trim_end();
+    let excerpt = (!line.is_empty()).then(|| {
+        let skipped = before.saturating_sub(LONGEST_LINE / 2);
+        let shown: String = line.chars().skip(skipped).take(LONGEST_LINE).collect();
+        let shown: String = shown
+            .chars()
+            .map(|c| if c.is_control() && c != '\t' { '?' } else { c })
+            .collect();
+        let room = shown.chars().count().saturating_sub(before - skipped);
+        (shown, before - skipped, width.min(room))
+    });
+    let is_file = !source.is_flag;
+    Problem {
+        source: source.name.clone(),
+        line: if is_file {
+            text[..start].matches('\n').count() + 1
+        } else {
+            0
+        },
+        column: if is_file { before + 1 } else { 0 },
+        message,
+        help,
+        excerpt,
+    }
+}
+
+/// The known word that an unknown one was probably meant to be.
+pub(crate) fn nearest<'w>(word: &str, known: impl IntoIterator<Item = &'w str>) -> Option<&'w str> {
+    let lower = word.to_lowercase().replace('-', "_");
+    let most = (word.chars().count() / 3).clamp(1, 3);
+    let distances = known
+        .into_iter()
+        .map(|other| (distance(&lower, &other.to_lowercase()), other));
+    let best = distances.min_by_key(|(distance, _)| *distance)?;
+    (best.0 <= most).then_some(best.1)
+}
+
+/// How many letters must be changed, added, removed or swapped with their neighbour.
+fn distance(a: &str, b: &str) -> usize {
+    let (a, b): (Vec<char>, Vec<char>) =
+        (a.chars().take(64).collect(), b.chars().take(64).collect());
+    let mut rows = vec![(0..=b.len()).collect::<Vec<usize>>()];
+    for i in 1..=a.len() {
+        let mut row = vec![i];
+        for j in 1..=b.len() {
+            let change = usize::from(a[i - 1] != b[j - 1]);
+            let mut least = (rows[i - 1][j] + 1)
+                .min(row[j - 1] + 1)
+                .min(rows[i - 1][j - 1] + change);
+            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                least = least.min(rows[i - 2][j - 2] + 1);
+            }
+            row.push(least);
+        }
+        rows.push(row);
+    }
+    rows[a.len()][b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_guessed_where_they_are_near() {
+        let known = ["program", "args", "address", "wait_all"];
+        assert_eq!(nearest("progam", known), Some("program"));
+        assert_eq!(nearest("wait-all", known), Some("wait_all"));
+        assert_eq!(nearest("agrs", known), Some("args"));
+        assert_eq!(nearest("colour", known), None);
+    }
+
+    #[test]
+    fn carets_stand_below_what_they_mean() {
+        let mut findings = Findings::new("s.toml", "first\n\tkey = 1\n");
+        let (source, start, end) = (0, 7, 10);
+        findings.help(Spot { source, start, end }, "it is wrong", "do it right");
+        let problems = findings.into_problems();
+        assert_eq!(
+            problems.to_string(),
+            "s.toml:2:2: it is wrong\n  |\n2 | \tkey = 1\n  | \t^^^\n  = do it right"
+        );
+    }
+}

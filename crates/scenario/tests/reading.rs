@@ -1,0 +1,307 @@
+//! What scenarios mean.
+
+use everett_net::{FaultIndex, HostIndex, Route, Scope, Value};
+use everett_scenario::{
+    Argument, CheckTime, EnvValue, Expectation, FileSource, Mapping, Scenario, Start, Stdin,
+    Surroundings, parse, show,
+};
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+
+/// A disk on which everything is a file, except what ends in `-dir` and what is called `missing`.
+struct Anything;
+
+impl Surroundings for Anything {
+    fn is_file(&self, path: &Path) -> bool {
+        !self.is_folder(path) && !path.ends_with("missing")
+    }
+
+    fn is_folder(&self, path: &Path) -> bool {
+        path.to_string_lossy().ends_with("-dir")
+    }
+}
+
+fn read_with(text: &str, overrides: &[(&str, &str)]) -> Scenario {
+    let overrides: Vec<(String, String)> = overrides
+        .iter()
+        .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
+        .collect();
+    match parse(text, Path::new("world/test.toml"), &overrides, &Anything) {
+        Ok(scenario) => scenario,
+        Err(problems) => panic!("{problems}"),
+    }
+}
+
+fn read(text: &str) -> Scenario {
+    read_with(text, &[])
+}
+
+fn ip(text: &str) -> IpAddr {
+    text.parse().expect("an address")
+}
+
+#[test]
+fn two_programs_are_enough() {
+    let world =
+        read("[host.server]\nprogram = \"./server\"\n[host.client]\nprogram = \"./client\"\n");
+    assert_eq!(world.name, "test");
+    assert_eq!(world.hosts.len(), 2);
+    assert_eq!(
+        world.hosts[0].processes[0].program,
+        PathBuf::from("world/./server")
+    );
+    assert_eq!(world.hosts[0].start, Start::Blocked);
+    assert_eq!(world.topology.resolve("server"), [ip("10.0.0.1")]);
+    assert_eq!(world.topology.resolve("client"), [ip("10.0.0.2")]);
+    let Route::Host { path, .. } = world.topology.route(HostIndex(1), ip("10.0.0.1")) else {
+        panic!("the server is not reached");
+    };
+    assert_eq!(path.latency_ns, 1_000_000);
+    assert_eq!(world.search.mapping, Mapping::Sds);
+}
+
+const FULL: &str = r#"
+[defaults]
+env = { LANG = "C" }
+expect = "exit 0"
+
+[network.lan]
+subnets = ["10.1.0.0/24", "fd00::/64"]
+latency = "200us"
+bandwidth = "10Mbit"
+queue = 16
+
+[network.wan]
+subnet = "10.2.0.0/24"
+latency = "20ms"
+mtu = 1400
+
+[router.edge]
+networks = ["lan", "wan"]
+
+[host.server]
+program = "bin/server"
+args = ["-p", 80, { symbolic = 4 }, { symbolic = 2, least = 0, most = 3 }]
+alias = "www"
+network = "lan"
+files = "site-dir"
+file = { "/etc/conf" = "conf", "/etc/motd" = { text = "hi" }, "/data" = { symbolic = 8, least = 2 } }
+stdin = { symbolic = 16 }
+env = { PORT = 80, TOKEN = { symbolic = 4 } }
+start = "0"
+stop = "5s"
+expect = "running"
+faults = 1
+fault_calls = ["read:EINTR"]
+clock_skew = "-5ms"
+watch = { count = "server.table.count", state = { path = "state", state = 2 } }
+
+[host.server.process.logger]
+program = "bin/logger"
+
+[host."node{i}"]
+count = 3
+program = "bin/node"
+args = ["--id", "{i}", "--next", "node{(i+1)%n}"]
+network = "wan"
+address = "10.2.0.{10+i}"
+
+[fault.loss]
+from = "server"
+most = 2
+per = "host"
+
+[fault.cut]
+kind = "partition"
+between = ["node{i}"]
+at = "10ms"
+heal = "1s"
+
+[fault.reboot]
+kind = "restart"
+hosts = ["node0", "node2"]
+on = "call"
+calls = ["fsync"]
+
+[check.agree]
+text = "invariant x"
+when = ["change", "10ms", "eventually"]
+
+[limits]
+time = "10m"
+memory = "4G"
+virtual_time = "1h"
+events = 1000
+
+[search]
+order = ["dfs"]
+mapping = "cow"
+orders = 2
+seed = 7
+"#;
+
+#[test]
+fn everything_can_be_said() {
+    let world = read(FULL);
+    let server = &world.hosts[0];
+    let main = &server.processes[0];
+    assert_eq!(
+        main.args,
+        [
+            Argument::Text("-p".to_owned()),
+            Argument::Text("80".to_owned()),
+            Argument::Symbolic { length: 4 },
+            Argument::SymbolicMany {
+                least: 0,
+                most: 3,
+                length: 2
+            },
+        ]
+    );
+    assert_eq!(
+        main.env.len(),
+        2,
+        "its own environment, not the default one"
+    );
+    assert_eq!(
+        main.env[1],
+        ("TOKEN".to_owned(), EnvValue::Symbolic { length: 4 })
+    );
+    assert_eq!(main.stdin, Stdin::Symbolic { size: 16 });
+    assert_eq!(main.expect, Some(Expectation::Running));
+    assert_eq!(server.processes[1].name, "logger");
+    assert_eq!(server.files[0], FileSource::Folder("world/site-dir".into()));
+    assert!(server.files.contains(&FileSource::Symbolic {
+        to: "/data".to_owned(),
+        least: 2,
+        most: 8
+    }));
+    assert_eq!(
+        (server.start, server.stop_ns),
+        (Start::At(0), Some(5_000_000_000))
+    );
+    assert_eq!(server.clock_skew_ns, -5_000_000);
+    assert_eq!(
+        (server.call_faults.most, server.call_faults.only.len()),
+        (1, 1)
+    );
+    assert_eq!(
+        (server.watches[1].state, server.watches[1].path.as_str()),
+        (2, "state")
+    );
+    let names: Vec<&str> = world.hosts.iter().map(|host| host.name.as_str()).collect();
+    assert_eq!(names, ["server", "node0", "node1", "node2"]);
+    let last = &world.hosts[3].processes[0];
+    assert_eq!(last.args[3], Argument::Text("node0".to_owned()));
+    assert_eq!(last.env[0].0, "LANG");
+    assert_eq!(last.expect, Some(Expectation::Exit(Some(0))));
+    assert_eq!(world.topology.resolve("node2"), [ip("10.2.0.12")]);
+    assert_eq!(
+        world.topology.resolve("www"),
+        [ip("10.1.0.1"), ip("fd00::1")]
+    );
+    assert_eq!(
+        world.topology.routers()[0].interfaces[0].addresses[0].address(),
+        ip("10.1.0.254")
+    );
+    assert!(matches!(
+        world.topology.route(HostIndex(0), ip("10.2.0.11")),
+        Route::Host { target: HostIndex(2), path } if path.latency_ns == 20_200_000
+    ));
+    let loss = world.faults.get(FaultIndex(0));
+    assert_eq!((loss.most, loss.scope), (2, Scope::Host));
+    let cut = world.faults.get(FaultIndex(1));
+    let Some(Value::Hosts(between)) = cut.value("between") else {
+        panic!("no hosts");
+    };
+    assert_eq!(
+        between.hosts().map(<[HostIndex]>::len),
+        Some(3),
+        "a group is all of its hosts"
+    );
+    assert_eq!(
+        world.checks[0].when,
+        [
+            CheckTime::Change,
+            CheckTime::At(10_000_000),
+            CheckTime::Eventually
+        ]
+    );
+    assert_eq!(world.limits.memory_bytes, Some(4 << 30));
+    assert_eq!(world.limits.virtual_time_ns, Some(3_600_000_000_000));
+    assert_eq!((world.search.orders, world.search.seed), (2, 7));
+}
+
+#[test]
+fn the_command_line_stands_above_the_text() {
+    let overrides = [
+        ("host.server.args", r#"["-x"]"#),
+        ("host.server.program", "./other"),
+        ("host.\"node{i}\".count", "2"),
+        ("fault.reboot.hosts", "node1"),
+        ("network.wan.latency", "3ms"),
+        ("fault.loss.most", "9"),
+        ("limits.paths", "12"),
+    ];
+    let world = read_with(FULL, &overrides);
+    assert_eq!(world.hosts.len(), 3);
+    let main = &world.hosts[0].processes[0];
+    assert_eq!(main.args, [Argument::Text("-x".to_owned())]);
+    assert!(main.program.ends_with("other"));
+    assert_eq!(world.topology.networks()[1].latency_ns, 3_000_000);
+    assert_eq!(world.faults.get(FaultIndex(0)).most, 9);
+    assert_eq!(world.limits.paths, Some(12));
+}
+
+#[test]
+fn a_scenario_is_shown_the_same_each_time() {
+    let text = show(&read(FULL));
+    assert_eq!(text, show(&read(FULL)));
+    let expected = include_str!("full.txt");
+    assert_eq!(text, expected, "shown as:\n{text}");
+}
+
+#[test]
+fn many_hosts_get_addresses_of_their_own() {
+    let world = read(
+        "[host.node]\ncount = 300\nprogram = \"x\"\n[host.one]\nprogram = \"y\"\naddress = \"10.0.0.2\"\n",
+    );
+    assert_eq!(world.hosts.len(), 301);
+    assert_eq!(world.topology.resolve("node0"), [ip("10.0.0.1")]);
+    assert_eq!(world.topology.resolve("node1"), [ip("10.0.0.3")]);
+    assert_eq!(world.topology.resolve("node299"), [ip("10.0.1.45")]);
+}
+
+#[test]
+fn routes_can_be_given_by_name() {
+    let world = read(
+        r#"
+[network.a]
+subnet = "10.0.1.0/24"
+[network.b]
+subnet = "10.0.2.0/24"
+[router.r]
+networks = ["a", "b"]
+[router.s]
+networks = ["a", "b"]
+[host.x]
+program = "x"
+network = "a"
+gateway = "s"
+[host.y]
+program = "x"
+network = "b"
+routes = {}
+"#,
+    );
+    let (x, y) = (HostIndex(0), HostIndex(1));
+    assert_eq!(world.topology.host(x).routes[0].via, ip("10.0.1.253"));
+    assert!(matches!(
+        world.topology.route(x, ip("10.0.2.1")),
+        Route::Host { .. }
+    ));
+    assert!(matches!(
+        world.topology.route(y, ip("10.0.1.1")),
+        Route::Unreachable(_)
+    ));
+}
