@@ -1,0 +1,151 @@
+//! What a file means: names are resolved to slots and functions, operations are chosen by types. Whatever is in this form
+//! is well typed, which evaluation relies on.
+
+use crate::source::Span;
+use std::sync::Arc;
+
+/// Functions of a file by number, and its text to show places of.
+#[derive(Debug)]
+pub(crate) struct Program {
+    pub source: Arc<str>,
+    pub functions: Vec<Function>,
+}
+
+pub(crate) type FunctionId = usize;
+
+#[derive(Debug)]
+pub(crate) struct Function {
+    /// Places for variables; the parameters come first.
+    pub slots: usize,
+    pub body: Vec<Statement>,
+}
+
+#[derive(Debug)]
+pub(crate) enum Statement {
+    Return(Expr),
+    Set {
+        slot: usize,
+        value: Expr,
+    },
+    If {
+        condition: Expr,
+        yes: Vec<Statement>,
+        no: Vec<Statement>,
+    },
+    For {
+        slot: usize,
+        array: Expr,
+        body: Vec<Statement>,
+    },
+}
+
+#[derive(Debug)]
+pub(crate) struct Expr {
+    pub kind: ExprKind,
+    pub span: Span,
+}
+
+#[derive(Debug)]
+pub(crate) enum ExprKind {
+    Bool(bool),
+    Int(i64),
+    Text(Vec<u8>),
+    Local(usize),
+    Array(Vec<Expr>),
+    Not(Box<Expr>),
+    Negate(Box<Expr>),
+    And(Box<Expr>, Box<Expr>),
+    Or(Box<Expr>, Box<Expr>),
+    Implies(Box<Expr>, Box<Expr>),
+    Equal(Box<Expr>, Box<Expr>),
+    Compare(Comparison, Box<Expr>, Box<Expr>),
+    Arithmetic(Arithmetic, Box<Expr>, Box<Expr>),
+    Choose(Box<Expr>, Box<Expr>, Box<Expr>),
+    Call(FunctionId, Vec<Expr>),
+    /// The object of an operation is its first operand.
+    Operation(Operation, Vec<Expr>),
+    /// A function applied to each element of an array.
+    Apply(Application, Box<Expr>, Applied),
+}
+
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Comparison {
+    Less,
+    LessOrEqual,
+}
+
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Arithmetic {
+    Add,
+    Subtract,
+    Multiply,
+    Divide,
+    Remainder,
+    And,
+    Or,
+    Xor,
+    ShiftLeft,
+    ShiftRight,
+}
+
+/// What is applied to elements.
+#[derive(Debug)]
+pub(crate) enum Applied {
+    Function(FunctionId),
+    /// The body sees the variables around it: its parameter is one more slot of their function.
+    Lambda {
+        slot: usize,
+        body: Box<Expr>,
+    },
+}
+
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Application {
+    All,
+    Any,
+    Count,
+    Filter,
+    Map,
+}
+
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Operation {
+    // Of the world.
+    Nodes,
+    NodeIndex,
+    States,
+    Keys,
+    Has,
+    Data,
+    // Of arrays.
+    ArraySize,
+    Element,
+    Join,
+    EqualElements,
+    DistinctElements,
+    ArrayContains,
+    Sum,
+    Min,
+    Max,
+    // Of data and strings.
+    BytesSize,
+    ByteAt,
+    Concat,
+    Slice,
+    StartsWith,
+    EndsWith,
+    BytesContain,
+    /// Data as it is, taken for a string, or the other way round.
+    Same,
+    /// Data up to its first zero byte.
+    CString,
+    Decode {
+        size: usize,
+        signed: bool,
+        big_endian: bool,
+    },
+    /// All bytes as one number, least first.
+    DecodeAll {
+        signed: bool,
+    },
+}

@@ -1,0 +1,124 @@
+//! Minvariant, the language of invariants over all nodes of a world: reading it with errors that show their place, and
+//! evaluating it on data whose bytes are known or terms. Knows nothing of worlds but what a [`View`] shows, and asks no
+//! solver: the verdict is a term. `docs/invariants.md` describes the language.
+
+#![warn(missing_docs)]
+
+mod arrays;
+mod bytes;
+mod check;
+mod code;
+mod evaluate;
+mod expressions;
+mod lexer;
+mod operations;
+mod parser;
+mod path;
+mod source;
+mod syntax;
+mod terms;
+mod value;
+mod view;
+
+pub use evaluate::{EvalError, EvalErrorKind, Failure, Verdict, evaluate};
+pub use path::{FieldPath, FieldStep};
+pub use source::{ParseError, Place, Span};
+pub use syntax::When;
+pub use terms::Byte;
+pub use view::{Exposed, View};
+
+use check::Collect;
+use code::{FunctionId, Program};
+use source::Mistake;
+use std::sync::Arc;
+
+/// The invariants of a file, in its order.
+#[derive(Debug)]
+pub struct Invariants {
+    all: Vec<Invariant>,
+}
+
+/// One invariant, with the functions of its file.
+#[derive(Debug)]
+pub struct Invariant {
+    name: String,
+    when: Vec<When>,
+    span: Span,
+    function: FunctionId,
+    collect: Option<Collect>,
+    program: Arc<Program>,
+}
+
+/// Reads a file of invariants and checks its names and types.
+pub fn parse(source: &str) -> Result<Invariants, ParseError> {
+    read(source).map_err(|mistake| ParseError::new(source, mistake.span, mistake.message))
+}
+
+fn read(source: &str) -> Result<Invariants, Mistake> {
+    let file = parser::file(source)?;
+    let checked = check::check(source, &file)?;
+    let program = Arc::new(checked.program);
+    let pairs = file.invariants.into_iter().zip(checked.invariants);
+    let all = pairs.map(|(item, (function, collect))| Invariant {
+        name: item.function.name.text,
+        when: item.when,
+        span: item.span,
+        function,
+        collect,
+        program: Arc::clone(&program),
+    });
+    Ok(Invariants { all: all.collect() })
+}
+
+impl Invariants {
+    /// All invariants.
+    pub fn iter(&self) -> std::slice::Iter<'_, Invariant> {
+        self.all.iter()
+    }
+
+    /// The invariant of this name.
+    pub fn get(&self, name: &str) -> Option<&Invariant> {
+        self.iter().find(|invariant| invariant.name == name)
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+}
+
+impl<'a> IntoIterator for &'a Invariants {
+    type Item = &'a Invariant;
+    type IntoIter = std::slice::Iter<'a, Invariant>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+impl Invariant {
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// When it is to be evaluated; `OnChange` alone where the text says nothing.
+    pub fn when(&self) -> &[When] {
+        &self.when
+    }
+
+    /// Where it stands in the text, from its annotations to its closing brace.
+    pub fn span(&self) -> Span {
+        self.span
+    }
+
+    /// The place where it begins, to show.
+    pub fn place(&self) -> Place {
+        Place::of(&self.program.source, self.span)
+    }
+}

@@ -1,0 +1,15 @@
+//! The examples of the manual are read.
+
+use everett_invariant::parse;
+
+#[test]
+fn the_examples_of_the_manual_are_invariants() {
+    let text = include_str!("../../../docs/invariants.md");
+    let blocks: Vec<&str> = text.split("```minvariant\n").skip(1).collect();
+    assert!(blocks.len() >= 4);
+    for block in blocks {
+        let source = block.split("```").next().expect("a block");
+        let invariants = parse(source).unwrap_or_else(|error| panic!("{error}"));
+        assert!(!invariants.is_empty(), "{source}");
+    }
+}
