@@ -1,4 +1,4 @@
-//! The examples of the manual are read.
+//! The invariants of the manual and of the examples are read.
 
 use everett_invariant::parse;
 
@@ -12,4 +12,11 @@ fn the_examples_of_the_manual_are_invariants() {
         let invariants = parse(source).unwrap_or_else(|error| panic!("{error}"));
         assert!(!invariants.is_empty(), "{source}");
     }
+}
+
+#[test]
+fn the_invariants_of_the_examples_are_read() {
+    let source = include_str!("../../../examples/two-phase-commit/decisions.minv");
+    let invariants = parse(source).unwrap_or_else(|error| panic!("{error}"));
+    assert!(invariants.get("decisionConsistency").is_some());
 }
