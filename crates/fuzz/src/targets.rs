@@ -2,6 +2,7 @@
 
 use everett_engine::Trace;
 use everett_expr::{Arena, BinaryOp, CompareOp, EvalScratch, codec};
+use everett_invariant::{Byte, Exposed, FieldPath, evaluate, parse};
 use everett_ir::bitstream::{BitReader, Entry, ReadError};
 use everett_ir::lower::{LowerOptions, lower};
 use everett_report::KTest;
@@ -53,6 +54,20 @@ pub const TARGETS: &[Target] = &[
         seeds: traces,
         spans: no_records,
         run: read_trace,
+    },
+    Target {
+        name: "invariant",
+        what: "invariants: read, and evaluated on symbolic data",
+        seeds: invariants,
+        spans: no_records,
+        run: read_invariants,
+    },
+    Target {
+        name: "path",
+        what: "paths to watched data: read, written and read again",
+        seeds: paths,
+        spans: no_records,
+        run: read_path,
     },
 ];
 
@@ -246,5 +261,75 @@ fn read_trace(bytes: &[u8]) -> bool {
     let text = serde_json::to_vec(&trace).unwrap_or_else(|error| panic!("{error}"));
     let again: Trace = serde_json::from_slice(&text).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(again, trace);
+    true
+}
+
+/// The examples of the manual, and one with an operation of each kind.
+fn invariants() -> Vec<Vec<u8>> {
+    let manual = include_str!("../../../docs/invariants.md");
+    let blocks = manual.split("```minvariant\n").skip(1);
+    let blocks = blocks.filter_map(|block| block.split("```").next());
+    let operations = r#"
+        at 5ms, eventually invariant all(data[] d) : nodes, states, keys {
+            int[] ns = d.filter(e => e.size() >= 2).map(e => e.u16be(0) - e[1] * 3);
+            int n = ns.size() > 0 ? ns.min() : ns.sum();
+            for (data e : d) { if (e.string().contains("a") && n / 2 > -3) { return true; } else { n = n << 1; } }
+            return ns == int[1, n] || f("x" + d[0].slice(0, 1).string(), n) implies !ns.equalElements();
+        }
+        bool f(string s, int n) { return n < 1 || s.endsWith("b") || f(s + "a", n - 1); }
+        string[] nodes() { return sys.nodes(); }
+        string[] states(string node) { return sys.states(node); }
+        string[] keys(string node, string state) { return sys.keys(node, state); }
+    "#;
+    let all = blocks.chain([operations]);
+    all.map(|text| text.as_bytes().to_vec()).collect()
+}
+
+fn read_invariants(bytes: &[u8]) -> bool {
+    let Ok(text) = std::str::from_utf8(bytes) else {
+        return false;
+    };
+    let invariants = match parse(text) {
+        Ok(invariants) => invariants,
+        Err(error) => {
+            assert!(!error.to_string().is_empty());
+            return false;
+        }
+    };
+    let mut arena = Arena::new();
+    let array = arena.array(0, "shown", 6);
+    let mut view = Exposed::new();
+    for (node, name) in ["server", "bank1"].iter().enumerate() {
+        view.add_node(*name);
+        let terms = (0..3).map(|i| arena.read(array, 3 * node as u32 + i));
+        let mut data: Vec<Byte> = terms.map(Byte::Term).collect();
+        data.push(Byte::Known(b'a'));
+        view.expose(node, "1", "decision", data.clone());
+        view.expose(node, "running", "account/1", data);
+    }
+    for invariant in &invariants {
+        let _ = invariant.place().to_string();
+        match evaluate(invariant, &view, &mut arena) {
+            Ok(verdict) => assert_eq!(arena.width(verdict.holds), 1),
+            Err(error) => assert!(!error.to_string().is_empty()),
+        }
+    }
+    true
+}
+
+fn paths() -> Vec<Vec<u8>> {
+    let texts = ["count", "server.table.count", "queue[3]->next.data[0]"];
+    texts.iter().map(|text| text.as_bytes().to_vec()).collect()
+}
+
+fn read_path(bytes: &[u8]) -> bool {
+    let Ok(path) = std::str::from_utf8(bytes).map(FieldPath::parse) else {
+        return false;
+    };
+    let Ok(path) = path else {
+        return false;
+    };
+    let again = FieldPath::parse(&path.to_string()).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(again, path);
     true
 }
