@@ -2,6 +2,7 @@
 
 use everett_engine::{SourceFrame, TraceEnd, digest};
 use everett_native::{NativeEnd, NativeFrame, NativeRun, NativeStack};
+use everett_toolchain::Checks;
 
 use crate::replay::Verdict;
 
@@ -44,20 +45,15 @@ pub fn compare(expected: &TraceEnd, seen: &NativeRun) -> Verdict {
     }
 }
 
-/// Errors that native code may survive, and that a checked build stops at.
-pub fn needs_checks(expected: &TraceEnd) -> bool {
-    const KINDS: &[&str] = &[
-        "out-of-bounds",
-        "use-after-free",
-        "use-after-return",
-        "double-free",
-        "invalid-free",
-        "wild-pointer",
-        "overlapping-copy",
-        "unreachable",
-    ];
-    let kind = expected.finding.as_deref();
-    kind.is_some_and(|kind| KINDS.contains(&kind))
+/// Which checked builds stop at errors that native code may survive, those that are tried first first.
+pub fn checks_for(expected: &TraceEnd) -> &'static [Checks] {
+    match expected.finding.as_deref().unwrap_or_default() {
+        "out-of-bounds" | "unreachable" => &[Checks::Memory, Checks::Bounds],
+        "use-after-free" | "use-after-return" | "double-free" | "invalid-free" | "wild-pointer"
+        | "overlapping-copy" => &[Checks::Memory],
+        "uninitialised" => &[Checks::Initialised],
+        _ => &[],
+    }
 }
 
 /// The native program ended where the finding is, as far as both are known. Native code may fault at another point
@@ -120,7 +116,7 @@ fn ends_of(kind: &str) -> Ends {
             Ends::Same(&[SIGSEGV, SIGBUS, SIGILL, SIGABRT])
         }
         "hang" | "deadlock" | "signal" | "huge-allocation" | "overlapping-copy" | "leak"
-        | "undefined-shift" => Ends::Same(&[]),
+        | "undefined-shift" | "uninitialised" => Ends::Same(&[]),
         _ => Ends::Unseen,
     }
 }

@@ -6,11 +6,12 @@ use everett_engine::{Trace, TraceEnd};
 use everett_native::{
     NativeConfig, NativeEnd, NativeError, NativeRun, Nobody, Script, Source, Watcher, run_watched,
 };
+use everett_toolchain::Checks;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use crate::compare::{compare, needs_checks};
+use crate::compare::{checks_for, compare};
 use crate::follow::{read_trace, traces_of};
 use crate::points;
 use crate::repeat::repeat;
@@ -202,11 +203,23 @@ fn replay_once(
     watcher: &mut dyn Watcher,
 ) -> Result<(Verdict, Option<NativeRun>)> {
     let (plain, seen) = try_once(config, trace.clone(), expected, watcher)?;
-    let why = match &plain {
-        Verdict::NotReproduced(why) | Verdict::NotReplayable(why) if needs_checks(expected) => why,
-        _ => return Ok((plain, seen)),
+    let (mut why, checks) = match &plain {
+        Verdict::NotReproduced(why) | Verdict::NotReplayable(why) => {
+            (why.clone(), checks_for(expected))
+        }
+        Verdict::Confirmed => return Ok((plain, seen)),
     };
-    let checked = replay_checked(config, trace, expected, why.clone())?;
+    let mut checked = (plain.clone(), None);
+    for checks in checks {
+        checked = replay_checked(config, trace.clone(), expected, why, *checks)?;
+        match &checked.0 {
+            Verdict::NotReproduced(other) => why = other.clone(),
+            _ => break,
+        }
+    }
+    if checks.is_empty() {
+        return Ok((plain, seen));
+    }
     let has_diverged = |seen: &NativeRun| matches!(seen.end, NativeEnd::Diverged(_));
     // Who asks for something else is another program, unless an error in memory has led it astray.
     if seen.as_ref().is_some_and(has_diverged) && checked.0 != Verdict::Confirmed {
@@ -228,24 +241,25 @@ fn try_once(
     }
 }
 
-/// Replays on the checked builds of the programs: native code survives many errors in memory. `why` the programs
+/// Replays on checked builds of the programs: native code survives many errors in memory. `why` the programs
 /// themselves do not end the same.
 fn replay_checked(
     config: &NativeConfig,
     trace: Trace,
     expected: &TraceEnd,
     why: String,
+    checks: Checks,
 ) -> Result<(Verdict, Option<NativeRun>)> {
     let programs = config.programs.iter();
     let checked: Result<Vec<_>, _> = programs
-        .map(|program| everett_toolchain::checked_build(program))
+        .map(|program| everett_toolchain::checked_build(program, checks))
         .collect();
     let programs = match checked {
         Ok(programs) => programs,
         Err(error) => {
             let error = error.to_string();
             let error = error.lines().next().unwrap_or_default();
-            let why = format!("{why}; it has no checked build: {error}");
+            let why = format!("{why}; it has no build that checks {checks}: {error}");
             return Ok((Verdict::NotReproduced(why), None));
         }
     };
@@ -257,7 +271,7 @@ fn replay_checked(
     let (verdict, seen) = try_once(&config, trace, expected, &mut Nobody)?;
     Ok(match verdict {
         Verdict::NotReproduced(other) => {
-            let why = format!("{why}; in its checked build, {other}");
+            let why = format!("{why}; in its build that checks {checks}, {other}");
             (Verdict::NotReproduced(why), seen)
         }
         verdict => (verdict, seen),

@@ -13,17 +13,30 @@
 //! // complete: yes|no              whether all was explored (default: yes)
 //! // finding: KIND LINE            a finding; none are expected where none is named
 //! // survives: KIND REASON          native programs do not end in findings of this kind, and why
+//! // not-replayable: REASON         finished paths cannot be tried natively; the replay says these words
 //! ```
 //!
 //! Every test that a run writes is followed again and must end as it ended, and is replayed on the native program
-//! (for errors in memory that native code survives: on its checked build), which must end the same way too.
+//! (for errors in memory that native code survives: on its checked build), which must end the same way too. A line
+//! that excuses a program from this fails the test where it is not needed any more.
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::fs;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// A program that has not ended by then never will.
+const RUNS_AT_MOST: Duration = Duration::from_secs(60);
+/// The same for Everett, which may have many paths to follow.
+const EVERETT_RUNS_AT_MOST: Duration = Duration::from_secs(600);
+/// A path without a finding, among the kinds of findings.
+const FINISHED_PATH: &str = "path";
 
 fn main() {
     let arguments = Arguments::from_args();
@@ -90,6 +103,7 @@ struct Header {
     incomplete: bool,
     findings: Vec<(String, u64)>,
     survives: Vec<String>,
+    not_replayable: Option<String>,
 }
 
 impl Header {
@@ -125,6 +139,7 @@ impl Header {
                     [kind, _, ..] => header.survives.push(kind.clone()),
                     _ => return Err(format!("no reason is given: {line}").into()),
                 },
+                "not-replayable" => header.not_replayable = Some(value.trim().to_owned()),
                 _ => {}
             }
         }
@@ -178,8 +193,45 @@ fn everett() -> Command {
     Command::new(env!("CARGO_BIN_EXE_everett"))
 }
 
+/// What a command writes and how it ends, if it does so in time.
+fn output_of(command: &mut Command, at_most: Duration) -> Result<Output, Failed> {
+    const PAUSE: Duration = Duration::from_millis(5);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn()?;
+    let read = |stream: Option<Box<dyn Read + Send>>| {
+        std::thread::spawn(move || {
+            let mut bytes = Vec::new();
+            let read = stream.map(|mut stream| stream.read_to_end(&mut bytes));
+            read.transpose().map(|_| bytes)
+        })
+    };
+    let stdout = read(child.stdout.take().map(|out| Box::new(out) as _));
+    let stderr = read(child.stderr.take().map(|err| Box::new(err) as _));
+    let start = Instant::now();
+    let status = loop {
+        if let Some(status) = child.try_wait()? {
+            break status;
+        }
+        if start.elapsed() > at_most {
+            child.kill()?;
+            child.wait()?;
+            return Err(format!("{command:?} did not end within {at_most:?}").into());
+        }
+        std::thread::sleep(PAUSE);
+    };
+    let bytes = |reader: JoinHandle<std::io::Result<Vec<u8>>>| match reader.join() {
+        Ok(bytes) => bytes.map_err(Failed::from),
+        Err(_) => Err(Failed::from("what a command writes could not be read")),
+    };
+    Ok(Output {
+        status,
+        stdout: bytes(stdout)?,
+        stderr: bytes(stderr)?,
+    })
+}
+
 fn succeed(command: &mut Command) -> Result<Output, Failed> {
-    let output = command.output()?;
+    let output = output_of(command, EVERETT_RUNS_AT_MOST)?;
     if !output.status.success() {
         return Err(format!("{command:?} failed:\n{}", text(&output)).into());
     }
@@ -237,19 +289,19 @@ impl Case {
         }
     }
 
-    fn feed(&self, command: &mut Command) -> Result<Output, Failed> {
+    fn feed(&self, command: &mut Command, at_most: Duration) -> Result<Output, Failed> {
         let input = self.folder.join("stdin");
         fs::write(&input, &self.header.stdin)?;
         command.stdin(Stdio::from(fs::File::open(input)?));
         command.env_clear().current_dir(&self.folder);
-        Ok(command.output()?)
+        output_of(command, at_most)
     }
 
     fn compare_exec(&self, args: &[String]) -> Result<(), Failed> {
-        let native = self.feed(Command::new(&self.program).args(args))?;
+        let native = self.feed(Command::new(&self.program).args(args), RUNS_AT_MOST)?;
         let mut exec = everett();
         exec.arg("exec").args(&self.header.options);
-        let model = self.feed(exec.arg(&self.program).args(args))?;
+        let model = self.feed(exec.arg(&self.program).args(args), EVERETT_RUNS_AT_MOST)?;
         let code = |output: &Output| {
             use std::os::unix::process::ExitStatusExt;
             output
@@ -279,7 +331,7 @@ impl Case {
         run.arg(&self.program)
             .args(&self.header.args)
             .current_dir(&self.folder);
-        let output = run.output()?;
+        let output = output_of(&mut run, EVERETT_RUNS_AT_MOST)?;
         if output.status.code() == Some(2) {
             return Err(format!("{run:?} failed:\n{}", text(&output)).into());
         }
@@ -330,30 +382,48 @@ impl Case {
 
     /// Every path happens again on the native program, under the same kernel.
     fn check_natively(&self, out: &Path) -> Result<(), Failed> {
-        let output = everett()
-            .arg("replay")
-            .arg(out)
-            .current_dir(&self.folder)
-            .output()?;
+        let mut replay = everett();
+        replay.arg("replay").arg(out).current_dir(&self.folder);
+        let output = output_of(&mut replay, EVERETT_RUNS_AT_MOST)?;
         let lines = String::from_utf8_lossy(&output.stdout).into_owned();
         if !lines.contains("traces confirmed") {
             return Err(format!("replay failed:\n{}", text(&output)).into());
         }
+        let mut excused = BTreeSet::new();
         for line in lines.lines() {
             let other = [": not-reproduced: ", ": not-replayable: "]
                 .iter()
                 .find_map(|verdict| line.split_once(verdict));
-            let Some((path, _)) = other else { continue };
+            let Some((path, why)) = other else { continue };
             let trace: Value = serde_json::from_slice(&fs::read(self.folder.join(path))?)?;
             let kind = trace["end"]["finding"].as_str();
-            if kind.is_none() && line.contains(": not-replayable: ") {
-                continue;
-            }
-            if !kind.is_some_and(|kind| self.survives(kind)) {
+            let tried = line.contains(": not-reproduced: ");
+            let is_excused = match kind {
+                Some(kind) => self.survives(kind),
+                None => {
+                    let reason = self.header.not_replayable.as_ref();
+                    !tried && reason.is_some_and(|reason| why.contains(reason))
+                }
+            };
+            if !is_excused {
                 return Err(format!("{} natively: {line}", kind.unwrap_or("path")).into());
             }
+            excused.insert(kind.unwrap_or(FINISHED_PATH).to_owned());
         }
-        Ok(())
+        self.check_excuses(&excused)
+    }
+
+    /// All that the program is excused from is really needed. Builds may differ.
+    fn check_excuses(&self, excused: &BTreeSet<String>) -> Result<(), Failed> {
+        let kinds = self.header.survives.iter().map(String::as_str);
+        let paths = self.header.not_replayable.as_ref().map(|_| FINISHED_PATH);
+        let needless = kinds.chain(paths).find(|kind| !excused.contains(*kind));
+        match needless {
+            Some(kind) if self.header.builds.len() == 1 => {
+                Err(format!("needs no excuse, it is confirmed natively: {kind}").into())
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The program says why findings of this kind do not happen natively, or they are about Everett itself.

@@ -98,6 +98,8 @@ pub(crate) fn prepare(
             ipc: Default::default(),
             timers: Slots::default(),
             injected: Vec::new(),
+            memory_changes: Vec::new(),
+            segment_bytes: 0,
             faults: Default::default(),
             log: config.options.logs_calls.then(Arc::default),
             points: config.options.logs_points.then(Arc::default),

@@ -111,6 +111,16 @@ impl Bytes {
         self.len == other.len && same_base && same_pages
     }
 
+    /// A page of it is the same as that of a clone.
+    pub fn is_same_page(&self, other: &Bytes, index: usize) -> bool {
+        let same = match (self.page(index), other.page(index)) {
+            (None, None) => true,
+            (Some(own), Some(other)) => std::ptr::eq(own, other),
+            _ => false,
+        };
+        same && self.base_page(index).len() == other.base_page(index).len()
+    }
+
     /// All bytes of a symbolic input.
     pub fn from_input(arena: &mut Arena, input: ArrayId, size: u32) -> Bytes {
         let mut bytes = Bytes::default();

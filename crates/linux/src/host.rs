@@ -13,6 +13,7 @@ use crate::files::Files;
 use crate::kernel::Kernel;
 use crate::life::Newborn;
 use crate::native::{Guest, Injected};
+use crate::native_files::MemoryChange;
 use crate::objects::socket::Network;
 use crate::objects::{FileWatchers, Object, ObjectId, Watchers, event};
 use crate::process::{Doing, ProcessState, TaskState};
@@ -116,6 +117,10 @@ pub struct HostState {
     pub timers: Slots<Timer>,
     /// Signals whose handlers a native thread is to run.
     pub injected: Vec<Injected>,
+    /// What is to be done to the memory of a native process.
+    pub memory_changes: Vec<MemoryChange>,
+    /// Addresses that shared memory of native processes took.
+    pub segment_bytes: u64,
     /// Failures that were injected.
     pub faults: FaultState,
     /// The log of system calls.

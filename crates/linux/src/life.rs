@@ -191,7 +191,7 @@ impl Kernel<'_, '_> {
         }
         let mut memory = self.vm.memory.clone();
         self.host.inherit_files(&mut memory);
-        if memory.has_views() {
+        if memory.has_views() || self.guest.is_some() {
             let own = self.process().pid;
             Arc::make_mut(&mut self.host.ipc).inherit(own, pid);
         }

@@ -5,13 +5,12 @@ use everett_vm::{ALLOCATION_FAULT, Interrupt, Memory, Surroundings, SystemCall, 
 use triomphe::Arc;
 
 use crate::dispatch::{Pause, Slice};
-use crate::files::{Device, Node, Target};
 use crate::host::{Ending, Host, HostExit};
 use crate::kernel::{Kernel, Stop};
 use crate::life::Execution;
 use crate::process::Doing;
 use crate::signals::Signal;
-use crate::{Bytes, Errno, HostConfig, boot, table};
+use crate::{Errno, HostConfig, boot, table};
 
 /// The memory of a native process.
 pub trait Guest {
@@ -19,6 +18,8 @@ pub trait Guest {
     fn read(&mut self, address: u64, into: &mut [u8]) -> bool;
     /// Writes bytes at an address; `false` where that cannot be written.
     fn write(&mut self, address: u64, bytes: &[u8]) -> bool;
+    /// The file that several processes can have mapped at an address, by a number, and where in it that is.
+    fn shared_place(&mut self, address: u64) -> Option<(u64, u64)>;
 }
 
 /// A signal whose handler the native thread is to run.
@@ -244,23 +245,6 @@ impl Host {
     pub fn is_first(&self, pid: u32) -> bool {
         let first = self.state.processes.first();
         first.is_some_and(|first| first.pid == pid)
-    }
-
-    /// What a file that a process has open holds, from an offset on.
-    pub fn file_contents(&self, pid: u32, fd: i32, offset: u64, len: u64) -> Result<Bytes, Errno> {
-        let process = self.state.process_by_pid(pid).ok_or(Errno::ESRCH)?;
-        let descriptor = process.descriptors.get(fd)?;
-        let open = self.state.files.description(descriptor.description);
-        let Target::Inode(id) = open.ok_or(Errno::EBADF)?.target else {
-            return Err(Errno::ENODEV);
-        };
-        let mut contents = Bytes::default();
-        match &self.state.files.tree.get(id).node {
-            Node::Regular(bytes) => contents.append(&bytes.read(offset, len)),
-            Node::Device(Device::Zero) => {}
-            _ => return Err(Errno::ENODEV),
-        }
-        Ok(contents)
     }
 
     /// A process has a handler for a signal.

@@ -20,7 +20,7 @@ pub enum FutexKey {
     /// A place in a file or in anonymous shared memory, which several processes can map.
     Shared {
         /// The file.
-        inode: u32,
+        inode: u64,
         /// Where in it.
         offset: u64,
     },

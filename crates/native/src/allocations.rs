@@ -65,6 +65,15 @@ const BOUNDS: &str = "everett_set_max_heap";
 
 /// Where a checked build begins.
 const CHECKED: &str = "everett_checked_start";
+/// The same for a build that knows what was written.
+const INITIALISED: &str = "everett_initialised_start";
+
+/// What allocators keep for themselves begins with one of these names.
+const OWN_DATA: [&str; 3] = [
+    "heap.SmpAllocator.",
+    "heap.PageAllocator.",
+    "__malloc_context",
+];
 
 /// Where the allocator of a program is.
 #[derive(Clone, Default, Debug)]
@@ -79,6 +88,10 @@ pub struct Allocator {
     bounds: bool,
     /// The program is a checked build.
     pub is_checked: bool,
+    /// The program is a checked build that knows what was written.
+    pub knows_written: bool,
+    /// What the allocator keeps for itself, by addresses in the file.
+    own_data: Vec<(u64, u64)>,
 }
 
 /// A call that the allocator has not returned from.
@@ -165,11 +178,17 @@ impl Allocator {
         };
         for symbol in file.symbols() {
             let Ok(name) = symbol.name() else { continue };
+            if symbol.kind() == SymbolKind::Data && OWN_DATA.iter().any(|own| name.starts_with(own))
+            {
+                let start = symbol.address();
+                allocator.own_data.push((start, start + symbol.size()));
+            }
             if symbol.kind() != SymbolKind::Text || symbol.is_undefined() {
                 continue;
             }
             allocator.bounds |= name == BOUNDS;
             allocator.is_checked |= name == CHECKED;
+            allocator.knows_written |= name == INITIALISED;
             if let Some(at) = FUNCTIONS.iter().position(|function| function.0 == name) {
                 allocator.entries.entry(symbol.address()).or_insert((at, 0));
             }
@@ -212,6 +231,13 @@ impl Allocator {
             tracee.write(address, &[BREAKPOINT]);
         }
         Ok(())
+    }
+
+    /// An address is in what the allocator keeps for itself: that refers to free memory, which may begin where a block ends.
+    pub fn keeps(&self, address: u64) -> bool {
+        let address = address.wrapping_sub(self.bias);
+        let mut own = self.own_data.iter();
+        own.any(|(start, end)| (*start..*end).contains(&address))
     }
 
     /// The function at whose entry a thread stopped.

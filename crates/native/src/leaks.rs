@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use everett_linux::Guest;
 
-use crate::allocations::Heap;
+use crate::allocations::{Allocator, Heap};
 use crate::tracee::{Registers, Tracee};
 
 /// How far below a stack old frames are looked for.
@@ -31,26 +31,31 @@ pub fn clear_dead_stack(tracee: &mut Tracee, registers: &Registers) {
 }
 
 /// How many blocks, and how many bytes of them, nothing refers to. `threads` are the registers of all threads of the
-/// process.
+/// process, and whether it is the one that ends it: what a function has in registers that are not kept for its caller
+/// is left over there.
 pub fn leaked(
     tracee: &mut Tracee,
-    heap: &Heap,
-    threads: &[Registers],
+    (heap, allocator): (&Heap, &Allocator),
+    threads: &[(Registers, bool)],
 ) -> std::io::Result<(usize, u64)> {
     let mut search = Search {
         heap,
+        allocator,
         reached: BTreeSet::new(),
         pending: Vec::new(),
     };
-    for registers in threads {
-        for value in values_of(registers) {
-            search.word(value);
-        }
+    for (registers, ends) in threads {
+        let kept = kept_for_callers(registers);
+        let others = own_values(registers).into_iter().filter(|_| !ends);
+        kept.into_iter()
+            .chain(others)
+            .for_each(|value| search.word(value));
     }
     for (start, end) in data_of(tracee)? {
         // What lies below the stack of a thread is dead.
         let inside = |registers: &&Registers| (start..end).contains(&registers.rsp);
-        let start = match threads.iter().find(inside) {
+        let mut all = threads.iter().map(|thread| &thread.0);
+        let start = match all.find(inside) {
             Some(registers) => (registers.rsp - RED_ZONE).max(start) & !7,
             None => start,
         };
@@ -75,6 +80,7 @@ pub fn leaked(
 
 struct Search<'h> {
     heap: &'h Heap,
+    allocator: &'h Allocator,
     reached: BTreeSet<u64>,
     pending: Vec<(u64, u64)>,
 }
@@ -88,10 +94,10 @@ impl Search<'_> {
         }
     }
 
-    /// Memory from which everything is reached, but for blocks in it, live ones and others.
+    /// Memory from which everything is reached, but for blocks in it, live ones and others, and the allocator's own.
     fn roots(&mut self, start: u64, bytes: &[u8]) {
         for (at, value) in (start..).step_by(8).zip(words(bytes)) {
-            if value != 0 && !self.heap.had_block_at(at) {
+            if value != 0 && !self.heap.had_block_at(at) && !self.allocator.keeps(at) {
                 self.word(value);
             }
         }
@@ -103,12 +109,12 @@ fn words(bytes: &[u8]) -> impl Iterator<Item = u64> {
     bytes.chunks_exact(8).map(word)
 }
 
-fn values_of(registers: &Registers) -> [u64; 16] {
-    let r = registers;
-    [
-        r.rax, r.rbx, r.rcx, r.rdx, r.rsi, r.rdi, r.rbp, r.rsp, r.r8, r.r9, r.r10, r.r11, r.r12,
-        r.r13, r.r14, r.r15,
-    ]
+fn kept_for_callers(r: &Registers) -> [u64; 6] {
+    [r.rbx, r.rbp, r.r12, r.r13, r.r14, r.r15]
+}
+
+fn own_values(r: &Registers) -> [u64; 9] {
+    [r.rax, r.rcx, r.rdx, r.rsi, r.rdi, r.r8, r.r9, r.r10, r.r11]
 }
 
 /// Memory that the program can write to.

@@ -3,15 +3,17 @@
 
 mod allocations;
 mod arithmetic;
+mod channel;
 mod events;
 mod instructions;
+mod jumps;
 mod leaks;
-mod mappings;
 mod oracle;
 mod place;
 mod points;
 mod sandbox;
 mod shadow;
+mod shared_files;
 mod tracee;
 mod watch;
 mod watchdog;

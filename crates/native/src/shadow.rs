@@ -37,6 +37,15 @@ pub fn first_bad(memory: &File, address: u64, size: usize) -> Option<(u64, &'sta
     Some((bad, kind))
 }
 
+/// Where builds that know what was written keep it: a bit of the shadow is set where a bit is not known.
+const WRITTEN: u64 = 0x5000_0000_0000;
+
+/// The kernel writes to memory of a program that knows what was written.
+pub fn mark_written(memory: &File, address: u64, size: usize) {
+    // Before it has a shadow, all counts as written.
+    let _ = memory.write_all_at(&vec![0; size], address ^ WRITTEN);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs::File;
+use std::os::fd::FromRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::os::unix::process::CommandExt;
@@ -15,7 +16,7 @@ use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 
-use crate::sandbox;
+use crate::sandbox::{self, Walls};
 use crate::shadow;
 use crate::world::Call;
 
@@ -63,8 +64,12 @@ pub struct Tracee {
     memory: Arc<File>,
     /// It executes a checked build, whose memory has a shadow.
     pub is_checked: bool,
+    /// It executes a checked build that knows what was written.
+    pub knows_written: bool,
     /// The first address that the kernel wrote to and that the program may not use, and why it may not.
     pub violation: Option<(u64, &'static str)>,
+    /// It may have memory that other processes have too.
+    pub shares: bool,
 }
 
 impl Guest for Tracee {
@@ -76,7 +81,75 @@ impl Guest for Tracee {
         if self.is_checked && self.violation.is_none() {
             self.violation = shadow::first_bad(&self.memory, address, bytes.len());
         }
-        self.memory.write_all_at(bytes, address).is_ok()
+        if self.knows_written {
+            shadow::mark_written(&self.memory, address, bytes.len());
+        }
+        self.put(address, bytes)
+    }
+
+    fn shared_place(&mut self, address: u64) -> Option<(u64, u64)> {
+        if !self.shares {
+            return None;
+        }
+        let mappings = mappings_of(self.process).ok()?;
+        let at = |mapping: &&RealMapping| (mapping.start..mapping.end).contains(&address);
+        let mapping = mappings.iter().find(at).filter(|m| m.is_shared)?;
+        Some((mapping.inode, mapping.offset + (address - mapping.start)))
+    }
+}
+
+/// A mapping of a real process.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct RealMapping {
+    /// Where.
+    pub start: u64,
+    /// Behind it.
+    pub end: u64,
+    /// It can be read and written.
+    pub is_data: bool,
+    /// Others can have it too.
+    pub is_shared: bool,
+    /// Where in its file it begins.
+    pub offset: u64,
+    /// The file; 0 if it has none.
+    pub inode: u64,
+}
+
+impl RealMapping {
+    /// A line of `/proc/PID/maps`.
+    fn parse(line: &str) -> Option<RealMapping> {
+        let mut words = line.split_whitespace();
+        let (start, end) = words.next()?.split_once('-')?;
+        let rights = words.next()?;
+        let number = |text| u64::from_str_radix(text, 16).ok();
+        let offset = number(words.next()?)?;
+        let inode = words.nth(1)?.parse().ok()?;
+        Some(RealMapping {
+            start: number(start)?,
+            end: number(end)?,
+            is_data: rights.starts_with("rw"),
+            is_shared: rights.ends_with('s'),
+            offset,
+            inode,
+        })
+    }
+}
+
+/// What a real process has mapped.
+pub fn mappings_of(process: Pid) -> std::io::Result<Vec<RealMapping>> {
+    let maps = std::fs::read_to_string(format!("/proc/{process}/maps"))?;
+    Ok(maps.lines().filter_map(RealMapping::parse).collect())
+}
+
+/// A real file that lies in memory and has no name.
+pub fn memory_file() -> std::io::Result<File> {
+    // SAFETY: the name is a constant; the descriptor is new and nobody else's.
+    unsafe {
+        let number = libc::memfd_create(c"everett".as_ptr(), libc::MFD_CLOEXEC);
+        match number < 0 {
+            true => Err(std::io::Error::last_os_error()),
+            false => Ok(File::from_raw_fd(number)),
+        }
     }
 }
 
@@ -106,7 +179,14 @@ fn open_memory(process: Pid) -> std::io::Result<Arc<File>> {
 
 impl Tracee {
     /// Starts a program. It has not executed an instruction yet.
-    pub fn start(program: &Path, args: &[Vec<u8>], env: &[Vec<u8>]) -> std::io::Result<Tracee> {
+    /// What it inherits besides is `channel`.
+    pub fn start(
+        program: &Path,
+        args: &[Vec<u8>],
+        env: &[Vec<u8>],
+        channel: i32,
+        walls: Walls,
+    ) -> std::io::Result<Tracee> {
         // A name without a folder is no program of the search path.
         let mut command = Command::new(std::path::absolute(program)?);
         if let Some(name) = args.first() {
@@ -126,9 +206,10 @@ impl Tracee {
             .stderr(Stdio::null());
         // SAFETY: only async-signal-safe calls between fork and exec, none of which touches memory of the parent.
         unsafe {
-            command.pre_exec(|| {
+            command.pre_exec(move || {
+                libc::fcntl(channel, libc::F_SETFD, 0);
                 ptrace::traceme()?;
-                sandbox::confine()
+                sandbox::confine(walls)
             });
         }
         let child = command.spawn()?;
@@ -150,7 +231,9 @@ impl Tracee {
             process: thread,
             memory: open_memory(thread)?,
             is_checked: false,
+            knows_written: false,
             violation: None,
+            shares: false,
         })
     }
 
@@ -168,8 +251,23 @@ impl Tracee {
             process,
             memory,
             is_checked: self.is_checked,
+            knows_written: self.knows_written,
             violation: None,
+            shares: self.shares,
         })
+    }
+
+    /// Writes to its memory on our own behalf.
+    pub fn put(&mut self, address: u64, bytes: &[u8]) -> bool {
+        self.memory.write_all_at(bytes, address).is_ok()
+    }
+
+    /// Where some of its data lies, which can be borrowed while it stands still.
+    pub fn some_data(&self) -> std::io::Result<u64> {
+        let mappings = mappings_of(self.process)?;
+        let own = mappings.iter().find(|m| m.is_data && !m.is_shared);
+        own.map(|mapping| mapping.start)
+            .ok_or_else(|| std::io::Error::other("a process has no memory to work with"))
     }
 
     /// Hides what the real kernel tells a program at its start, and gives it the model's random bytes.
@@ -472,6 +570,14 @@ impl Tracee {
         // A step into a handler executes nothing of it.
         self.resume(libc::PTRACE_SINGLESTEP, injected.signal)?;
         Ok(self.wait()? == Stopped::Signal(libc::SIGTRAP))
+    }
+
+    /// Lets it handle the signal that the real kernel has for it; it stops before the first instruction of the handler.
+    pub fn deliver(&mut self, signal: i32) -> std::io::Result<()> {
+        self.resume(libc::PTRACE_SINGLESTEP, signal)?;
+        self.wait()?;
+        // A handler may be left by a jump, and what is blocked then is the model's affair.
+        self.unblock_all()
     }
 
     fn unblock_all(&self) -> std::io::Result<()> {

@@ -22,12 +22,15 @@ use everett_vm::{
 
 use crate::allocations::{Allocator, Heap, Inside};
 use crate::arithmetic::Arithmetic;
+use crate::channel::Channel;
 use crate::events::{Event, EventLog, Kind};
 use crate::instructions::emulate;
+use crate::jumps::Jumps;
 use crate::oracle::{NativeOracle, Source};
 use crate::place::NativeStack;
 use crate::points::{Script, ScriptFinder};
 use crate::sandbox::Pinned;
+use crate::shared_files::SharedFiles;
 use crate::tracee::{Registers, Stopped, Tracee, end_all};
 use crate::watch::{Nobody, Watcher};
 use crate::watchdog::Watchdog;
@@ -218,6 +221,12 @@ pub(crate) struct World<'c> {
     points_passed: usize,
     /// Arithmetic that is looked at, in the first program.
     arithmetic: Arithmetic,
+    /// Jumps that are looked at, in the first program.
+    jumps: Jumps,
+    /// How files come into processes.
+    pub(crate) channel: Channel,
+    /// Files that processes map.
+    pub(crate) shared_files: SharedFiles,
 }
 
 /// What the model needs around it; a macro because it borrows field by field.
@@ -234,6 +243,7 @@ macro_rules! around {
     };
 }
 
+mod mappings;
 mod memory;
 
 use memory::AtAllocator;
@@ -276,15 +286,18 @@ impl<'c> World<'c> {
             strings.collect()
         };
         let (args, env) = (strings(&execution.args), strings(&execution.env));
-        let mut tracee = Tracee::start(&config.programs[0], &args, &env)?;
-        tracee.hide_machine(&host.start_bytes())?;
+        let channel = Channel::new()?;
         let mut allocators = config.allocators(oracle.source())?;
+        let (program, inherited) = (&config.programs[0], channel.theirs());
+        let mut tracee = Tracee::start(program, &args, &env, inherited, config.walls())?;
+        tracee.hide_machine(&host.start_bytes())?;
         if let Some(allocator) = allocators.first_mut() {
             allocator.watch(&mut tracee, oracle.expects(BugKind::Leak))?;
             oracle.sees_allocations = allocators.iter().all(Allocator::is_known);
         }
-        tracee.is_checked = World::is_checked(config, 0);
+        World::set_checks(config, 0, &mut tracee);
         let arithmetic = config.watch_arithmetic(&oracle, &mut tracee)?;
+        let jumps = config.watch_jumps(&oracle, &mut tracee)?;
         let native = Native {
             tracee,
             image: ImageId::default(),
@@ -314,6 +327,9 @@ impl<'c> World<'c> {
             stack: NativeStack::default(),
             points_passed: 0,
             arithmetic,
+            jumps,
+            channel,
+            shared_files: SharedFiles::default(),
         })
     }
 
@@ -336,6 +352,7 @@ impl<'c> World<'c> {
                 return Ok(NativeEnd::Stopped);
             }
             let name = self.host.running();
+            self.sync_files()?;
             let Some(native) = self.threads.get_mut(&name) else {
                 let message = format!("thread {} of the model has no native thread", name.tid);
                 return Err(NativeError::NotReplayable(message));
@@ -343,6 +360,7 @@ impl<'c> World<'c> {
             let served = self
                 .host
                 .resume_thread(&mut around!(self), &mut native.tracee);
+            self.sync_files()?;
             if let Some(end) = self.carry_out(name, served)? {
                 return Ok(end);
             }
@@ -361,7 +379,6 @@ impl<'c> World<'c> {
 
     /// Lets a thread go to its next system call, if it does not stand at one, and answers it.
     fn step(&mut self, name: TaskName) -> Result<Option<NativeEnd>, NativeError> {
-        let mut signal = None;
         loop {
             let Some(native) = self.threads.get_mut(&name) else {
                 return Ok(None);
@@ -373,11 +390,7 @@ impl<'c> World<'c> {
             if !self.pass_points(name, false) {
                 return Ok(None);
             }
-            let reached = match signal {
-                None => self.reach_point(name)?,
-                Some(_) => None,
-            };
-            let mut stopped = match reached {
+            let mut stopped = match self.reach_point(name)? {
                 Some(Reached::Point) => {
                     self.host.comes_to_point();
                     return Ok(None);
@@ -388,7 +401,7 @@ impl<'c> World<'c> {
                         return Ok(None);
                     };
                     self.watchdog.watch(process.as_raw(), thread.as_raw());
-                    let stopped = native.tracee.run(signal.take());
+                    let stopped = native.tracee.run(None);
                     self.watchdog.rest();
                     stopped?
                 }
@@ -401,6 +414,7 @@ impl<'c> World<'c> {
                     AtAllocator::Ends(end) => return Ok(Some(end)),
                 }
             }
+            let is_the_end = matches!(stopped, Stopped::Signal(by) if self.expects_fault(by));
             let Some(native) = self.threads.get_mut(&name) else {
                 return Ok(None);
             };
@@ -429,8 +443,8 @@ impl<'c> World<'c> {
                         }
                         continue;
                     }
-                    if self.host.has_handler(name.pid, number) {
-                        signal = Some(number);
+                    if self.host.has_handler(name.pid, number) && !is_the_end {
+                        native.tracee.deliver(number)?;
                         continue;
                     }
                     return self.crashed(name, number);
@@ -469,6 +483,7 @@ impl<'c> World<'c> {
         };
         self.calls += 1;
         self.last_call = call.number;
+        self.sync_files()?;
         if matches!(call.number, number::EXIT | number::EXIT_GROUP) {
             let next = self.host.log().len() + 1;
             if !self.tell() || !self.watcher.leaves(next) {
@@ -504,6 +519,7 @@ impl<'c> World<'c> {
             | number::MPROTECT
             | number::BRK
             | number::MREMAP
+            | number::MINCORE
             | number::MADVISE
             | number::ARCH_PRCTL => {
                 let served = self.memory_call(name, call)?;
@@ -528,6 +544,11 @@ impl<'c> World<'c> {
         if native.tracee.violation.is_some() {
             return self.violated(name);
         }
+        self.change_as_told(name)?;
+        self.sync_files()?;
+        let Some(native) = self.threads.get_mut(&name) else {
+            return Ok(None);
+        };
         if matches!(call.number, number::RT_SIGACTION | number::SIGALTSTACK)
             && matches!(served, Served::Done(0, _))
         {
@@ -624,6 +645,8 @@ impl<'c> World<'c> {
             if let Some(heap) = self.heaps.get(&parent.pid).cloned() {
                 self.heaps.insert(child.pid, heap);
             }
+            self.shared_files
+                .inherit(&mut self.host, parent.pid, child.pid);
             const CHILD_SETTID: u64 = 0x100_0000;
             if call.number == number::CLONE && call.args[0] & CHILD_SETTID != 0 {
                 tracee.write(call.args[3], &child.tid.to_le_bytes());
@@ -674,7 +697,8 @@ impl<'c> World<'c> {
         }
         native.tracee.hide_machine(&random)?;
         native.image = execution.image;
-        native.tracee.is_checked = World::is_checked(self.config, usize::from(execution.image.0));
+        let image = usize::from(execution.image.0);
+        World::set_checks(self.config, image, &mut native.tracee);
         native.inside = None;
         self.heaps.remove(&name.pid);
         if let Some(allocator) = self.allocators.get_mut(usize::from(execution.image.0)) {
@@ -685,6 +709,7 @@ impl<'c> World<'c> {
         self.threads.insert(running, native);
         let image = u64::from(execution.image.0);
         self.events.note(Kind::Executed, running, &[image]);
+        self.settle_files(running.pid)?;
         self.settle(running)
     }
 
@@ -697,6 +722,11 @@ impl<'c> World<'c> {
             }
         }
         self.forget_ended();
+        for pid in self.shared_files.processes() {
+            if !self.threads.keys().any(|name| name.pid == pid) {
+                self.settle_files(pid)?;
+            }
+        }
         Ok(())
     }
 

@@ -1,7 +1,7 @@
-//! The checked build of a program: its own bitcode, instrumented as AddressSanitizer does, with a small runtime.
-//! Native code survives many errors in memory; this build stops at them.
+//! Checked builds of a program: its own bitcode, instrumented, with a small runtime. Native code survives many errors
+//! in memory; these builds stop at them.
 //!
-//! It is made from `PROG.bc`, so that nothing of the program has to be compiled again.
+//! They are made from `PROG.bc`, so that nothing of the program has to be compiled again.
 
 use std::ffi::OsString;
 use std::fs;
@@ -14,22 +14,90 @@ use crate::cache;
 use crate::error::{IoContext, ToolchainError};
 use crate::process;
 use crate::sysroot::Sysroot;
+use crate::traps;
 
-const RUNTIME: &str = concat!(
-    include_str!("../runtime/system_call.h"),
-    include_str!("../runtime/checked.c")
-);
+/// What a checked build looks at.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Checks {
+    /// Gaps around objects, and memory that is gone: the instrumentation of AddressSanitizer.
+    Memory,
+    /// Accesses outside the object that their pointer is made from, however far, and code that cannot be reached.
+    Bounds,
+    /// Values that nobody has written: the instrumentation of MemorySanitizer.
+    Initialised,
+}
 
-/// Every function is instrumented, every access calls the runtime, frames outlive their functions, and
-/// what cannot be reached traps.
-const INSTRUMENTATION: [&str; 6] = [
-    "-force-attribute=sanitize_address",
-    "-force-attribute=frame-pointer=all",
-    "-asan-instrumentation-with-call-threshold=0",
-    "-asan-max-inline-poisoning-size=0",
-    "-asan-use-after-return=always",
-    "-trap-unreachable",
-];
+impl std::fmt::Display for Checks {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Checks::Memory => "memory",
+            Checks::Bounds => "bounds",
+            Checks::Initialised => "what is initialised",
+        })
+    }
+}
+
+impl Checks {
+    fn suffix(self) -> &'static str {
+        match self {
+            Checks::Memory => ".asan",
+            Checks::Bounds => ".bounds",
+            Checks::Initialised => ".msan",
+        }
+    }
+
+    /// The source of what instrumented code calls, if it calls anything.
+    fn runtime(self) -> Option<&'static str> {
+        match self {
+            Checks::Memory => Some(concat!(
+                include_str!("../runtime/system_call.h"),
+                include_str!("../runtime/checked.c")
+            )),
+            Checks::Bounds => None,
+            Checks::Initialised => Some(concat!(
+                include_str!("../runtime/system_call.h"),
+                include_str!("../runtime/initialised.c")
+            )),
+        }
+    }
+
+    fn passes(self) -> &'static str {
+        match self {
+            Checks::Memory => "forceattrs,asan",
+            Checks::Bounds => "forceattrs,function(bounds-checking<trap>)",
+            Checks::Initialised => "forceattrs,msan",
+        }
+    }
+
+    /// Every function is instrumented, every access calls the runtime, frames outlive their functions, and what
+    /// cannot be reached traps.
+    fn options(self) -> &'static [&'static str] {
+        match self {
+            Checks::Memory => &[
+                "-force-attribute=sanitize_address",
+                "-force-attribute=frame-pointer=all",
+                "-asan-instrumentation-with-call-threshold=0",
+                "-asan-max-inline-poisoning-size=0",
+                "-asan-use-after-return=always",
+                "-trap-unreachable",
+            ],
+            Checks::Bounds => &["-force-attribute=frame-pointer=all", "-trap-unreachable"],
+            Checks::Initialised => &[
+                "-force-attribute=sanitize_memory",
+                "-force-attribute=frame-pointer=all",
+                "-msan-poison-stack-with-call",
+            ],
+        }
+    }
+
+    fn entry(self) -> &'static str {
+        match self {
+            Checks::Bounds => "_start",
+            Checks::Memory => "everett_checked_start",
+            Checks::Initialised => "everett_initialised_start",
+        }
+    }
+}
 
 /// Functions of the program's allocator, a question about memory, and what of the runtime stands in for them.
 const STAND_INS: &[(&str, &str)] = &[
@@ -56,28 +124,43 @@ const STAND_INS: &[(&str, &str)] = &[
 /// Held while a checked build is made.
 static BUILDING: Mutex<()> = Mutex::new(());
 
-/// Where the checked build of a program lies.
-pub fn checked_path(program: &Path) -> PathBuf {
-    with_suffix(program, ".asan")
+/// Where a checked build of a program lies.
+pub fn checked_path(program: &Path, checks: Checks) -> PathBuf {
+    with_suffix(program, checks.suffix())
 }
 
-/// Makes the checked build of a program from its bitcode, where there is none that is as new.
-pub fn checked_build(program: &Path) -> Result<PathBuf, ToolchainError> {
+/// Makes a checked build of a program from its bitcode, where there is none that is as new.
+pub fn checked_build(program: &Path, checks: Checks) -> Result<PathBuf, ToolchainError> {
     let bitcode = with_suffix(program, ".bc");
-    let output = checked_path(program);
+    let output = checked_path(program, checks);
     // Several threads may want it at once; several processes may, too, but they move it there in one step.
     let _only = BUILDING.lock().unwrap_or_else(PoisonError::into_inner);
     let changed = |path: &Path| fs::metadata(path).and_then(|metadata| metadata.modified());
-    let source = changed(&bitcode).context("read", &bitcode)?;
+    let mut newest = changed(&bitcode).context("read", &bitcode)?;
     let sysroot = Sysroot::open()?;
-    let runtime = sysroot.checked_runtime(RUNTIME)?;
-    let library = changed(&runtime).context("read", &runtime)?;
-    if changed(&output).is_ok_and(|made| made >= source && made >= library) {
+    let runtime = match checks.runtime() {
+        Some(source) => Some(sysroot.checked_runtime(source)?),
+        None => None,
+    };
+    if let Some(runtime) = &runtime {
+        newest = newest.max(changed(runtime).context("read", runtime)?);
+    }
+    if changed(&output).is_ok_and(|made| made >= newest) {
         return Ok(output);
     }
+    let work = tempfile::tempdir().context("create a folder in", std::env::temp_dir())?;
+    let bitcode = match checks {
+        Checks::Bounds => traps::with_traps(&sysroot, &bitcode, work.path())?,
+        Checks::Memory | Checks::Initialised => bitcode,
+    };
     let unfinished = with_suffix(&output, &format!(".{}", std::process::id()));
     let mut linker = sysroot.zig_command("ld.lld");
-    linker.args(link_arguments(&sysroot, &bitcode, &runtime));
+    linker.args(link_arguments(
+        &sysroot,
+        &bitcode,
+        runtime.as_deref(),
+        checks,
+    ));
     let done = process::capture(linker.arg("-o").arg(&unfinished), "")?;
     if !done.status.success() {
         let _ = fs::remove_file(&unfinished);
@@ -86,12 +169,19 @@ pub fn checked_build(program: &Path) -> Result<PathBuf, ToolchainError> {
             reason: String::from_utf8_lossy(&done.stderr).into_owned(),
         });
     }
-    redirect(&unfinished)?;
+    if runtime.is_some() {
+        redirect(&unfinished)?;
+    }
     fs::rename(&unfinished, &output).context("move the checked build to", &output)?;
     Ok(output)
 }
 
-fn link_arguments(sysroot: &Sysroot, bitcode: &Path, runtime: &Path) -> Vec<OsString> {
+fn link_arguments(
+    sysroot: &Sysroot,
+    bitcode: &Path,
+    runtime: Option<&Path>,
+    checks: Checks,
+) -> Vec<OsString> {
     let libraries = sysroot.libraries();
     let mut args: Vec<OsString> = [
         "-static",
@@ -99,19 +189,18 @@ fn link_arguments(sysroot: &Sysroot, bitcode: &Path, runtime: &Path) -> Vec<OsSt
         "-z",
         "stack-size=8388608",
         "-e",
-        "everett_checked_start",
+        checks.entry(),
         "--lto-CGO0",
-        "--lto-newpm-passes=forceattrs,asan",
     ]
     .map(OsString::from)
     .into();
-    for option in INSTRUMENTATION {
+    args.push(format!("--lto-newpm-passes={}", checks.passes()).into());
+    for option in checks.options() {
         args.extend(["-mllvm", option].map(OsString::from));
     }
+    args.extend([libraries.join("crt1.o").into(), bitcode.into()]);
+    args.extend(runtime.map(OsString::from));
     args.extend([
-        libraries.join("crt1.o").into(),
-        bitcode.into(),
-        runtime.into(),
         libraries.join("libmath.a").into(),
         libraries.join("libeverett.a").into(),
         sysroot.builtins().into(),

@@ -15,11 +15,12 @@ mod response;
 mod roots;
 mod rust;
 mod sysroot;
+mod traps;
 mod wheel;
 
 use std::ffi::OsString;
 
-pub use checked::{checked_build, checked_path};
+pub use checked::{Checks, checked_build, checked_path};
 pub use error::ToolchainError;
 pub use wheel::{ensure_z3, ensure_zig};
 

@@ -146,7 +146,7 @@ fn link_bitcode(
     fs::rename(&unfinished, &bitcode).context("move the bitcode to", &bitcode)?;
     announce(&link.output)?;
     if std::env::var_os(CHECKED_VARIABLE).is_some_and(|value| value == "1") {
-        checked::checked_build(&link.output)?;
+        checked::checked_build(&link.output, checked::Checks::Memory)?;
     }
     Ok(0)
 }

@@ -143,7 +143,14 @@ impl Kernel<'_, '_> {
     /// The futex at an address.
     pub fn futex_key(&mut self, address: u64) -> Result<FutexKey, Stop> {
         self.check(address, 4, false)?;
-        if let Some((inode, offset)) = self.vm.memory.shared_place(address) {
+        let shared = match &mut self.guest {
+            Some(guest) => guest.shared_place(address),
+            None => {
+                let place = self.vm.memory.shared_place(address);
+                place.map(|(inode, offset)| (u64::from(inode), offset))
+            }
+        };
+        if let Some((inode, offset)) = shared {
             return Ok(FutexKey::Shared { inode, offset });
         }
         let pid = self.process().pid;

@@ -17,7 +17,7 @@ mod ipc;
 mod links;
 mod listing;
 mod locks;
-mod memory;
+pub(crate) mod memory;
 mod message_queues;
 pub(crate) mod own;
 mod paths;

@@ -7,9 +7,11 @@ use super::{Call, NativeConfig, NativeEnd, NativeError, World};
 use crate::allocations::{Allocator, Inside, Request};
 use crate::arithmetic::Arithmetic;
 use crate::events::Kind;
+use crate::jumps::Jumps;
 use crate::leaks;
 use crate::oracle::{self, NativeOracle, Source};
 use crate::place;
+use crate::sandbox::Walls;
 use crate::tracee::{Stopped, Tracee};
 
 /// What a stop has to do with the allocator.
@@ -43,6 +45,15 @@ impl NativeConfig {
 }
 
 impl NativeConfig {
+    /// The walls that its programs need.
+    pub(super) fn walls(&self) -> Walls {
+        let mut allocators = self.known_allocators.get().into_iter().flatten();
+        match allocators.any(|allocator| allocator.knows_written) {
+            true => Walls::Wide,
+            false => Walls::Close,
+        }
+    }
+
     /// Looks at the arithmetic that a trace ends in, where it ends so.
     pub(super) fn watch_arithmetic(
         &self,
@@ -53,13 +64,30 @@ impl NativeConfig {
             return Ok(Arithmetic::default());
         };
         let mut arithmetic = Arithmetic::of(&self.programs[0], &file, line, kind);
+        arithmetic.watch(tracee, self.first_bias(tracee)?);
+        Ok(arithmetic)
+    }
+
+    /// Looks at jumps, where a trace ends in one that is bad.
+    pub(super) fn watch_jumps(
+        &self,
+        oracle: &NativeOracle,
+        tracee: &mut Tracee,
+    ) -> Result<Jumps, NativeError> {
+        if !oracle.expects(BugKind::BadJump) {
+            return Ok(Jumps::default());
+        }
+        let bias = self.first_bias(tracee)?;
+        Ok(Jumps::watch(&self.programs[0], tracee, bias)?)
+    }
+
+    /// How far from the addresses in its file the first program lies.
+    fn first_bias(&self, tracee: &Tracee) -> Result<u64, NativeError> {
         let allocators = self.known_allocators.get();
-        let bias = match allocators.and_then(|all| all.first()) {
+        Ok(match allocators.and_then(|all| all.first()) {
             Some(allocator) => allocator.bias_of(tracee)?,
             None => 0,
-        };
-        arithmetic.watch(tracee, bias);
-        Ok(arithmetic)
+        })
     }
 }
 
@@ -90,6 +118,20 @@ impl World<'_> {
                 return Ok(AtAllocator::Ends(NativeEnd::Finding { kind, message }));
             }
             return Ok(match stopped {
+                Stopped::Signal(libc::SIGTRAP) => AtAllocator::GoesOn,
+                other => AtAllocator::Stopped(other),
+            });
+        }
+        if native.image.0 == 0
+            && let Some(jump) = self.jumps.execute(&mut native.tracee)?
+        {
+            if let Some(behind) = jump.into_nothing {
+                self.look_at_stack(name, Some(behind))?;
+                let message = "the frame that the jump leads to is gone".to_owned();
+                let kind = BugKind::BadJump.name().to_owned();
+                return Ok(AtAllocator::Ends(NativeEnd::Finding { kind, message }));
+            }
+            return Ok(match jump.stopped {
                 Stopped::Signal(libc::SIGTRAP) => AtAllocator::GoesOn,
                 other => AtAllocator::Stopped(other),
             });
@@ -141,25 +183,31 @@ impl World<'_> {
             .threads
             .iter()
             .filter(|thread| thread.0.pid == name.pid);
-        let registers: Result<Vec<_>, _> =
-            threads.map(|thread| thread.1.tracee.registers()).collect();
+        let registers: std::io::Result<Vec<_>> = threads
+            .map(|thread| Ok((thread.1.tracee.registers()?, *thread.0 == name)))
+            .collect();
         let registers = registers?;
         let (Some(native), Some(heap)) = (self.threads.get_mut(&name), self.heaps.get(&name.pid))
         else {
             return Ok(None);
         };
-        let (blocks, bytes) = leaks::leaked(&mut native.tracee, heap, &registers)?;
+        let Some(allocator) = self.allocators.get(usize::from(native.image.0)) else {
+            return Ok(None);
+        };
+        let known = (heap, allocator);
+        let (blocks, bytes) = leaks::leaked(&mut native.tracee, known, &registers)?;
         Ok((blocks > 0).then(|| NativeEnd::Finding {
             kind: BugKind::Leak.name().to_owned(),
             message: format!("{bytes} bytes in {blocks} heap blocks that nothing refers to"),
         }))
     }
 
-    /// Whether the program that a thread executes is a checked build.
-    pub(super) fn is_checked(config: &NativeConfig, image: usize) -> bool {
+    /// A thread is about to execute a program, which may be a checked build.
+    pub(super) fn set_checks(config: &NativeConfig, image: usize, tracee: &mut Tracee) {
         let allocators = config.known_allocators.get();
         let allocator = allocators.and_then(|all| all.get(image));
-        allocator.is_some_and(|allocator| allocator.is_checked)
+        tracee.is_checked = allocator.is_some_and(|allocator| allocator.is_checked);
+        tracee.knows_written = allocator.is_some_and(|allocator| allocator.knows_written);
     }
 
     /// The kernel wrote to memory that the program of a checked build may not use.
@@ -237,6 +285,24 @@ impl World<'_> {
         if let Some(native) = self.threads.get_mut(&name) {
             native.tracee.write(address, &bytes);
         }
+    }
+
+    /// A fault ends the trace though the program handles it, and this may be it.
+    pub(super) fn expects_fault(&self, signal: i32) -> bool {
+        const KINDS: [(BugKind, i32); 9] = [
+            (BugKind::NullPointer, libc::SIGSEGV),
+            (BugKind::WildPointer, libc::SIGSEGV),
+            (BugKind::ReadOnlyWrite, libc::SIGSEGV),
+            (BugKind::ProtectedPage, libc::SIGSEGV),
+            (BugKind::OutOfBounds, libc::SIGSEGV),
+            (BugKind::UseAfterFree, libc::SIGSEGV),
+            (BugKind::StackOverflow, libc::SIGSEGV),
+            (BugKind::BeyondFile, libc::SIGBUS),
+            (BugKind::DivisionByZero, libc::SIGFPE),
+        ];
+        let mut kinds = KINDS.iter();
+        !self.config.host.options.faults_to_handlers
+            && kinds.any(|(kind, by)| *by == signal && self.oracle.expects(*kind))
     }
 
     /// Real code faulted.

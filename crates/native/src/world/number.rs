@@ -7,6 +7,7 @@ pub const BRK: u64 = 12;
 pub const RT_SIGACTION: u64 = 13;
 pub const RT_SIGRETURN: u64 = 15;
 pub const MREMAP: u64 = 25;
+pub const MINCORE: u64 = 27;
 pub const MADVISE: u64 = 28;
 pub const CLONE: u64 = 56;
 pub const FORK: u64 = 57;

@@ -62,12 +62,13 @@ impl World<'_> {
 
     /// The same where a thread is about to make a system call. Calls about memory are no landmarks: the vm makes others.
     pub(super) fn pass_points_before_call(&mut self, name: TaskName, call: u64) -> bool {
-        const NO_LANDMARKS: [u64; 9] = [
+        const NO_LANDMARKS: [u64; 10] = [
             number::MMAP,
             number::MPROTECT,
             number::MUNMAP,
             number::BRK,
             number::MREMAP,
+            number::MINCORE,
             number::MADVISE,
             number::ARCH_PRCTL,
             number::RT_SIGRETURN,

@@ -1,7 +1,6 @@
 // run:
 // paths: 4
-// finding: unreachable 17
-// survives: unreachable compilers leave out the jump to a default that cannot be reached
+// finding: unreachable 16
 #include <everett.h>
 
 int main(void) {

@@ -1,6 +1,5 @@
 // run:
-// finding: bad-jump 14
-// survives: bad-jump the frame is still on the native stack
+// finding: bad-jump 13
 #include <setjmp.h>
 
 static jmp_buf place;

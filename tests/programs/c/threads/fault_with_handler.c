@@ -1,6 +1,5 @@
 // run:
-// finding: null-pointer 10
-// survives: null-pointer the handler goes on natively
+// finding: null-pointer 9
 // paths: 2
 #include "fault_escape.h"
 

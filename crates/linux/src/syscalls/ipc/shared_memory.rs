@@ -78,7 +78,7 @@ pub(super) fn shmat(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     };
     kernel.allowed(&segment.permissions, wanted)?;
     let size = segment.size.next_multiple_of(PAGE_SIZE);
-    if address != 0 && flags & REMAP == 0 && !kernel.vm.memory.is_free(address, size) {
+    if address != 0 && flags & REMAP == 0 && !kernel.is_free(address, size) {
         return Err(Errno::EINVAL.into());
     }
     if address == 0 && flags & REMAP != 0 {

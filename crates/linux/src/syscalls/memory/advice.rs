@@ -88,7 +88,7 @@ pub(super) fn msync(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     }
     // Files have what was written to their mappings already.
     let range = kernel.range(address, len)?;
-    match range.has_hole() && !kernel.is_own_object(address) {
+    match kernel.has_hole(&range) {
         true => Err(Errno::ENOMEM.into()),
         false => Ok(Value::ZERO),
     }
@@ -99,7 +99,7 @@ pub(super) fn mlock(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let start = call.args[0] & !(PAGE_SIZE - 1);
     let len = call.args[1].saturating_add(call.args[0] - start);
     let range = kernel.range(start, len).map_err(|_| Errno::ENOMEM)?;
-    match range.has_hole() && !kernel.is_own_object(start) {
+    match kernel.has_hole(&range) {
         true => Err(Errno::ENOMEM.into()),
         false => Ok(Value::ZERO),
     }

@@ -41,6 +41,12 @@ pub(crate) struct MapRequest {
 }
 
 pub(super) fn mmap(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
+    let request = wanted_mapping(kernel, call)?;
+    kernel.map(request)
+}
+
+/// What `mmap` is asked for, if it can be.
+pub(crate) fn wanted_mapping(kernel: &mut Kernel<'_, '_>, call: &Call) -> Result<MapRequest, Stop> {
     let [address, len, protection, flags, _, offset] = call.args;
     if !offset.is_multiple_of(PAGE_SIZE) {
         return Err(Errno::EINVAL.into());
@@ -73,7 +79,7 @@ pub(super) fn mmap(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
         let holder = descriptor.description.0;
         request.file = inode.map(|inode| (inode, holder, offset / PAGE_SIZE));
     }
-    kernel.map(request)
+    Ok(request)
 }
 
 pub(super) fn munmap(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
@@ -157,6 +163,9 @@ impl Kernel<'_, '_> {
 
     /// Makes a mapping.
     pub(crate) fn map(&mut self, request: MapRequest) -> Answer {
+        if self.guest.is_some() {
+            return self.map_natively(request);
+        }
         let placement = self.placement(&request)?;
         let is_shared = request.flags & TYPE != PRIVATE;
         let writable = request.protection & PROT_WRITE != 0;
@@ -255,6 +264,9 @@ impl Kernel<'_, '_> {
 
     /// Takes mappings away.
     pub(crate) fn unmap(&mut self, start: u64, size: u64) {
+        if self.guest.is_some() {
+            return self.unmap_natively(start, size);
+        }
         let before = holders(self.vm.memory);
         let stack = self.vm.stack();
         self.vm.memory.unmap(start, size, stack);

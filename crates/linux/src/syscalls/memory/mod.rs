@@ -4,7 +4,7 @@ mod advice;
 mod mapping;
 mod moving;
 
-pub(crate) use mapping::MapRequest;
+pub(crate) use mapping::{MapRequest, wanted_mapping};
 
 use everett_vm::{Mapping, PAGE};
 
@@ -150,6 +150,15 @@ impl Kernel<'_, '_> {
         object.is_some_and(|object| {
             object.is_live() && object.kind != everett_vm::ObjectKind::Mapping
         })
+    }
+
+    /// Not all of a range is mapped.
+    fn has_hole(&mut self, range: &Range) -> bool {
+        let Some(guest) = &mut self.guest else {
+            return range.has_hole() && !self.is_own_object(range.start);
+        };
+        let mut pages = (range.start..range.start + range.size).step_by(PAGE);
+        pages.any(|page| !guest.read(page, &mut [0]))
     }
 
     /// More memory can be used.

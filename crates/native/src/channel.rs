@@ -1,0 +1,134 @@
+//! How a real file comes into a native process, which can open none: over a socket that all processes of a run
+//! inherit and that nobody else can reach.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use everett_linux::Guest;
+
+use crate::tracee::Tracee;
+
+const CLOSE: u64 = 3;
+const RECVMSG: u64 = 47;
+
+/// Our end and that of the processes.
+pub struct Channel {
+    ours: OwnedFd,
+    theirs: OwnedFd,
+}
+
+/// `struct msghdr` with all that it points to, for one byte and one file.
+#[repr(C)]
+#[derive(Copy, Clone)]
+struct Message {
+    name: [u64; 2],
+    parts: u64,
+    part_count: u64,
+    control: u64,
+    control_size: u64,
+    flags: u64,
+    part: [u64; 2],
+    header: [u64; 2],
+    file: u64,
+    byte: u64,
+}
+
+const SIZE: usize = size_of::<Message>();
+const PART: u64 = std::mem::offset_of!(Message, part) as u64;
+const HEADER: u64 = std::mem::offset_of!(Message, header) as u64;
+const FILE: u64 = std::mem::offset_of!(Message, file) as u64;
+const BYTE: u64 = std::mem::offset_of!(Message, byte) as u64;
+/// `SOL_SOCKET` and `SCM_RIGHTS` in one word, and the size of a header with a file.
+const RIGHTS: u64 = (libc::SCM_RIGHTS as u64) << 32 | libc::SOL_SOCKET as u64;
+const WITH_FILE: u64 = 20;
+const ROOM: u64 = 24;
+
+impl Message {
+    /// One that lies at an address.
+    fn at(address: u64, file: u64) -> Message {
+        Message {
+            name: [0; 2],
+            parts: address + PART,
+            part_count: 1,
+            control: address + HEADER,
+            control_size: ROOM,
+            flags: 0,
+            part: [address + BYTE, 1],
+            header: [WITH_FILE, RIGHTS],
+            file,
+            byte: 0,
+        }
+    }
+
+    fn words(&self) -> [u64; SIZE / 8] {
+        [
+            self.name[0],
+            self.name[1],
+            self.parts,
+            self.part_count,
+            self.control,
+            self.control_size,
+            self.flags,
+            self.part[0],
+            self.part[1],
+            self.header[0],
+            self.header[1],
+            self.file,
+            self.byte,
+        ]
+    }
+}
+
+impl Channel {
+    /// A new one.
+    pub fn new() -> io::Result<Channel> {
+        let (ours, theirs) = std::os::unix::net::UnixDatagram::pair()?;
+        Ok(Channel {
+            ours: ours.into(),
+            theirs: theirs.into(),
+        })
+    }
+
+    /// The end that a process is to inherit. It goes away when a process executes a program, unless told otherwise.
+    pub fn theirs(&self) -> i32 {
+        self.theirs.as_raw_fd()
+    }
+
+    /// Gives a file to the process of a thread, which stands at a system call. Its number there.
+    pub fn give(&self, tracee: &mut Tracee, file: &File) -> io::Result<u64> {
+        let mut words = Box::new([0; SIZE / 8]);
+        let address = words.as_ptr() as u64;
+        *words = Message::at(address, file.as_raw_fd() as u64).words();
+        // SAFETY: the message and all that it points to lie in `words`, which is at that address.
+        let sent = unsafe { libc::sendmsg(self.ours.as_raw_fd(), words.as_ptr().cast(), 0) };
+        if sent < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        self.receive(tracee)
+    }
+
+    fn receive(&self, tracee: &mut Tracee) -> io::Result<u64> {
+        let room = tracee.some_data()?;
+        let mut kept = [0; SIZE];
+        let message = Message::at(room, 0).words();
+        let message: Vec<u8> = message.iter().flat_map(|word| word.to_le_bytes()).collect();
+        let borrowed = tracee.read(room, &mut kept) && tracee.put(room, &message);
+        let theirs = self.theirs() as u64;
+        let received = tracee.aside(RECVMSG, [theirs, room, 0, 0, 0, 0])?;
+        let mut number = [0; 4];
+        let there = tracee.read(room + FILE, &mut number);
+        tracee.put(room, &kept);
+        if !borrowed || !there || received != 1 {
+            let message = "a file cannot be given to a native process";
+            return Err(io::Error::other(message));
+        }
+        Ok(u64::from(u32::from_le_bytes(number)))
+    }
+
+    /// A process does not need a file any more that it was given.
+    pub fn take_back(&self, tracee: &mut Tracee, number: u64) -> io::Result<()> {
+        tracee.aside(CLOSE, [number, 0, 0, 0, 0, 0])?;
+        Ok(())
+    }
+}

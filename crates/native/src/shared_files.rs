@@ -1,0 +1,321 @@
+//! Files of the model that native processes map. Each has a real file in memory beside it, which the processes map; the two
+//! are made the same before and after everything that the model does. Only one process runs at a time, so that all see
+//! the same bytes, and a run without such mappings pays nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileExt, MetadataExt};
+
+use everett_expr::Arena;
+use everett_linux::{Bytes, Host, MappedFile};
+use everett_vm::{Buffer, PAGE};
+
+use crate::oracle::Inputs;
+use crate::tracee::memory_file;
+
+const PAGE_SIZE: u64 = PAGE as u64;
+/// Bytes that are looked at in one go.
+const AT_ONCE: u64 = 1 << 18;
+
+/// All of a run.
+#[derive(Default)]
+pub struct SharedFiles {
+    files: BTreeMap<u32, SharedFile>,
+    /// Which processes map them.
+    mapped: BTreeMap<u32, BTreeSet<MappedFile>>,
+}
+
+/// A file of the model and its real counterpart.
+struct SharedFile {
+    real: File,
+    /// What the model had when both were the same.
+    synced: Bytes,
+    /// The same as bytes, for pages that are not all zeros.
+    known: BTreeMap<u64, Box<[u8]>>,
+    /// Processes may write to it.
+    is_written: bool,
+}
+
+impl SharedFiles {
+    /// There are none.
+    pub fn is_empty(&self) -> bool {
+        self.files.is_empty()
+    }
+
+    /// The real file of one that a process is about to map; it cannot be written through if the process may not.
+    pub fn real_file(
+        &mut self,
+        host: &Host,
+        file: MappedFile,
+        (arena, inputs): (&mut Arena, &Inputs),
+    ) -> io::Result<File> {
+        let shared = match self.files.entry(file.inode) {
+            std::collections::btree_map::Entry::Occupied(entry) => entry.into_mut(),
+            std::collections::btree_map::Entry::Vacant(entry) => {
+                let mut shared = SharedFile {
+                    real: memory_file()?,
+                    synced: Bytes::default(),
+                    known: BTreeMap::new(),
+                    is_written: false,
+                };
+                if let Some(bytes) = host.mapped_bytes(file.inode) {
+                    shared.push(bytes, arena, inputs)?;
+                }
+                entry.insert(shared)
+            }
+        };
+        shared.is_written |= file.may_write;
+        let path = format!("/proc/self/fd/{}", shared.real.as_raw_fd());
+        File::options().read(true).write(file.may_write).open(path)
+    }
+
+    /// A process has mapped a file.
+    pub fn add(&mut self, host: &mut Host, pid: u32, file: MappedFile) {
+        if self.mapped.entry(pid).or_default().insert(file) {
+            host.keep_mapped(file);
+        }
+    }
+
+    /// A process has what its parent has.
+    pub fn inherit(&mut self, host: &mut Host, parent: u32, child: u32) {
+        for file in self.mapped.get(&parent).cloned().unwrap_or_default() {
+            self.add(host, child, file);
+        }
+    }
+
+    /// A process has the files left of which these are the numbers on the real machine.
+    pub fn keep_only(&mut self, host: &mut Host, pid: u32, left: &BTreeSet<u64>) {
+        let Some(mapped) = self.mapped.get_mut(&pid) else {
+            return;
+        };
+        let is_left = |file: &MappedFile| {
+            let real = self.files.get(&file.inode);
+            let number = real.and_then(|shared| shared.real.metadata().ok());
+            number.is_some_and(|number| left.contains(&number.ino()))
+        };
+        let gone: Vec<MappedFile> = mapped
+            .iter()
+            .filter(|file| !is_left(file))
+            .copied()
+            .collect();
+        for file in gone {
+            mapped.remove(&file);
+            host.let_go_mapped(file);
+        }
+        if mapped.is_empty() {
+            self.mapped.remove(&pid);
+        }
+        let used: BTreeSet<u32> = self.mapped.values().flatten().map(|f| f.inode).collect();
+        self.files.retain(|inode, _| used.contains(inode));
+    }
+
+    /// Processes that map something.
+    pub fn processes(&self) -> Vec<u32> {
+        self.mapped.keys().copied().collect()
+    }
+
+    /// Makes the files of the model and the real ones the same: what changed in one of them is taken over by the other.
+    pub fn sync(&mut self, host: &mut Host, arena: &mut Arena, inputs: &Inputs) -> io::Result<()> {
+        for (inode, shared) in &mut self.files {
+            let Some(bytes) = host.mapped_bytes(*inode) else {
+                continue;
+            };
+            let changes = shared.changes(bytes.len())?;
+            if !changes.is_empty()
+                && let Some(bytes) = host.mapped_bytes_mut(*inode)
+            {
+                for (offset, change) in changes {
+                    bytes.write(offset, &Buffer::with_bytes(&change, change.len()));
+                }
+            }
+            if let Some(bytes) = host.mapped_bytes(*inode) {
+                shared.push(bytes, arena, inputs)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl SharedFile {
+    /// What processes have changed, up to the end of the file.
+    fn changes(&mut self, len: u64) -> io::Result<Vec<(u64, Vec<u8>)>> {
+        let mut changes = Vec::new();
+        if !self.is_written {
+            return Ok(changes);
+        }
+        let len = len.min(self.synced.len());
+        let mut seen = BTreeSet::new();
+        let mut at = 0;
+        while let Some((from, to)) = self.data_from(at, len)? {
+            at = to;
+            let mut part = vec![0; (to - from) as usize];
+            self.real.read_exact_at(&mut part, from)?;
+            for (index, page) in part.chunks(PAGE).enumerate() {
+                let number = from / PAGE_SIZE + index as u64;
+                seen.insert(number);
+                self.compare(number, page, &mut changes);
+            }
+        }
+        // Pages that were taken away are zeros.
+        let gone: Vec<u64> = self.known.keys().copied().collect();
+        for number in gone.into_iter().filter(|number| !seen.contains(number)) {
+            let end = len.min((number + 1) * PAGE_SIZE);
+            if let Some(size) = end.checked_sub(number * PAGE_SIZE) {
+                self.compare(number, &[0; PAGE][..size as usize], &mut changes);
+            }
+        }
+        Ok(changes)
+    }
+
+    /// The next stretch of the real file that is no hole, from whole pages.
+    fn data_from(&self, at: u64, end: u64) -> io::Result<Option<(u64, u64)>> {
+        if at >= end {
+            return Ok(None);
+        }
+        let Some(from) = seek(&self.real, at, libc::SEEK_DATA)?.filter(|from| *from < end) else {
+            return Ok(None);
+        };
+        let hole = seek(&self.real, from, libc::SEEK_HOLE)?.unwrap_or(end);
+        let from = from - from % PAGE_SIZE;
+        Ok(Some((from, hole.min(end).min(from + AT_ONCE))))
+    }
+
+    /// Adds what differs in a page from what is known of it.
+    fn compare(&mut self, number: u64, page: &[u8], changes: &mut Vec<(u64, Vec<u8>)>) {
+        const ZEROS: [u8; PAGE] = [0; PAGE];
+        let known = self.known.get(&number).map_or(&ZEROS[..], |known| known);
+        if known.get(..page.len()) == Some(page) {
+            return;
+        }
+        let differs = |at: &usize| known.get(*at) != page.get(*at);
+        let mut at = 0;
+        while let Some(from) = (at..page.len()).find(differs) {
+            let to = (from..page.len()).find(|at| !differs(at));
+            at = to.unwrap_or(page.len());
+            changes.push((number * PAGE_SIZE + from as u64, page[from..at].to_vec()));
+        }
+    }
+
+    /// Takes over what the model has.
+    fn push(&mut self, bytes: &Bytes, arena: &mut Arena, inputs: &Inputs) -> io::Result<()> {
+        if bytes.is_same(&self.synced) {
+            return Ok(());
+        }
+        let before = self.synced.len();
+        if bytes.len() != before {
+            self.real.set_len(bytes.len())?;
+        }
+        let mut pages: BTreeSet<u64> = self.known.keys().copied().collect();
+        let mut at = 0;
+        while let Some(data) = bytes.next_change(at, true) {
+            pages.insert(data / PAGE_SIZE);
+            at = (data / PAGE_SIZE + 1) * PAGE_SIZE;
+        }
+        // Who maps a page can write behind the end of the file; if it grows, that does not show.
+        let tail = (bytes.len() != before).then_some(before / PAGE_SIZE);
+        pages.extend(tail);
+        for number in pages {
+            let offset = number * PAGE_SIZE;
+            if offset >= bytes.len() {
+                self.known.remove(&number);
+                continue;
+            }
+            if Some(number) != tail && bytes.is_same_page(&self.synced, number as usize) {
+                continue;
+            }
+            let mut page = inputs.bytes(&bytes.read(offset, PAGE_SIZE), arena);
+            self.real.write_all_at(&page, offset)?;
+            page.resize(PAGE, 0);
+            match page.iter().all(|byte| *byte == 0) {
+                true => self.known.remove(&number),
+                false => self.known.insert(number, page.into()),
+            };
+        }
+        self.synced = bytes.clone();
+        Ok(())
+    }
+}
+
+/// Where a file goes on with data or with a hole, if it does.
+fn seek(file: &File, from: u64, whence: libc::c_int) -> io::Result<Option<u64>> {
+    // SAFETY: numbers only.
+    let found = unsafe { libc::lseek(file.as_raw_fd(), from as i64, whence) };
+    match u64::try_from(found) {
+        Ok(found) => Ok(Some(found)),
+        Err(_) => match io::Error::last_os_error() {
+            error if error.raw_os_error() == Some(libc::ENXIO) => Ok(None),
+            error => Err(error),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use everett_expr::ArrayId;
+
+    fn shared() -> SharedFile {
+        SharedFile {
+            real: memory_file().unwrap(),
+            synced: Bytes::default(),
+            known: BTreeMap::new(),
+            is_written: true,
+        }
+    }
+
+    fn holds(bytes: &Bytes) -> Vec<u8> {
+        bytes.evaluate(&mut Arena::new(), &|_: ArrayId, _: u32| 0)
+    }
+
+    /// Both sides of one file, made the same.
+    fn sync(shared: &mut SharedFile, bytes: &mut Bytes) {
+        for (offset, change) in shared.changes(bytes.len()).unwrap() {
+            bytes.write(offset, &Buffer::with_bytes(&change, change.len()));
+        }
+        let inputs = Inputs::default();
+        shared.push(bytes, &mut Arena::new(), &inputs).unwrap();
+        let mut real = vec![0; bytes.len() as usize];
+        shared.real.read_exact_at(&mut real, 0).unwrap();
+        assert_eq!(shared.real.metadata().unwrap().len(), bytes.len());
+        assert_eq!(real, holds(bytes));
+    }
+
+    #[test]
+    fn what_one_side_writes_the_other_has() {
+        let mut file = shared();
+        let mut bytes = Bytes::from_concrete(&[7; 10_000]);
+        sync(&mut file, &mut bytes);
+        file.real.write_all_at(b"native", 5000).unwrap();
+        bytes.write(4990, &Buffer::with_bytes(b"model", 5));
+        sync(&mut file, &mut bytes);
+        assert_eq!(
+            &holds(&bytes)[4988..5007],
+            b"\x07\x07model\x07\x07\x07\x07\x07native\x07"
+        );
+        // Zeros count as well.
+        file.real.write_all_at(&[0; 6], 5000).unwrap();
+        sync(&mut file, &mut bytes);
+        assert_eq!(holds(&bytes)[5000..5007], [0, 0, 0, 0, 0, 0, 7]);
+    }
+
+    #[test]
+    fn files_shrink_and_grow_with_zeros() {
+        let mut file = shared();
+        let mut bytes = Bytes::from_concrete(&[7; 9000]);
+        sync(&mut file, &mut bytes);
+        bytes.set_len(4100);
+        sync(&mut file, &mut bytes);
+        bytes.set_len(1 << 30);
+        bytes.write(20_000, &Buffer::with_bytes(b"far", 3));
+        assert_eq!(file.changes(bytes.len()).unwrap(), Vec::new());
+        let inputs = Inputs::default();
+        file.push(&bytes, &mut Arena::new(), &inputs).unwrap();
+        let mut real = [1; 8];
+        file.real.read_exact_at(&mut real, 4097).unwrap();
+        assert_eq!(real, [7, 7, 7, 0, 0, 0, 0, 0]);
+        file.real.read_exact_at(&mut real, 19_998).unwrap();
+        assert_eq!(&real, b"\0\0far\0\0\0");
+    }
+}

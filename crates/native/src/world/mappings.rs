@@ -1,0 +1,256 @@
+//! Memory of native processes: the real kernel's, while what files hold comes from the model.
+
+use std::collections::BTreeSet;
+
+use everett_linux::{Bytes, Errno, MappedFile, MemoryChange, Served, TaskName};
+use everett_vm::{Buffer, PAGE, Surroundings};
+
+use super::{Call, NativeError, World, number};
+use crate::sandbox::{MAX_MAPPED, MAX_RESIDENT, mapped, resident};
+use crate::tracee::mappings_of;
+
+const PAGE_SIZE: u64 = PAGE as u64;
+const TYPE: u64 = 0xf;
+const SHARED: u64 = 1;
+const PRIVATE: u64 = 2;
+const ANONYMOUS: u64 = 0x20;
+const FIXED_NO_REPLACE: u64 = 0x10_0000;
+/// `PROT_WRITE`.
+const WRITE: u64 = 2;
+
+impl World<'_> {
+    /// Answers a call about memory: by the real kernel, where it is not to fail.
+    pub(crate) fn memory_call(
+        &mut self,
+        name: TaskName,
+        call: Call,
+    ) -> Result<Served, NativeError> {
+        let served = match call.number {
+            number::MMAP => self.map_or_fail(name, call)?,
+            _ => self.change_memory(name, call)?,
+        };
+        if matches!(call.number, number::MMAP | number::MUNMAP | number::MREMAP) {
+            self.settle_files(name.pid)?;
+        }
+        if self.calls.is_multiple_of(64) {
+            self.check_memory()?;
+        }
+        Ok(served)
+    }
+
+    /// Whether it fails is asked where it succeeds.
+    fn map_or_fail(&mut self, name: TaskName, call: Call) -> Result<Served, NativeError> {
+        let served = self.map(name, call)?;
+        let Served::Done(start, _) = served else {
+            return Ok(served);
+        };
+        if is_error(start) {
+            return Ok(served);
+        }
+        let Some(errno) = self.memory_call_fails(name, call) else {
+            return Ok(served);
+        };
+        if let Some(native) = self.threads.get_mut(&name) {
+            let mapping = [start, call.args[1], 0, 0, 0, 0];
+            native.tracee.aside(number::MUNMAP, mapping)?;
+        }
+        Ok(Served::Done(errno.result(), Vec::new()))
+    }
+
+    fn change_memory(&mut self, name: TaskName, call: Call) -> Result<Served, NativeError> {
+        if let Some(errno) = self.memory_call_fails(name, call) {
+            return Ok(Served::Done(errno.result(), Vec::new()));
+        }
+        let Some(native) = self.threads.get_mut(&name) else {
+            return Ok(Served::Off);
+        };
+        let result = match is_harmless(&call) {
+            true => native.tracee.aside(call.number, call.args)?,
+            false => Errno::EINVAL.result(),
+        };
+        Ok(Served::Done(result, Vec::new()))
+    }
+
+    /// A run must not take the memory of the whole machine.
+    pub(crate) fn check_memory(&self) -> Result<(), NativeError> {
+        let threads = self.threads.values();
+        let first = threads.filter(|native| native.tracee.thread == native.tracee.process);
+        let used: u64 = first.map(|native| resident(native.tracee.process)).sum();
+        if used > MAX_RESIDENT {
+            let message = format!("its processes use more than {} MiB", MAX_RESIDENT >> 20);
+            return Err(NativeError::NotReplayable(message));
+        }
+        Ok(())
+    }
+
+    /// Memory is the real kernel's; what a file holds comes from the model.
+    fn map(&mut self, name: TaskName, call: Call) -> Result<Served, NativeError> {
+        let [address, len, protection, flags, _, offset] = call.args;
+        let Some(native) = self.threads.get_mut(&name) else {
+            return Ok(Served::Off);
+        };
+        let is_shared = flags & TYPE != PRIVATE;
+        if is_shared {
+            // The real kernel limits only memory that is not shared.
+            let after = mapped(native.tracee.process).saturating_add(len);
+            if after > MAX_MAPPED {
+                return Ok(Served::Done(Errno::ENOMEM.result(), Vec::new()));
+            }
+            native.tracee.shares = true;
+        }
+        if flags & ANONYMOUS != 0 {
+            let result = native.tracee.aside(number::MMAP, call.args)?;
+            return Ok(Served::Done(result, Vec::new()));
+        }
+        let file = match self.host.file_to_map(&mut around!(self), call.args) {
+            Ok(file) => file,
+            Err(errno) => return Ok(Served::Done(errno.result(), Vec::new())),
+        };
+        let Some(mut file) = file else {
+            // What reads as zeros for ever is no file.
+            let args = [address, len, protection, flags | ANONYMOUS, u64::MAX, 0];
+            let result = native.tracee.aside(number::MMAP, args)?;
+            return Ok(Served::Done(result, Vec::new()));
+        };
+        let held = self.host.mapped_bytes(file.inode).map_or(0, Bytes::len);
+        let is_inside = offset.saturating_add(len) <= held.next_multiple_of(PAGE_SIZE);
+        if !is_shared {
+            if is_inside && !self.host.is_writable(file) {
+                return self.map_copy(name, call, file.inode);
+            }
+            file.may_write = false;
+        }
+        let result = self.map_real(name, file, call.args)?;
+        Ok(Served::Done(result, Vec::new()))
+    }
+
+    /// A private mapping of a file that nobody writes to, as a copy: most of them are parts of libraries.
+    fn map_copy(&mut self, name: TaskName, call: Call, inode: u32) -> Result<Served, NativeError> {
+        let [address, len, protection, flags, _, offset] = call.args;
+        let bytes = self.host.mapped_bytes(inode);
+        let contents = bytes.map(|bytes| bytes.read(offset, len));
+        let contents = contents.unwrap_or_else(|| Buffer::zeroed(0));
+        let bytes = self.oracle.inputs.bytes(&contents, &mut self.arena);
+        let Some(native) = self.threads.get_mut(&name) else {
+            return Ok(Served::Off);
+        };
+        let args = [
+            address,
+            len,
+            protection | WRITE,
+            flags | ANONYMOUS,
+            u64::MAX,
+            0,
+        ];
+        let start = native.tracee.aside(number::MMAP, args)?;
+        if !is_error(start) {
+            native.tracee.put(start, &bytes);
+            native
+                .tracee
+                .aside(number::MPROTECT, [start, len, protection, 0, 0, 0])?;
+        }
+        Ok(Served::Done(start, Vec::new()))
+    }
+
+    /// Maps the real file that stands for one of the model's; the descriptor among the arguments does not count.
+    fn map_real(
+        &mut self,
+        name: TaskName,
+        file: MappedFile,
+        args: [u64; 6],
+    ) -> Result<u64, NativeError> {
+        let Some(native) = self.threads.get_mut(&name) else {
+            return Ok(Errno::ENOMEM.result());
+        };
+        let known = (&mut self.arena, &self.oracle.inputs);
+        let real = self.shared_files.real_file(&self.host, file, known)?;
+        let number = self.channel.give(&mut native.tracee, &real)?;
+        let [address, len, protection, flags, _, offset] = args;
+        let args = [address, len, protection, flags, number, offset];
+        let start = native.tracee.aside(number::MMAP, args)?;
+        self.channel.take_back(&mut native.tracee, number)?;
+        if !is_error(start) {
+            self.shared_files.add(&mut self.host, name.pid, file);
+        }
+        Ok(start)
+    }
+
+    /// Does to the memory of a process what a call of it wants, besides having a result.
+    pub(crate) fn change_as_told(&mut self, name: TaskName) -> Result<(), NativeError> {
+        for change in self.host.memory_changes() {
+            match change {
+                MemoryChange::Map {
+                    start,
+                    size,
+                    protection,
+                    file,
+                } => {
+                    if let Some(native) = self.threads.get_mut(&name) {
+                        native.tracee.shares = true;
+                    }
+                    let flags = SHARED | FIXED_NO_REPLACE;
+                    let args = [start, size, protection, flags, 0, 0];
+                    if self.map_real(name, file, args)? != start {
+                        let message = format!("shared memory does not fit at {start:#x}");
+                        return Err(NativeError::NotReplayable(message));
+                    }
+                }
+                MemoryChange::Unmap { start, size } => {
+                    if let Some(native) = self.threads.get_mut(&name) {
+                        let args = [start, size, 0, 0, 0, 0];
+                        native.tracee.aside(number::MUNMAP, args)?;
+                    }
+                    self.settle_files(name.pid)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the files that processes map the same for the model and for them.
+    pub(crate) fn sync_files(&mut self) -> Result<(), NativeError> {
+        if !self.shared_files.is_empty() {
+            let inputs = &self.oracle.inputs;
+            self.shared_files
+                .sync(&mut self.host, &mut self.arena, inputs)?;
+        }
+        Ok(())
+    }
+
+    /// Finds out which files a process still maps.
+    pub(crate) fn settle_files(&mut self, pid: u32) -> Result<(), NativeError> {
+        if self.shared_files.is_empty() {
+            return Ok(());
+        }
+        self.sync_files()?;
+        let mut threads = self.threads.iter();
+        let native = threads.find(|(name, _)| name.pid == pid);
+        let left = match native {
+            Some((_, native)) => {
+                let mappings = mappings_of(native.tracee.process)?;
+                mappings.iter().map(|mapping| mapping.inode).collect()
+            }
+            None => BTreeSet::new(),
+        };
+        self.shared_files.keep_only(&mut self.host, pid, &left);
+        Ok(())
+    }
+}
+
+/// The result of a system call is an error.
+fn is_error(result: u64) -> bool {
+    (-4095..0).contains(&(result as i64))
+}
+
+/// What can be done to a real process without reaching anything else of the machine.
+fn is_harmless(call: &Call) -> bool {
+    const SET_GS: u64 = 0x1001;
+    const GET_GS: u64 = 0x1004;
+    /// Pages that are taken away from the machine.
+    const POISON: u64 = 100;
+    match call.number {
+        number::ARCH_PRCTL => (SET_GS..=GET_GS).contains(&call.args[0]),
+        number::MADVISE => call.args[2] < POISON,
+        _ => true,
+    }
+}
