@@ -6,6 +6,7 @@ mod automatic;
 mod faults;
 mod link;
 mod packet;
+mod picture;
 mod routing;
 mod topology;
 
@@ -17,6 +18,7 @@ pub use faults::{
 };
 pub use link::{Arrival, LinkState};
 pub use packet::{Packet, Protocol};
+pub use picture::{dot, svg};
 pub use routing::{Hop, Path, Route, Unreachable};
 pub use topology::{
     Host, HostIndex, Interface, MOST_HOSTS, Network, NetworkIndex, Node, Port, PortIndex, Router,
