@@ -99,7 +99,7 @@ fn scheduler(text: &str) -> Result<SchedulerKind, String> {
     }
 }
 
-fn parse_scheduler(text: &str) -> Result<String, String> {
+pub fn parse_scheduler(text: &str) -> Result<String, String> {
     scheduler(text).map(|_| text.to_owned())
 }
 
@@ -117,7 +117,7 @@ fn preempt(text: &str) -> Result<PreemptAt, String> {
 }
 
 /// Refuses failures that nothing can have.
-fn parse_fault(text: &str) -> Result<String, String> {
+pub fn parse_fault(text: &str) -> Result<String, String> {
     let filter = FaultFilter::parse(text);
     let failure = filter.failure.as_deref();
     let known = match filter.call.as_str() {
@@ -137,7 +137,7 @@ fn parse_fault(text: &str) -> Result<String, String> {
     }
 }
 
-fn parse_preempt(text: &str) -> Result<String, String> {
+pub fn parse_preempt(text: &str) -> Result<String, String> {
     preempt(text).map(|_| text.to_owned())
 }
 

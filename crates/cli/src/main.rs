@@ -17,6 +17,7 @@ mod regress;
 mod repeat;
 mod replay;
 mod run;
+mod scenario;
 mod shrink;
 mod step;
 mod summary;
@@ -65,6 +66,9 @@ enum Command {
     Export(export::ExportArgs),
     /// Runs native programs under the kernel model: the same seed, the same run.
     Native(native::NativeArgs),
+    /// Looks at scenario files: worlds of several hosts.
+    #[command(subcommand)]
+    Scenario(scenario::ScenarioCommand),
     /// Runs a program concretely, as if it were started natively. Nothing is explored, nothing written.
     #[command(disable_help_flag = true)]
     Exec(exec::ExecArgs),
@@ -123,6 +127,7 @@ fn main() -> ExitCode {
         Command::Shrink(args) => shrink::shrink(&args),
         Command::Export(args) => export::export(&args),
         Command::Native(args) => native::native(&args),
+        Command::Scenario(command) => scenario::scenario(&command),
         Command::Exec(args) => exec::exec(&args),
         Command::Cc(_)
         | Command::Cxx(_)

@@ -11,7 +11,7 @@ use std::time::Duration;
 #[derive(Parser)]
 #[command(name = "everett-fuzz")]
 struct Arguments {
-    /// What to throw it at: reader, codec, ktest, trace, invariant or path.
+    /// What to throw it at: reader, codec, ktest, trace, invariant, path or scenario.
     target: String,
     /// How long.
     #[arg(long, default_value_t = 30)]

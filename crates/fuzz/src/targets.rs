@@ -5,7 +5,9 @@ use everett_expr::{Arena, BinaryOp, CompareOp, EvalScratch, codec};
 use everett_invariant::{Byte, Exposed, FieldPath, evaluate, parse};
 use everett_ir::bitstream::{BitReader, Entry, ReadError};
 use everett_ir::lower::{LowerOptions, lower};
+use everett_net::Route;
 use everett_report::KTest;
+use everett_scenario::Surroundings;
 use everett_vm::{Image, external};
 use std::path::Path;
 
@@ -68,6 +70,13 @@ pub const TARGETS: &[Target] = &[
         seeds: paths,
         spans: no_records,
         run: read_path,
+    },
+    Target {
+        name: "scenario",
+        what: "scenarios: read, shown, drawn, all pairs of hosts routed",
+        seeds: scenarios,
+        spans: no_records,
+        run: read_scenario,
     },
 ];
 
@@ -331,5 +340,58 @@ fn read_path(bytes: &[u8]) -> bool {
     };
     let again = FieldPath::parse(&path.to_string()).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(again, path);
+    true
+}
+
+/// The examples of the documentation.
+fn scenarios() -> Vec<Vec<u8>> {
+    let document = include_str!("../../../docs/scenarios.md");
+    let parts = document.split("```toml\n").skip(1);
+    let blocks = parts.filter_map(|part| part.split_once("```"));
+    blocks.map(|(block, _)| block.as_bytes().to_vec()).collect()
+}
+
+/// A disk on which there is everything.
+struct AnyDisk;
+
+impl Surroundings for AnyDisk {
+    fn is_file(&self, _: &Path) -> bool {
+        true
+    }
+
+    fn is_folder(&self, _: &Path) -> bool {
+        false
+    }
+}
+
+fn read_scenario(bytes: &[u8]) -> bool {
+    let Ok(text) = std::str::from_utf8(bytes) else {
+        return false;
+    };
+    let scenario = match everett_scenario::parse(text, Path::new("s.toml"), &[], &AnyDisk) {
+        Ok(scenario) => scenario,
+        Err(problems) => {
+            assert!(!problems.to_string().is_empty());
+            return false;
+        }
+    };
+    assert!(!everett_scenario::show(&scenario).is_empty());
+    let topology = &scenario.topology;
+    assert!(everett_net::dot(topology).ends_with("}\n"));
+    assert!(everett_net::svg(topology).ends_with("</svg>\n"));
+    let hosts = || scenario.hosts.iter().map(|host| host.index);
+    for (from, to) in hosts().flat_map(|from| hosts().map(move |to| (from, to))) {
+        for address in topology.addresses(to) {
+            match topology.route(from, address) {
+                Route::Local => assert_eq!(from, to),
+                Route::Host { target, path } => {
+                    assert!(target == to && path.latency_ns > 0);
+                    assert!(topology.source_for(from, address).is_some());
+                }
+                Route::Many { .. } => panic!("{address} is one host's"),
+                Route::Unreachable(_) => assert_ne!(from, to),
+            }
+        }
+    }
     true
 }

@@ -1,0 +1,122 @@
+//! `everett scenario`: what it prints, draws and refuses.
+
+mod common;
+
+use common::{everett, expect, folder, text};
+use std::fs;
+
+const WORLD: &str = r#"
+[network.lan]
+subnet = "10.0.0.0/24"
+
+[network.wan]
+subnet = "10.1.0.0/24"
+latency = "10ms"
+
+[router.edge]
+networks = ["lan", "wan"]
+
+[host.server]
+program = "./server"
+network = "lan"
+faults = 1
+fault_calls = ["read:EINTR"]
+scheduler = "bounded:2"
+
+[host.client]
+count = 2
+program = "./client"
+network = "wan"
+args = ["server", "{i}"]
+
+[fault.loss]
+
+[search]
+order = ["dfs", "coverage"]
+"#;
+
+#[test]
+fn a_scenario_is_checked_shown_and_drawn() {
+    let folder = folder("scenario");
+    fs::write(folder.join("world.toml"), WORLD).expect("written");
+    for program in ["server", "client"] {
+        fs::write(folder.join(program), "").expect("written");
+    }
+    let checked = expect(
+        everett(&folder).args(["scenario", "check", "world.toml"]),
+        0,
+    );
+    assert_eq!(
+        text(&checked),
+        "world.toml: in order, 3 hosts, 2 networks, 1 router, 1 fault\n"
+    );
+    let mut show = everett(&folder);
+    show.args(["scenario", "show", "world.toml", "--dot", "w.dot"]);
+    let shown = text(&expect(show.args(["--svg", "w.svg"]), 0));
+    for words in [
+        "network wan 10.1.0.0/24, latency 10ms, mtu 1500\n",
+        "host client1\n  eth0 on wan 10.1.0.2/24\n  route 0.0.0.0/0 via 10.1.0.254\n",
+        "  runs ./client \"server\" \"1\"\n",
+        "fault loss: loss, udp, at most 1 a path\n",
+    ] {
+        assert!(shown.contains(words), "{words:?} is not in:\n{shown}");
+    }
+    let dot = fs::read_to_string(folder.join("w.dot")).expect("a picture");
+    assert!(dot.starts_with("graph topology {") && dot.contains("client1"));
+    let svg = fs::read_to_string(folder.join("w.svg")).expect("a picture");
+    assert!(svg.starts_with("<svg ") && svg.contains("10.1.0.254"));
+    let mut more = everett(&folder);
+    more.args(["scenario", "show", "world.toml"]);
+    more.args([
+        "--set",
+        "host.client.count=4",
+        "--set",
+        "network.wan.latency=3ms",
+    ]);
+    let shown = text(&expect(&mut more, 0));
+    assert!(
+        shown.contains("host client3\n") && shown.contains("latency 3ms"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn what_is_wrong_is_told_with_its_place() {
+    let folder = folder("bad-scenario");
+    let refused = |file: &str, arguments: &[&str], words: &[&str]| {
+        let mut command = everett(&folder);
+        command.args(["scenario", "check", file]).args(arguments);
+        let said = text(&expect(&mut command, 2));
+        for word in words {
+            assert!(said.contains(word), "{word:?} is not in:\n{said}");
+        }
+    };
+    refused(
+        "nothing.toml",
+        &[],
+        &["nothing.toml", "cannot be read", "No such file"],
+    );
+    fs::write(folder.join("server"), "").expect("written");
+    let lines = "[host.a]\nprogram = \"server\"\nscheduler = \"fair\"\nfault_calls = [\"raed\"]\n[search]\norder = \"deep\"\n";
+    fs::write(folder.join("names.toml"), lines).expect("written");
+    refused(
+        "names.toml",
+        &[],
+        &[
+            "everett: 3 errors in the scenario\n",
+            "names.toml:3:13: \"fair\" is no scheduler",
+            "names.toml:4:16: \"raed\" is no system call",
+            "names.toml:6:9: \"deep\" is no searcher; there are: dfs",
+            "\n6 | order = \"deep\"\n  |         ^^^^^^\n",
+        ],
+    );
+    fs::write(folder.join("bytes.toml"), [0xff, 0xfe]).expect("written");
+    refused("bytes.toml", &[], &["bytes.toml", "UTF-8"]);
+    refused("names.toml", &["--set", "host"], &["KEY=VALUE"]);
+    let program = ["--set", "host.a.program=./nothing"];
+    refused(
+        "names.toml",
+        &program,
+        &["--set host.a.program=./nothing", "there is no program"],
+    );
+}
