@@ -78,6 +78,12 @@ impl Surroundings for Here {
                 let message = || format!("{name:?} is no system call of the model");
                 is_known.then_some(()).ok_or_else(message)
             }
+            NameKind::Watched => everett_invariant::FieldPath::parse(name)
+                .map(|_| ())
+                .map_err(|error| error.to_string()),
+            NameKind::Invariant => everett_invariant::parse(name)
+                .map(|_| ())
+                .map_err(|error| error.to_string()),
             NameKind::Searcher => {
                 let is_known = SEARCHERS.iter().any(|(known, _, _)| *known == name);
                 let names: Vec<&str> = SEARCHERS.iter().map(|(known, _, _)| *known).collect();

@@ -112,7 +112,7 @@ impl HostReader<'_> {
             call_faults: self.call_faults(&mut table, scope, findings),
             wait_all: flag("wait_all", &mut table, findings),
             trust_handlers: flag("trust_handlers", &mut table, findings),
-            watches: watches(&mut table, scope, findings),
+            watches: self.watches(&mut table, scope, findings),
         };
         table.finish(findings);
         Some((setup, place))
@@ -404,6 +404,42 @@ impl HostReader<'_> {
         }
         faults
     }
+
+    fn watches(&self, table: &mut Table<'_>, scope: Scope, findings: &mut Findings) -> Vec<Watch> {
+        let mut watches = Vec::new();
+        for entry in table.below("watch", findings) {
+            let Some(key) = scope.fill(&entry.key, entry.key_spot, findings) else {
+                continue;
+            };
+            let node = &entry.node;
+            if !matches!(node.value, Value::Table(_)) {
+                let path = self.known_name(NameKind::Watched, node, scope, findings);
+                let state = "0".to_owned();
+                watches.extend(path.map(|path| Watch { key, state, path }));
+                continue;
+            }
+            let own = Table::new(format!("watch.{key}"), entry.key_spot, node, findings);
+            let Some(mut own) = own else { continue };
+            let (path, state) = (own.get("path"), own.get("state"));
+            own.finish(findings);
+            let state = match state.map(|node| (&node.value, node)) {
+                Some((Value::Integer(state), _)) => state.to_string(),
+                Some((_, node)) => scope.text(node, findings).unwrap_or_default(),
+                None => "0".to_owned(),
+            };
+            match path {
+                Some(node) => {
+                    let path = self.known_name(NameKind::Watched, node, scope, findings);
+                    watches.extend(path.map(|path| Watch { key, state, path }));
+                }
+                None => {
+                    let help = "write \"VARIABLE\" or { path = \"VARIABLE\", state = 1 }";
+                    findings.help(node.spot, "this says not what to watch", help);
+                }
+            }
+        }
+        watches
+    }
 }
 
 fn flag(key: &'static str, table: &mut Table<'_>, findings: &mut Findings) -> bool {
@@ -509,46 +545,4 @@ fn expectation(text: &str) -> Result<Expectation, String> {
             "{text:?} is no end of a program; write \"exit 0\", \"exit\", \"signal 9\", \"signal\" or \"running\""
         )),
     }
-}
-
-fn watches(table: &mut Table<'_>, scope: Scope, findings: &mut Findings) -> Vec<Watch> {
-    let mut watches = Vec::new();
-    for entry in table.below("watch", findings) {
-        let Some(key) = scope.fill(&entry.key, entry.key_spot, findings) else {
-            continue;
-        };
-        let node = &entry.node;
-        if !matches!(node.value, Value::Table(_)) {
-            let path = scope.text(node, findings);
-            watches.extend(path.map(|path| Watch {
-                key,
-                state: 0,
-                path,
-            }));
-            continue;
-        }
-        let own = Table::new(format!("watch.{key}"), entry.key_spot, node, findings);
-        let Some(mut own) = own else { continue };
-        let (path, state) = (own.get("path"), own.get("state"));
-        own.finish(findings);
-        let state = match state.map(|node| (&node.value, node)) {
-            Some((Value::Integer(state), _)) => *state,
-            Some((other, node)) => {
-                wrong(node, "an integer", other, findings);
-                0
-            }
-            None => 0,
-        };
-        match path {
-            Some(node) => {
-                let path = scope.text(node, findings);
-                watches.extend(path.map(|path| Watch { key, state, path }));
-            }
-            None => {
-                let help = "write \"VARIABLE\" or { path = \"VARIABLE\", state = 1 }";
-                findings.help(node.spot, "this says not what to watch", help);
-            }
-        }
-    }
-    watches
 }

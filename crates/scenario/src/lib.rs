@@ -36,6 +36,10 @@ pub enum NameKind {
     Failure,
     /// A system call.
     Call,
+    /// A path to data of a program.
+    Watched,
+    /// The text of an invariant.
+    Invariant,
 }
 
 /// What scenarios refer to.

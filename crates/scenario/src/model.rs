@@ -220,8 +220,8 @@ pub enum Expectation {
 pub struct Watch {
     /// As checks name it.
     pub key: String,
-    /// The state that it belongs to, as checks number it.
-    pub state: i64,
+    /// The state that it belongs to, as checks name it.
+    pub state: String,
     /// A global variable or a part of one, such as `server.table.count`.
     pub path: String,
 }

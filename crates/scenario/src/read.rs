@@ -210,13 +210,19 @@ fn check(
                 when,
             })
         }
-        (None, Some(node)) => Some(Check {
-            name: entry.key.clone(),
-            file: None,
-            text: Some(scope.text(node, findings)?),
-            line,
-            when,
-        }),
+        (None, Some(node)) => {
+            let text = scope.text(node, findings)?;
+            if let Err(message) = around.check(NameKind::Invariant, &text) {
+                findings.error(node.spot, message);
+            }
+            Some(Check {
+                name: entry.key.clone(),
+                file: None,
+                text: Some(text),
+                line,
+                when,
+            })
+        }
         _ => {
             let help = "write file = \"NAME.minv\" or text = \"\"\"...\"\"\"";
             let message = format!("check {:?} needs a file or a text, one of them", entry.key);

@@ -18,7 +18,10 @@ impl Surroundings for Little {
     fn check(&self, kind: NameKind, name: &str) -> Result<(), String> {
         match (kind, name) {
             (NameKind::Searcher, "dfs") | (NameKind::Call, "read") => Ok(()),
-            (NameKind::Searcher | NameKind::Call, _) => Err(format!("there is no {kind:?} {name}")),
+            (NameKind::Watched, "x.y") | (NameKind::Invariant, "fine") => Ok(()),
+            (NameKind::Searcher | NameKind::Call | NameKind::Watched | NameKind::Invariant, _) => {
+                Err(format!("there is no {kind:?} {name}"))
+            }
             _ => Ok(()),
         }
     }
@@ -222,6 +225,11 @@ fn every_wrong_thing_has_its_words() {
         (
             "[host.\"b c\"]\nprogram = \"client\"",
             "\"b c\" is no name of a host",
+        ),
+        ("watch = { a = \"x..y\" }", "there is no Watched x..y"),
+        (
+            "[check.c]\ntext = \"bad\"",
+            "s.toml:4:8: there is no Invariant bad",
         ),
         ("watch = { a = 1 }", "expected a string, found an integer"),
         ("host = 1", "[host.a] has no key \"host\""),

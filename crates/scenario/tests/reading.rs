@@ -186,8 +186,11 @@ fn everything_can_be_said() {
         (1, 1)
     );
     assert_eq!(
-        (server.watches[1].state, server.watches[1].path.as_str()),
-        (2, "state")
+        (
+            server.watches[1].state.as_str(),
+            server.watches[1].path.as_str()
+        ),
+        ("2", "state")
     );
     let names: Vec<&str> = world.hosts.iter().map(|host| host.name.as_str()).collect();
     assert_eq!(names, ["server", "node0", "node1", "node2"]);
