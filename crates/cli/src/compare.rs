@@ -116,7 +116,7 @@ fn ends_of(kind: &str) -> Ends {
             Ends::Same(&[SIGSEGV, SIGBUS, SIGILL, SIGABRT])
         }
         "hang" | "deadlock" | "signal" | "huge-allocation" | "overlapping-copy" | "leak"
-        | "undefined-shift" | "uninitialised" => Ends::Same(&[]),
+        | "undefined-shift" | "uninitialised" | "data-race" => Ends::Same(&[]),
         _ => Ends::Unseen,
     }
 }

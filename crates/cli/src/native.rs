@@ -73,6 +73,7 @@ fn one(args: &NativeArgs) -> Result<u8> {
         known_allocators: OnceLock::new(),
         script: None,
         finder: None,
+        spared: 0,
     };
     let seen = everett_native::run(&config, Source::Random(args.seed))?;
     print_log(&seen.log);

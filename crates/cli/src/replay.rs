@@ -23,6 +23,8 @@ use crate::{EXIT_CLEAN, EXIT_FINDINGS};
 const MAX_ATTEMPTS: usize = 50;
 /// The same for a path that ended well.
 const MAX_ATTEMPTS_OF_TESTS: usize = 9;
+/// Native runs for a race, each of which holds a thread before another access.
+const MAX_SPARED: u32 = 20;
 /// System calls of a replay before it counts as a hang.
 pub const MAX_CALLS: u64 = 1_000_000;
 /// Stretches of 50 ms that a program computes before a replay counts as a hang.
@@ -166,6 +168,7 @@ pub fn native_config(run: &RunArgs, on: Option<&Path>) -> Result<NativeConfig> {
         known_allocators: OnceLock::new(),
         script: None,
         finder: Some(points::finder(run)),
+        spared: 0,
     })
 }
 
@@ -202,7 +205,19 @@ fn replay_once(
     expected: &TraceEnd,
     watcher: &mut dyn Watcher,
 ) -> Result<(Verdict, Option<NativeRun>)> {
-    let (plain, seen) = try_once(config, trace.clone(), expected, watcher)?;
+    let (mut plain, mut seen) = try_once(config, trace.clone(), expected, watcher)?;
+    if expected.finding.as_deref() == Some("data-race") {
+        for spared in 1..MAX_SPARED {
+            if plain == Verdict::Confirmed {
+                break;
+            }
+            let config = NativeConfig {
+                spared,
+                ..config.clone()
+            };
+            (plain, seen) = try_once(&config, trace.clone(), expected, watcher)?;
+        }
+    }
     let (mut why, checks) = match &plain {
         Verdict::NotReproduced(why) | Verdict::NotReplayable(why) => {
             (why.clone(), checks_for(expected))

@@ -142,6 +142,45 @@ fn what_native_code_survives_is_neither_passed_nor_mended() {
     );
 }
 
+/// Two threads that count, each on a line of its own.
+const RACING: &str = r#"
+#include <pthread.h>
+static int counter;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static void *work(void *arg) {
+  counter++;
+  return arg;
+}
+int main(void) {
+  pthread_t thread;
+  pthread_create(&thread, 0, work, 0);
+  counter++;
+  return pthread_join(thread, 0);
+}
+"#;
+
+#[test]
+fn a_race_is_confirmed_where_both_threads_come_to_their_accesses_and_nowhere_else() {
+    let folder = folder("racing");
+    build(&folder, "racing", RACING, &[]);
+    explore(&folder, &["--check-races"], &["./racing"], 1);
+    let said = lines(&expect(
+        everett(&folder).args(["replay", "out/findings"]),
+        0,
+    ));
+    assert!(said[0].ends_with(": confirmed"), "{said:?}");
+    let locked = "pthread_mutex_lock(&lock); counter++; pthread_mutex_unlock(&lock);";
+    build(
+        &folder,
+        "mended",
+        &RACING.replace("counter++;", locked),
+        &[],
+    );
+    let mended = ["replay", "out/findings", "--on", "./mended"];
+    let said = lines(&expect(everett(&folder).args(mended), 1));
+    assert!(said[0].contains(": not-reproduced: "), "{said:?}");
+}
+
 #[test]
 fn confirming_is_noted_in_the_summary() {
     let folder = folder("confirming");

@@ -64,6 +64,9 @@ pub struct TraceEnd {
     /// Where it ended, innermost first, if that is a finding.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stack: Vec<SourceFrame>,
+    /// Where the other thread was that it races with, innermost first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub races_with: Vec<SourceFrame>,
     /// Digests of what it wrote to standard output and standard error.
     pub output: [String; 2],
 }

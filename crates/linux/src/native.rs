@@ -226,6 +226,12 @@ impl Host {
         self.state.schedule.due = true;
     }
 
+    /// Lets a thread wait until another one, or none, is named. Somebody has to be picked.
+    pub fn hold(&mut self, tid: Option<u32>) {
+        self.state.schedule.held = tid;
+        self.state.schedule.due = true;
+    }
+
     /// The thread that runs has come to a point at which another one may run.
     pub fn comes_to_point(&mut self) {
         self.state.schedule.due = true;

@@ -11,6 +11,7 @@ mod leaks;
 mod oracle;
 mod place;
 mod points;
+mod races;
 mod sandbox;
 mod shadow;
 mod shared_files;

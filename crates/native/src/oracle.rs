@@ -1,6 +1,6 @@
 //! Answers for a native run: from a trace, or at random from a seed.
 
-use everett_engine::{Trace, TraceChoice, TraceInput, input_of};
+use everett_engine::{SourceFrame, Trace, TraceChoice, TraceInput, input_of};
 use everett_expr::{Arena, ArrayId, Assignment, EvalScratch, ExprId};
 use everett_linux::{Bytes, split_mix};
 use everett_vm::{ALLOCATION_FAULT, Buffer, BugKind, ChoiceSite, Oracle, Suspend};
@@ -53,6 +53,8 @@ pub struct NativeOracle {
     inputs_used: usize,
     choices_used: usize,
     scratch: EvalScratch,
+    /// The run has left the order of the trace on purpose: what it does not have goes as usual.
+    pub is_free: bool,
     /// Whether allocations fail is asked, as in the model.
     pub sees_allocations: bool,
     /// Why the run parts from the trace.
@@ -71,6 +73,7 @@ impl NativeOracle {
             inputs_used: 0,
             choices_used: 0,
             scratch: EvalScratch::new(),
+            is_free: false,
             sees_allocations: false,
             diverged: None,
             beyond: None,
@@ -166,7 +169,9 @@ impl NativeOracle {
                 site.name
             ),
         };
-        self.diverge(problem);
+        if !self.is_free {
+            self.diverge(problem);
+        }
         0
     }
 
@@ -189,6 +194,22 @@ impl NativeOracle {
             .iter()
             .find(|frame| frame.line != 0)?;
         Some((kind, place.file.clone(), place.line))
+    }
+
+    /// The two lines of a race that the trace ends in.
+    pub fn expected_race(&self) -> Option<[(String, u32); 2]> {
+        let Source::Trace(trace) = &self.source else {
+            return None;
+        };
+        let end = trace
+            .end
+            .as_ref()
+            .filter(|_| self.expects(BugKind::DataRace))?;
+        let line = |stack: &[SourceFrame]| {
+            let frame = stack.iter().find(|frame| frame.line != 0)?;
+            Some((frame.file.clone(), frame.line))
+        };
+        Some([line(&end.stack)?, line(&end.races_with)?])
     }
 
     /// The trace ends in a finding of this kind.

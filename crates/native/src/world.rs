@@ -12,9 +12,7 @@ use std::sync::OnceLock;
 use everett_engine::Trace;
 use everett_expr::Arena;
 use everett_ir::code::Program;
-use everett_linux::{
-    Ending, Errno, Execution, Guest, Host, HostConfig, HostExit, Packet, Served, Stream, TaskName,
-};
+use everett_linux::{Errno, Execution, Guest, Host, HostConfig, Packet, Served, Stream, TaskName};
 use everett_vm::{
     Buffer, BugKind, Coverage, Image, ImageId, Interrupt, StackTable, Surroundings, SystemCall,
     Value, VmOptions,
@@ -29,6 +27,7 @@ use crate::jumps::Jumps;
 use crate::oracle::{NativeOracle, Source};
 use crate::place::NativeStack;
 use crate::points::{Script, ScriptFinder};
+use crate::races::Races;
 use crate::sandbox::Pinned;
 use crate::shared_files::SharedFiles;
 use crate::tracee::{Registers, Stopped, Tracee, end_all};
@@ -69,6 +68,8 @@ pub struct NativeConfig {
     pub script: Option<Script>,
     /// How that is found out for a trace.
     pub finder: Option<ScriptFinder>,
+    /// Where a race is looked for: how many threads come to one of the accesses before one is held there.
+    pub spared: u32,
 }
 
 /// How a native run ended.
@@ -223,6 +224,8 @@ pub(crate) struct World<'c> {
     arithmetic: Arithmetic,
     /// Jumps that are looked at, in the first program.
     jumps: Jumps,
+    /// Accesses that race, in the first program.
+    races: Races,
     /// How files come into processes.
     pub(crate) channel: Channel,
     /// Files that processes map.
@@ -298,6 +301,7 @@ impl<'c> World<'c> {
         World::set_checks(config, 0, &mut tracee);
         let arithmetic = config.watch_arithmetic(&oracle, &mut tracee)?;
         let jumps = config.watch_jumps(&oracle, &mut tracee)?;
+        let races = config.watch_races(&oracle, &mut tracee)?;
         let native = Native {
             tracee,
             image: ImageId::default(),
@@ -328,6 +332,7 @@ impl<'c> World<'c> {
             points_passed: 0,
             arithmetic,
             jumps,
+            races,
             channel,
             shared_files: SharedFiles::default(),
         })
@@ -337,6 +342,10 @@ impl<'c> World<'c> {
         loop {
             let due = self.host.must_choose();
             if let Some(exit) = self.host.choose_thread(&mut around!(self)) {
+                if self.races.release() {
+                    self.host.hold(None);
+                    continue;
+                }
                 return Ok(self.ended(exit));
             }
             if due {
@@ -411,6 +420,7 @@ impl<'c> World<'c> {
                     AtAllocator::Not => {}
                     AtAllocator::GoesOn => continue,
                     AtAllocator::Stopped(again) => stopped = again,
+                    AtAllocator::Waits => return Ok(None),
                     AtAllocator::Ends(end) => return Ok(Some(end)),
                 }
             }
@@ -755,33 +765,6 @@ impl<'c> World<'c> {
             }
         }
         end_all(dead);
-    }
-
-    fn ended(&self, exit: HostExit) -> NativeEnd {
-        match exit {
-            HostExit::Ended(Ending::Exit(status)) => {
-                let bits = match status.term {
-                    None => status.bits,
-                    Some(term) => {
-                        let mut scratch = everett_expr::EvalScratch::new();
-                        self.arena.eval(term, &self.oracle.inputs, &mut scratch)
-                    }
-                };
-                NativeEnd::Exit(bits as i32)
-            }
-            HostExit::Ended(Ending::Signal(signal)) => NativeEnd::Signal {
-                signal,
-                place: None,
-            },
-            HostExit::Ended(Ending::Bug(bug)) => NativeEnd::Finding {
-                kind: bug.kind.name().to_owned(),
-                message: bug.message,
-            },
-            HostExit::Ended(Ending::EndPath | Ending::Idle) => NativeEnd::Idle,
-            HostExit::Budget | HostExit::Suspended | HostExit::NeedsInput => {
-                NativeEnd::Diverged("the program reads input that nobody gives".to_owned())
-            }
-        }
     }
 
     fn kill_all(&mut self) {

@@ -99,6 +99,8 @@ pub struct Bug {
     pub allocated: Option<StackId>,
     /// Where it was freed.
     pub freed: Option<StackId>,
+    /// Where the other thread was that it races with.
+    pub other: Option<StackId>,
     /// The address that the processor would not have let the program use.
     pub address: Option<u64>,
 }
@@ -111,6 +113,7 @@ impl Bug {
             message: message.into(),
             allocated: None,
             freed: None,
+            other: None,
             address: None,
         }
     }

@@ -211,6 +211,7 @@ impl Vm<'_> {
         let object = self.memory.near(access.pointer.bits);
         Bug {
             allocated: object.and_then(|object| object.allocated),
+            other: old.stack,
             ..Bug::new(BugKind::DataRace, message)
         }
     }

@@ -98,9 +98,14 @@ impl Explorer<'_> {
         self.settle_preferences(&mut state.path);
         let trace = state.path.trace_under(&state.path.model);
         let output = self.output(&state);
-        let mut ended = trace.clone();
-        ended.end = Some(self.trace_end(&state, &path_ending));
-        let first = self.report(&state, &bug, ended, output, listener);
+        let mut trace = trace;
+        let mut end = self.trace_end(&state, &path_ending);
+        if let Some(other) = bug.other {
+            end.races_with = describe_ends(self.images, &self.stacks.sites(other));
+            end.races_with.truncate(MOST_FRAMES);
+        }
+        trace.end = Some(end);
+        let first = self.report(&state, &bug, trace.clone(), output, listener);
         let trace = (first || self.config.all_tests || self.config.all_findings).then_some(trace);
         self.close(id, &state, path_ending, trace, listener);
     }
@@ -241,7 +246,9 @@ impl Explorer<'_> {
     ) {
         self.frontier.remove(id);
         self.searcher.removed(id);
-        if let Some(trace) = &mut trace {
+        if let Some(trace) = &mut trace
+            && trace.end.is_none()
+        {
             trace.end = Some(self.trace_end(state, &ending));
         }
         let output = if self.config.keep_output {

@@ -101,6 +101,8 @@ pub struct Schedule {
     pub random: u64,
     /// The running thread stands at the point that was logged last.
     pub at_logged_point: bool,
+    /// A thread that does not run, whatever it could do.
+    pub held: Option<u32>,
 }
 
 impl Schedule {
@@ -258,7 +260,7 @@ impl HostState {
 
     fn ready(&self) -> SmallVec<[usize; 8]> {
         (0..self.tasks.len())
-            .filter(|at| self.can_run(*at))
+            .filter(|at| self.can_run(*at) && self.schedule.held != Some(self.tasks[*at].tid))
             .collect()
     }
 

@@ -1,8 +1,8 @@
-//! What those who watch a native run are shown.
+//! What those who watch a native run are shown, and how it has ended.
 
-use everett_linux::PacketKind;
+use everett_linux::{Ending, HostExit, PacketKind};
 
-use super::{SentPacket, World};
+use super::{NativeEnd, SentPacket, World};
 use crate::watch::{Standing, StandingThread};
 
 impl World<'_> {
@@ -49,5 +49,33 @@ impl World<'_> {
             packets.push((packet.clone(), bytes));
         }
         packets
+    }
+
+    /// How a run has ended, as the model sees it.
+    pub(super) fn ended(&self, exit: HostExit) -> NativeEnd {
+        match exit {
+            HostExit::Ended(Ending::Exit(status)) => {
+                let bits = match status.term {
+                    None => status.bits,
+                    Some(term) => {
+                        let mut scratch = everett_expr::EvalScratch::new();
+                        self.arena.eval(term, &self.oracle.inputs, &mut scratch)
+                    }
+                };
+                NativeEnd::Exit(bits as i32)
+            }
+            HostExit::Ended(Ending::Signal(signal)) => NativeEnd::Signal {
+                signal,
+                place: None,
+            },
+            HostExit::Ended(Ending::Bug(bug)) => NativeEnd::Finding {
+                kind: bug.kind.name().to_owned(),
+                message: bug.message,
+            },
+            HostExit::Ended(Ending::EndPath | Ending::Idle) => NativeEnd::Idle,
+            HostExit::Budget | HostExit::Suspended | HostExit::NeedsInput => {
+                NativeEnd::Diverged("the program reads input that nobody gives".to_owned())
+            }
+        }
     }
 }

@@ -11,6 +11,8 @@ use crate::jumps::Jumps;
 use crate::leaks;
 use crate::oracle::{self, NativeOracle, Source};
 use crate::place;
+use crate::points::Lines;
+use crate::races::{AtAccess, Races};
 use crate::sandbox::Walls;
 use crate::tracee::{Stopped, Tracee};
 
@@ -22,6 +24,8 @@ pub(super) enum AtAllocator {
     GoesOn,
     /// It was, and the thread stopped again for another reason.
     Stopped(Stopped),
+    /// The thread waits, so that others can run.
+    Waits,
     /// The run is at its end.
     Ends(NativeEnd),
 }
@@ -81,6 +85,19 @@ impl NativeConfig {
         Ok(Jumps::watch(&self.programs[0], tracee, bias)?)
     }
 
+    /// Looks at two accesses, where a trace ends in a race between them.
+    pub(super) fn watch_races(
+        &self,
+        oracle: &NativeOracle,
+        tracee: &mut Tracee,
+    ) -> Result<Races, NativeError> {
+        let Some(places) = oracle.expected_race() else {
+            return Ok(Races::default());
+        };
+        let lines = Lines::of(&self.programs[0]);
+        Ok(Races::watch(&lines, &places, self.spared, tracee)?)
+    }
+
     /// How far from the addresses in its file the first program lies.
     fn first_bias(&self, tracee: &Tracee) -> Result<u64, NativeError> {
         let allocators = self.known_allocators.get();
@@ -104,6 +121,9 @@ impl World<'_> {
 
     /// A thread that stopped may have come to the allocator, or out of it.
     pub(super) fn at_allocator(&mut self, name: TaskName) -> Result<AtAllocator, NativeError> {
+        if let Some(at) = self.at_access(name)? {
+            return Ok(at);
+        }
         let Some(native) = self.threads.get_mut(&name) else {
             return Ok(AtAllocator::Not);
         };
@@ -174,6 +194,35 @@ impl World<'_> {
         Ok(match stop.step_over(&mut native.tracee, registers)? {
             Stopped::Signal(libc::SIGTRAP) => AtAllocator::GoesOn,
             other => AtAllocator::Stopped(other),
+        })
+    }
+
+    /// A thread that stopped may stand before an access that races.
+    fn at_access(&mut self, name: TaskName) -> Result<Option<AtAllocator>, NativeError> {
+        let mut threads = self.threads.keys();
+        let can_wait = threads.any(|other| other.pid == name.pid && *other != name);
+        let Some(native) = self.threads.get_mut(&name) else {
+            return Ok(None);
+        };
+        if native.image.0 != 0 {
+            return Ok(None);
+        }
+        let arrived = self.races.arrive(name, &mut native.tracee, can_wait)?;
+        Ok(match arrived {
+            None => None,
+            Some(AtAccess::Passed(Stopped::Signal(libc::SIGTRAP))) => Some(AtAllocator::GoesOn),
+            Some(AtAccess::Passed(other)) => Some(AtAllocator::Stopped(other)),
+            Some(AtAccess::Held) => {
+                self.oracle.is_free = true;
+                self.host.hold(Some(name.tid));
+                Some(AtAllocator::Waits)
+            }
+            Some(AtAccess::Races) => {
+                self.look_at_stack(name, None)?;
+                let message = "two threads are about to use the same memory".to_owned();
+                let kind = BugKind::DataRace.name().to_owned();
+                Some(AtAllocator::Ends(NativeEnd::Finding { kind, message }))
+            }
         })
     }
 

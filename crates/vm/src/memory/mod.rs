@@ -388,6 +388,7 @@ impl Memory {
             message,
             allocated: object.allocated,
             freed: object.freed,
+            other: None,
             address: faults.then_some(address),
         }
     }
@@ -482,6 +483,7 @@ fn bad_free(near: Option<&Object>, start: u64, kind: ObjectKind) -> Bug {
         message,
         allocated: object.allocated,
         freed: object.freed,
+        other: None,
         address: None,
     }
 }

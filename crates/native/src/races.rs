@@ -1,0 +1,226 @@
+//! Data races: two threads are brought to where both stand before their accesses to the same memory at the same time,
+//! so that nothing orders them. The first that comes to one of the two lines waits there while all others run.
+
+use std::collections::BTreeMap;
+
+use everett_linux::{Guest, TaskName};
+use iced_x86::{
+    Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, OpAccess, Register,
+};
+
+use crate::points::Lines;
+use crate::tracee::{Registers, Stopped, Tracee};
+
+const BREAKPOINT: u8 = 0xcc;
+
+/// A place in the source: file and line.
+pub type Line = (String, u32);
+
+/// The accesses of two lines, and who waits before one of them.
+#[derive(Clone, Default)]
+pub struct Races {
+    points: BTreeMap<u64, Point>,
+    held: Option<(TaskName, Vec<Touch>)>,
+    /// Who has waited and goes on.
+    released: Option<TaskName>,
+    /// How many threads come to an access before one is held.
+    spared: u32,
+}
+
+#[derive(Copy, Clone)]
+struct Point {
+    original: u8,
+    instruction: Instruction,
+}
+
+/// Memory that an instruction reads or writes.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+struct Touch {
+    start: u64,
+    end: u64,
+    writes: bool,
+}
+
+/// What becomes of a thread that has come to an access.
+pub enum AtAccess {
+    /// It has executed it.
+    Passed(Stopped),
+    /// It waits before it.
+    Held,
+    /// It stands before it while another one stands before an access to the same memory.
+    Races,
+}
+
+impl Races {
+    /// Puts breakpoints at the accesses of two lines of a program that has not executed anything yet.
+    pub fn watch(
+        lines: &Lines,
+        places: &[Line],
+        spared: u32,
+        tracee: &mut Tracee,
+    ) -> std::io::Result<Races> {
+        let mut races = Races {
+            spared,
+            ..Races::default()
+        };
+        let start = tracee.start_address()?;
+        for (from, to) in places.iter().flat_map(|place| lines.find(place, start)) {
+            let mut code = vec![0; (to - from) as usize];
+            if !tracee.read(from, &mut code) {
+                continue;
+            }
+            for instruction in &mut Decoder::with_ip(64, &code, from, DecoderOptions::NONE) {
+                if accesses(&instruction) {
+                    let original = code[(instruction.ip() - from) as usize];
+                    let point = Point {
+                        original,
+                        instruction,
+                    };
+                    races.points.insert(instruction.ip(), point);
+                }
+            }
+        }
+        for address in races.points.keys() {
+            tracee.put(*address, &[BREAKPOINT]);
+        }
+        Ok(races)
+    }
+
+    /// A thread stopped. `None` if that was elsewhere. `can_wait` says that there are others that can run.
+    pub fn arrive(
+        &mut self,
+        name: TaskName,
+        tracee: &mut Tracee,
+        can_wait: bool,
+    ) -> std::io::Result<Option<AtAccess>> {
+        let registers = tracee.registers()?;
+        let address = registers.rip.wrapping_sub(1);
+        let Some(point) = self.points.get(&address).copied() else {
+            return Ok(None);
+        };
+        let registers = Registers {
+            rip: address,
+            ..registers
+        };
+        tracee.set_registers(registers)?;
+        let touches = touches(&point.instruction, &registers);
+        match &self.held {
+            Some((other, theirs)) if *other != name && conflict(&touches, theirs) => {
+                return Ok(Some(AtAccess::Races));
+            }
+            None if can_wait && self.released.take() != Some(name) => {
+                if self.spared == 0 {
+                    self.held = Some((name, touches));
+                    return Ok(Some(AtAccess::Held));
+                }
+                self.spared -= 1;
+            }
+            _ => {}
+        }
+        tracee.put(address, &[point.original]);
+        let stopped = tracee.step();
+        tracee.put(address, &[BREAKPOINT]);
+        Ok(Some(AtAccess::Passed(stopped?)))
+    }
+
+    /// Lets go who waits; `false` if nobody does.
+    pub fn release(&mut self) -> bool {
+        self.released = self.held.take().map(|(name, _)| name);
+        self.released.is_some()
+    }
+}
+
+/// It reads or writes memory otherwise than by calling, returning and the like.
+fn accesses(instruction: &Instruction) -> bool {
+    let mut factory = InstructionInfoFactory::new();
+    let used = factory.info(instruction).used_memory();
+    instruction.flow_control() == FlowControl::Next
+        && !instruction.is_stack_instruction()
+        && used
+            .iter()
+            .any(|memory| memory.access() != OpAccess::NoMemAccess)
+}
+
+fn touches(instruction: &Instruction, registers: &Registers) -> Vec<Touch> {
+    let mut factory = InstructionInfoFactory::new();
+    let used = factory.info(instruction).used_memory();
+    let touch = |memory: &iced_x86::UsedMemory| {
+        let start = memory.virtual_address(0, |register, _, _| value_of(register, registers))?;
+        Some(Touch {
+            start,
+            end: start.checked_add(memory.memory_size().size() as u64)?,
+            writes: !matches!(memory.access(), OpAccess::Read | OpAccess::CondRead),
+        })
+    };
+    let accessed = used
+        .iter()
+        .filter(|memory| memory.access() != OpAccess::NoMemAccess);
+    accessed.filter_map(touch).collect()
+}
+
+fn conflict(own: &[Touch], theirs: &[Touch]) -> bool {
+    let meets = |a: &Touch, b: &Touch| a.start < b.end && b.start < a.end && (a.writes || b.writes);
+    own.iter().any(|a| theirs.iter().any(|b| meets(a, b)))
+}
+
+fn value_of(register: Register, r: &Registers) -> Option<u64> {
+    Some(match register {
+        Register::RAX => r.rax,
+        Register::RBX => r.rbx,
+        Register::RCX => r.rcx,
+        Register::RDX => r.rdx,
+        Register::RSI => r.rsi,
+        Register::RDI => r.rdi,
+        Register::RBP => r.rbp,
+        Register::RSP => r.rsp,
+        Register::R8 => r.r8,
+        Register::R9 => r.r9,
+        Register::R10 => r.r10,
+        Register::R11 => r.r11,
+        Register::R12 => r.r12,
+        Register::R13 => r.r13,
+        Register::R14 => r.r14,
+        Register::R15 => r.r15,
+        Register::FS => r.fs_base,
+        Register::GS => r.gs_base,
+        Register::CS | Register::DS | Register::ES | Register::SS => 0,
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn decode(code: &[u8]) -> Instruction {
+        Decoder::with_ip(64, code, 0x1000, DecoderOptions::NONE).decode()
+    }
+
+    #[test]
+    fn accesses_to_the_same_memory_conflict_if_one_writes() {
+        // SAFETY: registers are plain numbers.
+        let mut registers: Registers = unsafe { std::mem::zeroed() };
+        registers.rax = 0x5000;
+        registers.rdi = 0x4ffe;
+        // mov ecx, [rax]; mov [rdi], ecx; mov ecx, [rdi+6]
+        let read = touches(&decode(&[0x8b, 0x08]), &registers);
+        let write = touches(&decode(&[0x89, 0x0f]), &registers);
+        let beyond = touches(&decode(&[0x8b, 0x4f, 0x06]), &registers);
+        assert_eq!((read[0].start, read[0].end), (0x5000, 0x5004));
+        assert!(conflict(&read, &write) && conflict(&write, &read));
+        assert!(!conflict(&read, &read) && !conflict(&beyond, &write));
+        // mov eax, [rip+0x10] lies behind the instruction.
+        let relative = touches(&decode(&[0x8b, 0x05, 0x10, 0, 0, 0]), &registers);
+        assert_eq!(relative[0].start, 0x1016);
+    }
+
+    #[test]
+    fn calls_and_the_stack_are_no_accesses() {
+        // push rbp; call; ret; mov eax, [rbp-4]; lea rax, [rip]
+        assert!(!accesses(&decode(&[0x55])));
+        assert!(!accesses(&decode(&[0xe8, 0, 0, 0, 0])));
+        assert!(!accesses(&decode(&[0xc3])));
+        assert!(accesses(&decode(&[0x8b, 0x45, 0xfc])));
+        assert!(!accesses(&decode(&[0x48, 0x8d, 0x05, 0, 0, 0, 0])));
+    }
+}
