@@ -15,7 +15,7 @@ pub fn compare(expected: &TraceEnd, seen: &NativeRun) -> Verdict {
         (Some(kind), end) => match ends_of(kind) {
             Ends::Same(signals) => ends_so(kind, signals, end),
             Ends::Unseen => {
-                let why = format!("native code does not notice {kind}");
+                let why = format!("native code does not notice {kind}{}", reason_of(kind));
                 return Verdict::NotReplayable(why);
             }
         },
@@ -42,6 +42,14 @@ pub fn compare(expected: &TraceEnd, seen: &NativeRun) -> Verdict {
         Verdict::Confirmed
     } else {
         Verdict::NotReproduced("the native program writes something else".to_owned())
+    }
+}
+
+/// Why native code does not notice something.
+fn reason_of(kind: &str) -> &'static str {
+    match kind {
+        "unsupported" | "solver-gave-up" => ": it is about the exploration, not about the program",
+        _ => "",
     }
 }
 

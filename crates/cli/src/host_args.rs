@@ -158,6 +158,16 @@ impl HostArgs {
         all.map(without_suffix).collect()
     }
 
+    /// Puts another build in the place of the program that the guest finds there.
+    pub fn replace(&mut self, path: &str, file: &Path) -> Result<()> {
+        let mut programs = self.program.iter_mut();
+        let Some(program) = programs.find(|program| program.path == path) else {
+            anyhow::bail!("the run has no program {path}");
+        };
+        program.file = file.to_owned();
+        Ok(())
+    }
+
     /// Where nothing else is asked for, threads take turns at random: every choice is one of the trace.
     pub fn schedule_at_random(&mut self) {
         self.scheduler.get_or_insert("exhaustive".to_owned());

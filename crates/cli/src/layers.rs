@@ -34,6 +34,14 @@ impl Mount {
         Ok(Mount { from, to })
     }
 
+    /// A file or folder that the guest finds where it is here.
+    pub fn same(path: PathBuf) -> Mount {
+        Mount {
+            from: path.clone(),
+            to: path,
+        }
+    }
+
     /// `GUESTPATH=FILE`.
     pub fn parse_file(text: &str) -> Result<Mount, String> {
         match text.split_once('=') {

@@ -68,6 +68,32 @@ impl GuestProgram {
     }
 }
 
+/// Another build of a program of a run.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct OtherBuild {
+    /// Where the guest finds the program; the one that it is started with if it is not said.
+    pub path: Option<String>,
+    /// The other build here.
+    pub file: PathBuf,
+}
+
+impl OtherBuild {
+    /// `PROGRAM` or `PATH=PROGRAM`.
+    pub fn parse(text: &str) -> Result<OtherBuild, String> {
+        let (path, file) = match text.split_once('=') {
+            Some((path, file)) => (Some(path), file),
+            None => (None, text),
+        };
+        if path == Some("") || file.is_empty() {
+            return Err("another build is given as PROGRAM or PATH=PROGRAM".to_owned());
+        }
+        Ok(OtherBuild {
+            path: path.map(str::to_owned),
+            file: PathBuf::from(file),
+        })
+    }
+}
+
 /// The programs that the guest finds, numbered behind the first one.
 pub fn guest_programs(programs: &[GuestProgram]) -> Vec<ProgramSpec> {
     let spec = |(number, program): (u16, &GuestProgram)| ProgramSpec {

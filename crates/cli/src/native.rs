@@ -17,7 +17,7 @@ use std::time::Instant;
 
 use crate::compare::describe;
 use crate::host_args::HostArgs;
-use crate::replay::{MAX_CALLS, MAX_LONG_COMPUTATIONS, native_config};
+use crate::replay::{BuildArgs, MAX_CALLS, MAX_LONG_COMPUTATIONS, add_libraries, native_config};
 use crate::run::RunArgs;
 use crate::step::print_log;
 use crate::{EXIT_CLEAN, EXIT_ERROR, EXIT_FINDINGS};
@@ -64,9 +64,11 @@ fn one(args: &NativeArgs) -> Result<u8> {
     };
     host.options.logs_calls = args.strace;
     args.host.apply(&mut host)?;
+    let programs = args.host.native_programs(Path::new(&args.command[0]));
+    add_libraries(&mut host, &programs)?;
     let config = NativeConfig {
         host,
-        programs: args.host.native_programs(Path::new(&args.command[0])),
+        programs,
         max_calls: MAX_CALLS,
         max_long_computations: MAX_LONG_COMPUTATIONS,
         keeps_events: false,
@@ -121,7 +123,7 @@ fn many(args: &NativeArgs, runs: u32) -> Result<u8> {
     let mut host = args.host.clone();
     host.schedule_at_random();
     let run = RunArgs::of_native(host, &args.command)?;
-    let config = native_config(&run, None)?;
+    let config = native_config(&run, &BuildArgs::default())?;
     let folder = match &args.out {
         Some(path) => Folder::create(path)?,
         None => Folder::next(Path::new("everett-out"))?,

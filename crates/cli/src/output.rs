@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use crate::checkpoint::Checkpoint;
 use crate::display::{Display, Mode, short};
-use crate::replay::{Verdict, confirm_one, native_config};
+use crate::replay::{BuildArgs, Verdict, confirm_one, native_config};
 use crate::run::{RunArgs, clock, memory_used};
 use crate::shrink::{Goal, Shrunk, shrink_trace};
 use crate::summary::Summary;
@@ -170,7 +170,7 @@ impl Recorder {
         if self.traces.is_empty() {
             return;
         }
-        let config = match native_config(run, None) {
+        let config = match native_config(run, &BuildArgs::default()) {
             _ if until.confirm.is_none() => None,
             Ok(config) => Some(config),
             Err(error) => {

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use crate::follow::{follow_with, following_config, read_trace, run_of, traces_below};
 use crate::load::bitcode_of;
-use crate::replay::{Verdict, native_config, replay_one};
+use crate::replay::{BuildArgs, Verdict, native_config, replay_one};
 use crate::run::{RunArgs, clock};
 use crate::{EXIT_CLEAN, EXIT_FINDINGS};
 
@@ -24,9 +24,8 @@ pub struct TestArgs {
     /// Folders of runs or parts of them, or traces.
     #[arg(required = true)]
     paths: Vec<PathBuf>,
-    /// Replay on this native program: a newer build of the one that was explored.
-    #[arg(long, value_name = "PROGRAM")]
-    on: Option<PathBuf>,
+    #[command(flatten)]
+    build: BuildArgs,
     /// Findings must not happen any more.
     #[arg(long)]
     fixed: bool,
@@ -46,9 +45,8 @@ pub struct ConfirmArgs {
     /// All tests too, not only findings.
     #[arg(long)]
     tests: bool,
-    /// Replay on this native program instead of the one that was explored: another build of the same source.
-    #[arg(long, value_name = "PROGRAM")]
-    on: Option<PathBuf>,
+    #[command(flatten)]
+    build: BuildArgs,
     /// How many are replayed at a time; default: one for each processor.
     #[arg(long, value_name = "N")]
     jobs: Option<NonZeroUsize>,
@@ -67,10 +65,10 @@ struct Suite {
 }
 
 impl Suite {
-    fn open(folder: PathBuf, on: Option<&Path>) -> Result<Suite> {
+    fn open(folder: PathBuf, build: &BuildArgs) -> Result<Suite> {
         let run = RunArgs::of(&folder)?;
-        let native = native_config(&run, on)?;
-        let run = on.map_or(run.clone(), |on| run.on(on));
+        let native = native_config(&run, build)?;
+        let run = run.on(&build.on)?;
         let confirmed = confirmed_in(&folder);
         Ok(Suite {
             folder,
@@ -127,7 +125,7 @@ struct Replayed {
 }
 
 /// Traces that say how they end, with the runs that they belong to.
-fn gather(paths: &[PathBuf], on: Option<&Path>) -> Result<(Vec<Suite>, Vec<Replayed>)> {
+fn gather(paths: &[PathBuf], build: &BuildArgs) -> Result<(Vec<Suite>, Vec<Replayed>)> {
     let mut suites: Vec<Suite> = Vec::new();
     let mut traces = Vec::new();
     for path in paths {
@@ -140,7 +138,7 @@ fn gather(paths: &[PathBuf], on: Option<&Path>) -> Result<(Vec<Suite>, Vec<Repla
             let suite = match known {
                 Some(at) => at,
                 None => {
-                    suites.push(Suite::open(folder, on)?);
+                    suites.push(Suite::open(folder, build)?);
                     suites.len() - 1
                 }
             };
@@ -278,7 +276,7 @@ impl Replayed {
 
 /// Replays folders of traces as a regression suite; exit code 1 if one of them is not as it should be.
 pub fn test(args: &TestArgs) -> Result<u8> {
-    let (suites, traces) = gather(&args.paths, args.on.as_deref())?;
+    let (suites, traces) = gather(&args.paths, &args.build)?;
     if traces.is_empty() {
         bail!("there are no traces that say how they end");
     }
@@ -324,7 +322,7 @@ pub fn test(args: &TestArgs) -> Result<u8> {
 /// Replays the findings of a run, and its tests where asked; exit code 1 if one of them is not confirmed.
 pub fn confirm(args: &ConfirmArgs) -> Result<u8> {
     let folder = run_of(&args.path)?;
-    let (suites, mut traces) = gather(std::slice::from_ref(&args.path), args.on.as_deref())?;
+    let (suites, mut traces) = gather(std::slice::from_ref(&args.path), &args.build)?;
     if !args.tests {
         let of_a_finding = |path: &Path| path.ends_with("finding.trace");
         traces.retain(|trace| of_a_finding(&trace.path) || args.path.is_file());
@@ -343,7 +341,7 @@ pub fn confirm(args: &ConfirmArgs) -> Result<u8> {
     let confirmed = confirmed.count();
     println!("{confirmed} of {} traces confirmed", replayed.len());
     // What another build does says nothing about the run.
-    if args.on.is_none() {
+    if args.build.is_own() {
         note_in_summary(&folder, &replayed)?;
     }
     Ok(if confirmed == replayed.len() {

@@ -3,16 +3,20 @@
 
 use anyhow::{Context, Result};
 use everett_engine::{Trace, TraceEnd};
+use everett_linux::HostConfig;
 use everett_native::{
-    NativeConfig, NativeEnd, NativeError, NativeRun, Nobody, Script, Source, Watcher, run_watched,
+    NativeConfig, NativeEnd, NativeError, NativeRun, Nobody, Script, Source, Watcher,
+    is_checked_build, libraries, run_watched,
 };
-use everett_toolchain::Checks;
+use everett_toolchain::{Checks, ToolchainError};
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use crate::compare::{checks_for, compare};
 use crate::follow::{read_trace, traces_of};
+use crate::layers::Mount;
+use crate::load::OtherBuild;
 use crate::points;
 use crate::repeat::repeat;
 use crate::run::{RunArgs, explorer_config};
@@ -37,12 +41,30 @@ pub struct ReplayArgs {
     path: PathBuf,
     #[command(flatten)]
     look: LookArgs,
-    /// Replay on this native program instead of the one that was explored: another build of the same source.
-    #[arg(long, value_name = "PROGRAM")]
-    on: Option<PathBuf>,
+    #[command(flatten)]
+    build: BuildArgs,
     /// Replay each trace so many times and compare everything that happens, event by event.
     #[arg(long, value_name = "N")]
     times: Option<std::num::NonZeroU32>,
+}
+
+/// Which build of the program traces are replayed on.
+#[derive(clap::Args, Clone, Default)]
+pub struct BuildArgs {
+    /// Replay on this native program instead of the one that was explored: another build of the same source, or a
+    /// newer one. With PATH, instead of the one that the run has there (`--program`).
+    #[arg(long, value_name = "[PATH=]PROGRAM", value_parser = OtherBuild::parse)]
+    pub on: Vec<OtherBuild>,
+    /// Replay on the builds that check every access to memory, not only where a finding needs them.
+    #[arg(long)]
+    pub checked: bool,
+}
+
+impl BuildArgs {
+    /// It is the one that was explored.
+    pub fn is_own(&self) -> bool {
+        self.on.is_empty() && !self.checked
+    }
 }
 
 /// Whether a trace happened again.
@@ -82,7 +104,7 @@ pub fn replay(args: &ReplayArgs) -> Result<u8> {
     if args.look.needs_log() {
         run.log_calls();
     }
-    let mut config = native_config(&run, args.on.as_deref())?;
+    let mut config = native_config(&run, &args.build)?;
     config.host.options.logs_packets = args.look.pcap.is_some();
     if args.look.is_about_one() && traces.len() != 1 {
         anyhow::bail!(
@@ -95,6 +117,10 @@ pub fn replay(args: &ReplayArgs) -> Result<u8> {
     let mut others = 0;
     for path in &traces {
         let trace = read_trace(path)?;
+        let config = match args.look.needs_log() || args.times.is_some() {
+            true => with_points(&config, &trace)?,
+            false => config.clone(),
+        };
         if args.look.gdb.is_some() || args.look.step {
             look(&args.look, &config, &trace)?;
             return Ok(EXIT_CLEAN);
@@ -148,19 +174,21 @@ pub fn replay(args: &ReplayArgs) -> Result<u8> {
 }
 
 /// What a native run of an exploration is told.
-pub fn native_config(run: &RunArgs, on: Option<&Path>) -> Result<NativeConfig> {
+pub fn native_config(run: &RunArgs, build: &BuildArgs) -> Result<NativeConfig> {
     let explored = explorer_config(run, None)?;
-    let mut programs = run.native_programs();
-    if let Some(on) = on {
-        programs[0] = on.to_owned();
-    }
+    let mut programs = run.on(&build.on)?.native_programs();
     for program in &programs {
         if !program.exists() {
             anyhow::bail!("there is no native program {}", program.display());
         }
     }
+    if build.checked {
+        programs = checked_builds(&programs, Checks::Memory)?;
+    }
+    let mut host = explored.host;
+    add_libraries(&mut host, &programs)?;
     Ok(NativeConfig {
-        host: explored.host,
+        host,
         programs,
         max_calls: MAX_CALLS,
         max_long_computations: MAX_LONG_COMPUTATIONS,
@@ -170,6 +198,17 @@ pub fn native_config(run: &RunArgs, on: Option<&Path>) -> Result<NativeConfig> {
         finder: Some(points::finder(run)),
         spared: 0,
     })
+}
+
+/// Lets the host have the libraries of dynamic programs, behind all that the run says about its files.
+pub fn add_libraries(host: &mut HostConfig, programs: &[PathBuf]) -> Result<()> {
+    for path in programs.iter().flat_map(|program| libraries(program)) {
+        let here = path.as_os_str().as_encoded_bytes();
+        if host.files.iter().all(|file| file.path != here) {
+            host.files.extend(Mount::same(path).specs()?);
+        }
+    }
+    Ok(())
 }
 
 /// Replays one trace and compares its end.
@@ -188,14 +227,37 @@ fn replay_watched(
     expected: &TraceEnd,
     watcher: &mut dyn Watcher,
 ) -> Result<(Verdict, Option<NativeRun>)> {
-    let finder = config
-        .finder
-        .as_ref()
-        .filter(|_| points::are_possible(config));
-    if let Some(script) = finder.and_then(|find| find(&trace)) {
-        return replay_scripted(config, &trace, expected, &script, watcher);
+    match script_of(config, &trace) {
+        Some(script) => {
+            let tried = replay_scripted(config, &trace, expected, &script)?;
+            Ok((tried.verdict, tried.seen))
+        }
+        None => replay_once(config, trace, expected, watcher),
     }
-    replay_once(config, trace, expected, watcher)
+}
+
+/// Where threads take turns between system calls on the path of a trace, if they do and it is not known yet.
+fn script_of(config: &NativeConfig, trace: &Trace) -> Option<Script> {
+    if config.script.is_some() || !points::are_possible(config) {
+        return None;
+    }
+    config.finder.as_ref()?(trace)
+}
+
+/// What a native run is told so that threads take turns where they do on the path of a trace, for whoever looks at it:
+/// as in the run that ends as the trace does.
+fn with_points(config: &NativeConfig, trace: &Trace) -> Result<NativeConfig> {
+    let Some(script) = script_of(config, trace) else {
+        return Ok(config.clone());
+    };
+    let script = match &trace.end {
+        Some(expected) => replay_scripted(config, trace, expected, &script)?.script,
+        None => script,
+    };
+    Ok(NativeConfig {
+        script: Some(script),
+        ..config.clone()
+    })
 }
 
 /// Replays on the programs, and where they do not end the same though they should, on their checked builds.
@@ -265,15 +327,13 @@ fn replay_checked(
     why: String,
     checks: Checks,
 ) -> Result<(Verdict, Option<NativeRun>)> {
-    let programs = config.programs.iter();
-    let checked: Result<Vec<_>, _> = programs
-        .map(|program| everett_toolchain::checked_build(program, checks))
-        .collect();
-    let programs = match checked {
+    let programs = match checked_builds(&config.programs, checks) {
+        Ok(programs) if programs == config.programs => {
+            return Ok((Verdict::NotReproduced(why), None));
+        }
         Ok(programs) => programs,
         Err(error) => {
-            let error = error.to_string();
-            let error = error.lines().next().unwrap_or_default();
+            let error = no_checked_build(&error);
             let why = format!("{why}; it has no build that checks {checks}: {error}");
             return Ok((Verdict::NotReproduced(why), None));
         }
@@ -293,6 +353,38 @@ fn replay_checked(
     })
 }
 
+/// Why a program has no checked build, in a line.
+fn no_checked_build(error: &ToolchainError) -> String {
+    let error = error.to_string();
+    match error.lines().find(|line| line.contains("undefined symbol")) {
+        // It is made from bitcode, which machine code is not in.
+        Some(line) => format!(
+            "parts of the program are assembly or machine code ({})",
+            line.trim()
+        ),
+        None => error.lines().next().unwrap_or_default().to_owned(),
+    }
+}
+
+/// The builds of programs that look at something.
+fn checked_builds(programs: &[PathBuf], checks: Checks) -> Result<Vec<PathBuf>, ToolchainError> {
+    let build = |program: &PathBuf| match (is_checked_build(program), checks) {
+        (false, _) => everett_toolchain::checked_build(program, checks),
+        (true, Checks::Memory) => Ok(program.clone()),
+        // The build that looks at something else lies beside the program, too.
+        (true, _) => everett_toolchain::checked_build(&program.with_extension(""), checks),
+    };
+    programs.iter().map(build).collect()
+}
+
+/// What came of trying several places at which threads take turns.
+struct Tried {
+    verdict: Verdict,
+    seen: Option<NativeRun>,
+    /// The places of the run that ended the same; the likeliest ones if none did.
+    script: Script,
+}
+
 /// Threads were preempted between system calls. Where that was is known by the line, so several places are tried; only
 /// a run that ends the same counts.
 fn replay_scripted(
@@ -300,8 +392,7 @@ fn replay_scripted(
     trace: &Trace,
     expected: &TraceEnd,
     script: &Script,
-    watcher: &mut dyn Watcher,
-) -> Result<(Verdict, Option<NativeRun>)> {
+) -> Result<Tried> {
     let most = match expected.finding {
         Some(_) => MAX_ATTEMPTS,
         None => MAX_ATTEMPTS_OF_TESTS,
@@ -309,21 +400,29 @@ fn replay_scripted(
     let (mut last, mut tried) = (None, 0);
     for attempt in points::attempts(script, most) {
         let config = NativeConfig {
-            script: Some(attempt),
+            script: Some(attempt.clone()),
             ..config.clone()
         };
         tried += 1;
-        let (verdict, seen) = replay_once(&config, trace.clone(), expected, watcher)?;
-        match verdict {
-            Verdict::Confirmed => return Ok((verdict, seen)),
-            Verdict::NotReproduced(_) => last = seen,
-            Verdict::NotReplayable(_) => return Ok((verdict, seen)),
+        let (verdict, seen) = replay_once(&config, trace.clone(), expected, &mut Nobody)?;
+        if let Verdict::NotReproduced(_) = verdict {
+            last = seen;
+            continue;
         }
+        return Ok(Tried {
+            verdict,
+            seen,
+            script: attempt,
+        });
     }
     let why = format!(
         "threads were preempted between system calls, and none of {tried} native runs with nearby places ended the same"
     );
-    Ok((Verdict::NotReplayable(why), last))
+    Ok(Tried {
+        verdict: Verdict::NotReplayable(why),
+        seen: last,
+        script: script.clone(),
+    })
 }
 
 /// Replays the trace of a finding. What cannot be tried is no error.

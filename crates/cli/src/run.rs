@@ -18,6 +18,7 @@ use crate::checkpoint::Checkpoint;
 use crate::display::{Display, Mode};
 use crate::host_args::HostArgs;
 use crate::input::host_config;
+use crate::load::OtherBuild;
 use crate::output::{AfterRun, Recorder};
 use crate::summary::Summary;
 use crate::{EXIT_CLEAN, EXIT_FINDINGS};
@@ -172,11 +173,16 @@ impl RunArgs {
         self.host.native_programs(self.program())
     }
 
-    /// The same with another build of the program.
-    pub fn on(&self, program: &Path) -> RunArgs {
+    /// The same with other builds of some of the programs.
+    pub fn on(&self, builds: &[OtherBuild]) -> Result<RunArgs> {
         let mut args = self.clone();
-        args.command[0] = program.as_os_str().to_owned();
-        args
+        for build in builds {
+            match &build.path {
+                Some(path) => args.host.replace(path, &build.file)?,
+                None => args.command[0] = build.file.as_os_str().to_owned(),
+            }
+        }
+        Ok(args)
     }
 
     /// The program and its arguments.

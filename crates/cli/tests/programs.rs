@@ -14,11 +14,14 @@
 //! // finding: KIND LINE            a finding; none are expected where none is named
 //! // survives: KIND REASON          native programs do not end in findings of this kind, and why
 //! // not-replayable: REASON         finished paths cannot be tried natively; the replay says these words
+//! // not on -O3: KIND REASON        findings of this kind do not happen on another build (-O0, -O3, checked), and why
 //! ```
 //!
 //! Every test that a run writes is followed again and must end as it ended, and is replayed on the native program
 //! (for errors in memory that native code survives: on its checked build), which must end the same way too. A line
 //! that excuses a program from this fails the test where it is not needed any more.
+//! Findings of the first build are also confirmed on other builds of the same source: without optimisation, with
+//! all of it, and the checked one (of C++ and Rust, a third of the programs; `./test --targets all` takes all).
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use serde_json::Value;
@@ -37,6 +40,12 @@ const RUNS_AT_MOST: Duration = Duration::from_secs(60);
 const EVERETT_RUNS_AT_MOST: Duration = Duration::from_secs(600);
 /// A path without a finding, among the kinds of findings.
 const FINISHED_PATH: &str = "path";
+
+/// Where this variable is set, other builds of all programs are tested.
+const ALL: &str = "EVERETT_TEST_ALL_TARGETS";
+/// Builds on which the findings of the first one must happen, too.
+const OTHER_BUILDS: [&str; 3] = ["-O0", "-O3", CHECKED];
+const CHECKED: &str = "checked";
 
 fn main() {
     let arguments = Arguments::from_args();
@@ -104,6 +113,8 @@ struct Header {
     findings: Vec<(String, u64)>,
     survives: Vec<String>,
     not_replayable: Option<String>,
+    /// Other builds and kinds of findings that do not happen on them.
+    not_on: Vec<(String, String)>,
 }
 
 impl Header {
@@ -140,7 +151,13 @@ impl Header {
                     _ => return Err(format!("no reason is given: {line}").into()),
                 },
                 "not-replayable" => header.not_replayable = Some(value.trim().to_owned()),
-                _ => {}
+                _ => match (key.strip_prefix("not on "), words().as_slice()) {
+                    (None, _) => {}
+                    (Some(build), [kind, _, ..]) if OTHER_BUILDS.contains(&build) => {
+                        header.not_on.push((build.to_owned(), kind.clone()));
+                    }
+                    _ => return Err(format!("bad header line: {line}").into()),
+                },
             }
         }
         header.findings.sort();
@@ -247,6 +264,15 @@ fn text(output: &Output) -> String {
     )
 }
 
+/// Traces that were not confirmed, why, and the lines that say so.
+fn other_verdicts(lines: &str) -> impl Iterator<Item = (&str, &str, &str)> {
+    const VERDICTS: [&str; 2] = [": not-reproduced: ", ": not-replayable: "];
+    lines.lines().filter_map(|line| {
+        let parts = VERDICTS.iter().find_map(|verdict| line.split_once(verdict));
+        parts.map(|(path, why)| (path, why, line))
+    })
+}
+
 impl Case {
     fn new(header: Arc<Header>, build: usize, source: &Path, stem: &str) -> Result<Case, Failed> {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR"))
@@ -267,19 +293,7 @@ impl Case {
     }
 
     fn check(&self) -> Result<(), Failed> {
-        let tool = match self.source.extension().and_then(|e| e.to_str()) {
-            Some("cc") => "c++",
-            Some("rs") => "rustc",
-            _ => "cc",
-        };
-        let mut build = everett();
-        build
-            .arg(tool)
-            .args(&self.header.builds[self.build])
-            .arg("-o")
-            .arg(&self.program)
-            .arg(&self.source);
-        succeed(build.current_dir(&self.folder))?;
+        self.make(&[], &self.program)?;
         for args in &self.header.exec {
             self.compare_exec(args)?;
         }
@@ -287,6 +301,19 @@ impl Case {
             Some(options) => self.explore(options),
             None => Ok(()),
         }
+    }
+
+    /// Builds the program with these flags behind its own.
+    fn make(&self, flags: &[&str], program: &Path) -> Result<(), Failed> {
+        let tool = match self.source.extension().and_then(|e| e.to_str()) {
+            Some("cc") => "c++",
+            Some("rs") => "rustc",
+            _ => "cc",
+        };
+        let mut build = everett();
+        build.arg(tool).args(&self.header.builds[self.build]);
+        build.args(flags).arg("-o").arg(program).arg(&self.source);
+        succeed(build.current_dir(&self.folder)).map(drop)
     }
 
     fn feed(&self, command: &mut Command, at_most: Duration) -> Result<Output, Failed> {
@@ -344,7 +371,13 @@ impl Case {
             ))
         })?;
         succeed(everett().arg("follow").arg(&out).current_dir(&self.folder))?;
-        self.check_natively(&out)
+        self.check_natively(&out)?;
+        if self.build == 0 && !self.header.findings.is_empty() && self.is_built_again() {
+            for other in OTHER_BUILDS {
+                self.check_on(other, &out)?;
+            }
+        }
+        Ok(())
     }
 
     fn check_summary(&self, summary: &Value) -> Result<(), Failed> {
@@ -390,11 +423,7 @@ impl Case {
             return Err(format!("replay failed:\n{}", text(&output)).into());
         }
         let mut excused = BTreeSet::new();
-        for line in lines.lines() {
-            let other = [": not-reproduced: ", ": not-replayable: "]
-                .iter()
-                .find_map(|verdict| line.split_once(verdict));
-            let Some((path, why)) = other else { continue };
+        for (path, why, line) in other_verdicts(&lines) {
             let trace: Value = serde_json::from_slice(&fs::read(self.folder.join(path))?)?;
             let kind = trace["end"]["finding"].as_str();
             let tried = line.contains(": not-reproduced: ");
@@ -424,6 +453,65 @@ impl Case {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Other builds of it are tested. Those of C++ and Rust take long: a third of them is tested every time, and all
+    /// where all targets are.
+    fn is_built_again(&self) -> bool {
+        let is_c = self.source.extension().is_some_and(|e| e == "c");
+        let name = self.source.file_name().unwrap_or_default();
+        let sum: usize = name
+            .as_encoded_bytes()
+            .iter()
+            .map(|byte| usize::from(*byte))
+            .sum();
+        is_c || sum.is_multiple_of(3) || std::env::var_os(ALL).is_some()
+    }
+
+    /// Findings happen again on another build of the same source.
+    fn check_on(&self, other: &str, out: &Path) -> Result<(), Failed> {
+        let mut confirm = everett();
+        confirm.args(["confirm", "--jobs", "1"]);
+        match other {
+            CHECKED => confirm.arg("--checked"),
+            _ => match self.other_build(other)? {
+                Some(program) => confirm.arg("--on").arg(program),
+                None => return Ok(()),
+            },
+        };
+        let output = confirm.arg(out).current_dir(&self.folder).output()?;
+        let lines = String::from_utf8_lossy(&output.stdout).into_owned();
+        if !lines.contains("traces confirmed") {
+            return Err(format!("{confirm:?} failed:\n{}", text(&output)).into());
+        }
+        for (path, _, line) in other_verdicts(&lines) {
+            let trace: Value = serde_json::from_slice(&fs::read(self.folder.join(path))?)?;
+            let kind = trace["end"]["finding"].as_str().unwrap_or_default();
+            let mut excepted = self.header.not_on.iter();
+            if !self.survives(kind) && !excepted.any(|it| it.0 == other && it.1 == kind) {
+                return Err(format!("{kind} on the build {other}: {line}").into());
+            }
+        }
+        Ok(())
+    }
+
+    /// Another build of the program; none where it is the same as the first one.
+    fn other_build(&self, other: &str) -> Result<Option<PathBuf>, Failed> {
+        let own = &self.header.builds[self.build];
+        let is_optimised = own
+            .iter()
+            .any(|flag| flag.starts_with("-O") || flag.starts_with("opt-level"));
+        let is_rust = self.source.extension().is_some_and(|e| e == "rs");
+        let program = self.folder.join(format!("program{other}"));
+        let flags: &[&str] = match (other, is_rust, is_optimised) {
+            ("-O0", _, false) => return Ok(None),
+            ("-O0", true, true) => &["-C", "opt-level=0", "-C", "debug-assertions=off"],
+            ("-O3", true, false) => &["-C", "opt-level=3", "-C", "debug-assertions=on"],
+            ("-O3", true, true) => &["-C", "opt-level=3"],
+            (flag, ..) => &[flag],
+        };
+        self.make(flags, &program)?;
+        Ok(Some(program))
     }
 
     /// The program says why findings of this kind do not happen natively, or they are about Everett itself.

@@ -5,7 +5,9 @@ mod common;
 use common::{build, everett, expect, folder, summary, text};
 use serde_json::Value;
 use std::fs;
+use std::io::Write;
 use std::path::Path;
+use std::process::Stdio;
 
 /// Aborts on some inputs; otherwise says how many bytes it read.
 const LETTERS: &str = r#"
@@ -538,4 +540,35 @@ fn a_debugger_gets_a_process_that_stands_still_and_reaches_nothing() {
         "{}",
         text(&output)
     );
+}
+
+/// Whoever looks at a finding sees threads take turns between system calls, too.
+#[test]
+fn turns_between_system_calls_are_there_for_those_who_look() {
+    let folder = folder("turns");
+    let source = include_str!("../../../tests/programs/c/findings/lost_update.c");
+    build(&folder, "turns", source, &["-g"]);
+    let order = ["--scheduler", "bounded:1", "--preempt", "memory"];
+    explore(&folder, &order, &["./turns"], 1);
+    let trace = "out/findings/0001";
+    let mut times = everett(&folder);
+    let said = text(&expect(times.args(["replay", "--times", "5", trace]), 0));
+    assert!(said.contains("5 runs, 0 with another log"), "{said}");
+    let mut step = everett(&folder);
+    let mut step = step
+        .args(["replay", "--step", trace])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    let mut typed = step.stdin.take().expect("a pipe");
+    typed.write_all(b"1000\n").expect("it reads");
+    drop(typed);
+    let output = step.wait_with_output().expect("it ends");
+    let said = text(&output);
+    assert!(said.contains("the native program ends in abort"), "{said}");
+    // What is printed is one run, not all that were tried.
+    let output = expect(everett(&folder).args(["replay", "--strace", trace]), 0);
+    let said = text(&output);
+    assert_eq!(said.matches("set_tid_address").count(), 1, "{said}");
 }

@@ -9,10 +9,12 @@
 //! $ ./sort -n 'a file'             a command; words can be put in single quotes
 //! < TEXT                           a line of its standard input
 //! ? 2                              its exit code, where that is not 0
+//! ! OPTIONS                        it is explored with these options of `everett run` instead
 //! ```
 //!
 //! Standard output and exit code must be the same natively and on the model. A command or a script of the
 //! driver (`*.script`, see `tests/targets/driver.c`) can start every program of the target by its name `./NAME`.
+//! What is explored happens again natively, every path and every finding, on the programs and on their checked builds.
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use std::fs;
@@ -23,6 +25,8 @@ use std::process::{Command, Output, Stdio};
 
 /// Targets that are not part of every test run are tested where this variable is set.
 const ALL: &str = "EVERETT_TEST_ALL_TARGETS";
+/// Fewer paths of an exploration would prove nothing.
+const FEWEST_PATHS: usize = 10;
 /// Seconds after which a run that does not end is ended.
 const PATIENCE: &str = "300";
 
@@ -58,6 +62,8 @@ struct Case {
     words: Vec<String>,
     stdin: String,
     code: i32,
+    /// Options of the exploration, if it is one.
+    explored: Option<Vec<String>>,
 }
 
 fn parse(text: &str) -> Result<Vec<Case>, Failed> {
@@ -74,6 +80,7 @@ fn parse(text: &str) -> Result<Vec<Case>, Failed> {
                 case.stdin.push('\n');
             }
             ("?", Some(case)) => case.code = rest.trim().parse()?,
+            ("!", Some(case)) => case.explored = Some(split(rest)),
             ("" | "#" | "everywhere", _) => {}
             _ => return Err(format!("not understood: {line}").into()),
         }
@@ -130,7 +137,11 @@ impl Target {
         }
         let mut different = String::new();
         for case in cases {
-            if let Err(failed) = self.compare(case) {
+            let checked = match &case.explored {
+                Some(options) => self.explore(case, options),
+                None => self.compare(case),
+            };
+            if let Err(failed) = checked {
                 different.push_str(failed.message().unwrap_or("failed"));
             }
         }
@@ -146,14 +157,7 @@ impl Target {
         let native = feed(command.args(&case.words), case, &self.work)?;
         // The files are as they were before the native run.
         self.prepare()?;
-        let mut command = patiently();
-        command.arg(env!("CARGO_BIN_EXE_everett")).arg("exec");
-        for files in self.files() {
-            command.arg("--files").arg(files);
-        }
-        for program in self.programs(case)? {
-            command.arg("--program").arg(program);
-        }
+        let mut command = self.everett("exec", case)?;
         let model = feed(command.args(&case.words), case, &self.work)?;
         let expected = Some(case.code);
         if native.status.code() == expected
@@ -186,6 +190,66 @@ impl Target {
         .into())
     }
 
+    /// A command of Everett with the files and programs of a case.
+    fn everett(&self, command: &str, case: &Case) -> Result<Command, Failed> {
+        let mut everett = patiently();
+        everett.arg(env!("CARGO_BIN_EXE_everett")).arg(command);
+        for files in self.files() {
+            everett.arg("--files").arg(files);
+        }
+        for program in self.programs(case)? {
+            everett.arg("--program").arg(program);
+        }
+        Ok(everett)
+    }
+
+    /// Explores a command; every path and every finding happens again natively.
+    fn explore(&self, case: &Case, options: &[String]) -> Result<(), Failed> {
+        self.prepare()?;
+        let mut run = self.everett("run", case)?;
+        run.args(["--out", "out", "--all-tests", "--no-confirm", "--no-shrink"]);
+        run.args(options).args(&case.words).current_dir(&self.work);
+        let output = run.stdin(Stdio::null()).output()?;
+        if !matches!(output.status.code(), Some(0 | 1)) {
+            return Err(format!("{run:?} failed:\n{}", text(&output, 0)).into());
+        }
+        for build in [None, Some("--checked")] {
+            let mut confirm = patiently();
+            confirm
+                .arg(env!("CARGO_BIN_EXE_everett"))
+                .args(["confirm", "--tests", "out"]);
+            let output = confirm.args(build).current_dir(&self.work).output()?;
+            let lines = String::from_utf8_lossy(&output.stdout);
+            let confirmed = lines
+                .lines()
+                .filter(|line| line.ends_with(": confirmed"))
+                .count();
+            if output.status.code() != Some(0) || confirmed < FEWEST_PATHS {
+                let others: Vec<&str> = lines
+                    .lines()
+                    .filter(|line| !line.ends_with(": confirmed"))
+                    .collect();
+                let told = String::from_utf8_lossy(&output.stderr);
+                return Err(format!("\n=== {confirm:?}\n{}\n{told}", others.join("\n")).into());
+            }
+        }
+        self.keep_checked_builds()
+    }
+
+    /// Checked builds take time to link, and are as good as the programs.
+    fn keep_checked_builds(&self) -> Result<(), Failed> {
+        for name in self.names()? {
+            let checked = format!("{name}.asan");
+            let (made, kept) = (self.work.join(&checked), self.built.join(&checked));
+            if made.exists() && !made.is_symlink() {
+                let unfinished = self.built.join(format!("{checked}.unfinished"));
+                fs::copy(&made, &unfinished)?;
+                fs::rename(&unfinished, &kept)?;
+            }
+        }
+        Ok(())
+    }
+
     /// A fresh working directory: the files of the target, and its programs.
     fn prepare(&self) -> Result<(), Failed> {
         if self.work.exists() {
@@ -197,8 +261,12 @@ impl Target {
         }
         for name in self.names()? {
             symlink(self.built.join(&name), self.work.join(&name))?;
-            let bitcode = format!("{name}.bc");
-            symlink(self.built.join(&bitcode), self.work.join(&bitcode))?;
+            for suffix in ["bc", "asan"] {
+                let part = format!("{name}.{suffix}");
+                if self.built.join(&part).exists() {
+                    symlink(self.built.join(&part), self.work.join(&part))?;
+                }
+            }
         }
         Ok(())
     }

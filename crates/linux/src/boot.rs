@@ -100,6 +100,7 @@ pub(crate) fn prepare(
             injected: Vec::new(),
             memory_changes: Vec::new(),
             segment_bytes: 0,
+            aside: false,
             faults: Default::default(),
             log: config.options.logs_calls.then(Arc::default),
             points: config.options.logs_points.then(Arc::default),

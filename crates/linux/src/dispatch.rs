@@ -148,7 +148,8 @@ impl<'k, 'v> Slice<'k, 'v> {
 
     pub(crate) fn system_call(&mut self, call: &SystemCall) -> Result<(), Stop> {
         let number = self.kernel.vm.concretize(call.number)?;
-        self.unseen = table::row(number).is_some_and(Row::is_about_memory);
+        let is_aside = self.kernel.host.aside;
+        self.unseen = is_aside || table::row(number).is_some_and(Row::is_about_memory);
         if !self.unseen && self.kernel.is_point() {
             return Err(Stop::Point);
         }
@@ -158,7 +159,7 @@ impl<'k, 'v> Slice<'k, 'v> {
         }
         let result = match table::row(number) {
             Some(row) => {
-                if kernel.host.log.is_some() {
+                if kernel.host.log.is_some() && !is_aside {
                     let arguments = kernel.describe_arguments(row, call);
                     self.described = Some((row.name, arguments));
                 }

@@ -109,7 +109,7 @@ impl Kernel<'_, '_> {
     /// How many failures may be injected into the process.
     fn faults_left_at_most(&self) -> u32 {
         let options = &self.host.options.faults;
-        if !options.means_program(&self.process().execution.name) {
+        if self.host.aside || !options.means_program(&self.process().execution.name) {
             return 0;
         }
         options.most.saturating_sub(self.host.faults.used)

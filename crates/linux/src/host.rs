@@ -121,6 +121,8 @@ pub struct HostState {
     pub memory_changes: Vec<MemoryChange>,
     /// Addresses that shared memory of native processes took.
     pub segment_bytes: u64,
+    /// The system call under way is not the program's own: it takes no time, is no turn and does not fail.
+    pub aside: bool,
     /// Failures that were injected.
     pub faults: FaultState,
     /// The log of system calls.

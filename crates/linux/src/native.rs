@@ -145,6 +145,20 @@ impl Host {
         self.native_step(around, guest, true, |slice| slice.system_call(call))
     }
 
+    /// The same for a call that is not the program's own, such as one of its loader: it takes no time, is no turn, does
+    /// not fail and is not logged.
+    pub fn serve_aside(
+        &mut self,
+        around: &mut Surroundings<'_>,
+        guest: &mut dyn Guest,
+        call: &SystemCall,
+    ) -> Served {
+        self.state.aside = true;
+        let served = self.serve(around, guest, call);
+        self.state.aside = false;
+        served
+    }
+
     /// A handler of a signal has returned.
     pub fn handler_has_returned(
         &mut self,

@@ -63,6 +63,9 @@ const POSIX_MEMALIGN: &str = "posix_memalign";
 /// The function by which a program bounds its memory.
 const BOUNDS: &str = "everett_set_max_heap";
 
+/// How the functions of the runtime of checked builds begin.
+const RUNTIME: [&str; 2] = ["__asan_", "everett_checked_"];
+
 /// Where a checked build begins.
 const CHECKED: &str = "everett_checked_start";
 /// The same for a build that knows what was written.
@@ -92,6 +95,8 @@ pub struct Allocator {
     pub knows_written: bool,
     /// What the allocator keeps for itself, by addresses in the file.
     own_data: Vec<(u64, u64)>,
+    /// Where the runtime of a checked build lies in the file: from its first function to the start of its last.
+    runtime: Option<(u64, u64)>,
 }
 
 /// A call that the allocator has not returned from.
@@ -189,6 +194,12 @@ impl Allocator {
             allocator.bounds |= name == BOUNDS;
             allocator.is_checked |= name == CHECKED;
             allocator.knows_written |= name == INITIALISED;
+            if RUNTIME.iter().any(|prefix| name.starts_with(prefix)) {
+                let at = symbol.address();
+                let (first, last) = allocator.runtime.unwrap_or((at, at));
+                allocator.runtime = Some((first.min(at), last.max(at)));
+            }
+            let name = without_number(name);
             if let Some(at) = FUNCTIONS.iter().position(|function| function.0 == name) {
                 allocator.entries.entry(symbol.address()).or_insert((at, 0));
             }
@@ -240,6 +251,15 @@ impl Allocator {
         own.any(|(start, end)| (*start..*end).contains(&address))
     }
 
+    /// An address is in the runtime of a checked build.
+    pub fn is_in_runtime(&self, address: u64) -> bool {
+        let address = address.wrapping_sub(self.bias);
+        self.is_checked
+            && self
+                .runtime
+                .is_some_and(|(first, last)| (first..=last).contains(&address))
+    }
+
     /// The function at whose entry a thread stopped.
     pub fn stopped_at(&self, registers: &Registers) -> Option<Stop> {
         let address = registers.rip.wrapping_sub(1);
@@ -249,6 +269,19 @@ impl Allocator {
             function,
             original,
         })
+    }
+}
+
+/// The program is a build that checks every access to memory.
+pub fn is_checked_build(program: &Path) -> bool {
+    Allocator::of(program).is_ok_and(|allocator| allocator.is_checked)
+}
+
+/// The name of a function. Linkers put a number behind names that they have twice.
+fn without_number(name: &str) -> &str {
+    match name.rsplit_once('.') {
+        Some((plain, number)) if number.bytes().all(|byte| byte.is_ascii_digit()) => plain,
+        _ => name,
     }
 }
 
@@ -349,6 +382,11 @@ impl Inside {
     /// Whether a thread comes out of the allocator.
     pub fn has_returned(registers: &Registers) -> bool {
         registers.rip == RETURN
+    }
+
+    /// Where a call really returns to, if it seems to return to this address.
+    pub fn real_return(&self, back: u64) -> u64 {
+        if back == RETURN { self.back } else { back }
     }
 
     /// Lets the thread go on behind the call.

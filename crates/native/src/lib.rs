@@ -8,6 +8,7 @@ mod events;
 mod instructions;
 mod jumps;
 mod leaks;
+mod libraries;
 mod oracle;
 mod place;
 mod points;
@@ -20,7 +21,9 @@ mod watch;
 mod watchdog;
 mod world;
 
+pub use allocations::is_checked_build;
 pub use events::{Event, Kind};
+pub use libraries::libraries;
 pub use oracle::Source;
 pub use place::{NativeFrame, NativeStack};
 pub use points::{Point, Script, ScriptFinder};

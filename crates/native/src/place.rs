@@ -5,6 +5,7 @@ use std::path::Path;
 use addr2line::Loader;
 use everett_linux::Guest;
 
+use crate::allocations::Inside;
 use crate::tracee::{Registers, Tracee};
 
 /// A place in the source of a native program.
@@ -52,28 +53,34 @@ fn word(tracee: &mut Tracee, address: u64) -> Option<u64> {
 }
 
 /// Reads the stack of a thread. `behind` is the address behind the instruction that is to blame, where that is not
-/// the one at which the thread stands.
-pub fn addresses(tracee: &mut Tracee, registers: &Registers, behind: Option<u64>) -> Addresses {
+/// the one at which the thread stands; `inside` is the call of the allocator that it is in.
+pub fn addresses(
+    tracee: &mut Tracee,
+    registers: &Registers,
+    behind: Option<u64>,
+    inside: Option<Inside>,
+) -> Addresses {
+    let real = |back: u64| inside.map_or(back, |inside| inside.real_return(back));
     let mut callers = Vec::new();
     let mut frame = registers.rbp;
     while callers.len() < MOST_CALLERS && frame.is_multiple_of(8) && frame >= registers.rsp {
         let (Some(next), Some(back)) = (word(tracee, frame), word(tracee, frame + 8)) else {
             break;
         };
-        callers.push(back.wrapping_sub(1));
+        callers.push(real(back).wrapping_sub(1));
         if next <= frame || next >= ADDRESSES {
             break;
         }
         frame = next;
     }
     let words = (0..SEARCHED as u64).map(|at| registers.rsp + 8 * at);
-    let mut nearby: Vec<u64> = words.filter_map(|at| word(tracee, at)).collect();
+    let mut nearby: Vec<u64> = words.filter_map(|at| word(tracee, at)).map(real).collect();
     nearby.retain(|back| follows_call(tracee, *back));
     nearby.iter_mut().for_each(|back| *back -= 1);
     let at = match behind {
         None => registers.rip,
         Some(behind) => {
-            let blamed = behind.wrapping_sub(1);
+            let blamed = real(behind).wrapping_sub(1);
             // What the runtime did to report is of no interest.
             if let Some(own) = callers.iter().position(|caller| *caller == blamed) {
                 callers.drain(..=own);

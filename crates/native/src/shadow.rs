@@ -3,7 +3,12 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-const SHADOW_START: u64 = 0x7fff_8000;
+/// Where it begins.
+pub const SHADOW_START: u64 = 0x7fff_8000;
+/// Addresses that it takes.
+pub const SHADOW_SIZE: u64 = 1 << 44;
+/// The part of it that would be about itself: where it starts and how long it is.
+pub const SHADOW_GAP: (u64, u64) = ((SHADOW_START >> 3) + SHADOW_START, SHADOW_SIZE >> 3);
 const HEAP_FREED: u8 = 0xfd;
 const AFTER_RETURN: u8 = 0xf5;
 const AFTER_SCOPE: u8 = 0xf8;

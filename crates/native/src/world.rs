@@ -1,6 +1,7 @@
 //! A host whose processes are native: picks threads as the model says, lets them run to their next system call, and
 //! carries out on the real processes what the model decides.
 
+mod loading;
 mod looking;
 mod points;
 mod signals;
@@ -137,6 +138,10 @@ pub(crate) struct Native {
     pending: Option<Call>,
     /// The call of the allocator that it is in.
     pub(crate) inside: Option<Inside>,
+    /// The program is being loaded: where it begins, and the byte that the breakpoint there stands for.
+    loading: Option<(u64, u8)>,
+    /// It has set up its own thread, which is the first thing that a libc does.
+    pub(crate) has_begun: bool,
 }
 
 /// A system call that a thread wants.
@@ -302,11 +307,14 @@ impl<'c> World<'c> {
         let arithmetic = config.watch_arithmetic(&oracle, &mut tracee)?;
         let jumps = config.watch_jumps(&oracle, &mut tracee)?;
         let races = config.watch_races(&oracle, &mut tracee)?;
+        let loading = loading::begin(&mut tracee)?;
         let native = Native {
             tracee,
             image: ImageId::default(),
             pending: None,
             inside: None,
+            loading,
+            has_begun: false,
         };
         let threads = BTreeMap::from([(host.running(), native)]);
         Ok(World {
@@ -415,6 +423,9 @@ impl<'c> World<'c> {
                     stopped?
                 }
             };
+            if stopped == Stopped::Signal(libc::SIGTRAP) && self.has_loaded(name)? {
+                continue;
+            }
             if matches!(stopped, Stopped::Signal(libc::SIGTRAP | libc::SIGSEGV)) {
                 match self.at_allocator(name)? {
                     AtAllocator::Not => {}
@@ -468,19 +479,12 @@ impl<'c> World<'c> {
         }
         let call = self.threads.get(&name).and_then(|native| native.pending);
         if let Some(call) = call
+            && !self.is_loading(name)
             && !self.pass_points_before_call(name, call.number)
         {
             return Ok(None);
         }
         self.answer(name)
-    }
-
-    /// Where a run parts from its trace: after how many calls, in which one, who made it.
-    fn whereabouts(&self) -> String {
-        let thread = self.host.running().tid;
-        let call = everett_linux::row(self.last_call).map_or("no call", |row| row.name);
-        let calls = self.calls;
-        format!("at system call {calls}, {call}, of thread {thread} on host")
     }
 
     /// Answers the system call at which a thread stands.
@@ -495,6 +499,7 @@ impl<'c> World<'c> {
         self.last_call = call.number;
         self.sync_files()?;
         if matches!(call.number, number::EXIT | number::EXIT_GROUP) {
+            self.expect_loaded(name)?;
             let next = self.host.log().len() + 1;
             if !self.tell() || !self.watcher.leaves(next) {
                 return Ok(Some(NativeEnd::Stopped));
@@ -548,9 +553,11 @@ impl<'c> World<'c> {
             entry: None,
             jump: None,
         };
-        let served = self
-            .host
-            .serve(&mut around!(self), &mut native.tracee, &wanted);
+        let (around, tracee) = (&mut around!(self), &mut native.tracee);
+        let served = match native.loading {
+            Some(_) => self.host.serve_aside(around, tracee, &wanted),
+            None => self.host.serve(around, tracee, &wanted),
+        };
         if native.tracee.violation.is_some() {
             return self.violated(name);
         }
@@ -667,6 +674,8 @@ impl<'c> World<'c> {
             image,
             pending: None,
             inside: None,
+            loading: None,
+            has_begun: true,
         };
         self.threads.insert(child, native);
         self.events.note(Kind::Born, child, &[]);
@@ -710,6 +719,8 @@ impl<'c> World<'c> {
         let image = usize::from(execution.image.0);
         World::set_checks(self.config, image, &mut native.tracee);
         native.inside = None;
+        native.loading = loading::begin(&mut native.tracee)?;
+        native.has_begun = false;
         self.heaps.remove(&name.pid);
         if let Some(allocator) = self.allocators.get_mut(usize::from(execution.image.0)) {
             allocator.watch(&mut native.tracee, self.oracle.expects(BugKind::Leak))?;

@@ -36,6 +36,14 @@ impl World<'_> {
         });
     }
 
+    /// Where a run parts from its trace: after how many calls, in which one, who made it.
+    pub(super) fn whereabouts(&self) -> String {
+        let thread = self.host.running().tid;
+        let call = everett_linux::row(self.last_call).map_or("no call", |row| row.name);
+        let calls = self.calls;
+        format!("at system call {calls}, {call}, of thread {thread} on host")
+    }
+
     /// The packets so far.
     pub(super) fn packets(&mut self) -> Vec<SentPacket> {
         let mut packets = Vec::new();

@@ -7,6 +7,7 @@ use everett_vm::{Buffer, PAGE, Surroundings};
 
 use super::{Call, NativeError, World, number};
 use crate::sandbox::{MAX_MAPPED, MAX_RESIDENT, mapped, resident};
+use crate::shadow::{SHADOW_GAP, SHADOW_SIZE, SHADOW_START};
 use crate::tracee::mappings_of;
 
 const PAGE_SIZE: u64 = PAGE as u64;
@@ -25,6 +26,11 @@ impl World<'_> {
         name: TaskName,
         call: Call,
     ) -> Result<Served, NativeError> {
+        if call.number == number::ARCH_PRCTL
+            && let Some(native) = self.threads.get_mut(&name)
+        {
+            native.has_begun = true;
+        }
         let served = match call.number {
             number::MMAP => self.map_or_fail(name, call)?,
             _ => self.change_memory(name, call)?,
@@ -92,7 +98,13 @@ impl World<'_> {
         let is_shared = flags & TYPE != PRIVATE;
         if is_shared {
             // The real kernel limits only memory that is not shared.
-            let after = mapped(native.tracee.process).saturating_add(len);
+            let shadow = match (native.tracee.is_checked, native.tracee.knows_written) {
+                (false, false) => 0,
+                (true, _) => SHADOW_SIZE,
+                (false, true) => u64::MAX,
+            };
+            let before = mapped(native.tracee.process).saturating_sub(shadow);
+            let after = before.saturating_add(len);
             if after > MAX_MAPPED {
                 return Ok(Served::Done(Errno::ENOMEM.result(), Vec::new()));
             }
@@ -100,6 +112,13 @@ impl World<'_> {
         }
         if flags & ANONYMOUS != 0 {
             let result = native.tracee.aside(number::MMAP, call.args)?;
+            if native.tracee.is_checked && result == SHADOW_START {
+                // The shadow itself is no memory of the program: it has none of its own.
+                let (start, len) = SHADOW_GAP;
+                native
+                    .tracee
+                    .aside(number::MPROTECT, [start, len, 0, 0, 0, 0])?;
+            }
             return Ok(Served::Done(result, Vec::new()));
         }
         let file = match self.host.file_to_map(&mut around!(self), call.args) {

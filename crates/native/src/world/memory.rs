@@ -112,8 +112,14 @@ impl World<'_> {
     /// Asks, as the model does, whether a call about memory fails. The calls of the allocator are its own affair: the model
     /// does not know of them.
     pub(crate) fn memory_call_fails(&mut self, name: TaskName, call: Call) -> Option<Errno> {
-        let in_allocator = self.threads.get(&name)?.inside.is_some();
-        if in_allocator || !self.oracle.sees_allocations {
+        let native = self.threads.get(&name)?;
+        let allocator = self.allocators.get(usize::from(native.image.0));
+        let in_runtime = |address| allocator.is_some_and(|one| one.is_in_runtime(address));
+        let is_own = native.inside.is_some()
+            || native.loading.is_some()
+            || !native.has_begun
+            || in_runtime(native.tracee.registers().ok()?.rip);
+        if is_own || !self.oracle.sees_allocations {
             return None;
         }
         self.host.memory_call_fails(&mut around!(self), call.number)
@@ -315,7 +321,7 @@ impl World<'_> {
         };
         let bias = allocator.bias_of(&native.tracee)?;
         let registers = native.tracee.registers()?;
-        let addresses = place::addresses(&mut native.tracee, &registers, behind);
+        let addresses = place::addresses(&mut native.tracee, &registers, behind, native.inside);
         self.stack = addresses.places(&self.config.programs[image], bias);
         Ok(())
     }

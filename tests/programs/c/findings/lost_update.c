@@ -1,5 +1,6 @@
 // run: --scheduler bounded:1 --preempt memory
-// finding: assertion 20
+// finding: assertion 21
+// not on -O3: assertion one instruction reads and writes, and native threads take turns between instructions
 #include <assert.h>
 #include <pthread.h>
 

@@ -1,5 +1,6 @@
 // run: --scheduler bounded:1 --preempt memory
-// finding: assertion 18
+// finding: assertion 19
+// not on -O3: assertion one instruction reads and writes, and native threads take turns between instructions
 #include <assert.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
