@@ -29,6 +29,9 @@ pub struct Arena {
     pub(crate) fuel: u32,
     /// How many constructors the call under way is inside of.
     pub(crate) depth: u32,
+    /// What calls from outside were last simplified to, by the hash of the plain node: the same terms
+    /// are built again on every path that executes the same code.
+    remembered: Box<[(Entry, ExprId)]>,
 }
 
 /// Values of constants of more than 64 bits.
@@ -89,6 +92,17 @@ pub(crate) struct Entry {
     hash: u32,
 }
 
+impl Entry {
+    const NONE: Entry = Entry {
+        node: Node::Constant { bits: 0 },
+        width: 0,
+        hash: 0,
+    };
+}
+
+/// Results of simplification that are remembered; a power of two.
+const REMEMBERED: usize = 1 << 12;
+
 #[inline]
 fn hash(node: &Node, width: u32) -> u32 {
     let mut hasher = FastHasher::default();
@@ -121,6 +135,7 @@ impl Arena {
             rule_limit: RULE_LIMIT,
             fuel: 0,
             depth: 0,
+            remembered: vec![(Entry::NONE, ExprId::from_index(0)); REMEMBERED].into(),
         }
     }
 
@@ -301,10 +316,29 @@ impl Arena {
         }
     }
 
-    /// The id of a node where it is stored.
+    /// The id of what a node is known to be simplified to, else the hash by which it can be remembered.
     #[inline]
-    pub(crate) fn lookup(&self, node: &Node, width: u32) -> Option<ExprId> {
-        self.find(node, width, hash(node, width)).ok()
+    pub(crate) fn lookup(&self, node: &Node, width: u32) -> Result<ExprId, u32> {
+        let hash = hash(node, width);
+        if let Ok(found) = self.find(node, width, hash) {
+            return Ok(found);
+        }
+        let (known, result) = &self.remembered[hash as usize & (REMEMBERED - 1)];
+        if known.hash == hash && known.width == width && known.node == *node {
+            return Ok(*result);
+        }
+        Err(hash)
+    }
+
+    /// Remembers what a node was simplified to.
+    pub(crate) fn remember(&mut self, node: Node, width: u32, hash: u32, result: ExprId) {
+        let entry = Entry { node, width, hash };
+        self.remembered[hash as usize & (REMEMBERED - 1)] = (entry, result);
+    }
+
+    /// Forgets what nodes were simplified to: ids or rules are no longer the same.
+    pub(crate) fn forget_remembered(&mut self) {
+        self.remembered.fill((Entry::NONE, ExprId::from_index(0)));
     }
 
     /// The id of a node, storing it where it is new. The node must be simplified already.
@@ -385,6 +419,7 @@ impl Arena {
                 .filter(|&i| !marked[i as usize]),
         );
         self.live -= freed;
+        self.forget_remembered();
         self.supports.retain(&marked);
         let mut used_wide = vec![false; self.wide.values.len()];
         for entry in &self.entries {

@@ -249,7 +249,10 @@ impl Kernel<'_, '_> {
                 self.release_robust_locks(task);
             }
         }
-        self.clear_child_tid();
+        // As in Linux: where nobody else has the memory, nobody could see it.
+        if self.process().borrows_memory {
+            self.clear_child_tid();
+        }
         self.host.end_process(pid, death);
     }
 }

@@ -25,6 +25,7 @@ impl Arena {
     /// stored as they are built but for constants, which is how rules are held against plain terms.
     pub fn set_rule_limit(&mut self, limit: u32) {
         self.rule_limit = limit;
+        self.forget_remembered();
     }
 
     /// Runs a rule while there is fuel, else stores the node as it is.
@@ -35,9 +36,10 @@ impl Arena {
         width: u32,
         rule: impl FnOnce(&mut Arena) -> ExprId,
     ) -> ExprId {
-        if let Some(e) = self.lookup(&plain, width) {
-            return e;
-        }
+        let hash = match self.lookup(&plain, width) {
+            Ok(e) => return e,
+            Err(hash) => hash,
+        };
         if self.depth == 0 {
             self.fuel = self.rule_limit;
         }
@@ -48,6 +50,10 @@ impl Arena {
         self.depth += 1;
         let result = rule(self);
         self.depth -= 1;
+        // Inside of other rules the result depends on the fuel that is left.
+        if self.depth == 0 {
+            self.remember(plain, width, hash, result);
+        }
         result
     }
 
