@@ -5,6 +5,7 @@ mod explorer;
 mod finding;
 mod frontier;
 mod list;
+mod mapping;
 mod names;
 mod oracle;
 mod path;

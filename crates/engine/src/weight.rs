@@ -52,16 +52,40 @@ impl WeightSum {
 
     /// Adds another sum.
     pub fn add_sum(&mut self, other: &WeightSum) {
-        if other.whole {
-            self.add(Weight { halvings: 0 });
+        for halvings in other.weights() {
+            self.add(Weight { halvings });
         }
-        for (word, bits) in other.fraction.iter().enumerate() {
-            for bit in (0..64).filter(|bit| bits >> (63 - bit) & 1 != 0) {
-                self.add(Weight {
-                    halvings: word as u32 * 64 + bit + 1,
+    }
+
+    /// The weight of everything.
+    pub fn one() -> WeightSum {
+        WeightSum {
+            whole: true,
+            fraction: Vec::new(),
+        }
+    }
+
+    /// The product of two sums, exactly.
+    #[must_use]
+    pub fn times(&self, other: &WeightSum) -> WeightSum {
+        let mut product = WeightSum::default();
+        for halvings in self.weights() {
+            for more in other.weights() {
+                product.add(Weight {
+                    halvings: halvings + more,
                 });
             }
         }
+        product
+    }
+
+    /// Halvings of the weights that it is the sum of, each once.
+    fn weights(&self) -> impl Iterator<Item = u32> + '_ {
+        let bits = self.fraction.iter().zip(0u32..).flat_map(|(word, at)| {
+            let set = (0..64).filter(move |bit| word >> (63 - bit) & 1 != 0);
+            set.map(move |bit| at * 64 + bit + 1)
+        });
+        self.whole.then_some(0).into_iter().chain(bits)
     }
 
     /// It is exactly 1.

@@ -164,28 +164,34 @@ impl Explorer<'_> {
     }
 
     /// How long [`Explorer::leave`] will take: it is tried with some of the states, in runs of neighbours since those
-    /// share most.
+    /// share most. The first of a run are not timed: what they share with all the others is written with them.
     fn leaving_time(&mut self) -> Duration {
-        const SAMPLE: usize = 2048;
         const RUNS: usize = 8;
         let Some(shelf) = &mut self.shelf else {
             return Duration::ZERO;
         };
         let live: Vec<&Path> = live_paths(&self.frontier).map(|(_, path)| path).collect();
-        let start = (self.config.clock)();
-        let step = live.len().div_ceil(RUNS).max(1);
-        let (mut tried, mut failed) = (0, false);
-        for run in live.chunks(step) {
-            let sample = &run[..run.len().min(SAMPLE / RUNS)];
-            failed |= shelf.put(sample.iter().copied()).is_err();
-            tried += sample.len();
+        let (mut tried, mut time) = (0, Duration::ZERO);
+        for run in live.chunks(live.len().div_ceil(RUNS).max(1)) {
+            let (first, others) = run.split_at(run.len().min(BUNDLE));
+            let others = &others[..others.len().min(BUNDLE)];
+            let parts = if others.is_empty() {
+                [others, first]
+            } else {
+                [first, others]
+            };
+            let mut start = Duration::ZERO;
+            for part in parts {
+                start = (self.config.clock)();
+                if shelf.put(part.iter().copied()).is_err() {
+                    // The error will be told when it matters.
+                    return Duration::ZERO;
+                }
+            }
+            time += (self.config.clock)().saturating_sub(start);
+            tried += parts[1].len();
         }
-        if failed || tried == 0 {
-            // The error will be told when it matters.
-            return Duration::ZERO;
-        }
-        let time = (self.config.clock)().saturating_sub(start);
-        time.mul_f64(live.len() as f64 / tried as f64)
+        time.mul_f64(live.len() as f64 / tried.max(1) as f64)
     }
 
     /// The weight of all that is still to be explored.

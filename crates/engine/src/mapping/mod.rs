@@ -1,0 +1,273 @@
+//! Which states of different hosts belong together.
+//!
+//! A *dstate* is a set of states with at least one of every host; those of one host have the same communication history, so
+//! each choice of one state a host is a world. A mapping keeps that true when states branch and when they send. It knows
+//! nothing of what is in a state: it says which are to be copied, and gets the number of the copy. A mapping is one file with
+//! one type, and one line in the list.
+
+mod copy_on_branch;
+mod copy_on_write;
+mod super_dstates;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use crate::weight::{Weight, WeightSum};
+
+/// A host of the scenario, counted from 0.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct HostNumber(pub u32);
+
+/// A state of one host.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct MemberId(pub u32);
+
+/// A set of states that belong together.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct DstateId(pub u32);
+
+/// Copies a state and says the number of the copy.
+pub type Copier<'c> = &'c mut dyn FnMut(MemberId) -> MemberId;
+
+/// How states of different hosts are kept together.
+pub trait Mapping {
+    /// A state has split in two: `child` is new.
+    fn branched(&mut self, table: &mut Table, parent: MemberId, child: MemberId, copy: Copier<'_>);
+
+    /// A state sends something to a host. Afterwards all worlds of those that are named receive it, and none of the
+    /// others.
+    fn sent(
+        &mut self,
+        table: &mut Table,
+        sender: MemberId,
+        to: HostNumber,
+        copy: Copier<'_>,
+    ) -> Vec<MemberId>;
+}
+
+/// A mapping and how it is made.
+type Entry = (&'static str, fn() -> Box<dyn Mapping>);
+
+/// All mappings, the one that is used where nobody says otherwise first.
+pub const MAPPINGS: &[Entry] = &[
+    ("sds", || Box::new(super_dstates::SuperDstates)),
+    ("cow", || Box::new(copy_on_write::CopyOnWrite)),
+    ("cob", || Box::new(copy_on_branch::CopyOnBranch)),
+];
+
+/// The mapping of this name.
+pub fn mapping(name: &str) -> Result<Box<dyn Mapping>, UnknownMapping> {
+    let found = MAPPINGS.iter().find(|(known, _)| *known == name);
+    found.map_or_else(
+        || Err(UnknownMapping(name.to_owned())),
+        |(_, make)| Ok(make()),
+    )
+}
+
+/// There is no such mapping.
+#[derive(Debug, thiserror::Error)]
+pub struct UnknownMapping(String);
+
+impl fmt::Display for UnknownMapping {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = MAPPINGS.iter().map(|(name, _)| *name).collect();
+        write!(
+            f,
+            "there is no state mapping `{}`; there are {}",
+            self.0,
+            names.join(", ")
+        )
+    }
+}
+
+/// A set of states that belong together.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Dstate {
+    members: BTreeMap<HostNumber, BTreeSet<MemberId>>,
+}
+
+impl Dstate {
+    /// Hosts and their states.
+    pub fn hosts(&self) -> impl Iterator<Item = (HostNumber, &BTreeSet<MemberId>)> {
+        self.members.iter().map(|(host, members)| (*host, members))
+    }
+
+    /// States of a host.
+    pub fn of_host(&self, host: HostNumber) -> impl Iterator<Item = MemberId> + '_ {
+        self.members.get(&host).into_iter().flatten().copied()
+    }
+
+    /// All states.
+    pub fn members(&self) -> impl Iterator<Item = MemberId> + '_ {
+        self.members.values().flatten().copied()
+    }
+}
+
+/// Which states are in which dstates.
+#[derive(Clone, Debug, Default)]
+pub struct Table {
+    dstates: BTreeMap<DstateId, Dstate>,
+    hosts: BTreeMap<MemberId, HostNumber>,
+    places: BTreeMap<MemberId, BTreeSet<DstateId>>,
+    next: u32,
+}
+
+impl Table {
+    /// One world: a state of each host.
+    pub fn new(states: impl IntoIterator<Item = (HostNumber, MemberId)>) -> Table {
+        let mut table = Table::default();
+        let first = table.add_dstate();
+        for (host, state) in states {
+            table.hosts.insert(state, host);
+            table.put(state, first);
+        }
+        table
+    }
+
+    fn add_dstate(&mut self) -> DstateId {
+        let id = DstateId(self.next);
+        self.next += 1;
+        self.dstates.insert(id, Dstate::default());
+        id
+    }
+
+    /// A state that is of the same host as another one. It is in no dstate yet.
+    fn add_like(&mut self, new: MemberId, like: MemberId) {
+        let host = self.host(like);
+        self.hosts.insert(new, host);
+    }
+
+    fn put(&mut self, state: MemberId, dstate: DstateId) {
+        let host = self.host(state);
+        if let Some(found) = self.dstates.get_mut(&dstate) {
+            found.members.entry(host).or_default().insert(state);
+            self.places.entry(state).or_default().insert(dstate);
+        }
+    }
+
+    fn take_out(&mut self, state: MemberId, dstate: DstateId) {
+        let host = self.host(state);
+        if let Some(found) = self.dstates.get_mut(&dstate)
+            && let Some(members) = found.members.get_mut(&host)
+        {
+            members.remove(&state);
+        }
+        if let Some(places) = self.places.get_mut(&state) {
+            places.remove(&dstate);
+        }
+    }
+
+    /// Whose state it is.
+    pub fn host(&self, state: MemberId) -> HostNumber {
+        self.hosts
+            .get(&state)
+            .copied()
+            .unwrap_or(HostNumber(u32::MAX))
+    }
+
+    /// The dstates that a state is in.
+    pub fn places(&self, state: MemberId) -> impl Iterator<Item = DstateId> + '_ {
+        self.places.get(&state).into_iter().flatten().copied()
+    }
+
+    /// A dstate.
+    pub fn dstate(&self, id: DstateId) -> Option<&Dstate> {
+        self.dstates.get(&id)
+    }
+
+    /// All dstates.
+    pub fn dstates(&self) -> impl Iterator<Item = (DstateId, &Dstate)> {
+        self.dstates.iter().map(|(id, dstate)| (*id, dstate))
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.dstates.len()
+    }
+
+    /// There are none: nothing is left that could be.
+    pub fn is_empty(&self) -> bool {
+        self.dstates.is_empty()
+    }
+
+    /// How often states are in dstates.
+    pub fn virtual_states(&self) -> usize {
+        self.places.values().map(BTreeSet::len).sum()
+    }
+
+    /// States.
+    pub fn states(&self) -> impl Iterator<Item = MemberId> + '_ {
+        self.places.keys().copied()
+    }
+
+    /// Other states of the same host in a dstate.
+    fn has_rivals(&self, state: MemberId, dstate: DstateId) -> bool {
+        let host = self.host(state);
+        self.dstates
+            .get(&dstate)
+            .is_some_and(|found| found.of_host(host).any(|other| other != state))
+    }
+
+    /// There is no world with this state. Tells of every dstate what is lost of it, as it was with this state alone of its
+    /// host; states that are left in no dstate are gone with it, and are what is returned, the state itself among them.
+    pub fn remove(&mut self, state: MemberId, mut lost: impl FnMut(&Dstate)) -> Vec<MemberId> {
+        let host = self.host(state);
+        let mut gone = BTreeSet::from([state]);
+        for place in self.places(state).collect::<Vec<_>>() {
+            let Some(mut part) = self.dstates.get(&place).cloned() else {
+                continue;
+            };
+            part.members.insert(host, BTreeSet::from([state]));
+            lost(&part);
+            self.take_out(state, place);
+            let is_empty = |found: &Dstate| found.of_host(host).next().is_none();
+            if self.dstates.get(&place).is_some_and(is_empty) {
+                gone.extend(self.dissolve(place));
+            }
+        }
+        for state in &gone {
+            self.places.remove(state);
+            self.hosts.remove(state);
+        }
+        gone.into_iter().collect()
+    }
+
+    /// Takes a dstate away that has come to its end. Returns the states that are in none any more.
+    pub fn finish(&mut self, id: DstateId) -> Vec<MemberId> {
+        let gone = self.dissolve(id);
+        for state in &gone {
+            self.places.remove(state);
+            self.hosts.remove(state);
+        }
+        gone
+    }
+
+    fn dissolve(&mut self, id: DstateId) -> Vec<MemberId> {
+        let members: Vec<MemberId> = self
+            .dstates
+            .get(&id)
+            .map_or_else(Vec::new, |found| found.members().collect());
+        for member in &members {
+            self.take_out(*member, id);
+        }
+        self.dstates.remove(&id);
+        let is_nowhere = |state: &MemberId| self.places(*state).next().is_none();
+        members.into_iter().filter(is_nowhere).collect()
+    }
+}
+
+/// The weight of all worlds of a dstate: a world weighs as much as its states, multiplied.
+pub fn weight_of(dstate: &Dstate, of_state: impl Fn(MemberId) -> Weight) -> WeightSum {
+    let mut product = WeightSum::one();
+    for (_, members) in dstate.hosts() {
+        let mut sum = WeightSum::default();
+        for member in members {
+            sum.add(of_state(*member));
+        }
+        product = product.times(&sum);
+    }
+    product
+}

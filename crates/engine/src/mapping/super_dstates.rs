@@ -1,0 +1,76 @@
+//! Super dstates: a state may be in several dstates, so that bystanders need no copy when dstates part. Only who receives
+//! something in some of its worlds and not in others is copied, once.
+
+use std::collections::BTreeSet;
+
+use super::copy_on_write::join_places;
+use super::{Copier, DstateId, HostNumber, Mapping, MemberId, Table};
+
+/// A state is in as many dstates as it has parts in.
+pub struct SuperDstates;
+
+impl Mapping for SuperDstates {
+    fn branched(
+        &mut self,
+        table: &mut Table,
+        parent: MemberId,
+        child: MemberId,
+        _copy: Copier<'_>,
+    ) {
+        join_places(table, parent, child);
+    }
+
+    fn sent(
+        &mut self,
+        table: &mut Table,
+        sender: MemberId,
+        to: HostNumber,
+        copy: Copier<'_>,
+    ) -> Vec<MemberId> {
+        let places: Vec<DstateId> = table.places(sender).collect();
+        for place in places {
+            if table.has_rivals(sender, place) {
+                part(table, sender, place);
+            }
+        }
+        let sending: BTreeSet<DstateId> = table.places(sender).collect();
+        let targets: BTreeSet<MemberId> = sending
+            .iter()
+            .filter_map(|place| table.dstate(*place))
+            .flat_map(|found| found.of_host(to))
+            .collect();
+        for target in &targets {
+            // Where its worlds have another state of the sender's host, it does not receive.
+            let elsewhere = table
+                .places(*target)
+                .filter(|place| !sending.contains(place));
+            let elsewhere: Vec<DstateId> = elsewhere.collect();
+            if elsewhere.is_empty() {
+                continue;
+            }
+            let twin = copy(*target);
+            table.add_like(twin, *target);
+            for place in elsewhere {
+                table.take_out(*target, place);
+                table.put(twin, place);
+            }
+        }
+        targets.into_iter().collect()
+    }
+}
+
+/// The sender and its rivals part: all others of the dstate are in both.
+fn part(table: &mut Table, sender: MemberId, place: DstateId) {
+    let host = table.host(sender);
+    let others = table
+        .dstate(place)
+        .into_iter()
+        .flat_map(|found| found.members());
+    let others: Vec<MemberId> = others.filter(|one| table.host(*one) != host).collect();
+    let new = table.add_dstate();
+    table.take_out(sender, place);
+    table.put(sender, new);
+    for other in others {
+        table.put(other, new);
+    }
+}

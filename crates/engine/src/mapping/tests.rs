@@ -1,0 +1,212 @@
+//! Random protocols: what every host does is a function of what happened to it, so all mappings must reach the same.
+
+use proptest::prelude::*;
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::*;
+use crate::weight::{Weight, WeightSum};
+
+/// What happened to a host, as digests.
+type History = Vec<u64>;
+
+#[derive(Clone, Debug, Default)]
+struct Local {
+    history: History,
+    /// What is on its way to it: when it comes, from whom, what.
+    arriving: BTreeMap<(u32, HostNumber), u64>,
+    step: u32,
+    halvings: u32,
+}
+
+fn mix(mut z: u64) -> u64 {
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+fn digest(seed: u64, host: HostNumber, local: &Local) -> u64 {
+    let start = mix(seed ^ u64::from(host.0) << 32 ^ u64::from(local.step));
+    local.history.iter().fold(start, |sum, one| mix(sum ^ one))
+}
+
+struct Run {
+    table: Table,
+    states: BTreeMap<MemberId, Local>,
+    copies: usize,
+}
+
+impl Run {
+    /// All hosts do as many steps; at each they branch, send, or do nothing.
+    fn of(name: &str, seed: u64, hosts: u32, steps: u32) -> Run {
+        let mut mapping = mapping(name).unwrap();
+        let numbers: Vec<(HostNumber, MemberId)> = (0..hosts)
+            .map(|at| (HostNumber(at), MemberId(at)))
+            .collect();
+        let mut run = Run {
+            table: Table::new(numbers.iter().copied()),
+            states: numbers
+                .iter()
+                .map(|(_, id)| (*id, Local::default()))
+                .collect(),
+            copies: 0,
+        };
+        while let Some((id, _)) = run
+            .states
+            .iter()
+            .filter(|(_, local)| local.step < steps)
+            .min_by_key(|(id, local)| (local.step, run.table.host(**id), **id))
+        {
+            let id = *id;
+            run.step(&mut *mapping, id, seed, hosts);
+        }
+        run
+    }
+
+    fn step(&mut self, mapping: &mut dyn Mapping, id: MemberId, seed: u64, hosts: u32) {
+        let host = self.table.host(id);
+        let local = self.states.get_mut(&id).unwrap();
+        let later = local.arriving.split_off(&(local.step, HostNumber(0)));
+        let due = std::mem::replace(&mut local.arriving, later);
+        local.history.extend(due.values());
+        let action = digest(seed, host, local);
+        let step = local.step;
+        local.step += 1;
+        let (states, copies) = (&mut self.states, &mut self.copies);
+        let next =
+            |states: &BTreeMap<MemberId, Local>| MemberId(states.keys().last().unwrap().0 + 1);
+        match action % 8 {
+            0 => {
+                let local = states.get_mut(&id).unwrap();
+                local.halvings += 1;
+                let mut twin = local.clone();
+                local.history.push(action ^ 1);
+                twin.history.push(action ^ 2);
+                let child = next(states);
+                states.insert(child, twin);
+                mapping.branched(&mut self.table, id, child, &mut |old| {
+                    *copies += 1;
+                    let new = next(states);
+                    states.insert(new, states[&old].clone());
+                    new
+                });
+            }
+            1..=3 if hosts > 1 => {
+                let to = HostNumber((host.0 + 1 + (action >> 8) as u32 % (hosts - 1)) % hosts);
+                states.get_mut(&id).unwrap().history.push(action);
+                let targets = mapping.sent(&mut self.table, id, to, &mut |old| {
+                    *copies += 1;
+                    let new = next(states);
+                    states.insert(new, states[&old].clone());
+                    new
+                });
+                for target in targets {
+                    let target = states.get_mut(&target).unwrap();
+                    target.arriving.insert((step + 1, host), action);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// What happened to each, and what is on its way.
+    fn locals(&self) -> Vec<(HostNumber, History, Vec<u64>)> {
+        let local = |(id, local): (&MemberId, &Local)| {
+            let arriving = local.arriving.values().copied().collect();
+            (self.table.host(*id), local.history.clone(), arriving)
+        };
+        let mut all: Vec<_> = self.states.iter().map(local).collect();
+        all.sort();
+        all
+    }
+
+    /// Every world, as what happened to its hosts.
+    fn worlds(&self) -> BTreeSet<Vec<History>> {
+        let mut worlds = BTreeSet::new();
+        for (_, dstate) in self.table.dstates() {
+            let mut partial: Vec<Vec<History>> = vec![Vec::new()];
+            for (_, members) in dstate.hosts() {
+                let mut longer = Vec::new();
+                for world in &partial {
+                    for member in members {
+                        let mut world = world.clone();
+                        world.push(self.states[member].history.clone());
+                        longer.push(world);
+                    }
+                }
+                partial = longer;
+            }
+            for world in partial {
+                assert!(worlds.insert(world), "a world is there twice");
+            }
+        }
+        worlds
+    }
+
+    fn weight(&self) -> WeightSum {
+        let mut sum = WeightSum::default();
+        for (_, dstate) in self.table.dstates() {
+            sum.add_sum(&weight_of(dstate, |id| Weight {
+                halvings: self.states[&id].halvings,
+            }));
+        }
+        sum
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+    #[test]
+    fn all_mappings_reach_the_same(seed: u64, hosts in 1u32..5, steps in 1u32..7) {
+        let [sds, cow, cob] = ["sds", "cow", "cob"].map(|name| Run::of(name, seed, hosts, steps));
+        let worlds = sds.worlds();
+        prop_assert_eq!(&worlds, &cow.worlds());
+        prop_assert_eq!(&worlds, &cob.worlds());
+        let distinct = |run: &Run| run.locals().into_iter().collect::<BTreeSet<_>>();
+        prop_assert_eq!(distinct(&sds), distinct(&cow));
+        prop_assert_eq!(distinct(&sds), distinct(&cob));
+        // No two states are the same under the one that shares most, and it needs no more than the others.
+        prop_assert_eq!(sds.locals().len(), distinct(&sds).len());
+        prop_assert!(sds.states.len() <= cow.states.len());
+        prop_assert!(cow.states.len() <= cob.states.len());
+        for run in [&sds, &cow, &cob] {
+            prop_assert!(run.weight().is_one());
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_is_removed_with_those_who_were_only_there() {
+    let host = HostNumber;
+    let numbers = [
+        (host(0), MemberId(0)),
+        (host(1), MemberId(1)),
+        (host(2), MemberId(2)),
+    ];
+    let mut table = Table::new(numbers);
+    let mut next = 2;
+    let mut copy = |_| {
+        next += 1;
+        MemberId(next)
+    };
+    let mut sds = mapping("sds").unwrap();
+    let twin = copy(MemberId(0));
+    sds.branched(&mut table, MemberId(0), twin, &mut copy);
+    let got = sds.sent(&mut table, MemberId(0), host(1), &mut copy);
+    assert_eq!(got, [MemberId(1)]);
+    assert_eq!(table.len(), 2);
+    let mut lost = 0;
+    let gone = table.remove(MemberId(1), |_| lost += 1);
+    // The sender is in no other world; the third host is.
+    assert_eq!(gone, [MemberId(0), MemberId(1)]);
+    assert_eq!((lost, table.len()), (1, 1));
+    assert_eq!(table.places(MemberId(2)).count(), 1);
+}
+
+#[test]
+fn a_mapping_that_does_not_exist_is_an_error_that_says_which_do() {
+    let error = mapping("dsd").err().unwrap().to_string();
+    assert_eq!(
+        error,
+        "there is no state mapping `dsd`; there are sds, cow, cob"
+    );
+}
