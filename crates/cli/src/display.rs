@@ -1,6 +1,6 @@
 //! What the user sees while a run goes on.
 
-use everett_engine::{Explorer, Finding, principal};
+use everett_engine::{Explorer, Finding, Worlds, principal};
 use std::io::{IsTerminal, Write};
 use std::time::Duration;
 
@@ -96,6 +96,37 @@ impl Display {
             explorer.findings().len(),
             short(rate),
             share,
+        );
+        let _ = std::io::stderr().flush();
+        self.line_shown = true;
+    }
+
+    /// The same for worlds of several hosts.
+    pub fn tick_worlds(&mut self, worlds: &Worlds<'_>) {
+        let now = (self.clock)();
+        if !self.live && self.mode != Mode::Json || now < self.next_update {
+            return;
+        }
+        self.next_update = now + INTERVAL;
+        let instructions = worlds.statistics().instructions;
+        let seconds = (now - self.last.0).as_secs_f64().max(1e-9);
+        let rate = (instructions - self.last.1) as f64 / seconds;
+        self.last = (now, instructions);
+        let virtual_s = worlds.virtual_ns().unwrap_or(0) as f64 / 1e9;
+        let (states, dstates) = (worlds.states(), worlds.table().len());
+        let findings = worlds.findings().len();
+        if self.mode == Mode::Json {
+            return self.event(&serde_json::json!({
+                "event": "progress", "seconds": now.as_secs_f64(), "virtual_seconds": virtual_s,
+                "states": states, "dstates": dstates, "findings": findings,
+                "instructions": instructions,
+            }));
+        }
+        eprint!(
+            "\r\x1b[K{:>6.1} s  {virtual_s:.3} s of the worlds  {states} states  {dstates} dstates  \
+             {findings} findings  {}/s",
+            now.as_secs_f64(),
+            short(rate),
         );
         let _ = std::io::stderr().flush();
         self.line_shown = true;

@@ -72,7 +72,12 @@ pub fn exec(args: &ExecArgs) -> Result<u8> {
             eprintln!("{line}");
         }
         match exit {
-            HostExit::Budget | HostExit::Suspended => {}
+            HostExit::Budget
+            | HostExit::Suspended
+            | HostExit::Sent
+            | HostExit::Horizon
+            | HostExit::Exposed
+            | HostExit::Waits(_) => {}
             HostExit::NeedsInput => {
                 let mut bytes = [0; 65536];
                 let count = std::io::stdin().read(&mut bytes)?;

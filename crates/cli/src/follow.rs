@@ -11,6 +11,7 @@ use std::sync::atomic::AtomicBool;
 
 use crate::output::ORIGINAL;
 use crate::run::{RunArgs, explorer_config};
+use crate::world::is_scenario;
 use crate::{EXIT_CLEAN, EXIT_FINDINGS};
 
 /// What `everett follow` is told.
@@ -24,6 +25,9 @@ pub struct FollowArgs {
 pub fn follow(args: &FollowArgs) -> Result<u8> {
     let (folder, traces) = traces_of(&args.path)?;
     let run = RunArgs::of(&folder)?;
+    if is_scenario(run.program()) {
+        return crate::world::follow(&run, &traces);
+    }
     let images = run.load()?;
     let mut different = 0;
     for path in &traces {
@@ -122,13 +126,19 @@ pub fn traces_below(path: &Path) -> Result<Vec<PathBuf>> {
                 if name != "fs" && !name.ends_with(".fs") {
                     folders.push(path);
                 }
-            } else if name.ends_with(".trace") && !name.ends_with(ORIGINAL) {
+            } else if is_trace(&name) {
                 traces.push(path);
             }
         }
     }
     traces.sort();
     Ok(traces)
+}
+
+/// The name of a trace of a program or of a world that was not made simpler.
+fn is_trace(name: &str) -> bool {
+    let ends = [".trace", ".world"];
+    ends.iter().any(|end| name.ends_with(end)) && !name.ends_with(ORIGINAL)
 }
 
 /// Follows a trace in the engine.

@@ -78,7 +78,7 @@ pub struct HostArgs {
 }
 
 /// The scheduler of this name.
-fn scheduler(text: &str) -> Result<SchedulerKind, String> {
+pub fn scheduler(text: &str) -> Result<SchedulerKind, String> {
     let (name, number) = match text.split_once(':') {
         Some((name, number)) => (name, Some(number)),
         None => (text, None),
@@ -104,7 +104,7 @@ pub fn parse_scheduler(text: &str) -> Result<String, String> {
 }
 
 /// Where threads can be preempted.
-fn preempt(text: &str) -> Result<PreemptAt, String> {
+pub fn preempt(text: &str) -> Result<PreemptAt, String> {
     match text {
         "quantum" => Ok(PreemptAt::Quantum),
         "syscalls" => Ok(PreemptAt::SystemCalls),

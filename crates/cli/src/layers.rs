@@ -19,6 +19,14 @@ pub struct Mount {
 }
 
 impl Mount {
+    /// A file or folder here, and where the guest finds it.
+    pub fn new(from: &Path, to: &Path) -> Mount {
+        Mount {
+            from: from.to_owned(),
+            to: to.to_owned(),
+        }
+    }
+
     /// `PATH` or `PATH=GUESTPATH`.
     pub fn parse(text: &str) -> Result<Mount, String> {
         let (from, to) = match text.split_once('=') {

@@ -21,6 +21,8 @@ mod scenario;
 mod shrink;
 mod step;
 mod summary;
+mod world;
+mod world_hosts;
 
 use clap::{Parser, Subcommand};
 use std::ffi::OsString;

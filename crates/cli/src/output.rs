@@ -270,7 +270,7 @@ impl Recorder {
         self.replacing.push((file(".trace"), json(&simpler)));
         let test = ktest(&self.command, &simpler);
         self.replacing.push((file(".ktest"), test));
-        for (name, bytes) in finding_files(&finding, true) {
+        for (name, bytes) in finding_files(&finding, HOST, true) {
             self.replacing
                 .push((format!("{}/{name}", entry.dir), bytes));
         }
@@ -338,7 +338,7 @@ impl Listener for Recorder {
         let place = principal(&finding.stack)
             .cloned()
             .unwrap_or_else(unknown_place);
-        for (name, bytes) in finding_files(finding, false) {
+        for (name, bytes) in finding_files(finding, HOST, false) {
             self.write(format!("{dir}/{name}"), bytes);
         }
         self.write_trace(format!("{dir}/finding"), &finding.trace);
@@ -381,13 +381,13 @@ impl Listener for Recorder {
 }
 
 /// What is written about a finding beside its trace.
-pub fn finding_files(finding: &Finding, made_simpler: bool) -> [NamedFile; 2] {
+pub fn finding_files(finding: &Finding, host: &str, made_simpler: bool) -> [NamedFile; 2] {
     let place = principal(&finding.stack)
         .cloned()
         .unwrap_or_else(unknown_place);
     let json = serde_json::json!({
         "kind": finding.kind.name(), "message": finding.message, "file": place.file, "line": place.line,
-        "function": place.function, "host": HOST, "stack": finding.stack,
+        "function": place.function, "host": host, "stack": finding.stack,
         "allocated": finding.allocated, "freed": finding.freed, "threads": finding.threads,
         "instructions": finding.instructions, "clock_ns": finding.clock_ns,
     });
@@ -523,7 +523,7 @@ fn excerpt(place: &SourceFrame) -> String {
 }
 
 /// Bytes as people read them: a string where printable, numbers where short, else hexadecimal.
-fn readable(bytes: &[u8]) -> String {
+pub fn readable(bytes: &[u8]) -> String {
     let hex: String = bytes.iter().map(|byte| format!("{byte:02x} ")).collect();
     let string: String = bytes
         .iter()

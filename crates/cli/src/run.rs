@@ -20,7 +20,9 @@ use crate::host_args::HostArgs;
 use crate::input::host_config;
 use crate::load::OtherBuild;
 use crate::output::{AfterRun, Recorder};
+use crate::scenario::{ScenarioArgs, parse_setting};
 use crate::summary::Summary;
+use crate::world::is_scenario;
 use crate::{EXIT_CLEAN, EXIT_FINDINGS};
 
 /// What `everett run` is told.
@@ -117,6 +119,14 @@ pub struct RunArgs {
     #[command(flatten)]
     #[serde(flatten)]
     host: HostArgs,
+    /// Where a scenario is explored: how states of different hosts are kept together: sds, cow or cob.
+    #[arg(long, value_name = "NAME")]
+    #[serde(default)]
+    mapping: Option<String>,
+    /// Where a scenario is explored: a key of it and its value, such as host.server.args='["-p", "80"]'.
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = parse_setting)]
+    #[serde(default)]
+    settings: Vec<(String, String)>,
     /// Print nothing but findings and errors.
     #[arg(long, short)]
     quiet: bool,
@@ -191,6 +201,36 @@ impl RunArgs {
         words
             .map(|word| word.to_string_lossy().into_owned())
             .collect()
+    }
+
+    /// The scenario, and what stands above its keys.
+    pub fn scenario(&self) -> ScenarioArgs {
+        ScenarioArgs {
+            file: self.program().to_owned(),
+            settings: self.settings.clone(),
+        }
+    }
+
+    /// How states of different hosts are kept together, where that is said.
+    pub fn mapping(&self) -> Option<&str> {
+        self.mapping.as_deref()
+    }
+
+    /// Where the results go.
+    pub fn folder(&self) -> Result<Folder> {
+        Ok(match &self.out {
+            Some(path) => Folder::create(path)?,
+            None => Folder::next(Path::new("everett-out"))?,
+        })
+    }
+
+    /// How to talk.
+    pub fn mode(&self) -> Mode {
+        match (self.quiet, self.json) {
+            (true, _) => Mode::Quiet,
+            (_, true) => Mode::Json,
+            _ => Mode::Text,
+        }
     }
 
     /// System calls are to be logged.
@@ -306,11 +346,11 @@ pub fn memory_peak() -> u64 {
 /// Explores a program.
 pub fn run(args: &RunArgs) -> Result<u8> {
     clock();
+    if is_scenario(args.program()) {
+        return crate::world::run(args);
+    }
     let images = args.load()?;
-    let folder = match &args.out {
-        Some(path) => Folder::create(path)?,
-        None => Folder::next(Path::new("everett-out"))?,
-    };
+    let folder = args.folder()?;
     folder.write("args.json", &serde_json::to_vec(args)?)?;
     explore(args, &images, &folder, None)
 }
@@ -345,12 +385,7 @@ fn explore(
         .map_or(Start::Beginning, Checkpoint::start);
     // Leaving it to the end of the process is faster than taking it apart.
     let mut explorer = ManuallyDrop::new(Explorer::new(images, config, start)?);
-    let mode = match (args.quiet, args.json) {
-        (true, _) => Mode::Quiet,
-        (_, true) => Mode::Json,
-        _ => Mode::Text,
-    };
-    let display = Display::new(mode, clock);
+    let display = Display::new(args.mode(), clock);
     let mut recorder = Recorder::new(folder.clone(), display, args.words(), !args.no_tests);
     if let Some(limit) = args.max_time.filter(|_| !args.no_confirm) {
         recorder.kept_time = (limit / 10).min(AFTER_TIME);
@@ -443,7 +478,7 @@ pub fn explorer_config(args: &RunArgs, shelf: Option<PathBuf>) -> Result<Explore
 }
 
 /// Set when the user asks to stop; asked twice, the process ends at once.
-fn stop_flag() -> Result<Arc<AtomicBool>> {
+pub fn stop_flag() -> Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     let flag = stop.clone();
     ctrlc::set_handler(move || {

@@ -41,7 +41,7 @@ pub struct ShowArgs {
 }
 
 /// `KEY=VALUE`, where the key may have parts in quotes.
-fn parse_setting(text: &str) -> Result<(String, String), String> {
+pub fn parse_setting(text: &str) -> Result<(String, String), String> {
     let mut quote = None;
     for (at, c) in text.char_indices() {
         match (quote, c) {

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use crate::EXIT_CLEAN;
 use crate::follow::{follow_with, following_config, one_trace, read_trace, run_of};
-use crate::output::{FindingEntry, ORIGINAL, finding_files, ktest};
+use crate::output::{FindingEntry, HOST, ORIGINAL, finding_files, ktest};
 use crate::run::{RunArgs, clock, parse_time};
 
 /// What `everett shrink` is told.
@@ -456,7 +456,7 @@ pub fn shrink(args: &ShrinkArgs) -> Result<u8> {
             && path.ends_with("finding.trace")
         {
             let beside = path.parent().unwrap_or(Path::new("."));
-            for (name, bytes) in finding_files(finding, true) {
+            for (name, bytes) in finding_files(finding, HOST, true) {
                 write(&beside.join(name), &bytes)?;
             }
         }

@@ -347,20 +347,26 @@ impl Watcher for Pace {
 /// Writes the packets of a replay.
 pub fn write_packets(file: &Path, config: &NativeConfig, seen: &NativeRun) -> Result<()> {
     let start = config.host.start_time_ns;
-    let captured = |(packet, bytes): &SentPacket| CapturedPacket {
-        time_ns: start.saturating_add(packet.clock_ns),
-        from: packet.from,
-        to: packet.to,
-        content: match packet.kind {
-            PacketKind::Opened => PacketContent::Opened,
+    let captured = |(packet, bytes): &SentPacket| {
+        let content = match packet.kind {
+            PacketKind::Opened | PacketKind::Accepted { .. } => PacketContent::Opened,
             PacketKind::Refused => PacketContent::Refused,
             PacketKind::Data(_) => PacketContent::Data(bytes.clone()),
             PacketKind::End => PacketContent::End,
             PacketKind::Reset => PacketContent::Reset,
             PacketKind::Datagram(_) => PacketContent::Datagram(bytes.clone()),
-        },
+            PacketKind::Request { .. } | PacketKind::Room { .. } | PacketKind::Unreachable(_) => {
+                return None;
+            }
+        };
+        Some(CapturedPacket {
+            time_ns: start.saturating_add(packet.clock_ns),
+            from: packet.from,
+            to: packet.to,
+            content,
+        })
     };
-    let packets: Vec<CapturedPacket> = seen.packets.iter().map(captured).collect();
+    let packets: Vec<CapturedPacket> = seen.packets.iter().filter_map(captured).collect();
     std::fs::write(file, pcap(&packets))
         .with_context(|| format!("cannot write {}", file.display()))?;
     println!("{} packets are in {}", packets.len(), file.display());

@@ -143,7 +143,7 @@ impl Summary {
 }
 
 /// Lines of what the user wrote, executed or not.
-fn line_coverage(images: &[Image], segments: &[u8]) -> LineCoverage {
+pub fn line_coverage(images: &[Image], segments: &[u8]) -> LineCoverage {
     let mut coverage = LineCoverage::default();
     for image in images {
         let first = image.first_segment() as usize;

@@ -4,13 +4,10 @@ mod config;
 mod endings;
 mod upkeep;
 
-use everett_expr::{Arena, EvalScratch};
-use everett_linux::{Ending, Host, HostConfig, HostExit, Stream};
-use everett_solver::{Solver, SolverConfig, SolverError, SolverStatistics, Verdict};
-use everett_vm::{
-    Bug, BugKind, Coverage, Image, Interrupt, StackTable, Surroundings, VmOptions, leak_finding,
-    leaked_blocks,
-};
+use everett_expr::Arena;
+use everett_linux::{Ending, Host, HostConfig, HostExit};
+use everett_solver::{SolverConfig, SolverError, SolverStatistics, Verdict};
+use everett_vm::{Bug, BugKind, Coverage, Image, VmOptions, leak_finding, leaked_blocks};
 use std::collections::VecDeque;
 use std::io;
 use std::path::PathBuf;
@@ -25,15 +22,15 @@ pub use config::{ExplorerConfig, ExplorerError, Limits, Statistics};
 use crate::distance::Distances;
 use crate::finding::{Finding, FindingIndex, PathEnd, PathEnding, uncaught_signal};
 use crate::frontier::{Frontier, StateId, StateInfo, Stored};
-use crate::oracle::{Fork, PathOracle};
-use crate::path::{Answer, Path, Sharing};
+use crate::oracle::Fork;
+use crate::path::{Path, Sharing};
 use crate::random::Random;
 use crate::search::{Searcher, UnknownSearcher, searcher};
 use crate::shelf::{Bundle, Shelf, ShelfId};
-use crate::source::{describe_ends, kind_of_abort, principal, take_trap_reason};
 use crate::state::State;
-use crate::trace::{Trace, TraceChoice, TraceEnd, digest};
+use crate::trace::Trace;
 use crate::weight::{Weight, WeightSum};
+use crate::worker::{Other, Worker};
 
 /// Told while the search goes on.
 pub trait Listener {
@@ -85,13 +82,8 @@ pub enum Stopped {
 
 /// One worker.
 pub struct Explorer<'a> {
-    images: &'a [Image],
     config: ExplorerConfig,
-    arena: Arena,
-    solver: Solver,
-    stacks: StackTable,
-    coverage: Coverage,
-    scratch: EvalScratch,
+    worker: Worker<'a>,
     frontier: Frontier,
     searcher: Box<dyn Searcher>,
     random: Random,
@@ -127,15 +119,14 @@ impl<'a> Explorer<'a> {
     ) -> Result<Explorer<'a>, ExplorerError> {
         let shelf_memory = config.limits.max_memory.unwrap_or(1 << 30) / SHELF_PART;
         let mut explorer = Explorer {
-            images,
-            arena: Arena::new(),
-            solver: Solver::new(SolverConfig {
-                deadline: config.limits.max_time,
-                ..config.solver.clone()
-            })?,
-            stacks: StackTable::default(),
-            coverage: Coverage::of(images),
-            scratch: EvalScratch::new(),
+            worker: Worker::new(
+                images,
+                config.vm.clone(),
+                SolverConfig {
+                    deadline: config.limits.max_time,
+                    ..config.solver.clone()
+                },
+            )?,
             frontier: Frontier::default(),
             searcher: searcher(&config.search)?,
             random: Random::new(config.seed),
@@ -287,17 +278,15 @@ impl<'a> Explorer<'a> {
             }
             state.path.counted = state.path.counted.max(after);
             state.since_new += executed;
-            if self.coverage.grew {
-                self.coverage.grew = false;
+            if self.worker.coverage.grew {
+                self.worker.coverage.grew = false;
                 self.distances_stale = true;
                 state.covered_new = true;
                 state.since_new = 0;
             }
             match (exit, fork) {
                 (HostExit::Suspended, Some(fork)) => {
-                    if let Some(ending) = self.fork(id, &mut state, fork, listener) {
-                        return self.end(id, state, ending, listener);
-                    }
+                    self.fork(id, &mut state, fork, listener);
                     if self.is_over_depth(&state) {
                         self.note_limit("max-depth");
                         return self.cut(id, state, "max-depth", listener);
@@ -360,111 +349,22 @@ impl<'a> Explorer<'a> {
 
     fn run_slice(&mut self, state: &mut State, budget: u64) -> (HostExit, Option<Fork>) {
         let deadline = self.deadline().map(|end| (self.config.clock, end));
-        let (solver, scratch) = (&mut self.solver, &mut self.scratch);
-        let mut oracle = PathOracle::new(&mut state.path, solver, scratch, deadline);
-        let mut around = Surroundings {
-            images: self.images,
-            arena: &mut self.arena,
-            oracle: &mut oracle,
-            stacks: &mut self.stacks,
-            coverage: &mut self.coverage,
-            options: &self.config.vm,
-        };
-        let exit = match &mut state.host {
-            Some(host) => host.run(around, budget),
-            None => match Host::boot(&self.config.host, &mut around) {
-                Ok(host) => {
-                    around.oracle.commit();
-                    state.host = Some(host);
-                    HostExit::Budget
-                }
-                Err(Interrupt::Suspend) => HostExit::Suspended,
-                Err(Interrupt::Bug(bug)) => HostExit::Ended(Ending::Bug(bug)),
-                Err(_) => HostExit::Ended(Ending::EndPath),
-            },
-        };
-        (exit, oracle.fork)
+        self.worker.run(state, &self.config.host, budget, deadline)
     }
 
-    /// Splits a state at a question with several answers. `Some` if the state itself cannot go on.
-    fn fork(
-        &mut self,
-        id: StateId,
-        state: &mut State,
-        fork: Fork,
-        listener: &mut dyn Listener,
-    ) -> Option<Ending> {
+    /// Splits a state at a question with several answers.
+    fn fork(&mut self, id: StateId, state: &mut State, fork: Fork, listener: &mut dyn Listener) {
         self.statistics.forks += 1;
-        state.path.weight = state.path.weight.half();
-        state.path.depth += 1;
-        match fork {
-            Fork::Branch {
-                condition,
-                side,
-                other,
-            } => {
-                let negated = self.arena.not(condition);
-                let (here, there) = if side {
-                    (condition, negated)
-                } else {
-                    (negated, condition)
-                };
-                match other {
-                    Ok(model) => {
-                        let mut child = state.clone();
-                        child.path.model = model;
-                        child.path.constrain(&mut self.arena, there);
-                        child.path.answer(Answer::Bool(!side));
-                        self.add_child(id, child);
-                    }
-                    Err(reason) => self.give_up(state, &reason, listener),
-                }
-                state.path.constrain(&mut self.arena, here);
-                state.path.answer(Answer::Bool(side));
-            }
-            Fork::Value { term, value, other } => {
-                let width = self.arena.width(term);
-                let constant = self.arena.constant(width, value);
-                let here = self.arena.eq(term, constant);
-                let there = self.arena.not(here);
-                match other {
-                    Ok(model) => {
-                        let mut child = state.clone();
-                        child.path.model = model;
-                        child.path.constrain(&mut self.arena, there);
-                        child.path.excluded.push(value);
-                        self.add_child(id, child);
-                    }
-                    Err(reason) => self.give_up(state, &reason, listener),
-                }
-                state.path.constrain(&mut self.arena, here);
-                state.path.answer(Answer::Value(value));
-            }
-            Fork::Choice {
-                site,
-                alternatives,
-                picked,
-            } => {
-                let mut child = state.clone();
-                child.path.excluded.push(u64::from(picked));
-                self.add_child(id, child);
-                let choice = TraceChoice {
-                    site,
-                    alternatives,
-                    picked,
-                };
-                state.path.choose(choice);
-            }
+        match self.worker.split(state, fork) {
+            Other::State(child) => self.add_child(id, child),
+            Other::Unknown(reason) => self.give_up(state, &reason, listener),
         }
-        None
     }
 
-    fn add_child(&mut self, parent: StateId, mut child: State) {
+    fn add_child(&mut self, parent: StateId, mut child: Box<State>) {
         child.covered_new = false;
         let info = self.info(&child);
-        let id = self
-            .frontier
-            .add_child(parent, Stored::Live(Box::new(child)), info);
+        let id = self.frontier.add_child(parent, Stored::Live(child), info);
         self.searcher.added(&self.frontier, id);
         self.forks_left = self.forks_left.saturating_sub(1);
         self.statistics.states_peak = self.statistics.states_peak.max(self.states() as u64);
@@ -515,7 +415,7 @@ impl<'a> Explorer<'a> {
             .instructions
             .saturating_sub(self.instructions_at_renewal);
         if self.distances_stale && (since > 1_000_000 || self.instructions_at_renewal == 0) {
-            self.distances.renew(&self.coverage.segments);
+            self.distances.renew(&self.worker.coverage.segments);
             self.distances_stale = false;
             self.instructions_at_renewal = self.statistics.instructions.max(1);
         }
@@ -533,17 +433,17 @@ impl<'a> Explorer<'a> {
 
     /// What the solver counted.
     pub fn solver_statistics(&self) -> &SolverStatistics {
-        self.solver.statistics()
+        self.worker.solver.statistics()
     }
 
     /// What was executed.
     pub fn coverage(&self) -> &Coverage {
-        &self.coverage
+        &self.worker.coverage
     }
 
     /// The same, for going on with an earlier run.
     pub fn coverage_mut(&mut self) -> &mut Coverage {
-        &mut self.coverage
+        &mut self.worker.coverage
     }
 
     /// What was found.
@@ -573,6 +473,6 @@ impl<'a> Explorer<'a> {
 
     /// The programs.
     pub fn images(&self) -> &'a [Image] {
-        self.images
+        self.worker.images
     }
 }

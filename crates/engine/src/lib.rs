@@ -16,15 +16,22 @@ mod source;
 mod state;
 mod trace;
 mod weight;
+mod worker;
+mod world;
 
 pub use explorer::{
     Explorer, ExplorerConfig, ExplorerError, Limits, Listener, Start, Statistics, Stopped,
 };
 pub use finding::{Finding, FindingIndex, FindingKey, PathEnd, PathEnding};
 pub use list::SharedList;
+pub use mapping::{Dstate, DstateId, HostNumber, MAPPINGS, MemberId, Table};
 pub use random::Random;
 pub use search::SEARCHERS;
 pub use shelf::Bundle;
 pub use source::{SourceFrame, describe, principal};
 pub use trace::{Pending, Trace, TraceChoice, TraceEnd, TraceInput, digest, input_of};
 pub use weight::{Weight, WeightSum};
+pub use world::{
+    HostEnd, WorldConfig, WorldEnd, WorldError, WorldFinding, WorldHost, WorldListener,
+    WorldStatistics, Worlds,
+};

@@ -275,7 +275,10 @@ impl Oracle for PathOracle<'_> {
         }
         let ordinal = self.path.inputs.len();
         let name = self.path.names.take(name);
-        let array = arena.array(ordinal as u32, &name, size);
+        let array = match &self.path.owner {
+            Some(owner) => arena.array(ordinal as u32, &format!("{owner}:{name}"), size),
+            None => arena.array(ordinal as u32, &name, size),
+        };
         if let Some(follow) = &self.path.follow {
             let mut given = follow.trace.inputs.get(ordinal);
             if follow.loose.is_some() && given.is_none_or(|given| *given.name != *name) {

@@ -75,6 +75,8 @@ pub struct Path {
     pub inputs: SharedList<Input>,
     /// Names that they have.
     pub names: Names,
+    /// The host, where there are several: inputs of different hosts may have the same name.
+    pub owner: Option<Arc<str>>,
     /// Choices, in order.
     pub choices: SharedList<TraceChoice>,
     /// Faults among them.

@@ -68,12 +68,13 @@ pub(crate) fn prepare(
         files.stdin = stdin(&config.stdin, around)?;
         let descriptors = standard_streams(&mut files);
         let execution = Execution {
-            image: ImageId::default(),
+            image: config.image,
             name: first.bytes().to_vec(),
             args,
             env,
         };
         let process = ProcessState {
+            image: config.image,
             executable,
             execution: Arc::new(execution.clone()),
             ..first_process(cwd, descriptors)
@@ -89,7 +90,7 @@ pub(crate) fn prepare(
             warnings: Arc::default(),
             options: config.options.clone(),
             objects: Slots::default(),
-            network: Network::new(config.addresses.clone()),
+            network: Network::new(config.addresses.clone(), config.routes.clone()),
             processes: vec![Arc::new(process)],
             tasks: vec![Arc::new(TaskState::new(FIRST_PID, FIRST_PID))],
             next_pid: FIRST_PID + 1,
@@ -109,6 +110,8 @@ pub(crate) fn prepare(
             file_watchers: Default::default(),
             lock_releases: 0,
             waits: 0,
+            wire: crate::wire::Wire::new(config.is_networked()),
+            exposed: Default::default(),
         };
         Ok((state, execution))
     }

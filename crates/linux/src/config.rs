@@ -12,6 +12,8 @@ use crate::schedule::{PreemptAt, SchedulerKind};
 /// What a host is started with.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct HostConfig {
+    /// The program that it is started with.
+    pub image: ImageId,
     /// Arguments, the name of the program first.
     pub args: Vec<Argument>,
     /// Environment, each `NAME=value`.
@@ -28,6 +30,8 @@ pub struct HostConfig {
     pub cwd: Vec<u8>,
     /// Addresses of the host, besides those of the loopback.
     pub addresses: Vec<IpAddr>,
+    /// Addresses of other hosts that can be reached, and from which of its own. None, where it is the only host.
+    pub routes: Vec<RouteSpec>,
     /// Where the bytes of `getrandom`, `/dev/urandom` and `AT_RANDOM` begin.
     pub random_seed: u64,
     /// Time of the wall clock at the start, in nanoseconds since 1970.
@@ -37,6 +41,7 @@ pub struct HostConfig {
 impl Default for HostConfig {
     fn default() -> HostConfig {
         HostConfig {
+            image: ImageId::default(),
             args: vec![Argument::Concrete(b"program".to_vec())],
             env: Vec::new(),
             stdin: Stdin::Empty,
@@ -45,10 +50,42 @@ impl Default for HostConfig {
             options: HostOptions::default(),
             cwd: b"/".to_vec(),
             addresses: vec![IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1))],
+            routes: Vec::new(),
             random_seed: 0,
             // 2020-01-01 00:00:00 UTC: any fixed day will do.
             start_time_ns: 1_577_836_800_000_000_000,
         }
+    }
+}
+
+impl HostConfig {
+    /// There are other hosts.
+    pub fn is_networked(&self) -> bool {
+        !self.routes.is_empty()
+    }
+}
+
+/// Addresses of other hosts that can be reached.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct RouteSpec {
+    /// They begin like this one.
+    pub network: IpAddr,
+    /// With so many bits.
+    pub prefix_len: u8,
+    /// The address that sockets have there which have none.
+    pub source: IpAddr,
+}
+
+impl RouteSpec {
+    /// It is the way to this address.
+    pub fn leads_to(&self, to: IpAddr) -> bool {
+        let bits = |ip: IpAddr| match ip {
+            IpAddr::V4(ip) => u128::from(u32::from(ip)) << 96,
+            IpAddr::V6(ip) => u128::from(ip),
+        };
+        let differ = bits(self.network) ^ bits(to);
+        self.network.is_ipv4() == to.is_ipv4()
+            && differ.leading_zeros() >= u32::from(self.prefix_len)
     }
 }
 

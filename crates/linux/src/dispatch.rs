@@ -82,8 +82,9 @@ impl<'k, 'v> Slice<'k, 'v> {
             {
                 return pause;
             }
-            if !self.kernel.host.newborn.is_empty() {
-                // The thread goes on as one of several.
+            let host = &self.kernel.host;
+            if !host.newborn.is_empty() || host.wire.interrupts(host.clock_ns) {
+                // The thread goes on as one of several, or after other hosts.
                 return Pause::Budget;
             }
         }

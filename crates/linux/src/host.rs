@@ -57,6 +57,14 @@ pub enum HostExit {
     Suspended,
     /// The program reads from a live stdin: [`Host::supply_input`], then run again.
     NeedsInput,
+    /// There is something for other hosts: [`Host::take_sent`], then run again.
+    Sent,
+    /// It has come to its horizon.
+    Horizon,
+    /// Data that checks look at has changed.
+    Exposed,
+    /// Nobody can run before this time, which is beyond the horizon, or before something arrives.
+    Waits(Option<u64>),
     /// The host is at its end.
     Ended(Ending),
 }
@@ -135,7 +143,14 @@ pub struct HostState {
     pub lock_releases: u64,
     /// Waits that began so far.
     pub waits: u64,
+    /// What goes to other hosts.
+    pub wire: crate::wire::Wire,
+    /// Data that programs show to checks, by state and key.
+    pub exposed: ExposedData,
 }
+
+/// Data that programs show to checks, by state and key.
+pub type ExposedData = Arc<std::collections::BTreeMap<(String, String), Arc<everett_vm::Buffer>>>;
 
 impl HostState {
     /// The next 8 random bytes: SplitMix64, so that every run draws the same.
@@ -384,6 +399,9 @@ impl Host {
         }
         for output in &state.outputs {
             output.for_each_term(visit);
+        }
+        for bytes in state.exposed.values() {
+            bytes.terms().for_each(&mut *visit);
         }
     }
 }

@@ -36,17 +36,20 @@ mod syscalls;
 mod table;
 mod timers;
 mod wait;
+mod wire;
 
 #[cfg(test)]
 mod tests;
 
 pub use bytes::{Bytes, Output, Source};
-pub use config::{Argument, Contents, FileSpec, HostConfig, HostOptions, ProgramSpec, Stdin};
+pub use config::{
+    Argument, Contents, FileSpec, HostConfig, HostOptions, ProgramSpec, RouteSpec, Stdin,
+};
 pub use documentation::documentation;
 pub use errno::Errno;
 pub use faults::{FaultFilter, FaultOptions};
 pub use files::{Left, LeftFile};
-pub use host::{Ending, Host, HostExit, Stream, split_mix};
+pub use host::{Ending, ExposedData, Host, HostExit, Stream, split_mix};
 pub use life::Execution;
 pub use native::{Guest, Injected, Served, TaskName};
 pub use native_files::{MappedFile, MemoryChange};

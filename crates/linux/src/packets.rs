@@ -5,12 +5,30 @@ use std::net::SocketAddr;
 use everett_vm::Buffer;
 use triomphe::Arc;
 
+use crate::errno::Errno;
 use crate::host::{Host, HostState};
 use crate::objects::ObjectId;
 
 /// What a packet is about.
 #[derive(Clone, Debug)]
 pub enum PacketKind {
+    /// A connection to another host is asked for; there is room for so many bytes at this end.
+    Request {
+        /// How many.
+        room: u64,
+    },
+    /// A connection from another host is taken; there is room for so many bytes at this end.
+    Accepted {
+        /// How many.
+        room: u64,
+    },
+    /// There is room for so many more bytes at this end of a connection to another host.
+    Room {
+        /// How many.
+        more: u64,
+    },
+    /// What was sent cannot be delivered.
+    Unreachable(Errno),
     /// A connection was made.
     Opened,
     /// Nobody takes connections there.

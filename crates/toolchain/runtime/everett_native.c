@@ -225,7 +225,7 @@ uint32_t everett_choose(uint32_t count, const char *name) {
   return value;
 }
 void everett_expose(const char *state, const char *key, const void *address, size_t size) {
-  (void)state, (void)key, (void)address, (void)size;
+  system_call(OWN_CALLS + 7, (long)state, (long)key, (long)address, (long)size, 0, 0);
 }
 int everett_is_symbolic(uint64_t value) { return (void)value, 0; }
 void everett_report(const char *message) { report(message); }

@@ -36,6 +36,10 @@ pub enum BugKind {
     InvalidAssumption,
     Hang,
     Deadlock,
+    /// An invariant over all hosts does not hold.
+    Invariant,
+    /// A host did not end as the scenario says that it must.
+    Expectation,
     DataRace,
     Unsupported,
     SolverGaveUp,
@@ -76,6 +80,8 @@ impl BugKind {
             BugKind::InvalidAssumption => "invalid-assumption",
             BugKind::Hang => "hang",
             BugKind::Deadlock => "deadlock",
+            BugKind::Invariant => "invariant",
+            BugKind::Expectation => "expectation",
             BugKind::DataRace => "data-race",
             BugKind::Unsupported => "unsupported",
             BugKind::SolverGaveUp => "solver-gave-up",

@@ -58,17 +58,7 @@ impl Explorer<'_> {
         };
         let bug = match ending {
             Ending::Bug(mut bug) => {
-                if let (BugKind::Abort, Some(host)) = (bug.kind, &state.host) {
-                    bug.kind = kind_of_abort(self.images, &host.stack());
-                    match bug.kind {
-                        BugKind::Panic => bug.message = "a panic aborted the program".to_owned(),
-                        BugKind::UncaughtException => {
-                            bug.message =
-                                "an exception that may go no further ended the program".to_owned();
-                        }
-                        _ => {}
-                    }
-                }
+                self.worker.name_abort(&state, &mut bug);
                 bug
             }
             Ending::Exit(status) => {
@@ -78,7 +68,11 @@ impl Explorer<'_> {
                 }
                 let status = match status.term {
                     None => status.bits,
-                    Some(term) => self.arena.eval(term, &state.path.model, &mut self.scratch),
+                    Some(term) => {
+                        self.worker
+                            .arena
+                            .eval(term, &state.path.model, &mut self.worker.scratch)
+                    }
                 };
                 let trace = wanted.then(|| state.path.trace_under(&state.path.model));
                 return self.close(id, &state, PathEnding::Exit(status as i32), trace, listener);
@@ -97,12 +91,11 @@ impl Explorer<'_> {
         };
         self.settle_preferences(&mut state.path);
         let trace = state.path.trace_under(&state.path.model);
-        let output = self.output(&state);
+        let output = self.worker.output(&state);
         let mut trace = trace;
-        let mut end = self.trace_end(&state, &path_ending);
+        let mut end = self.worker.trace_end(&state, &path_ending);
         if let Some(other) = bug.other {
-            end.races_with = describe_ends(self.images, &self.stacks.sites(other));
-            end.races_with.truncate(MOST_FRAMES);
+            end.races_with = self.worker.frames_of(other);
         }
         trace.end = Some(end);
         let first = self.report(&state, &bug, trace.clone(), output, listener);
@@ -121,7 +114,11 @@ impl Explorer<'_> {
         if !self.config.check_leaks {
             return ending;
         }
-        match state.host.as_ref().and_then(|host| leak(&self.arena, host)) {
+        match state
+            .host
+            .as_ref()
+            .and_then(|host| leak(&self.worker.arena, host))
+        {
             Some(bug) => Ending::Bug(Box::new(bug)),
             None => ending,
         }
@@ -136,59 +133,14 @@ impl Explorer<'_> {
         output: [Vec<u8>; 2],
         listener: &mut dyn Listener,
     ) -> bool {
-        let host = state.host.as_ref();
-        let sites = host.map_or_else(Vec::new, Host::stack);
-        let of = |id: Option<everett_vm::StackId>| {
-            id.map_or_else(Vec::new, |id| {
-                describe_ends(self.images, &self.stacks.sites(id))
-            })
-        };
-        let allocated = of(bug.allocated);
-        // Where a program ends says nothing about what it lost; where it got it does.
-        let mut stack = match bug.kind {
-            BugKind::Leak if !allocated.is_empty() => allocated.clone(),
-            _ => describe_ends(self.images, &sites),
-        };
-        let message = match take_trap_reason(&mut stack) {
-            Some(reason) => format!("{} ({reason})", bug.message),
-            None => bug.message.clone(),
-        };
-        let place = principal(&stack).cloned();
-        let key = match &place {
-            Some(place) => (
-                bug.kind.name().to_owned(),
-                place.file.clone(),
-                place.line,
-                place.function.clone(),
-            ),
-            None => (bug.kind.name().to_owned(), String::new(), 0, String::new()),
-        };
-        let first = self.findings.count(key);
+        let place = self.worker.place_of(state, bug);
+        let first = self.findings.count(place.key(bug));
         if !first && !self.config.all_findings {
             return false;
         }
-        let threads = host.map_or_else(Vec::new, Host::threads);
-        let threads = match threads.len() {
-            0 | 1 => Vec::new(),
-            _ => threads
-                .into_iter()
-                .map(|(who, sites)| (who, describe_ends(self.images, &sites)))
-                .collect(),
-        };
-        let finding = Finding {
-            threads,
-            kind: bug.kind,
-            message,
-            allocated,
-            freed: of(bug.freed),
-            stack,
-            trace,
-            clock_ns: host.map_or(0, Host::clock_ns),
-            instructions: state.instructions(),
-            output,
-            files: self.left_files(state),
-        };
-        listener.finding(&finding);
+        let files = self.left_files(state);
+        let finding = self.worker.finding(state, bug, place, trace, output);
+        listener.finding(&Finding { files, ..finding });
         first
     }
 
@@ -197,28 +149,24 @@ impl Explorer<'_> {
         let preferences = path.preferences.clone();
         let mut constraints = path.constraints.clone();
         for preference in preferences.iter() {
-            let holds = self.arena.eval(*preference, &path.model, &mut self.scratch) != 0;
+            let holds = self
+                .worker
+                .arena
+                .eval(*preference, &path.model, &mut self.worker.scratch)
+                != 0;
             if !holds {
-                match self
-                    .solver
-                    .check(&mut self.arena, &constraints, &path.model, *preference)
-                {
+                match self.worker.solver.check(
+                    &mut self.worker.arena,
+                    &constraints,
+                    &path.model,
+                    *preference,
+                ) {
                     Verdict::Sat(model) => path.model = model,
                     _ => continue,
                 }
             }
-            constraints.add(&mut self.arena, *preference);
+            constraints.add(&mut self.worker.arena, *preference);
         }
-    }
-
-    fn output(&mut self, state: &State) -> [Vec<u8>; 2] {
-        let Some(host) = &state.host else {
-            return [Vec::new(), Vec::new()];
-        };
-        [Stream::Stdout, Stream::Stderr].map(|stream| {
-            host.output(stream)
-                .evaluate(&mut self.arena, &state.path.model)
-        })
     }
 
     /// What a path left behind in its files, where that is asked for.
@@ -228,7 +176,7 @@ impl Explorer<'_> {
         let mut kept = Vec::with_capacity(files.len());
         for file in files {
             let bytes = match &file.what {
-                Left::File(bytes) => bytes.evaluate(&mut self.arena, &state.path.model),
+                Left::File(bytes) => bytes.evaluate(&mut self.worker.arena, &state.path.model),
                 _ => Vec::new(),
             };
             kept.push((file, bytes));
@@ -249,10 +197,10 @@ impl Explorer<'_> {
         if let Some(trace) = &mut trace
             && trace.end.is_none()
         {
-            trace.end = Some(self.trace_end(state, &ending));
+            trace.end = Some(self.worker.trace_end(state, &ending));
         }
         let output = if self.config.keep_output {
-            self.output(state)
+            self.worker.output(state)
         } else {
             [Vec::new(), Vec::new()]
         };
@@ -264,7 +212,7 @@ impl Explorer<'_> {
         };
         let passed = state.host.as_ref().map_or(&[][..], Host::points);
         let place = |point: &Passed| {
-            let frames = crate::source::describe(self.images, &[point.site]);
+            let frames = crate::source::describe(self.worker.images, &[point.site]);
             (*point, frames.into_iter().next().unwrap_or_default())
         };
         let points = passed.iter().map(place).collect();
@@ -295,30 +243,4 @@ impl Explorer<'_> {
             }
         }
     }
-
-    fn trace_end(&mut self, state: &State, ending: &PathEnding) -> TraceEnd {
-        let output = self.output(state).map(|bytes| digest(&bytes));
-        let mut end = TraceEnd {
-            output,
-            ..TraceEnd::default()
-        };
-        match ending {
-            PathEnding::Exit(status) => end.exit = Some(*status),
-            PathEnding::Signal(signal) => end.signal = Some(*signal),
-            PathEnding::Bug(kind) => {
-                end.finding = Some(kind.name().to_owned());
-                // Where a hang is cut off is no place of it.
-                let host = state.host.as_ref().filter(|_| *kind != BugKind::Hang);
-                let sites = host.map_or_else(Vec::new, Host::stack);
-                end.stack = describe_ends(self.images, &sites);
-                end.stack.truncate(MOST_FRAMES);
-            }
-            PathEnding::Idle => end.idle = true,
-            PathEnding::Silent | PathEnding::Cut(_) => {}
-        }
-        end
-    }
 }
-
-/// Frames of a finding that its trace keeps.
-const MOST_FRAMES: usize = 16;

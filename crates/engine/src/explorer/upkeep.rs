@@ -77,8 +77,8 @@ impl Explorer<'_> {
                 host.for_each_term(&mut |term| terms.push(term));
             }
         }
-        self.solver.on_sweep();
-        self.arena.sweep(terms.into_iter());
+        self.worker.solver.on_sweep();
+        self.worker.arena.sweep(terms.into_iter());
     }
 
     /// How many states have a place in the frontier, where they take memory although they are put away.
@@ -240,7 +240,7 @@ impl Explorer<'_> {
         }
         self.closing.after = listener.time_after();
         let deadline = self.deadline();
-        self.solver.set_deadline(deadline);
+        self.worker.solver.set_deadline(deadline);
     }
 }
 

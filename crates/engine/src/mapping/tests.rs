@@ -26,7 +26,9 @@ fn mix(mut z: u64) -> u64 {
 
 fn digest(seed: u64, host: HostNumber, local: &Local) -> u64 {
     let start = mix(seed ^ u64::from(host.0) << 32 ^ u64::from(local.step));
-    local.history.iter().fold(start, |sum, one| mix(sum ^ one))
+    // What is on its way counts, so that what two states send is never the same: packets are told apart.
+    let all = local.history.iter().chain(local.arriving.values());
+    all.fold(start, |sum, one| mix(sum ^ one))
 }
 
 struct Run {

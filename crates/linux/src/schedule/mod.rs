@@ -270,7 +270,8 @@ impl HostState {
             Doing::Waiting(wait) => wait.deadline_ns,
             _ => None,
         });
-        deadlines.chain(self.next_timer()).min()
+        let others = self.next_timer().into_iter().chain(self.wire.next_again());
+        deadlines.chain(others).min()
     }
 
     /// The process that the host was started with has ended, and nobody else holds its outputs.
@@ -313,6 +314,9 @@ impl Host {
     pub fn run(&mut self, mut around: Surroundings<'_>, budget: u64) -> HostExit {
         let end = self.state.instructions.saturating_add(budget);
         loop {
+            if let Some(exit) = self.state.wire.exit(self.state.clock_ns) {
+                return exit;
+            }
             if let Some(exit) = self.choose_thread(&mut around) {
                 return exit;
             }
@@ -354,6 +358,7 @@ impl Host {
                 return Ok(Some(HostExit::Ended(death.into())));
             }
             self.state.fire_timers();
+            self.state.repeat_requests();
             let ready = self.state.ready();
             if ready.is_empty() {
                 idle_jumps += 1;
@@ -411,9 +416,15 @@ impl Host {
         if hope == Hope::Input {
             return Some(HostExit::NeedsInput);
         }
-        if let Some(deadline) = self.state.next_deadline() {
+        let deadline = self.state.next_deadline();
+        if let Some(deadline) = deadline
+            && !self.state.wire.is_beyond(deadline)
+        {
             self.state.clock_ns = self.state.clock_ns.max(deadline);
             return None;
+        }
+        if deadline.is_some() || self.state.wire.is_networked && hope == Hope::Outside {
+            return Some(HostExit::Waits(deadline));
         }
         let ended = self.state.processes.first().map(|first| first.life);
         Some(HostExit::Ended(match (hope, ended) {

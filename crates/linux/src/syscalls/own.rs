@@ -2,11 +2,12 @@
 //! `everett.h` and `cloud9.h` make them.
 
 use everett_vm::{OWN_CALLS, Value};
+use triomphe::Arc;
 
 use crate::errno::Errno;
 use crate::kernel::Kernel;
 use crate::schedule::{PreemptAt, SchedulerKind};
-use crate::table::ArgKind::{Fd, Int};
+use crate::table::ArgKind::{Buffer, Fd, Int, Path};
 use crate::table::{Answer, Call, Row};
 
 /// The family, in the order of their numbers.
@@ -36,6 +37,13 @@ pub const ROWS: &[Row] = &[
     ),
     Row::new("everett_fragment", OWN_CALLS + 5, &[Fd, Int], &[], fragment),
     Row::new("everett_inject", OWN_CALLS + 6, &[Fd, Int], &[], inject),
+    Row::new(
+        "everett_expose",
+        OWN_CALLS + 7,
+        &[Path, Path, Buffer, Int],
+        &[],
+        expose,
+    ),
 ];
 
 fn enable(kernel: &mut Kernel<'_, '_>, _: &Call) -> Answer {
@@ -113,4 +121,32 @@ fn fragment(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 /// Calls on this descriptor may fail, or may not.
 fn inject(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     kernel.mark(call.int(0), |open| open.faults = Some(call.args[1] != 0))
+}
+
+/// Longest name of a state or key of exposed data.
+const MAX_NAME: u64 = 256;
+
+/// Shows data to checks over all hosts: as it is now, in place of what was shown under the same names before.
+fn expose(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
+    let state = kernel.exposed_name(call.args[0])?;
+    let key = kernel.exposed_name(call.args[1])?;
+    let bytes = kernel.read_buffer(call.args[2], call.args[3])?;
+    let exposed = &mut kernel.host.exposed;
+    Arc::make_mut(exposed).insert((state, key), Arc::new(bytes));
+    kernel.host.wire.note_exposed();
+    Ok(Value::ZERO)
+}
+
+impl Kernel<'_, '_> {
+    /// A short text that ends with NUL.
+    fn exposed_name(&mut self, address: u64) -> Result<String, crate::kernel::Stop> {
+        let mut name = Vec::new();
+        for at in 0..MAX_NAME {
+            match self.read_bytes(address.wrapping_add(at), 1)?.first() {
+                Some(0) | None => break,
+                Some(byte) => name.push(*byte),
+            }
+        }
+        Ok(String::from_utf8_lossy(&name).into_owned())
+    }
 }

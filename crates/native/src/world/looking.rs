@@ -81,7 +81,13 @@ impl World<'_> {
                 message: bug.message,
             },
             HostExit::Ended(Ending::EndPath | Ending::Idle) => NativeEnd::Idle,
-            HostExit::Budget | HostExit::Suspended | HostExit::NeedsInput => {
+            HostExit::Budget
+            | HostExit::Suspended
+            | HostExit::NeedsInput
+            | HostExit::Sent
+            | HostExit::Horizon
+            | HostExit::Exposed
+            | HostExit::Waits(_) => {
                 NativeEnd::Diverged("the program reads input that nobody gives".to_owned())
             }
         }

@@ -244,13 +244,12 @@ fn klee_choose(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt>
     number_below(vm, "klee_choose", 8, args.get(0)).map(Done::Value)
 }
 
-/// Checks that what is shown can be read. Nothing outside looks at it yet: invariants over several hosts are what
-/// reads it.
+/// Checks that what is shown can be read; the kernel keeps it for invariants over several hosts.
 fn everett_expose(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     vm.text(args.get(0))?;
     vm.text(args.get(1))?;
     vm.ranges([(args.get(2), false)], args.get(3))?;
-    Ok(Done::Void)
+    own_call::<7>(vm, args)
 }
 
 fn is_symbolic(_: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {

@@ -126,8 +126,9 @@ impl Kernel<'_, '_> {
             return Err(Errno::ENETUNREACH.into());
         }
         self.host.bind_udp_anywhere(open.object)?;
-        let (to, from) = match self.host.network.route(to.ip()) {
-            Route::Local { to: ip, from } => (SocketAddr::new(ip, to.port()), from),
+        let (to, from, is_remote) = match self.host.network.route(to.ip()) {
+            Route::Local { to: ip, from } => (SocketAddr::new(ip, to.port()), from, false),
+            Route::Remote { from } => (to, from, true),
             Route::Nowhere(errno) => return Err(errno.into()),
         };
         let socket = self.socket_of(open)?;
@@ -143,15 +144,18 @@ impl Kernel<'_, '_> {
             Some(local) => local,
             None => SocketAddr::new(from, 0),
         };
+        let bytes = join(parts.to_vec());
+        if is_remote {
+            self.host.transmit(from, to, PacketKind::Datagram(bytes));
+            self.host.announce(open.object, event::WRITING);
+            return Ok(len);
+        }
         if self.host.packets.is_some() {
-            let bytes = join(parts.to_vec());
-            self.host.log_packet(from, to, PacketKind::Datagram(bytes));
+            let kind = PacketKind::Datagram(bytes.clone());
+            self.host.log_packet(from, to, kind);
         }
         match self.host.datagram_receiver(from, to) {
-            Some(receiver) => {
-                let bytes = join(parts.to_vec());
-                self.host.deliver_udp(receiver, from, to, bytes);
-            }
+            Some(receiver) => self.host.deliver_udp(receiver, from, to, bytes),
             // Nobody is there; a socket that is connected learns it.
             None if connected => {
                 self.socket_of(open)?.error = Some(Errno::ECONNREFUSED);
@@ -168,6 +172,7 @@ impl Kernel<'_, '_> {
     pub fn connect_udp(&mut self, open: Open<'_>, to: SocketAddr) -> Result<(), Stop> {
         let (to, from) = match self.host.network.route(to.ip()) {
             Route::Local { to: ip, from } => (SocketAddr::new(ip, to.port()), from),
+            Route::Remote { from } => (to, from),
             Route::Nowhere(errno) => return Err(errno.into()),
         };
         let socket = self.socket_of(open)?;
@@ -295,6 +300,35 @@ impl HostState {
             socket.local = Address::Internet(local);
         }
         Ok(())
+    }
+
+    /// A datagram arrives from another host. Where it was for this host alone and nobody is there, the sender is told.
+    pub(crate) fn datagram_arrives(&mut self, from: SocketAddr, to: SocketAddr, bytes: &Buffer) {
+        if self.network.is_own(to.ip()) {
+            match self.datagram_receiver(from, to) {
+                Some(receiver) => self.deliver_udp(receiver, from, to, bytes.clone()),
+                None => {
+                    self.transmit(to, from, PacketKind::Unreachable(Errno::ECONNREFUSED));
+                }
+            }
+            return;
+        }
+        // Everybody who listens at the port gets what is for all.
+        let takes = |socket: &Socket| {
+            let local = socket.local.internet();
+            let is_there = local.is_some_and(|own| {
+                own.port() == to.port() && (own.ip().is_unspecified() || own.ip() == to.ip())
+            });
+            let remote = socket.remote.internet();
+            socket.is_udp() && is_there && remote.is_none_or(|remote| remote == from)
+        };
+        let receivers: Vec<ObjectId> = self
+            .sockets()
+            .filter_map(|(id, socket)| takes(socket).then_some(id))
+            .collect();
+        for receiver in receivers {
+            self.deliver_udp(receiver, from, to, bytes.clone());
+        }
     }
 
     /// A datagram arrives; where there is no room for it, it is lost.

@@ -7,6 +7,7 @@ mod inbox;
 mod netlink;
 mod network;
 mod options;
+mod remote;
 mod stream;
 mod unix;
 
@@ -17,6 +18,7 @@ pub use inbox::{Credentials, Inbox, Message};
 pub use netlink::{INTERFACES, Interface};
 pub use network::{Network, Route};
 pub use options::{Options, level};
+pub use remote::Link;
 
 use super::{Object, ObjectId, Open, Operations, event};
 use crate::errno::Errno;
@@ -141,6 +143,8 @@ pub struct Socket {
     pub owner: Credentials,
     /// Who is at the other end.
     pub peer_owner: Option<Credentials>,
+    /// The connection to a socket of another host.
+    pub link: Option<Box<Link>>,
 }
 
 impl Socket {
@@ -167,6 +171,7 @@ impl Socket {
             wants_room: false,
             owner,
             peer_owner: None,
+            link: None,
         }
     }
 
@@ -244,6 +249,9 @@ pub const OPERATIONS: Operations = Operations {
     for_each_term: |object, visit| {
         if let Object::Socket(socket) = object {
             socket.inbox.for_each_term(visit);
+            if let Some(link) = &socket.link {
+                link.unsent.for_each_term(visit);
+            }
         }
     },
     ..Operations::CLOSED
@@ -488,7 +496,8 @@ fn hope(host: &HostState, open: Open<'_>, events: u16) -> Hope {
         return Hope::None;
     };
     let open_to_all = socket.is_udp() && !socket.is_connected() && events & event::IN != 0;
-    if socket.is_listening() || open_to_all {
+    let is_remote = host.wire.is_networked && (socket.link.is_some() || socket.is_udp());
+    if socket.is_listening() || open_to_all || is_remote {
         Hope::Outside
     } else {
         Hope::None

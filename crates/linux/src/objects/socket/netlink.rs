@@ -190,7 +190,7 @@ mod tests {
 
     #[test]
     fn all_addresses_are_told_and_what_is_not_known_is_refused() {
-        let network = Network::new(vec![IpAddr::from([10, 0, 0, 1])]);
+        let network = Network::new(vec![IpAddr::from([10, 0, 0, 1])], Vec::new());
         let mut request = Vec::new();
         message(&mut request, GET_ADDRESS, 0x301, &[7; 8], &[0]);
         let told = answers(&network, &request);

@@ -1,11 +1,12 @@
 //! Which socket an address leads to: addresses of the host, ports that are taken, and what is left of closed
-//! connections. Addresses that are not of the host lead nowhere.
+//! connections. Other addresses lead to other hosts where there is a route.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use triomphe::Arc;
 
 use super::{Kind, Socket, State};
+use crate::config::RouteSpec;
 use crate::errno::Errno;
 use crate::host::HostState;
 use crate::objects::ObjectId;
@@ -28,6 +29,8 @@ pub struct Network {
     pub(super) next_name: u32,
     /// Connections that had to wait, so far.
     pub waiting: u64,
+    /// Which addresses are of other hosts that can be reached.
+    routes: Arc<Vec<RouteSpec>>,
 }
 
 /// A connection that was closed here.
@@ -50,14 +53,20 @@ pub enum Route {
         /// Whose address a socket gets that has none.
         from: IpAddr,
     },
+    /// To another host, from this address of this one.
+    Remote {
+        /// Whose address a socket gets that has none.
+        from: IpAddr,
+    },
     /// To nobody.
     Nowhere(Errno),
 }
 
 impl Network {
     /// A host with these addresses.
-    pub fn new(addresses: Vec<IpAddr>) -> Network {
+    pub fn new(addresses: Vec<IpAddr>, routes: Vec<RouteSpec>) -> Network {
         Network {
+            routes: Arc::new(routes),
             addresses: Arc::new(addresses),
             next_port: *EPHEMERAL.start(),
             closed: Arc::default(),
@@ -79,7 +88,11 @@ impl Network {
             ip => ip,
         };
         if !self.is_own(to) {
-            return Route::Nowhere(Errno::ENETUNREACH);
+            let matching = self.routes.iter().filter(|route| route.leads_to(to));
+            return match matching.max_by_key(|route| route.prefix_len) {
+                Some(route) => Route::Remote { from: route.source },
+                None => Route::Nowhere(Errno::ENETUNREACH),
+            };
         }
         let from = match to {
             IpAddr::V4(ip) if ip.is_loopback() => IpAddr::V4(Ipv4Addr::LOCALHOST),

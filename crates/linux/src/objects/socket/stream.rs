@@ -86,8 +86,10 @@ impl Kernel<'_, '_> {
                 return Ok(Received::bytes(socket.inbox.peek(0, wanted)));
             }
             let bytes = socket.inbox.take(wanted);
-            let peer = socket.peer();
-            if let Some(peer) = peer {
+            let (peer, is_remote) = (socket.peer(), socket.link.is_some());
+            if is_remote {
+                self.host.give_room(open.object, bytes.len() as u64);
+            } else if let Some(peer) = peer {
                 self.host.tell_room(peer);
             }
             return Ok(Received::bytes(bytes));
@@ -130,6 +132,9 @@ impl Kernel<'_, '_> {
         let wanted: u64 = parts.iter().map(|part| part.len() as u64).sum();
         if wanted == 0 {
             return Ok(0);
+        }
+        if socket.link.is_some() {
+            return self.send_remote(open, parts, wanted, flags);
         }
         let Some(peer) = peer else {
             // What is sent to a closed socket is answered with a reset.
@@ -184,8 +189,9 @@ pub fn first_bytes(parts: &[Buffer], len: u64) -> Buffer {
 impl HostState {
     /// A socket wants a connection. It has one when this returns, or waits for room, or was refused.
     fn begin_connection(&mut self, id: ObjectId, to: SocketAddr) -> Result<(), Errno> {
-        let (to, from) = match self.network.route(to.ip()) {
-            Route::Local { to: ip, from } => (SocketAddr::new(ip, to.port()), from),
+        let (to, from, is_remote) = match self.network.route(to.ip()) {
+            Route::Local { to: ip, from } => (SocketAddr::new(ip, to.port()), from, false),
+            Route::Remote { from } => (to, from, true),
             Route::Nowhere(errno) => return Err(errno),
         };
         if to.is_ipv4() && self.socket(id).is_some_and(|own| own.options.only_v6) {
@@ -203,7 +209,11 @@ impl HostState {
         socket.error = None;
         socket.told = Told::Underway;
         socket.state = State::Connecting { since };
-        self.try_connection(id, to);
+        if is_remote {
+            self.request_connection(id);
+        } else {
+            self.try_connection(id, to);
+        }
         Ok(())
     }
 
@@ -214,14 +224,19 @@ impl HostState {
             Some(_) => {}
             None => {
                 self.log_sent(id, PacketKind::Refused);
-                if let Some(socket) = self.socket_mut(id) {
-                    socket.error = Some(Errno::ECONNREFUSED);
-                    socket.state = State::Idle;
-                    socket.read_shut = true;
-                    socket.write_shut = true;
-                    self.announce(id, event::ALL);
-                }
+                self.fail_connection(id, Errno::ECONNREFUSED);
             }
+        }
+    }
+
+    /// A connection under way comes to nothing.
+    pub(super) fn fail_connection(&mut self, id: ObjectId, error: Errno) {
+        if let Some(socket) = self.socket_mut(id) {
+            socket.error = Some(error);
+            socket.state = State::Idle;
+            socket.read_shut = true;
+            socket.write_shut = true;
+            self.announce(id, event::ALL);
         }
     }
 
@@ -300,6 +315,7 @@ impl HostState {
         let is_broken_off = socket.is_tcp() && socket.is_connected();
         match socket.state {
             State::Listening { .. } => self.stop_listening(id),
+            State::Connected { .. } if socket.link.is_some() => self.reset_remote(id),
             State::Connected { peer: Some(peer) } if is_broken_off => self.reset(peer),
             State::Connected { peer: None } if is_broken_off => self.reset_by_closed_peer(id),
             _ => {}
@@ -317,6 +333,9 @@ impl HostState {
                 let State::Connecting { since } = socket.state else {
                     return None;
                 };
+                if socket.link.is_some() {
+                    return None;
+                }
                 let to = socket.remote.internet()?;
                 let listener = self.listener_at(to);
                 let decided = listener.is_none_or(|listener| self.has_room(listener));
@@ -343,6 +362,9 @@ impl HostState {
 
     /// Bytes that were sent and that the peer has no room for yet.
     pub fn bytes_on_the_way(&self, id: ObjectId) -> u64 {
+        if let Some(link) = self.socket(id).and_then(|socket| socket.link.as_ref()) {
+            return link.unsent.len();
+        }
         let peer = self.socket(id).and_then(Socket::peer);
         peer.and_then(|peer| self.socket(peer)).map_or(0, |peer| {
             let room = u64::from(peer.options.receive_buffer);
@@ -369,6 +391,7 @@ impl HostState {
             return;
         };
         socket.state = State::Idle;
+        socket.link = None;
         socket.told = Told::Nothing;
         socket.error = None;
         socket.read_shut = false;
@@ -395,7 +418,9 @@ impl HostState {
             return;
         }
         socket.write_shut = true;
-        self.log_sent(id, PacketKind::End);
+        if self.socket(id).is_some_and(|socket| socket.link.is_none()) {
+            self.log_sent(id, PacketKind::End);
+        }
         let Some(socket) = self.socket_mut(id) else {
             return;
         };
@@ -403,6 +428,10 @@ impl HostState {
         let addresses = socket.local.internet().zip(socket.remote.internet());
         if both {
             socket.state = State::Idle;
+        }
+        if socket.link.is_some() {
+            self.end_remote(id);
+            return self.announce(id, event::ALL);
         }
         self.announce(id, event::ALL);
         match peer {
@@ -432,14 +461,16 @@ impl HostState {
     }
 
     /// A TCP socket learns that its connection was broken off.
-    fn reset(&mut self, id: ObjectId) {
+    pub(super) fn reset(&mut self, id: ObjectId) {
         let Some(socket) = self.socket_mut(id) else {
             return;
         };
         if socket.state == State::Idle {
             return;
         }
-        self.log_received(id, PacketKind::Reset);
+        if self.socket(id).is_some_and(|socket| socket.link.is_none()) {
+            self.log_received(id, PacketKind::Reset);
+        }
         let Some(socket) = self.socket_mut(id) else {
             return;
         };
@@ -513,6 +544,7 @@ impl HostState {
 
     /// Forgets a TCP socket and tells its peer that the connection is broken off.
     fn break_off(&mut self, id: ObjectId) {
+        self.reset_remote(id);
         if let Some(peer) = self.socket(id).and_then(Socket::peer) {
             self.reset(peer);
         }
@@ -533,7 +565,7 @@ pub fn close_tcp(host: &mut HostState, id: ObjectId) {
         State::Listening { .. } => host.stop_listening(id),
         State::Connected { peer } => {
             if !socket.inbox.is_empty() || socket.options.linger_s == Some(0) {
-                if peer.is_none() {
+                if peer.is_none() && socket.link.is_none() {
                     host.reset_by_closed_peer(id);
                 }
                 return host.break_off(id);
@@ -580,6 +612,9 @@ pub fn tcp_readiness(host: &HostState, socket: &Socket) -> u16 {
         events |= READ;
     }
     let writable = match peer.and_then(|peer| host.socket(peer)) {
+        _ if socket.link.is_some() => {
+            socket.room_in_link() * 3 >= u64::from(socket.options.send_buffer)
+        }
         // A third of what can be on its way is free.
         Some(peer) => peer.inbox.len() * 3 <= send_capacity(socket, peer) * 2,
         None => true,

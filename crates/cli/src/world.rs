@@ -1,0 +1,420 @@
+//! `everett run SCENARIO.toml`: explores worlds of several hosts.
+
+use anyhow::{Context, Result, bail};
+use everett_engine::{
+    Stopped, Trace, WorldConfig, WorldEnd, WorldFinding, WorldListener, Worlds, principal,
+};
+use everett_invariant::{Invariants, When};
+use everett_report::Folder;
+use everett_scenario::Scenario;
+use everett_vm::Image;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use crate::display::{Display, short};
+use crate::output::{FindingEntry, chosen, finding_files, readable};
+use crate::run::{RunArgs, clock, explorer_config, memory_peak, stop_flag};
+use crate::scenario::load;
+use crate::summary::{CoverageTotals, Paths, Weights, line_coverage};
+use crate::world_hosts::{Programs, hosts};
+use crate::{EXIT_CLEAN, EXIT_FINDINGS};
+
+/// What leads to a world: inputs and choices of every host.
+#[derive(Serialize, Deserialize)]
+struct WorldTrace {
+    /// By the names of hosts.
+    hosts: BTreeMap<String, Trace>,
+    /// What is wrong with it, if it is a finding.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    finding: Option<Wrong>,
+}
+
+/// What is wrong with a world.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+struct Wrong {
+    host: String,
+    kind: String,
+    message: String,
+}
+
+impl Wrong {
+    fn of(found: &WorldFinding) -> Wrong {
+        Wrong {
+            host: found.host.clone(),
+            kind: found.finding.kind.name().to_owned(),
+            message: found.finding.message.clone(),
+        }
+    }
+}
+
+/// What a run of a scenario found, counted and covered.
+#[derive(Serialize)]
+struct WorldSummary {
+    complete: bool,
+    stopped: String,
+    mapping: String,
+    paths: Paths,
+    worlds: u128,
+    states_total: u64,
+    states_peak: u64,
+    states_copied: u64,
+    dstates: usize,
+    virtual_states: usize,
+    packets: u64,
+    deliveries_impossible: u64,
+    instructions: u64,
+    forks: u64,
+    queries: u64,
+    solver_seconds: f64,
+    wall_seconds: f64,
+    memory_peak_bytes: u64,
+    weight: Weights,
+    coverage: CoverageTotals,
+    limits_hit: Vec<String>,
+    tests: u64,
+    warnings: Vec<String>,
+    findings: Vec<FindingEntry>,
+}
+
+/// It is a scenario, not a program.
+pub fn is_scenario(path: &Path) -> bool {
+    path.extension()
+        .is_some_and(|extension| extension == "toml")
+}
+
+/// The invariants of a scenario.
+fn invariants(scenario: &Scenario) -> Result<Vec<Arc<Invariants>>> {
+    let mut all = Vec::new();
+    for check in &scenario.checks {
+        let (text, place) = match (&check.text, &check.file) {
+            (Some(text), _) => (text.clone(), format!("check {}", check.name)),
+            (None, Some(file)) => {
+                let text = std::fs::read_to_string(file);
+                let text = text.with_context(|| format!("cannot read {}", file.display()))?;
+                (text, file.display().to_string())
+            }
+            (None, None) => continue,
+        };
+        let found = everett_invariant::parse(&text).map_err(|error| {
+            anyhow::anyhow!("the invariants of {place} cannot be used\n{error}")
+        })?;
+        for invariant in found.iter() {
+            for when in invariant.when() {
+                if matches!(when, When::At { .. } | When::Eventually) {
+                    bail!(
+                        "{place}: invariant {}: only `on change` and `at end` are possible yet",
+                        invariant.name()
+                    );
+                }
+            }
+        }
+        all.push(Arc::new(found));
+    }
+    Ok(all)
+}
+
+/// What is explored, and the programs.
+fn prepare(args: &RunArgs) -> Result<(WorldConfig, Vec<Image>)> {
+    let scenario = load(&args.scenario())?;
+    let invariants = invariants(&scenario)?;
+    let mut programs = Programs::default();
+    let hosts = hosts(&scenario, &mut programs)?;
+    let images = programs.load(true)?;
+    let general = explorer_config(args, None)?;
+    let mapping = args.mapping().unwrap_or(scenario.search.mapping.name());
+    let mut limits = general.limits.clone();
+    limits.max_time = limits
+        .max_time
+        .or(scenario.limits.time_ns.map(Duration::from_nanos));
+    limits.max_instructions = limits.max_instructions.or(scenario.limits.instructions);
+    let config = WorldConfig {
+        hosts,
+        topology: scenario.topology.clone(),
+        faults: scenario.faults.clone(),
+        invariants,
+        mapping: mapping.to_owned(),
+        vm: general.vm,
+        solver: general.solver,
+        limits,
+        max_virtual_ns: scenario.limits.virtual_time_ns,
+        all_tests: general.all_tests,
+        keep_output: false,
+        clock,
+    };
+    Ok((config, images))
+}
+
+/// Explores a scenario.
+pub fn run(args: &RunArgs) -> Result<u8> {
+    let (config, images) = prepare(args)?;
+    let mapping = config.mapping.clone();
+    let mut worlds = Worlds::new(&images, config, None)?;
+    let folder = args.folder()?;
+    folder.write("args.json", &serde_json::to_vec(args)?)?;
+    let mut recorder = Recorder {
+        display: Display::new(args.mode(), clock),
+        folder: folder.clone(),
+        findings: Vec::new(),
+        tests: 0,
+        error: None,
+    };
+    let stopped = worlds.run(&*stop_flag()?, &mut recorder);
+    if let Some(error) = recorder.error.take() {
+        return Err(error).context("cannot write the results");
+    }
+    let summary = summary(&worlds, &recorder, stopped, &mapping);
+    folder.write("summary.json", &serde_json::to_vec_pretty(&summary)?)?;
+    let lines = line_coverage(worlds.images(), &worlds.coverage().segments);
+    folder.write("coverage.lcov", lines.to_lcov().as_bytes())?;
+    recorder.finish(&summary, &folder);
+    Ok(if summary.findings.is_empty() {
+        EXIT_CLEAN
+    } else {
+        EXIT_FINDINGS
+    })
+}
+
+/// Follows traces of worlds again, each in a world of its own; exit code 1 if one of them ends otherwise than it did.
+pub fn follow(args: &RunArgs, traces: &[PathBuf]) -> Result<u8> {
+    let (config, images) = prepare(args)?;
+    let config = WorldConfig {
+        all_tests: true,
+        ..config
+    };
+    let mut different = 0;
+    for path in traces {
+        let text =
+            std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+        let trace: WorldTrace = serde_json::from_slice(&text)
+            .with_context(|| format!("{} is no trace of a world", path.display()))?;
+        let mut worlds = Worlds::new(&images, config.clone(), Some(&trace.hosts))?;
+        let mut seen = Seen::default();
+        worlds.run(&AtomicBool::new(false), &mut seen);
+        let ends = |hosts: &BTreeMap<String, Trace>| -> BTreeMap<String, _> {
+            let ends = hosts.iter();
+            ends.map(|(name, trace)| (name.clone(), trace.end.clone()))
+                .collect()
+        };
+        let is_same = match &trace.finding {
+            Some(wrong) => seen.findings.contains(wrong),
+            None => seen.ends.iter().any(|end| ends(end) == ends(&trace.hosts)),
+        };
+        if !is_same {
+            different += 1;
+            println!("{}: it ends otherwise", path.display());
+        }
+    }
+    println!(
+        "{} traces followed, {different} end otherwise",
+        traces.len()
+    );
+    Ok(if different == 0 {
+        EXIT_CLEAN
+    } else {
+        EXIT_FINDINGS
+    })
+}
+
+/// What came of a world.
+#[derive(Default)]
+struct Seen {
+    findings: Vec<Wrong>,
+    ends: Vec<BTreeMap<String, Trace>>,
+}
+
+impl WorldListener for Seen {
+    fn finding(&mut self, found: &WorldFinding) {
+        self.findings.push(Wrong::of(found));
+    }
+
+    fn world(&mut self, end: &WorldEnd) {
+        self.ends.push(end.traces.clone());
+    }
+
+    fn tick(&mut self, _: &Worlds<'_>) {}
+}
+
+/// Writes findings and tests as they come.
+struct Recorder {
+    display: Display,
+    folder: Folder,
+    findings: Vec<FindingEntry>,
+    tests: u64,
+    error: Option<anyhow::Error>,
+}
+
+impl Recorder {
+    fn note(&mut self, written: Result<()>) {
+        if let Err(error) = written {
+            self.error.get_or_insert(error);
+        }
+    }
+
+    fn write_finding(&self, dir: &str, found: &WorldFinding) -> Result<()> {
+        for (name, bytes) in finding_files(&found.finding, &found.host, false) {
+            let bytes = match name.as_str() {
+                "finding.txt" => [bytes, others(found).into_bytes()].concat(),
+                _ => bytes,
+            };
+            self.folder.write(&format!("{dir}/{name}"), &bytes)?;
+        }
+        let trace = WorldTrace {
+            hosts: found.traces.clone(),
+            finding: Some(Wrong::of(found)),
+        };
+        let trace = serde_json::to_vec(&trace)?;
+        self.folder.write(&format!("{dir}/finding.world"), &trace)?;
+        Ok(())
+    }
+
+    fn finish(&mut self, summary: &WorldSummary, folder: &Folder) {
+        for warning in &summary.warnings {
+            self.display.warn(warning);
+        }
+        let rate = summary.instructions as f64 / summary.wall_seconds.max(1e-9);
+        self.display.say(&format!(
+            "{}: {} worlds of {} states ({}), {} findings, {} packets, {} instructions ({}/s), {:.2} s",
+            if summary.complete { "complete" } else { "not complete" },
+            summary.worlds,
+            summary.states_total,
+            summary.mapping,
+            summary.findings.len(),
+            summary.packets,
+            summary.instructions,
+            short(rate),
+            summary.wall_seconds,
+        ));
+        if !summary.limits_hit.is_empty() {
+            let limits = summary.limits_hit.join(", ");
+            self.display.say(&format!("limits reached: {limits}"));
+        }
+        let path = folder.path().display();
+        self.display.say(&format!("results in {path}"));
+    }
+}
+
+/// What other hosts got and chose.
+fn others(found: &WorldFinding) -> String {
+    let mut text = String::new();
+    for (name, trace) in &found.traces {
+        if *name == found.host {
+            continue;
+        }
+        let inputs = trace.inputs.iter();
+        let mut lines: Vec<String> = inputs
+            .map(|input| format!("{} = {}", input.name, readable(&input.bytes)))
+            .collect();
+        let choices = trace.choices.iter().filter(|choice| choice.picked > 0);
+        lines.extend(choices.map(chosen));
+        if !lines.is_empty() {
+            text.push_str(&format!("\nhost {name}:\n    {}\n", lines.join("\n    ")));
+        }
+    }
+    text
+}
+
+impl WorldListener for Recorder {
+    fn finding(&mut self, found: &WorldFinding) {
+        let number = self.findings.len() as u64 + 1;
+        let dir = format!("findings/{number:04}");
+        let written = self.write_finding(&dir, found);
+        self.note(written);
+        self.display.finding(&found.finding, number);
+        let place = principal(&found.finding.stack);
+        self.findings.push(FindingEntry {
+            kind: found.finding.kind.name().to_owned(),
+            message: found.finding.message.clone(),
+            file: place.map_or_else(String::new, |place| place.file.clone()),
+            line: place.map_or(0, |place| place.line),
+            function: place.map_or_else(String::new, |place| place.function.clone()),
+            host: found.host.clone(),
+            dir,
+            confirmed: None,
+            confirmed_reason: None,
+        });
+    }
+
+    fn world(&mut self, end: &WorldEnd) {
+        self.tests += 1;
+        let trace = WorldTrace {
+            hosts: end.traces.clone(),
+            finding: None,
+        };
+        let name = format!("tests/{:06}.world", self.tests);
+        let written = serde_json::to_vec(&trace)
+            .map_err(anyhow::Error::from)
+            .and_then(|bytes| Ok(self.folder.write(&name, &bytes)?));
+        self.note(written);
+    }
+
+    fn tick(&mut self, worlds: &Worlds<'_>) {
+        self.display.tick_worlds(worlds);
+    }
+}
+
+fn summary(
+    worlds: &Worlds<'_>,
+    recorder: &Recorder,
+    stopped: Stopped,
+    mapping: &str,
+) -> WorldSummary {
+    let statistics = worlds.statistics();
+    let counted = worlds.world_statistics();
+    let solver = worlds.solver_statistics();
+    let lines = line_coverage(worlds.images(), &worlds.coverage().segments);
+    let (lines_covered, all_lines) = lines.totals();
+    let segments = &worlds.coverage().segments;
+    let finished = statistics.finished.to_f64();
+    WorldSummary {
+        complete: stopped == Stopped::Finished
+            && statistics.finished.is_one()
+            && worlds.limits_hit().is_empty(),
+        stopped: match stopped {
+            Stopped::Finished => "finished".to_owned(),
+            Stopped::Limit(limit) => limit.to_owned(),
+            Stopped::Asked => "asked".to_owned(),
+        },
+        mapping: mapping.to_owned(),
+        paths: Paths {
+            completed: statistics.paths_completed,
+            partial: statistics.paths_partial,
+        },
+        worlds: counted.worlds,
+        states_total: counted.states_total,
+        states_peak: statistics.states_peak,
+        states_copied: counted.copies,
+        dstates: counted.dstates_peak,
+        virtual_states: worlds.table().virtual_states(),
+        packets: counted.packets,
+        deliveries_impossible: counted.impossible,
+        instructions: statistics.instructions,
+        forks: statistics.forks,
+        queries: solver.queries,
+        solver_seconds: (solver.sat_time + solver.smt_time).as_secs_f64(),
+        wall_seconds: clock().as_secs_f64(),
+        memory_peak_bytes: memory_peak(),
+        weight: Weights {
+            finished,
+            pending: 1.0 - finished,
+            unknown: 0.0,
+        },
+        coverage: CoverageTotals {
+            lines: all_lines,
+            lines_covered,
+            segments: segments.len(),
+            segments_covered: segments.iter().filter(|mark| **mark != 0).count(),
+        },
+        limits_hit: worlds
+            .limits_hit()
+            .iter()
+            .map(|limit| (*limit).to_owned())
+            .collect(),
+        tests: recorder.tests,
+        warnings: worlds.warnings().to_vec(),
+        findings: recorder.findings.clone(),
+    }
+}

@@ -1,0 +1,253 @@
+//! From a scenario to hosts that can be started: programs, files, addresses.
+
+use anyhow::{Context, Result, bail};
+use everett_engine::WorldHost;
+use everett_linux::{
+    Argument, Contents, FaultFilter, FaultOptions, FileSpec, HostConfig, ProgramSpec, RouteSpec,
+    Stdin,
+};
+use everett_net::{HostIndex, Prefix, Topology};
+use everett_scenario::{Expectation, FileSource, HostSetup, Process, Scenario, Start};
+use everett_vm::{Image, ImageId};
+use std::net::{IpAddr, Ipv4Addr};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use crate::host_args::{preempt, scheduler};
+use crate::layers::Mount;
+use crate::load::load;
+
+/// Time between the starts of hosts that begin when those before them wait.
+const STAGGER_NS: u64 = 10_000_000;
+
+/// Programs of a scenario, each once.
+#[derive(Default)]
+pub struct Programs {
+    paths: Vec<PathBuf>,
+}
+
+impl Programs {
+    fn number(&mut self, path: &Path) -> Result<ImageId> {
+        let at = self.paths.iter().position(|known| known == path);
+        let at = at.unwrap_or_else(|| {
+            self.paths.push(path.to_owned());
+            self.paths.len() - 1
+        });
+        let number = u16::try_from(at).context("there are too many programs")?;
+        Ok(ImageId(number))
+    }
+
+    /// Reads all of them.
+    pub fn load(&self, promote: bool) -> Result<Vec<Image>> {
+        let images: Result<Vec<Image>> =
+            self.paths.iter().map(|path| load(path, promote)).collect();
+        let mut images = images?;
+        Image::number_all(&mut images);
+        Ok(images)
+    }
+}
+
+/// All hosts of a scenario.
+pub fn hosts(scenario: &Scenario, programs: &mut Programs) -> Result<Vec<WorldHost>> {
+    let mut waiting = 0;
+    let mut hosts = Vec::with_capacity(scenario.hosts.len());
+    for setup in &scenario.hosts {
+        let start_ns = match setup.start {
+            Start::At(time) => time,
+            Start::Blocked => {
+                waiting += 1;
+                (waiting - 1) * STAGGER_NS
+            }
+        };
+        let process = match setup.processes.as_slice() {
+            [only] => only,
+            _ => bail!(
+                "host {}: several processes at the start are not possible yet",
+                setup.name
+            ),
+        };
+        let expects_exit = match process.expect {
+            Some(Expectation::Exit(code)) => Some(i32::from(code.unwrap_or(0))),
+            Some(_) => bail!("host {}: only `exit N` can be expected yet", setup.name),
+            None => None,
+        };
+        let config = config(scenario, setup, process, programs)
+            .with_context(|| format!("host {}", setup.name))?;
+        hosts.push(WorldHost {
+            name: setup.name.clone(),
+            config,
+            start_ns,
+            expects_exit,
+        });
+    }
+    Ok(hosts)
+}
+
+fn config(
+    scenario: &Scenario,
+    setup: &HostSetup,
+    process: &Process,
+    programs: &mut Programs,
+) -> Result<HostConfig> {
+    if setup.symbolic_clock || setup.stop_ns.is_some() || !setup.watches.is_empty() {
+        bail!("a symbolic clock, a time to stop and watched variables are not possible yet");
+    }
+    let topology = &scenario.topology;
+    let mut config = HostConfig {
+        image: programs.number(&process.program)?,
+        args: arguments(process),
+        env: environment(process),
+        stdin: stdin(process)?,
+        addresses: topology.addresses(setup.index).collect(),
+        routes: routes(topology, setup.index),
+        random_seed: scenario.search.seed ^ u64::from(setup.index.0) << 32,
+        ..HostConfig::default()
+    };
+    config.start_time_ns = config
+        .start_time_ns
+        .saturating_add_signed(setup.clock_skew_ns);
+    if let Some(cwd) = &process.cwd {
+        config.cwd = cwd.clone().into_bytes();
+    }
+    for other in &setup.programs {
+        let path = match &other.guest_path {
+            Some(path) => path.clone().into_bytes(),
+            None => other.program.as_os_str().as_bytes().to_vec(),
+        };
+        let image = programs.number(&other.program)?;
+        config.programs.push(ProgramSpec { path, image });
+    }
+    config.files = files(setup)?;
+    let names = topology.hosts_file().into_bytes();
+    config
+        .files
+        .insert(0, FileSpec::concrete("/etc/hosts", names));
+    let options = &mut config.options;
+    if let Some(name) = &setup.scheduler {
+        options.scheduler = scheduler(name).map_err(anyhow::Error::msg)?;
+    }
+    if let Some(name) = &setup.preempt {
+        options.preempt_at = preempt(name).map_err(anyhow::Error::msg)?;
+    }
+    options.waits_for_all = setup.wait_all;
+    options.faults_to_handlers = setup.trust_handlers;
+    let only = setup.call_faults.only.iter();
+    options.faults = FaultOptions {
+        most: setup.call_faults.most,
+        only: only.map(|text| FaultFilter::parse(text)).collect(),
+        in_regions: setup.call_faults.in_regions,
+        programs: setup.call_faults.programs.clone().into(),
+        fragments: setup.call_faults.fragments,
+    };
+    Ok(config)
+}
+
+fn arguments(process: &Process) -> Vec<Argument> {
+    use everett_scenario::Argument as Said;
+    let name = process.program.as_os_str().as_bytes().to_vec();
+    let others = process.args.iter().map(|argument| match argument {
+        Said::Text(text) => Argument::Concrete(text.clone().into_bytes()),
+        Said::Symbolic { length } => Argument::Symbolic { max_len: *length },
+        Said::SymbolicMany {
+            least,
+            most,
+            length,
+        } => Argument::SymbolicMany {
+            min: *least,
+            max: *most,
+            max_len: *length,
+        },
+    });
+    std::iter::once(Argument::Concrete(name))
+        .chain(others)
+        .collect()
+}
+
+fn environment(process: &Process) -> Vec<Argument> {
+    use everett_scenario::EnvValue as Said;
+    let variable = |(name, value): &(String, Said)| match value {
+        Said::Text(text) => Argument::Concrete(format!("{name}={text}").into_bytes()),
+        Said::Symbolic { length } => Argument::Prefixed {
+            prefix: format!("{name}=").into_bytes(),
+            name: name.clone(),
+            max_len: *length,
+        },
+    };
+    process.env.iter().map(variable).collect()
+}
+
+fn stdin(process: &Process) -> Result<Stdin> {
+    use everett_scenario::Stdin as Said;
+    Ok(match &process.stdin {
+        Said::Empty => Stdin::Empty,
+        Said::Text(text) => Stdin::Concrete(text.as_bytes().into()),
+        Said::File(path) => {
+            let bytes =
+                std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+            Stdin::Concrete(bytes.into())
+        }
+        Said::Symbolic { size } => Stdin::Symbolic { size: *size },
+    })
+}
+
+fn files(setup: &HostSetup) -> Result<Vec<FileSpec>> {
+    let mut all = Vec::new();
+    for source in &setup.files {
+        match source {
+            FileSource::Folder(from) => all.extend(Mount::new(from, Path::new("")).specs()?),
+            FileSource::Mount { from, to } | FileSource::File { to, from } => {
+                all.extend(Mount::new(from, Path::new(to)).specs()?);
+            }
+            FileSource::Text { to, text } => {
+                all.push(FileSpec::concrete(to.clone(), text.as_bytes()));
+            }
+            FileSource::Symbolic { to, least, most } => {
+                let contents = if least == most {
+                    Contents::Symbolic { size: *most }
+                } else {
+                    Contents::SymbolicBetween {
+                        least: *least,
+                        most: *most,
+                    }
+                };
+                all.push(FileSpec::new(to.clone(), contents, 0o644));
+            }
+        }
+    }
+    Ok(all)
+}
+
+/// Which addresses a host can reach: its own networks, where its routes lead, and everybody at once.
+fn routes(topology: &Topology, host: HostIndex) -> Vec<RouteSpec> {
+    let here = topology.host(host);
+    let mut routes = Vec::new();
+    let mut add = |to: Prefix, source: IpAddr| {
+        routes.push(RouteSpec {
+            network: to.address(),
+            prefix_len: to.length(),
+            source,
+        });
+    };
+    for interface in &here.interfaces {
+        for address in &interface.addresses {
+            add(address.subnet(), address.address());
+        }
+    }
+    for route in &here.routes {
+        if let Some(source) = topology.source_for(host, route.via) {
+            add(route.to, source);
+        }
+    }
+    for many in [Ipv4Addr::BROADCAST, Ipv4Addr::new(224, 0, 0, 0)] {
+        let bits = if many.is_broadcast() { 32 } else { 4 };
+        let source = here
+            .interfaces
+            .iter()
+            .flat_map(|interface| &interface.addresses)
+            .find(|address| address.address().is_ipv4());
+        if let (Some(source), Some(to)) = (source, Prefix::new(many.into(), bits)) {
+            add(to, source.address());
+        }
+    }
+    routes
+}

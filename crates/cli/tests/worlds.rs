@@ -1,0 +1,137 @@
+//! Explores every scenario under `examples/` and `tests/worlds/` with every state mapping; each scenario is a test.
+//!
+//! A scenario says in comments at its head what is expected of it:
+//!
+//! ```text
+//! # finds: KIND KIND …      kinds of its findings; none are expected where none is named
+//! # worlds: 6               worlds that come to their end, however states are kept together
+//! ```
+//!
+//! All of it has to be explored. Every mapping has to reach the same worlds, and every world and every finding is
+//! followed again in a world of its own and must end as it ended.
+
+mod common;
+
+use common::{check_weights, count, everett, expect, folder, summary};
+use libtest_mimic::{Arguments, Failed, Trial};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+const MAPPINGS: [&str; 3] = ["sds", "cow", "cob"];
+/// Worlds that are followed again at most: every one is followed in one of the smaller scenarios.
+const MOST_FOLLOWED: u64 = 500;
+
+fn main() {
+    let arguments = Arguments::from_args();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut trials = Vec::new();
+    for place in ["examples", "tests/worlds"] {
+        for example in listed(&root.join(place)) {
+            let built: Arc<OnceLock<PathBuf>> = Arc::default();
+            for scenario in listed(&example) {
+                if scenario
+                    .extension()
+                    .is_none_or(|extension| extension != "toml")
+                {
+                    continue;
+                }
+                let name = scenario.strip_prefix(&root).unwrap_or(&scenario).display();
+                let (name, example, built) = (name.to_string(), example.clone(), built.clone());
+                trials.push(Trial::test(name, move || {
+                    let folder = built.get_or_init(|| build(&example));
+                    explore(folder, &scenario)
+                }));
+            }
+        }
+    }
+    libtest_mimic::run(&arguments, trials).exit();
+}
+
+fn listed(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+    paths.sort();
+    paths
+}
+
+/// A copy of an example with its programs.
+fn build(example: &Path) -> PathBuf {
+    let name = example.file_name().expect("a name").to_string_lossy();
+    let folder = folder(&format!("worlds_{name}"));
+    for path in listed(example) {
+        let name = path.file_name().expect("a name");
+        fs::copy(&path, folder.join(name)).expect("it can be copied");
+    }
+    let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../include");
+    for path in listed(&folder) {
+        if path.extension().is_some_and(|extension| extension == "c") {
+            let mut command = everett(&folder);
+            command
+                .args(["cc", "-g", "-O1", "-Wall", "-I"])
+                .arg(&include);
+            expect(command.arg("-o").arg(path.with_extension("")).arg(&path), 0);
+        }
+    }
+    folder
+}
+
+fn explore(folder: &Path, scenario: &Path) -> Result<(), Failed> {
+    let text = fs::read_to_string(scenario)?;
+    let said = |key: &str| {
+        let mut lines = text.lines();
+        lines.find_map(|line| Some(line.strip_prefix(key)?.trim().to_owned()))
+    };
+    let finds = said("# finds:").unwrap_or_default();
+    let finds: BTreeSet<&str> = finds.split_whitespace().collect();
+    let file = scenario.file_name().expect("a name").to_string_lossy();
+    let mut reached: BTreeMap<&str, (u64, BTreeSet<Vec<u8>>)> = BTreeMap::new();
+    for mapping in MAPPINGS {
+        let out = folder.join(format!("out-{file}-{mapping}"));
+        let mut run = everett(folder);
+        run.args([
+            "run",
+            "--max-time",
+            "120s",
+            "--all-tests",
+            "--mapping",
+            mapping,
+            "--out",
+        ]);
+        expect(run.arg(&out).arg(&*file), i32::from(!finds.is_empty()));
+        let summary = summary(&out);
+        if summary["complete"] != true {
+            return Err(format!("{mapping}: not all was explored: {summary:#}").into());
+        }
+        check_weights(&summary);
+        let found = summary["findings"].as_array().expect("findings");
+        let found: BTreeSet<&str> = found
+            .iter()
+            .filter_map(|one| one["kind"].as_str())
+            .collect();
+        if found != finds {
+            return Err(format!("{mapping}: findings {found:?}, expected {finds:?}").into());
+        }
+        let worlds = count(&summary, "/worlds");
+        if let Some(expected) = said("# worlds:")
+            && expected != worlds.to_string()
+        {
+            return Err(format!("{mapping}: {worlds} worlds, expected {expected}").into());
+        }
+        let tests = listed(&out.join("tests"));
+        let traces: Result<BTreeSet<Vec<u8>>, _> = tests.iter().map(fs::read).collect();
+        reached.insert(mapping, (worlds, traces?));
+        if worlds <= MOST_FOLLOWED || mapping == MAPPINGS[0] {
+            expect(everett(folder).arg("follow").arg(&out), 0);
+        }
+    }
+    let first = &reached[MAPPINGS[0]];
+    for (mapping, others) in &reached {
+        if others.0 != first.0 {
+            let (own, other) = (first.0, others.0);
+            return Err(format!("sds reaches {own} worlds, {mapping} {other}").into());
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,300 @@
+//! What it takes to run a state: terms, solver, coverage. States are run and split here; which, and what becomes of them, others
+//! say.
+
+use everett_expr::{Arena, EvalScratch};
+use everett_linux::{Ending, Host, HostConfig, HostExit, Stream};
+use everett_solver::{Solver, SolverConfig, SolverError};
+use everett_vm::{
+    Bug, BugKind, Coverage, Image, Interrupt, StackId, StackTable, Surroundings, Value, VmOptions,
+};
+use std::time::Duration;
+
+use crate::finding::{Finding, FindingKey, PathEnding};
+
+use crate::oracle::{Fork, PathOracle};
+use crate::path::Answer;
+use crate::source::{SourceFrame, describe_ends, kind_of_abort, principal, take_trap_reason};
+use crate::state::State;
+use crate::trace::{Trace, TraceChoice, TraceEnd, digest};
+
+/// The clock of the run, and when it is over.
+pub type Deadline = Option<(fn() -> Duration, Duration)>;
+
+/// What it takes to run a state.
+pub struct Worker<'a> {
+    pub images: &'a [Image],
+    pub vm: VmOptions,
+    pub arena: Arena,
+    pub solver: Solver,
+    pub stacks: StackTable,
+    pub coverage: Coverage,
+    pub scratch: EvalScratch,
+}
+
+/// What a fork of a state gives besides the state itself.
+pub enum Other {
+    /// A state that goes another way.
+    State(Box<State>),
+    /// The solver could not tell whether there is one.
+    Unknown(String),
+}
+
+impl<'a> Worker<'a> {
+    /// A worker that has done nothing yet.
+    pub fn new(
+        images: &'a [Image],
+        vm: VmOptions,
+        solver: SolverConfig,
+    ) -> Result<Worker<'a>, SolverError> {
+        Ok(Worker {
+            images,
+            vm,
+            arena: Arena::new(),
+            solver: Solver::new(solver)?,
+            stacks: StackTable::default(),
+            coverage: Coverage::of(images),
+            scratch: EvalScratch::new(),
+        })
+    }
+
+    /// Runs a state for a while, or starts its host.
+    pub fn run(
+        &mut self,
+        state: &mut State,
+        config: &HostConfig,
+        budget: u64,
+        deadline: Deadline,
+    ) -> (HostExit, Option<Fork>) {
+        let (solver, scratch) = (&mut self.solver, &mut self.scratch);
+        let mut oracle = PathOracle::new(&mut state.path, solver, scratch, deadline);
+        let mut around = Surroundings {
+            images: self.images,
+            arena: &mut self.arena,
+            oracle: &mut oracle,
+            stacks: &mut self.stacks,
+            coverage: &mut self.coverage,
+            options: &self.vm,
+        };
+        let exit = match &mut state.host {
+            Some(host) => host.run(around, budget),
+            None => match Host::boot(config, &mut around) {
+                Ok(host) => {
+                    around.oracle.commit();
+                    state.host = Some(host);
+                    HostExit::Budget
+                }
+                Err(Interrupt::Suspend) => HostExit::Suspended,
+                Err(Interrupt::Bug(bug)) => HostExit::Ended(Ending::Bug(bug)),
+                Err(_) => HostExit::Ended(Ending::EndPath),
+            },
+        };
+        (exit, oracle.fork)
+    }
+
+    /// Splits a state at a question with several answers: the state takes one of them.
+    pub fn split(&mut self, state: &mut State, fork: Fork) -> Other {
+        state.path.weight = state.path.weight.half();
+        state.path.depth += 1;
+        match fork {
+            Fork::Branch {
+                condition,
+                side,
+                other,
+            } => {
+                let negated = self.arena.not(condition);
+                let (here, there) = if side {
+                    (condition, negated)
+                } else {
+                    (negated, condition)
+                };
+                let other = other.map(|model| {
+                    let mut child = Box::new(state.clone());
+                    child.path.model = model;
+                    child.path.constrain(&mut self.arena, there);
+                    child.path.answer(Answer::Bool(!side));
+                    child
+                });
+                state.path.constrain(&mut self.arena, here);
+                state.path.answer(Answer::Bool(side));
+                other.map_or_else(Other::Unknown, Other::State)
+            }
+            Fork::Value { term, value, other } => {
+                let width = self.arena.width(term);
+                let constant = self.arena.constant(width, value);
+                let here = self.arena.eq(term, constant);
+                let there = self.arena.not(here);
+                let other = other.map(|model| {
+                    let mut child = Box::new(state.clone());
+                    child.path.model = model;
+                    child.path.constrain(&mut self.arena, there);
+                    child.path.excluded.push(value);
+                    child
+                });
+                state.path.constrain(&mut self.arena, here);
+                state.path.answer(Answer::Value(value));
+                other.map_or_else(Other::Unknown, Other::State)
+            }
+            Fork::Choice {
+                site,
+                alternatives,
+                picked,
+            } => {
+                let mut child = Box::new(state.clone());
+                child.path.excluded.push(u64::from(picked));
+                state.path.choose(TraceChoice {
+                    site,
+                    alternatives,
+                    picked,
+                });
+                Other::State(child)
+            }
+        }
+    }
+}
+
+/// Frames of a finding that its trace keeps.
+const MOST_FRAMES: usize = 16;
+
+/// Where something is wrong.
+pub struct Place {
+    stack: Vec<SourceFrame>,
+    allocated: Vec<SourceFrame>,
+    message: String,
+}
+
+impl Place {
+    /// What tells it from other findings.
+    pub fn key(&self, bug: &Bug) -> FindingKey {
+        let kind = bug.kind.name().to_owned();
+        match principal(&self.stack) {
+            Some(at) => (kind, at.file.clone(), at.line, at.function.clone()),
+            None => (kind, String::new(), 0, String::new()),
+        }
+    }
+}
+
+impl Worker<'_> {
+    /// A value under the model of a state.
+    pub fn value(&mut self, state: &State, value: Value) -> u64 {
+        match value.term {
+            None => value.bits,
+            Some(term) => self.arena.eval(term, &state.path.model, &mut self.scratch),
+        }
+    }
+
+    /// What a state wrote, under its model.
+    pub fn output(&mut self, state: &State) -> [Vec<u8>; 2] {
+        let Some(host) = &state.host else {
+            return [Vec::new(), Vec::new()];
+        };
+        [Stream::Stdout, Stream::Stderr].map(|stream| {
+            host.output(stream)
+                .evaluate(&mut self.arena, &state.path.model)
+        })
+    }
+
+    /// Says of an abort what it is, where that can be seen.
+    pub fn name_abort(&self, state: &State, bug: &mut Bug) {
+        let (BugKind::Abort, Some(host)) = (bug.kind, &state.host) else {
+            return;
+        };
+        bug.kind = kind_of_abort(self.images, &host.stack());
+        match bug.kind {
+            BugKind::Panic => bug.message = "a panic aborted the program".to_owned(),
+            BugKind::UncaughtException => {
+                bug.message = "an exception that may go no further ended the program".to_owned();
+            }
+            _ => {}
+        }
+    }
+
+    /// Where something is wrong.
+    pub fn place_of(&self, state: &State, bug: &Bug) -> Place {
+        let sites = state.host.as_ref().map_or_else(Vec::new, Host::stack);
+        let allocated = self.stack_of(bug.allocated);
+        // Where a program ends says nothing about what it lost; where it got it does.
+        let mut stack = match bug.kind {
+            BugKind::Leak if !allocated.is_empty() => allocated.clone(),
+            _ => describe_ends(self.images, &sites),
+        };
+        let message = match take_trap_reason(&mut stack) {
+            Some(reason) => format!("{} ({reason})", bug.message),
+            None => bug.message.clone(),
+        };
+        Place {
+            stack,
+            allocated,
+            message,
+        }
+    }
+
+    fn stack_of(&self, id: Option<StackId>) -> Vec<SourceFrame> {
+        id.map_or_else(Vec::new, |id| {
+            describe_ends(self.images, &self.stacks.sites(id))
+        })
+    }
+
+    /// All that is to be told of something wrong, but the files that were left.
+    pub fn finding(
+        &self,
+        state: &State,
+        bug: &Bug,
+        place: Place,
+        trace: Trace,
+        output: [Vec<u8>; 2],
+    ) -> Finding {
+        let host = state.host.as_ref();
+        let threads = host.map_or_else(Vec::new, Host::threads);
+        let threads = match threads.len() {
+            0 | 1 => Vec::new(),
+            _ => threads
+                .into_iter()
+                .map(|(who, sites)| (who, describe_ends(self.images, &sites)))
+                .collect(),
+        };
+        Finding {
+            threads,
+            kind: bug.kind,
+            message: place.message,
+            allocated: place.allocated,
+            freed: self.stack_of(bug.freed),
+            stack: place.stack,
+            trace,
+            clock_ns: host.map_or(0, Host::clock_ns),
+            instructions: state.instructions(),
+            output,
+            files: Vec::new(),
+        }
+    }
+
+    /// Where something happened, as traces keep it.
+    pub fn frames_of(&self, id: StackId) -> Vec<SourceFrame> {
+        let mut frames = self.stack_of(Some(id));
+        frames.truncate(MOST_FRAMES);
+        frames
+    }
+
+    /// How a path ended, for comparing.
+    pub fn trace_end(&mut self, state: &State, ending: &PathEnding) -> TraceEnd {
+        let output = self.output(state).map(|bytes| digest(&bytes));
+        let mut end = TraceEnd {
+            output,
+            ..TraceEnd::default()
+        };
+        match ending {
+            PathEnding::Exit(status) => end.exit = Some(*status),
+            PathEnding::Signal(signal) => end.signal = Some(*signal),
+            PathEnding::Bug(kind) => {
+                end.finding = Some(kind.name().to_owned());
+                // Where a hang is cut off is no place of it.
+                let host = state.host.as_ref().filter(|_| *kind != BugKind::Hang);
+                let sites = host.map_or_else(Vec::new, Host::stack);
+                end.stack = describe_ends(self.images, &sites);
+                end.stack.truncate(MOST_FRAMES);
+            }
+            PathEnding::Idle => end.idle = true,
+            PathEnding::Silent | PathEnding::Cut(_) => {}
+        }
+        end
+    }
+}

@@ -1,0 +1,326 @@
+//! How worlds end: findings, with one world in which they happen, and ends.
+
+use everett_linux::Ending;
+use everett_vm::{Bug, BugKind};
+
+use super::member::{Doing, Member};
+use super::*;
+use crate::finding::{Finding, PathEnding, uncaught_signal};
+use crate::mapping::{Dstate, DstateId};
+
+/// A finding in a world.
+#[derive(Clone, Debug)]
+pub struct WorldFinding {
+    /// What and where.
+    pub finding: Finding,
+    /// The host that it is on.
+    pub host: String,
+    /// What leads there: inputs and choices of every host.
+    pub traces: BTreeMap<String, Trace>,
+}
+
+/// How a host ended in a world.
+#[derive(Clone, Debug)]
+pub struct HostEnd {
+    /// How.
+    pub ending: PathEnding,
+    /// What it wrote, where that is kept.
+    pub output: [Vec<u8>; 2],
+    /// Its clock.
+    pub clock_ns: u64,
+}
+
+/// A world that came to its end.
+#[derive(Clone, Debug)]
+pub struct WorldEnd {
+    /// What leads there.
+    pub traces: BTreeMap<String, Trace>,
+    /// How each host ended.
+    pub hosts: BTreeMap<String, HostEnd>,
+}
+
+/// Worlds of a dstate that are told one by one at most: there may be more than anybody could read.
+const MOST_WORLDS: usize = 1 << 16;
+
+impl Worlds<'_> {
+    pub(super) fn hang(&self, member: &Member) -> Ending {
+        let message = format!(
+            "over {} instructions on one path",
+            member.state.instructions()
+        );
+        Ending::Bug(Box::new(Bug::new(BugKind::Hang, message)))
+    }
+
+    /// The programs of a host have ended. `true` if its state is gone with that.
+    pub(super) fn ended(
+        &mut self,
+        id: MemberId,
+        member: &mut Member,
+        ending: Ending,
+        listener: &mut dyn WorldListener,
+    ) -> bool {
+        for warning in member.state.host.iter().flat_map(|host| host.warnings()) {
+            if !self.warnings.contains(warning) {
+                self.warnings.push(warning.clone());
+            }
+        }
+        let bug = match &ending {
+            Ending::Bug(bug) => {
+                let mut bug = bug.clone();
+                self.worker.name_abort(&member.state, &mut bug);
+                bug
+            }
+            Ending::Signal(signal) => Box::new(uncaught_signal(*signal)),
+            Ending::EndPath => {
+                self.statistics.paths_partial += 1;
+                self.forget(id);
+                return true;
+            }
+            Ending::Exit(_) | Ending::Idle => {
+                member.doing = Doing::Over(ending);
+                return false;
+            }
+        };
+        if bug.kind.is_own_limit() {
+            self.note_limit("unsupported");
+        }
+        self.statistics.paths_completed += 1;
+        self.report(id, member, &bug, listener);
+        self.forget(id);
+        true
+    }
+
+    /// Tells of a finding if it is the first at its place and there is a world with it.
+    fn report(
+        &mut self,
+        id: MemberId,
+        member: &Member,
+        bug: &Bug,
+        listener: &mut dyn WorldListener,
+    ) {
+        let name = self.host(self.table.host(id)).name.clone();
+        let place = self.worker.place_of(&member.state, bug);
+        let mut key = place.key(bug);
+        key.3 = format!("{name}:{}", key.3);
+        if self.findings.iter().any(|(known, _)| *known == key) {
+            self.findings.count(key);
+            return;
+        }
+        let places: Vec<DstateId> = self.table.places(id).collect();
+        let own = Some((id, member));
+        for dstate in places {
+            let Some(dstate) = self.table.dstate(dstate).cloned() else {
+                continue;
+            };
+            let host = self.table.host(id);
+            let lists: Vec<Vec<MemberId>> = dstate
+                .hosts()
+                .map(|(other, members)| match other == host {
+                    true => vec![id],
+                    false => members.iter().copied().collect(),
+                })
+                .collect();
+            let mut chosen = Vec::new();
+            let Some(path) = self.choose(Path::default(), &lists, &mut chosen, own, None) else {
+                continue;
+            };
+            self.findings.count(key);
+            let traces = self.traces(&path, &chosen, own);
+            self.tell(id, member, bug, traces, &path, listener);
+            return;
+        }
+        // No world has it: the states that could have met it never do.
+        self.counted.impossible += 1;
+    }
+
+    /// Traces of the states of a world under a model of what all of them went through.
+    pub(super) fn traces(
+        &self,
+        path: &Path,
+        chosen: &[MemberId],
+        own: Option<(MemberId, &Member)>,
+    ) -> BTreeMap<String, Trace> {
+        let mut traces = BTreeMap::new();
+        for id in chosen {
+            let name = self.host(self.table.host(*id)).name.clone();
+            let own = own.filter(|(own, _)| own == id).map(|(_, member)| member);
+            if let Some(member) = own.or(self.members.get(id)) {
+                traces.insert(name, member.state.path.trace_under(&path.model));
+            }
+        }
+        traces
+    }
+
+    /// Tells of a finding on a host.
+    pub(super) fn tell(
+        &mut self,
+        id: MemberId,
+        member: &Member,
+        bug: &Bug,
+        mut traces: BTreeMap<String, Trace>,
+        path: &Path,
+        listener: &mut dyn WorldListener,
+    ) {
+        let name = self.host(self.table.host(id)).name.clone();
+        let place = self.worker.place_of(&member.state, bug);
+        let mut state = member.state.clone();
+        state.path.model = path.model.clone();
+        let ending = PathEnding::Bug(bug.kind);
+        let mut trace = traces.get(&name).cloned().unwrap_or_default();
+        trace.end = Some(self.worker.trace_end(&state, &ending));
+        traces.insert(name.clone(), trace.clone());
+        let output = self.worker.output(&state);
+        let finding = self.worker.finding(&state, bug, place, trace, output);
+        listener.finding(&WorldFinding {
+            finding,
+            host: name,
+            traces,
+        });
+    }
+
+    /// Nothing will happen any more: all worlds are at their end.
+    pub(super) fn finish_all(&mut self, listener: &mut dyn WorldListener) {
+        let all: Vec<DstateId> = self.table.dstates().map(|(id, _)| id).collect();
+        for id in all {
+            let Some(dstate) = self.table.dstate(id).cloned() else {
+                continue;
+            };
+            self.check_expectations(&dstate, listener);
+            self.check_at_end(&dstate, listener);
+            let weight = weight_of(&dstate, |id| self.weight(id));
+            self.statistics.finished.add_sum(&weight);
+            let counts = dstate.hosts().map(|(_, members)| members.len() as u128);
+            let worlds = counts.fold(1u128, u128::saturating_mul);
+            self.counted.worlds = self.counted.worlds.saturating_add(worlds);
+            let worlds = u64::try_from(worlds).unwrap_or(u64::MAX);
+            self.statistics.paths_completed =
+                self.statistics.paths_completed.saturating_add(worlds);
+            if self.config.all_tests {
+                self.tell_worlds(&dstate, listener);
+            }
+            for gone in self.table.finish(id) {
+                self.members.remove(&gone);
+            }
+        }
+        self.queue.clear();
+        self.places.clear();
+    }
+
+    /// A host that had to end in a certain way and did not is a finding.
+    fn check_expectations(&mut self, dstate: &Dstate, listener: &mut dyn WorldListener) {
+        for id in dstate.members().collect::<Vec<_>>() {
+            let host = self.table.host(id);
+            let Some(expected) = self.host(host).expects_exit else {
+                continue;
+            };
+            let Some(mut member) = self.members.get(&id).cloned() else {
+                continue;
+            };
+            let message = match &member.doing {
+                Doing::Over(Ending::Exit(status)) => {
+                    let status = self.worker.value(&member.state, *status) as i32;
+                    if status == expected {
+                        continue;
+                    }
+                    format!("it ended with {status}, not with {expected} as expected")
+                }
+                Doing::Waits(_) => {
+                    format!("it waits for ever, and should end with {expected}")
+                }
+                _ => format!("it does not end with {expected} as expected"),
+            };
+            let waits = matches!(member.doing, Doing::Waits(_));
+            let kind = if waits {
+                BugKind::Deadlock
+            } else {
+                BugKind::Expectation
+            };
+            let bug = Bug::new(kind, message);
+            member.doing = Doing::Runs;
+            self.report(id, &member, &bug, listener);
+        }
+    }
+
+    /// Tells of every world of a dstate that can be.
+    fn tell_worlds(&mut self, dstate: &Dstate, listener: &mut dyn WorldListener) {
+        let lists: Vec<Vec<MemberId>> = dstate
+            .hosts()
+            .map(|(_, members)| members.iter().copied().collect())
+            .collect();
+        let mut told = 0;
+        let mut chosen = Vec::new();
+        self.tell_from(Path::default(), &lists, &mut chosen, &mut told, listener);
+        if told >= MOST_WORLDS {
+            self.note_limit("max-tests");
+        }
+    }
+
+    fn tell_from(
+        &mut self,
+        path: Path,
+        lists: &[Vec<MemberId>],
+        chosen: &mut Vec<MemberId>,
+        told: &mut usize,
+        listener: &mut dyn WorldListener,
+    ) {
+        if *told >= MOST_WORLDS {
+            return;
+        }
+        let Some((first, others)) = lists.split_first() else {
+            *told += 1;
+            return self.tell_world(&path, chosen, listener);
+        };
+        for candidate in first {
+            let Some(other) = self
+                .members
+                .get(candidate)
+                .map(|one| one.state.path.clone())
+            else {
+                continue;
+            };
+            let mut joined = path.clone();
+            if self.join(&mut joined, &other) {
+                chosen.push(*candidate);
+                self.tell_from(joined, others, chosen, told, listener);
+                chosen.pop();
+            }
+        }
+    }
+
+    fn tell_world(&mut self, path: &Path, chosen: &[MemberId], listener: &mut dyn WorldListener) {
+        let (mut traces, mut hosts) = (BTreeMap::new(), BTreeMap::new());
+        for id in chosen {
+            let name = self.host(self.table.host(*id)).name.clone();
+            let Some(member) = self.members.get(id) else {
+                continue;
+            };
+            let mut state = member.state.clone();
+            let ending = member.doing.clone();
+            state.path.model = path.model.clone();
+            let ending = match ending {
+                Doing::Over(Ending::Exit(status)) => {
+                    PathEnding::Exit(self.worker.value(&state, status) as i32)
+                }
+                _ => PathEnding::Idle,
+            };
+            let mut trace = state.path.trace_under(&path.model);
+            trace.end = Some(self.worker.trace_end(&state, &ending));
+            traces.insert(name.clone(), trace);
+            let output = if self.config.keep_output {
+                self.worker.output(&state)
+            } else {
+                Default::default()
+            };
+            let clock_ns = state.host.as_ref().map_or(0, everett_linux::Host::clock_ns);
+            hosts.insert(
+                name,
+                HostEnd {
+                    ending,
+                    output,
+                    clock_ns,
+                },
+            );
+        }
+        listener.world(&WorldEnd { traces, hosts });
+    }
+}

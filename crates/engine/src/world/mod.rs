@@ -1,0 +1,500 @@
+//! Worlds of several hosts: states of hosts run in the order of their clocks, fork alone, and are kept together by a mapping.
+//!
+//! A state is run when no other one has an earlier clock, and as far as nothing that others still send could arrive: so
+//! nothing arrives in anybody's past, and what a host does depends on what it has received alone.
+
+mod ending;
+mod invariants;
+mod member;
+mod traffic;
+
+use everett_invariant::Invariants;
+use everett_linux::{Ending, HostConfig, HostExit};
+use everett_net::{Faults, HostIndex, Topology};
+use everett_solver::{SolverConfig, SolverError, SolverStatistics};
+use everett_vm::{Coverage, Image, VmOptions};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+pub use ending::{HostEnd, WorldEnd, WorldFinding};
+use member::{Doing, Member};
+
+use crate::explorer::{Limits, Statistics, Stopped};
+use crate::finding::FindingIndex;
+use crate::mapping::{HostNumber, Mapping, MemberId, Table, UnknownMapping, mapping, weight_of};
+use crate::oracle::Fork;
+use crate::path::Path;
+use crate::state::State;
+use crate::trace::Trace;
+use crate::weight::{Weight, WeightSum};
+use crate::worker::{Deadline, Other, Worker};
+
+/// Instructions of a state before it is looked whether the time is over.
+const SLICE: u64 = 1_000_000;
+
+/// A host of the scenario.
+#[derive(Clone, Debug)]
+pub struct WorldHost {
+    /// Its name.
+    pub name: String,
+    /// What it is started with.
+    pub config: HostConfig,
+    /// When.
+    pub start_ns: u64,
+    /// How it has to end; anything else is a finding.
+    pub expects_exit: Option<i32>,
+}
+
+/// What is explored.
+#[derive(Clone)]
+pub struct WorldConfig {
+    /// The hosts, in the order of the topology.
+    pub hosts: Vec<WorldHost>,
+    /// The network between them.
+    pub topology: Topology,
+    /// What can go wrong.
+    pub faults: Faults,
+    /// What must hold, file by file.
+    pub invariants: Vec<Arc<Invariants>>,
+    /// How states are kept together.
+    pub mapping: String,
+    /// Settings of the vm.
+    pub vm: VmOptions,
+    /// Settings of the solver.
+    pub solver: SolverConfig,
+    /// Where the search stops.
+    pub limits: Limits,
+    /// Virtual time at which a world is cut off.
+    pub max_virtual_ns: Option<u64>,
+    /// Make a trace for every world.
+    pub all_tests: bool,
+    /// Keep what hosts write.
+    pub keep_output: bool,
+    /// Time since the start.
+    pub clock: fn() -> Duration,
+}
+
+/// Why the search could not start.
+#[derive(Debug, thiserror::Error)]
+pub enum WorldError {
+    /// Of the mapping.
+    #[error(transparent)]
+    Mapping(#[from] UnknownMapping),
+    /// Of the solver.
+    #[error(transparent)]
+    Solver(#[from] SolverError),
+}
+
+/// Told while the search goes on.
+pub trait WorldListener {
+    /// Something wrong was found, for the first time at its place.
+    fn finding(&mut self, finding: &WorldFinding);
+    /// A world came to its end; only where traces are wanted for all.
+    fn world(&mut self, end: &WorldEnd);
+    /// Called often; shows progress when it thinks fit.
+    fn tick(&mut self, worlds: &Worlds<'_>);
+}
+
+/// What is counted besides what a search of one host counts.
+#[derive(Clone, Debug, Default)]
+pub struct WorldStatistics {
+    /// States that were ever made, those at the start too.
+    pub states_total: u64,
+    /// Copies that the mapping made.
+    pub copies: u64,
+    /// Packets that were sent to other hosts.
+    pub packets: u64,
+    /// Deliveries that could not be, because those who would meet never do.
+    pub impossible: u64,
+    /// Worlds that came to their end.
+    pub worlds: u128,
+    /// Worlds in which an invariant was found broken, each time that it was looked at.
+    pub broken: u64,
+    /// Most dstates at a time.
+    pub dstates_peak: usize,
+}
+
+/// The search.
+pub struct Worlds<'a> {
+    config: WorldConfig,
+    worker: Worker<'a>,
+    mapping: Box<dyn Mapping>,
+    table: Table,
+    members: BTreeMap<MemberId, Member>,
+    /// States by the time at which they go on, then by host.
+    queue: BTreeSet<(u64, HostNumber, MemberId)>,
+    /// The place of each in the queue.
+    places: BTreeMap<MemberId, u64>,
+    weights: BTreeMap<MemberId, Weight>,
+    next_id: u32,
+    findings: FindingIndex,
+    statistics: Statistics,
+    counted: WorldStatistics,
+    limits_hit: Vec<&'static str>,
+    warnings: Vec<String>,
+    /// Shortest time that something takes to another host.
+    least_latency_ns: u64,
+}
+
+impl<'a> Worlds<'a> {
+    /// A search that has done nothing yet. Where there are traces of hosts, they are followed, and what they do not say goes as
+    /// usual.
+    pub fn new(
+        images: &'a [Image],
+        config: WorldConfig,
+        follow: Option<&BTreeMap<String, Trace>>,
+    ) -> Result<Worlds<'a>, WorldError> {
+        let solver = SolverConfig {
+            deadline: config.limits.max_time,
+            ..config.solver.clone()
+        };
+        let latencies = config.topology.networks().iter();
+        let least = latencies.map(|network| network.latency_ns).min();
+        let mut worlds = Worlds {
+            worker: Worker::new(images, config.vm.clone(), solver)?,
+            mapping: mapping(&config.mapping)?,
+            table: Table::default(),
+            members: BTreeMap::new(),
+            queue: BTreeSet::new(),
+            places: BTreeMap::new(),
+            weights: BTreeMap::new(),
+            next_id: 0,
+            findings: FindingIndex::default(),
+            statistics: Statistics::default(),
+            counted: WorldStatistics::default(),
+            limits_hit: Vec::new(),
+            warnings: Vec::new(),
+            least_latency_ns: least.unwrap_or(1).max(1),
+            config,
+        };
+        let mut first = Vec::new();
+        for number in 0..worlds.config.hosts.len() {
+            let name = worlds.config.hosts[number].name.clone();
+            let mut path = match follow {
+                Some(traces) => {
+                    let trace = traces.get(&name).cloned().unwrap_or_default();
+                    Path::following_loosely(Arc::new(trace))
+                }
+                None => Path::default(),
+            };
+            path.owner = Some(name.into());
+            let host = HostNumber(number as u32);
+            first.push((host, worlds.add(Member::new(State::starting(path)))));
+        }
+        worlds.table = Table::new(first.iter().copied());
+        for (_, id) in first {
+            worlds.place(id);
+        }
+        Ok(worlds)
+    }
+
+    fn add(&mut self, member: Member) -> MemberId {
+        let id = MemberId(self.next_id);
+        self.next_id += 1;
+        self.counted.states_total += 1;
+        self.weights.insert(id, member.state.path.weight);
+        self.members.insert(id, member);
+        id
+    }
+
+    /// Puts a state where it belongs in the queue.
+    fn place(&mut self, id: MemberId) {
+        let host = self.table.host(id);
+        if let Some(old) = self.places.remove(&id) {
+            self.queue.remove(&(old, host, id));
+        }
+        if let Some(member) = self.members.get(&id) {
+            let start_ns = self.host(host).start_ns;
+            let next = member.next_ns(start_ns);
+            self.places.insert(id, next);
+            self.queue.insert((next, host, id));
+        }
+    }
+
+    fn host(&self, host: HostNumber) -> &WorldHost {
+        &self.config.hosts[host.0 as usize]
+    }
+
+    /// Explores until nothing is left, a limit is reached, or `stop` is set.
+    pub fn run(&mut self, stop: &AtomicBool, listener: &mut dyn WorldListener) -> Stopped {
+        loop {
+            if stop.load(Ordering::Relaxed) {
+                return Stopped::Asked;
+            }
+            if self.is_late() {
+                self.note_limit("max-time");
+                return Stopped::Limit("max-time");
+            }
+            listener.tick(self);
+            let Some((next_ns, _, id)) = self.queue.first().copied() else {
+                return Stopped::Finished;
+            };
+            if next_ns == u64::MAX {
+                break;
+            }
+            if self
+                .config
+                .max_virtual_ns
+                .is_some_and(|most| next_ns > most)
+            {
+                self.note_limit("max-virtual-time");
+                break;
+            }
+            self.statistics.states_peak =
+                self.statistics.states_peak.max(self.members.len() as u64);
+            self.counted.dstates_peak = self.counted.dstates_peak.max(self.table.len());
+            self.advance(id, listener);
+        }
+        self.finish_all(listener);
+        Stopped::Finished
+    }
+
+    fn is_late(&self) -> bool {
+        let limit = self.config.limits.max_time;
+        limit.is_some_and(|limit| (self.config.clock)() >= limit)
+    }
+
+    fn deadline(&self) -> Deadline {
+        let limit = self.config.limits.max_time?;
+        Some((self.config.clock, limit))
+    }
+
+    fn note_limit(&mut self, limit: &'static str) {
+        if !self.limits_hit.contains(&limit) {
+            self.limits_hit.push(limit);
+        }
+    }
+
+    /// How far a state may go: what others send later arrives after that.
+    fn horizon(&self, id: MemberId) -> u64 {
+        let mut others = self.queue.iter().filter(|(_, _, other)| *other != id);
+        let next = others.next().map_or(u64::MAX, |(next, _, _)| *next);
+        next.saturating_add(self.least_latency_ns - 1)
+    }
+
+    /// Runs a state as far as it may go.
+    fn advance(&mut self, id: MemberId, listener: &mut dyn WorldListener) {
+        let horizon = self.horizon(id);
+        let Some(mut member) = self.members.remove(&id) else {
+            return;
+        };
+        let host = self.table.host(id);
+        loop {
+            if member.has_arrival_due(horizon) {
+                match self.arrive(host, &mut member) {
+                    Ok(()) => {}
+                    Err(Some(fork)) => self.fork(id, &mut member, fork),
+                    Err(None) => break,
+                }
+            } else if member.doing == Doing::Runs {
+                match self.execute(host, &mut member, horizon) {
+                    (HostExit::Suspended, Some(fork)) => self.fork(id, &mut member, fork),
+                    (HostExit::Suspended, None) | (HostExit::Horizon, _) => break,
+                    (HostExit::Exposed, _) => self.exposed(id, &mut member, listener),
+                    (HostExit::Waits(until), _) => member.doing = Doing::Waits(until),
+                    (HostExit::Ended(Ending::Idle), _) => member.doing = Doing::Waits(None),
+                    (HostExit::Ended(ending), _) => {
+                        if self.ended(id, &mut member, ending, listener) {
+                            return;
+                        }
+                    }
+                    (HostExit::Budget | HostExit::Sent | HostExit::NeedsInput, _) => {}
+                }
+            } else if matches!(member.doing, Doing::Waits(Some(until)) if until <= horizon) {
+                member.doing = Doing::Runs;
+            } else {
+                break;
+            }
+            if let Some(message) = member.state.path.diverged.take() {
+                self.warnings
+                    .push(format!("a trace could not be followed: {message}"));
+            }
+            if !self.transmit(id, &mut member) {
+                // It is in no world any more.
+                return;
+            }
+            if self.is_over_limit(&member) {
+                let ending = self.hang(&member);
+                if self.ended(id, &mut member, ending, listener) {
+                    return;
+                }
+            }
+            if self.is_late() {
+                break;
+            }
+        }
+        self.members.insert(id, member);
+        self.place(id);
+    }
+
+    fn is_over_limit(&self, member: &Member) -> bool {
+        let limit = self.config.limits.max_instructions;
+        let runs = member.doing == Doing::Runs;
+        runs && limit.is_some_and(|limit| member.state.instructions() >= limit)
+    }
+
+    /// Runs the programs of a host.
+    fn execute(
+        &mut self,
+        host: HostNumber,
+        member: &mut Member,
+        horizon: u64,
+    ) -> (HostExit, Option<Fork>) {
+        // What arrives is looked at as soon as its time has come.
+        let arrival = member.next_arrival().map_or(u64::MAX, |next| next.at_ns);
+        let horizon = horizon.min(arrival.saturating_sub(1));
+        let deadline = self.deadline();
+        let config = &self.config.hosts[host.0 as usize];
+        if let Some(running) = &mut member.state.host {
+            running.set_horizon(horizon);
+        }
+        let before = member.state.instructions();
+        let result = self
+            .worker
+            .run(&mut member.state, &config.config, SLICE, deadline);
+        if before == 0
+            && let Some(started) = &mut member.state.host
+        {
+            started.pass_time(config.start_ns);
+        }
+        self.statistics.instructions += member.state.instructions().saturating_sub(before);
+        result
+    }
+
+    /// Splits a state at a question with several answers.
+    fn fork(&mut self, id: MemberId, member: &mut Member, fork: Fork) {
+        self.statistics.forks += 1;
+        let other = self.worker.split(&mut member.state, fork);
+        self.weights.insert(id, member.state.path.weight);
+        let child = match other {
+            Other::State(state) => member.with_state(*state),
+            Other::Unknown(reason) => {
+                self.note_limit("solver");
+                self.warnings.push(format!("the solver gave up: {reason}"));
+                return;
+            }
+        };
+        let child = self.add(child);
+        let mut copies = Vec::new();
+        self.with_mapping(&mut copies, |mapping, table, copy| {
+            mapping.branched(table, id, child, copy);
+        });
+        self.place(child);
+        copies.into_iter().for_each(|copy| self.place(copy));
+    }
+
+    /// Lets the mapping work; it may want copies of states, which are noted.
+    fn with_mapping<T>(
+        &mut self,
+        copies: &mut Vec<MemberId>,
+        work: impl FnOnce(&mut dyn Mapping, &mut Table, &mut dyn FnMut(MemberId) -> MemberId) -> T,
+    ) -> T {
+        let (members, weights) = (&mut self.members, &mut self.weights);
+        let (next, counted) = (&mut self.next_id, &mut self.counted);
+        let mut copy = |old: MemberId| {
+            let id = MemberId(*next);
+            *next += 1;
+            counted.states_total += 1;
+            counted.copies += 1;
+            if let Some(member) = members.get(&old).cloned() {
+                weights.insert(id, member.state.path.weight);
+                members.insert(id, member);
+            }
+            copies.push(id);
+            id
+        };
+        work(&mut *self.mapping, &mut self.table, &mut copy)
+    }
+
+    /// The weight of a state.
+    fn weight(&self, id: MemberId) -> Weight {
+        self.weights.get(&id).copied().unwrap_or_default()
+    }
+
+    /// A state is in no world. What is lost with it counts as finished.
+    fn forget(&mut self, id: MemberId) -> Vec<MemberId> {
+        let weights = &self.weights;
+        let mut lost = WeightSum::default();
+        let gone = self.table.remove(id, |part| {
+            lost.add_sum(&weight_of(part, |id| {
+                weights.get(&id).copied().unwrap_or_default()
+            }));
+        });
+        self.statistics.finished.add_sum(&lost);
+        self.drop_members(&gone);
+        gone
+    }
+
+    fn drop_members(&mut self, gone: &[MemberId]) {
+        for id in gone {
+            self.members.remove(id);
+            self.weights.remove(id);
+            if let Some(old) = self.places.remove(id) {
+                self.queue.retain(|place| place.2 != *id || place.0 != old);
+            }
+        }
+    }
+
+    /// What was counted.
+    pub fn statistics(&self) -> &Statistics {
+        &self.statistics
+    }
+
+    /// What was counted of worlds.
+    pub fn world_statistics(&self) -> &WorldStatistics {
+        &self.counted
+    }
+
+    /// What the solver counted.
+    pub fn solver_statistics(&self) -> &SolverStatistics {
+        self.worker.solver.statistics()
+    }
+
+    /// What was executed.
+    pub fn coverage(&self) -> &Coverage {
+        &self.worker.coverage
+    }
+
+    /// Which states are in which dstates.
+    pub fn table(&self) -> &Table {
+        &self.table
+    }
+
+    /// States at the moment.
+    pub fn states(&self) -> usize {
+        self.members.len()
+    }
+
+    /// What was found.
+    pub fn findings(&self) -> &FindingIndex {
+        &self.findings
+    }
+
+    /// Limits that were reached.
+    pub fn limits_hit(&self) -> &[&'static str] {
+        &self.limits_hit
+    }
+
+    /// What the user should know.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    /// The programs.
+    pub fn images(&self) -> &'a [Image] {
+        self.worker.images
+    }
+
+    /// The earliest time to which no world has come yet, if any goes on.
+    pub fn virtual_ns(&self) -> Option<u64> {
+        let next = self.queue.first().map(|(next, _, _)| *next);
+        next.filter(|next| *next != u64::MAX)
+    }
+
+    /// A host of the topology.
+    fn index(host: HostNumber) -> HostIndex {
+        HostIndex(host.0)
+    }
+}

@@ -1,0 +1,277 @@
+//! TCP between hosts: a connection is a socket at each, and what one tells the other. The network brings everything in order,
+//! so nothing is acknowledged or sent again; what shows of a window is kept: who sends more than there is room for at the
+//! other end has to wait.
+
+use std::net::SocketAddr;
+
+use everett_vm::Buffer;
+
+use super::inbox::Inbox;
+use super::stream::first_bytes;
+use super::{Address, Message, Socket, State, Told};
+use crate::errno::Errno;
+use crate::host::HostState;
+use crate::kernel::{Kernel, Stop};
+use crate::objects::{Object, ObjectId, Open, event};
+use crate::packets::{Packet, PacketKind};
+
+/// This end of a connection to another host.
+#[derive(Clone, Debug, Default)]
+pub struct Link {
+    /// Bytes that there is room for at the other end.
+    pub window: u64,
+    /// Bytes that wait for room there.
+    pub unsent: Inbox,
+    /// Bytes that were received here and that the other end does not know of yet.
+    untold: u64,
+}
+
+impl Socket {
+    /// A connection to another host has room for so many more bytes at this end.
+    pub(super) fn room_in_link(&self) -> u64 {
+        let unsent = self.link.as_ref().map_or(0, |link| link.unsent.len());
+        u64::from(self.options.send_buffer).saturating_sub(unsent)
+    }
+
+    fn room_for_peer(&self) -> u64 {
+        u64::from(self.options.receive_buffer)
+    }
+}
+
+impl Kernel<'_, '_> {
+    /// Sends to another host as many bytes as there is room for here.
+    pub(super) fn send_remote(
+        &mut self,
+        open: Open<'_>,
+        parts: &[Buffer],
+        wanted: u64,
+        flags: u32,
+    ) -> Result<u64, Stop> {
+        let socket = self.socket_of(open)?;
+        let room = socket.room_in_link();
+        if room < wanted {
+            socket.wants_room = true;
+        }
+        if room == 0 {
+            return Err(self.wait_for_socket(open, event::OUT, flags, "send to a TCP socket"));
+        }
+        let bytes = first_bytes(parts, wanted.min(room));
+        let sent = bytes.len() as u64;
+        if let Some(link) = &mut socket.link {
+            link.unsent.push(Message::plain(bytes));
+        }
+        self.host.push_bytes(open.object, false);
+        Ok(sent)
+    }
+}
+
+impl HostState {
+    fn ends(&self, id: ObjectId) -> Option<(SocketAddr, SocketAddr)> {
+        let socket = self.socket(id).filter(|socket| socket.link.is_some())?;
+        socket.local.internet().zip(socket.remote.internet())
+    }
+
+    fn tell_peer(&mut self, id: ObjectId, kind: PacketKind) {
+        if let Some((local, remote)) = self.ends(id) {
+            self.transmit(local, remote, kind);
+        }
+    }
+
+    /// A socket asks another host for a connection.
+    pub(super) fn request_connection(&mut self, id: ObjectId) {
+        let Some(socket) = self.socket_mut(id) else {
+            return;
+        };
+        socket.link = Some(Box::default());
+        let room = socket.room_for_peer();
+        self.tell_peer(id, PacketKind::Request { room });
+    }
+
+    /// Sends what there is room for at the other end, or all of it.
+    fn push_bytes(&mut self, id: ObjectId, all: bool) {
+        let Some(link) = self.socket_mut(id).and_then(|socket| socket.link.as_mut()) else {
+            return;
+        };
+        let count = if all {
+            link.unsent.len()
+        } else {
+            link.unsent.len().min(link.window)
+        };
+        if count == 0 {
+            return;
+        }
+        link.window = link.window.saturating_sub(count);
+        let bytes = link.unsent.take(count);
+        self.tell_peer(id, PacketKind::Data(bytes));
+    }
+
+    /// The program took bytes of a connection to another host. The other end is told when it is worth it.
+    pub(super) fn give_room(&mut self, id: ObjectId, count: u64) {
+        let Some(socket) = self.socket_mut(id) else {
+            return;
+        };
+        let worth = socket.room_for_peer() / 2;
+        let Some(link) = &mut socket.link else { return };
+        link.untold += count;
+        if link.untold >= worth {
+            let more = std::mem::take(&mut link.untold);
+            self.tell_peer(id, PacketKind::Room { more });
+        }
+    }
+
+    /// Nothing more is sent to the other host, once what waits is on its way.
+    pub(super) fn end_remote(&mut self, id: ObjectId) {
+        self.push_bytes(id, true);
+        self.tell_peer(id, PacketKind::End);
+    }
+
+    /// Breaks a connection to another host off.
+    pub(super) fn reset_remote(&mut self, id: ObjectId) {
+        self.tell_peer(id, PacketKind::Reset);
+    }
+
+    /// A connection to another host cannot be.
+    pub(crate) fn refuse_remote(&mut self, id: ObjectId, error: Errno) {
+        let is_under_way = |socket: &Socket| matches!(socket.state, State::Connecting { .. });
+        if self.socket(id).is_some_and(is_under_way) {
+            self.fail_connection(id, error);
+        }
+    }
+
+    /// The end of a connection that something from another host is for.
+    fn connection_between(&self, local: SocketAddr, remote: SocketAddr) -> Option<ObjectId> {
+        let mut sockets = self.sockets();
+        let found = sockets.find(|(_, socket)| {
+            socket.link.is_some()
+                && socket.local.internet() == Some(local)
+                && socket.remote.internet() == Some(remote)
+                && matches!(
+                    socket.state,
+                    State::Connected { .. } | State::Connecting { .. }
+                )
+        });
+        found.map(|(id, _)| id)
+    }
+
+    /// Something about a connection arrives from another host.
+    pub(crate) fn segment_arrives(&mut self, packet: &Packet) {
+        let (local, remote) = (packet.to, packet.from);
+        if let PacketKind::Request { room } = packet.kind {
+            return self.request_arrives(packet, room);
+        }
+        let Some(id) = self.connection_between(local, remote) else {
+            let wants_answer = matches!(
+                packet.kind,
+                PacketKind::Data(_) | PacketKind::Accepted { .. }
+            );
+            if wants_answer {
+                self.transmit(local, remote, PacketKind::Reset);
+            }
+            return;
+        };
+        match &packet.kind {
+            PacketKind::Accepted { room } => self.connection_made(id, *room),
+            PacketKind::Refused => self.refuse_remote(id, Errno::ECONNREFUSED),
+            PacketKind::Data(bytes) => self.bytes_arrive(id, bytes),
+            PacketKind::Room { more } => self.room_arrives(id, *more),
+            PacketKind::End => self.end_arrives(id),
+            PacketKind::Reset => {
+                let connecting = |socket: &Socket| matches!(socket.state, State::Connecting { .. });
+                if self.socket(id).is_some_and(connecting) {
+                    self.refuse_remote(id, Errno::ECONNREFUSED);
+                } else {
+                    self.reset(id);
+                }
+            }
+            PacketKind::Request { .. }
+            | PacketKind::Opened
+            | PacketKind::Datagram(_)
+            | PacketKind::Unreachable(_) => {}
+        }
+    }
+
+    fn request_arrives(&mut self, packet: &Packet, room: u64) {
+        let (local, remote) = (packet.to, packet.from);
+        let listener = self
+            .listener_at(local)
+            .filter(|_| self.network.is_own(local.ip()));
+        let Some(listener) = listener else {
+            return self.transmit(local, remote, PacketKind::Refused);
+        };
+        let Some(server) = self.socket(listener) else {
+            return;
+        };
+        if !server.has_backlog_room() {
+            // As if the request had been lost: it comes again after a while.
+            return self.wire.ask_again(self.clock_ns, packet.clone());
+        }
+        let mut accepted = Socket::new(server.domain, server.kind, server.protocol, server.owner);
+        accepted.options = server.options.clone();
+        accepted.local = Address::Internet(local);
+        accepted.remote = Address::Internet(remote);
+        accepted.told = Told::Connected;
+        accepted.state = State::Connected { peer: None };
+        accepted.link = Some(Box::new(Link {
+            window: room,
+            ..Link::default()
+        }));
+        let own_room = accepted.room_for_peer();
+        let accepted = ObjectId(self.objects.insert(Object::Socket(Box::new(accepted))));
+        if let Some(server) = self.socket_mut(listener)
+            && let State::Listening { pending, .. } = &mut server.state
+        {
+            pending.push(accepted);
+        }
+        self.tell_peer(accepted, PacketKind::Accepted { room: own_room });
+        self.announce(listener, event::READING);
+    }
+
+    fn connection_made(&mut self, id: ObjectId, room: u64) {
+        let Some(socket) = self.socket_mut(id) else {
+            return;
+        };
+        socket.state = State::Connected { peer: None };
+        if let Some(link) = &mut socket.link {
+            link.window = room;
+        }
+        self.announce(id, event::ALL);
+    }
+
+    fn bytes_arrive(&mut self, id: ObjectId, bytes: &Buffer) {
+        let Some(socket) = self.socket_mut(id) else {
+            return;
+        };
+        if socket.read_shut && !socket.end_received {
+            // Nobody will read it: it is taken and gone.
+            return self.give_room(id, bytes.len() as u64);
+        }
+        socket.inbox.push(Message::plain(bytes.clone()));
+        self.announce(id, event::READING);
+    }
+
+    fn room_arrives(&mut self, id: ObjectId, more: u64) {
+        if let Some(link) = self.socket_mut(id).and_then(|socket| socket.link.as_mut()) {
+            link.window += more;
+        }
+        self.push_bytes(id, false);
+        let Some(socket) = self.socket_mut(id).filter(|socket| socket.wants_room) else {
+            return;
+        };
+        if socket.room_in_link() * 3 >= u64::from(socket.options.send_buffer) {
+            socket.wants_room = false;
+            self.announce(id, event::WRITING);
+        }
+    }
+
+    fn end_arrives(&mut self, id: ObjectId) {
+        let Some(socket) = self.socket_mut(id) else {
+            return;
+        };
+        socket.end_received = true;
+        socket.read_shut = true;
+        if socket.end_sent {
+            socket.state = State::Idle;
+        }
+        self.announce(id, event::ALL);
+    }
+}
