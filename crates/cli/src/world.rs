@@ -5,6 +5,7 @@ use everett_engine::{
     Stopped, Trace, WorldConfig, WorldEnd, WorldFinding, WorldListener, Worlds, principal,
 };
 use everett_invariant::{Invariants, When};
+use everett_net::Place;
 use everett_report::Folder;
 use everett_scenario::Scenario;
 use everett_vm::Image;
@@ -17,7 +18,7 @@ use std::time::Duration;
 
 use crate::display::{Display, short};
 use crate::output::{FindingEntry, chosen, finding_files, readable};
-use crate::run::{RunArgs, clock, explorer_config, memory_peak, stop_flag};
+use crate::run::{RunArgs, clock, explorer_config, memory_peak, memory_used, stop_flag};
 use crate::scenario::load;
 use crate::summary::{CoverageTotals, Paths, Weights, line_coverage};
 use crate::world_hosts::{Programs, hosts};
@@ -117,9 +118,41 @@ fn invariants(scenario: &Scenario) -> Result<Vec<Arc<Invariants>>> {
     Ok(all)
 }
 
+/// Refuses what scenarios can say and what is not explored yet: leaving it out silently would be wrong.
+fn refuse_the_impossible(scenario: &Scenario) -> Result<()> {
+    let host_faults = scenario.faults.list().iter();
+    if let Some(fault) = host_faults
+        .clone()
+        .find(|fault| fault.kind.place == Place::Host)
+    {
+        let kind = fault.kind.name;
+        bail!(
+            "fault {}: faults of hosts ({kind}) are not possible yet",
+            fault.name
+        );
+    }
+    for network in scenario.topology.networks() {
+        if network.bandwidth_bits_per_s.is_some() || network.queue_packets.is_some() {
+            bail!(
+                "network {}: bandwidth and queues are not possible yet",
+                network.name
+            );
+        }
+    }
+    let limits = &scenario.limits;
+    if limits.paths.is_some() || limits.depth.is_some() || limits.events.is_some() {
+        bail!("[limits]: paths, depth and events are not possible yet for worlds");
+    }
+    if scenario.search.orders > 0 {
+        bail!("[search]: orders of messages are not possible yet");
+    }
+    Ok(())
+}
+
 /// What is explored, and the programs.
 fn prepare(args: &RunArgs) -> Result<(WorldConfig, Vec<Image>)> {
     let scenario = load(&args.scenario())?;
+    refuse_the_impossible(&scenario)?;
     let invariants = invariants(&scenario)?;
     let mut programs = Programs::default();
     let hosts = hosts(&scenario, &mut programs)?;
@@ -131,6 +164,15 @@ fn prepare(args: &RunArgs) -> Result<(WorldConfig, Vec<Image>)> {
         .max_time
         .or(scenario.limits.time_ns.map(Duration::from_nanos));
     limits.max_instructions = limits.max_instructions.or(scenario.limits.instructions);
+    limits.max_forks = limits.max_forks.or(scenario.limits.forks);
+    if let Some(memory) = scenario.limits.memory_bytes {
+        limits.max_memory = Some(memory);
+    }
+    if limits.max_paths.is_some() || limits.max_depth.is_some() {
+        bail!(
+            "worlds have no limits on paths and depth; there are those on time, memory and forks"
+        );
+    }
     let config = WorldConfig {
         hosts,
         topology: scenario.topology.clone(),
@@ -144,6 +186,7 @@ fn prepare(args: &RunArgs) -> Result<(WorldConfig, Vec<Image>)> {
         all_tests: general.all_tests,
         keep_output: false,
         clock,
+        memory_used,
     };
     Ok((config, images))
 }

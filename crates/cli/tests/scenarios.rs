@@ -120,3 +120,23 @@ fn what_is_wrong_is_told_with_its_place() {
         &["--set host.a.program=./nothing", "there is no program"],
     );
 }
+
+#[test]
+fn what_is_not_explored_yet_is_refused_not_left_out() {
+    let folder = folder("scenario_refused");
+    fs::write(folder.join("program"), "").expect("written");
+    let hosts = "[host.a]\nprogram = \"./program\"\n[host.b]\nprogram = \"./program\"\n";
+    for (more, said) in [
+        (
+            "[fault.gone]\nkind = \"crash\"\n",
+            "faults of hosts (crash)",
+        ),
+        ("[search]\norders = 2\n", "orders of messages"),
+        ("[limits]\npaths = 3\n", "paths, depth and events"),
+    ] {
+        fs::write(folder.join("world.toml"), format!("{hosts}{more}")).expect("written");
+        let refused = expect(everett(&folder).args(["run", "world.toml"]), 2);
+        let refused = text(&refused);
+        assert!(refused.contains(said), "{refused}");
+    }
+}

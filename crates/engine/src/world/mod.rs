@@ -74,6 +74,8 @@ pub struct WorldConfig {
     pub keep_output: bool,
     /// Time since the start.
     pub clock: fn() -> Duration,
+    /// Memory that the process takes.
+    pub memory_used: fn() -> u64,
 }
 
 /// Why the search could not start.
@@ -134,6 +136,8 @@ pub struct Worlds<'a> {
     counted: WorldStatistics,
     limits_hit: Vec<&'static str>,
     warnings: Vec<String>,
+    /// Steps of the search so far.
+    steps: u64,
     /// Shortest time that something takes to another host.
     least_latency_ns: u64,
 }
@@ -166,6 +170,7 @@ impl<'a> Worlds<'a> {
             counted: WorldStatistics::default(),
             limits_hit: Vec::new(),
             warnings: Vec::new(),
+            steps: 0,
             least_latency_ns: least.unwrap_or(1).max(1),
             config,
         };
@@ -223,9 +228,9 @@ impl<'a> Worlds<'a> {
             if stop.load(Ordering::Relaxed) {
                 return Stopped::Asked;
             }
-            if self.is_late() {
-                self.note_limit("max-time");
-                return Stopped::Limit("max-time");
+            if let Some(limit) = self.limit_reached() {
+                self.note_limit(limit);
+                return Stopped::Limit(limit);
             }
             listener.tick(self);
             let Some((next_ns, _, id)) = self.queue.first().copied() else {
@@ -249,6 +254,28 @@ impl<'a> Worlds<'a> {
         }
         self.finish_all(listener);
         Stopped::Finished
+    }
+
+    fn limit_reached(&mut self) -> Option<&'static str> {
+        /// Asking for the memory takes longer than most steps.
+        const BETWEEN_LOOKS: u64 = 64;
+        self.steps += 1;
+        let limits = &self.config.limits;
+        let forks = self.statistics.forks;
+        let looks = self.steps.is_multiple_of(BETWEEN_LOOKS);
+        if self.is_late() {
+            Some("max-time")
+        } else if limits.max_forks.is_some_and(|limit| forks >= limit) {
+            Some("max-forks")
+        } else if looks
+            && limits
+                .max_memory
+                .is_some_and(|most| (self.config.memory_used)() >= most)
+        {
+            Some("max-memory")
+        } else {
+            None
+        }
     }
 
     fn is_late(&self) -> bool {
