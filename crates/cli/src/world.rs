@@ -63,6 +63,7 @@ struct WorldSummary {
     states_total: u64,
     states_peak: u64,
     states_copied: u64,
+    states_united: u64,
     dstates: usize,
     virtual_states: usize,
     packets: u64,
@@ -195,19 +196,27 @@ fn prepare(args: &RunArgs) -> Result<(WorldConfig, Vec<Image>)> {
 pub fn run(args: &RunArgs) -> Result<u8> {
     let (config, images) = prepare(args)?;
     let mapping = config.mapping.clone();
-    let mut worlds = Worlds::new(&images, config, None)?;
+    let mut worlds = Worlds::new(&images, config.clone(), None)?;
     let folder = args.folder()?;
     folder.write("args.json", &serde_json::to_vec(args)?)?;
     let mut recorder = Recorder {
         display: Display::new(args.mode(), clock),
         folder: folder.clone(),
         findings: Vec::new(),
+        traces: Vec::new(),
         tests: 0,
         error: None,
+        samples: COLUMNS.to_owned(),
+        next_sample: Duration::ZERO,
     };
     let stopped = worlds.run(&*stop_flag()?, &mut recorder);
     if let Some(error) = recorder.error.take() {
         return Err(error).context("cannot write the results");
+    }
+    folder.write("mapping.csv", recorder.samples.as_bytes())?;
+    for (dir, found) in &recorder.traces {
+        let chart = chart(&config, &images, found)?;
+        folder.write(&format!("{dir}/messages.txt"), chart.as_bytes())?;
     }
     let summary = summary(&worlds, &recorder, stopped, &mapping);
     folder.write("summary.json", &serde_json::to_vec_pretty(&summary)?)?;
@@ -262,6 +271,41 @@ pub fn follow(args: &RunArgs, traces: &[PathBuf]) -> Result<u8> {
     })
 }
 
+/// What hosts sent each other on the way to a finding, a line each.
+fn chart(
+    config: &WorldConfig,
+    images: &[Image],
+    found: &BTreeMap<String, Trace>,
+) -> Result<String> {
+    let config = WorldConfig {
+        invariants: Vec::new(),
+        ..config.clone()
+    };
+    let mut worlds = Worlds::new(images, config, Some(found))?;
+    worlds.run(&AtomicBool::new(false), &mut Seen::default());
+    let messages = worlds.messages();
+    let mut text = String::new();
+    let width = messages
+        .iter()
+        .map(|one| one.from.len().max(one.to.len()))
+        .max();
+    let width = width.unwrap_or(0);
+    for message in messages {
+        text.push_str(&format!(
+            "{:>12.6} s  {:>width$} → {:<width$}  {}{}\n",
+            message.sent_ns as f64 / 1e9,
+            message.from,
+            message.to,
+            message.what,
+            message
+                .fate
+                .as_ref()
+                .map_or_else(String::new, |fate| format!("  ({fate})")),
+        ));
+    }
+    Ok(text)
+}
+
 /// What came of a world.
 #[derive(Default)]
 struct Seen {
@@ -286,11 +330,39 @@ struct Recorder {
     display: Display,
     folder: Folder,
     findings: Vec<FindingEntry>,
+    /// Folders of findings and what leads to them.
+    traces: Vec<(String, BTreeMap<String, Trace>)>,
     tests: u64,
     error: Option<anyhow::Error>,
+    /// Rows of `mapping.csv`, and when the next is due.
+    samples: String,
+    next_sample: Duration,
 }
 
+/// Columns of `mapping.csv`.
+const COLUMNS: &str = "seconds,virtual_seconds,states,virtual_states,dstates,states_total,forks,copied,united,memory_bytes\n";
+/// Time between its rows.
+const BETWEEN_SAMPLES: Duration = Duration::from_millis(100);
+
 impl Recorder {
+    /// One more row of `mapping.csv`.
+    fn sample(&mut self, worlds: &Worlds<'_>) {
+        let counted = worlds.world_statistics();
+        self.samples.push_str(&format!(
+            "{:.3},{:.6},{},{},{},{},{},{},{},{}\n",
+            clock().as_secs_f64(),
+            worlds.virtual_ns().unwrap_or(0) as f64 / 1e9,
+            worlds.states(),
+            worlds.table().virtual_states(),
+            worlds.table().len(),
+            counted.states_total,
+            worlds.statistics().forks,
+            counted.copies,
+            counted.merged,
+            memory_used(),
+        ));
+    }
+
     fn note(&mut self, written: Result<()>) {
         if let Err(error) = written {
             self.error.get_or_insert(error);
@@ -367,6 +439,7 @@ impl WorldListener for Recorder {
         let written = self.write_finding(&dir, found);
         self.note(written);
         self.display.finding(&found.finding, number);
+        self.traces.push((dir.clone(), found.traces.clone()));
         let place = principal(&found.finding.stack);
         self.findings.push(FindingEntry {
             kind: found.finding.kind.name().to_owned(),
@@ -396,6 +469,11 @@ impl WorldListener for Recorder {
 
     fn tick(&mut self, worlds: &Worlds<'_>) {
         self.display.tick_worlds(worlds);
+        let now = clock();
+        if now >= self.next_sample {
+            self.next_sample = now + BETWEEN_SAMPLES;
+            self.sample(worlds);
+        }
     }
 }
 
@@ -430,6 +508,7 @@ fn summary(
         states_total: counted.states_total,
         states_peak: statistics.states_peak,
         states_copied: counted.copies,
+        states_united: counted.merged,
         dstates: counted.dstates_peak,
         virtual_states: worlds.table().virtual_states(),
         packets: counted.packets,

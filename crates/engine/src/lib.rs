@@ -32,6 +32,6 @@ pub use source::{SourceFrame, describe, principal};
 pub use trace::{Pending, Trace, TraceChoice, TraceEnd, TraceInput, digest, input_of};
 pub use weight::{Weight, WeightSum};
 pub use world::{
-    HostEnd, WorldConfig, WorldEnd, WorldError, WorldFinding, WorldHost, WorldListener,
+    HostEnd, Message, WorldConfig, WorldEnd, WorldError, WorldFinding, WorldHost, WorldListener,
     WorldStatistics, Worlds,
 };

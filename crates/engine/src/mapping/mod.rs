@@ -46,6 +46,12 @@ pub trait Mapping {
         to: HostNumber,
         copy: Copier<'_>,
     ) -> Vec<MemberId>;
+
+    /// The first of two states of a host is the same as the second, which takes its places. `false` if a state cannot be in
+    /// several places, or they are in one together.
+    fn unite(&mut self, _table: &mut Table, _one: MemberId, _other: MemberId) -> bool {
+        false
+    }
 }
 
 /// A mapping and how it is made.

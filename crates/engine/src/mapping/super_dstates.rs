@@ -57,6 +57,20 @@ impl Mapping for SuperDstates {
         }
         targets.into_iter().collect()
     }
+
+    fn unite(&mut self, table: &mut Table, one: MemberId, other: MemberId) -> bool {
+        let places: Vec<DstateId> = table.places(one).collect();
+        let is_apart = table.places(other).all(|place| !places.contains(&place));
+        if is_apart && table.host(one) == table.host(other) {
+            for place in places {
+                table.take_out(one, place);
+                table.put(other, place);
+            }
+            table.remove(one, |_| {});
+            return true;
+        }
+        false
+    }
 }
 
 /// The sender and its rivals part: all others of the dstate are in both.

@@ -279,7 +279,7 @@ impl Worlds<'_> {
                 continue;
             };
             let mut joined = path.clone();
-            if self.join(&mut joined, &other) {
+            if self.join(&mut joined, &other, true) {
                 chosen.push(*candidate);
                 self.tell_from(joined, others, chosen, told, listener);
                 chosen.pop();

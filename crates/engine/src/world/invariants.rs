@@ -221,7 +221,7 @@ impl Worlds<'_> {
                 .map(|one| one.state.path.clone());
             let Some(other) = other else { continue };
             let mut joined = path.clone();
-            if !self.join(&mut joined, &other) {
+            if !self.join(&mut joined, &other, true) {
                 continue;
             }
             chosen.push(*candidate);

@@ -1,7 +1,10 @@
 //! A state of one host in a world, and what is on its way to it.
 
-use everett_linux::{Ending, Packet};
+use everett_expr::ExprId;
+use everett_linux::{Ending, Packet, PacketKind};
 use everett_net::{FaultCounters, HostIndex};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::mem::discriminant;
 use std::sync::Arc;
 
 use crate::state::State;
@@ -24,6 +27,32 @@ pub struct Arrival {
 }
 
 impl Arrival {
+    /// What makes it different from others for who receives it.
+    pub fn look(&self) -> impl Hash + use<> {
+        let packet = &self.packet;
+        let (what, bytes) = match &packet.kind {
+            PacketKind::Datagram(bytes) | PacketKind::Data(bytes) => {
+                let symbolic: Vec<usize> = (0..bytes.len())
+                    .filter(|at| bytes.has_symbolic(*at, 1))
+                    .collect();
+                let terms: Vec<ExprId> = bytes.terms().collect();
+                (
+                    discriminant(&packet.kind),
+                    Some((bytes.bytes().to_vec(), symbolic, terms)),
+                )
+            }
+            _ => (discriminant(&packet.kind), None),
+        };
+        let room = match &packet.kind {
+            PacketKind::Request { room } | PacketKind::Accepted { room } => *room,
+            PacketKind::Room { more } => *more,
+            PacketKind::Unreachable(errno) => errno.result(),
+            _ => 0,
+        };
+        let when = (self.at_ns, packet.clock_ns, self.from);
+        (when, packet.from, packet.to, what, bytes, room)
+    }
+
     fn order(&self) -> (u64, HostIndex, u64) {
         (self.at_ns, self.from, self.number)
     }
@@ -53,12 +82,33 @@ pub struct Member {
     pub counters: FaultCounters,
     /// Packets that it has sent.
     pub sent: u64,
+    /// What happened to it.
+    pub past: Past,
+}
+
+/// A digest of all that made a state what it is: which host, which sides of forks, what it received and when. What a host does
+/// is determined by that and by its condition.
+#[derive(Copy, Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Past(u64, u64);
+
+impl Past {
+    /// And then this happened.
+    pub fn then(self, what: &impl Hash) -> Past {
+        let half = |half: u8| {
+            let mut hasher = DefaultHasher::new();
+            (half, self.0, self.1).hash(&mut hasher);
+            what.hash(&mut hasher);
+            hasher.finish()
+        };
+        Past(half(0), half(1))
+    }
 }
 
 impl Member {
     /// A host that has not started.
-    pub fn new(state: State) -> Member {
+    pub fn new(state: State, past: Past) -> Member {
         Member {
+            past,
             state,
             doing: Doing::Runs,
             arriving: Arc::default(),
@@ -67,9 +117,10 @@ impl Member {
         }
     }
 
-    /// The same with another state.
-    pub fn with_state(&self, state: State) -> Member {
+    /// The same with another state and past.
+    pub fn with_state(&self, state: State, past: Past) -> Member {
         Member {
+            past,
             state,
             doing: self.doing.clone(),
             arriving: self.arriving.clone(),
@@ -89,6 +140,16 @@ impl Member {
         let list = Arc::make_mut(&mut self.arriving);
         let at = list.partition_point(|other| other.order() <= arrival.order());
         list.insert(at, arrival);
+    }
+
+    /// The same happened to another state, and it is under the same condition: both are one.
+    pub fn is_same(&self, other: &Member) -> bool {
+        let conditions = (&self.state.path.constraints, &other.state.path.constraints);
+        self.past == other.past
+            && self.counters == other.counters
+            && self.sent == other.sent
+            && conditions.0.len() == conditions.1.len()
+            && conditions.0.iter().all(|one| conditions.1.contains(one))
     }
 
     /// What arrives next.

@@ -6,6 +6,7 @@
 mod ending;
 mod invariants;
 mod member;
+mod messages;
 mod traffic;
 
 use everett_invariant::Invariants;
@@ -13,13 +14,14 @@ use everett_linux::{Ending, HostConfig, HostExit};
 use everett_net::{Faults, HostIndex, Topology};
 use everett_solver::{SolverConfig, SolverError, SolverStatistics};
 use everett_vm::{Coverage, Image, VmOptions};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 pub use ending::{HostEnd, WorldEnd, WorldFinding};
-use member::{Doing, Member};
+use member::{Doing, Member, Past};
+pub use messages::Message;
 
 use crate::explorer::{Limits, Statistics, Stopped};
 use crate::finding::FindingIndex;
@@ -102,12 +104,14 @@ pub trait WorldListener {
 /// What is counted besides what a search of one host counts.
 #[derive(Clone, Debug, Default)]
 pub struct WorldStatistics {
-    /// States that were ever made, those at the start too.
+    /// States that were ever made, those at the start too, but those that were the same as others.
     pub states_total: u64,
     /// Copies that the mapping made.
     pub copies: u64,
     /// Packets that were sent to other hosts.
     pub packets: u64,
+    /// States that were not needed, because the same had happened to another one.
+    pub merged: u64,
     /// Deliveries that could not be, because those who would meet never do.
     pub impossible: u64,
     /// Worlds that came to their end.
@@ -128,8 +132,10 @@ pub struct Worlds<'a> {
     /// States by the time at which they go on, then by host.
     queue: BTreeSet<(u64, HostNumber, MemberId)>,
     /// The place of each in the queue.
-    places: BTreeMap<MemberId, u64>,
+    places: BTreeMap<MemberId, (u64, HostNumber)>,
     weights: BTreeMap<MemberId, Weight>,
+    /// States by what happened to them, those that received something: of two to which the same happened one is enough.
+    pasts: HashMap<Past, MemberId>,
     next_id: u32,
     findings: FindingIndex,
     statistics: Statistics,
@@ -138,6 +144,8 @@ pub struct Worlds<'a> {
     warnings: Vec<String>,
     /// Steps of the search so far.
     steps: u64,
+    /// What hosts sent each other, where that is noted.
+    messages: Option<Vec<Message>>,
     /// Shortest time that something takes to another host.
     least_latency_ns: u64,
 }
@@ -164,6 +172,7 @@ impl<'a> Worlds<'a> {
             queue: BTreeSet::new(),
             places: BTreeMap::new(),
             weights: BTreeMap::new(),
+            pasts: HashMap::new(),
             next_id: 0,
             findings: FindingIndex::default(),
             statistics: Statistics::default(),
@@ -171,11 +180,13 @@ impl<'a> Worlds<'a> {
             limits_hit: Vec::new(),
             warnings: Vec::new(),
             steps: 0,
+            messages: follow.map(|_| Vec::new()),
             least_latency_ns: least.unwrap_or(1).max(1),
             config,
         };
         let mut first = Vec::new();
         for number in 0..worlds.config.hosts.len() {
+            let past = Past::default().then(&number);
             let name = worlds.config.hosts[number].name.clone();
             let mut path = match follow {
                 Some(traces) => {
@@ -186,7 +197,7 @@ impl<'a> Worlds<'a> {
             };
             path.owner = Some(name.into());
             let host = HostNumber(number as u32);
-            first.push((host, worlds.add(Member::new(State::starting(path)))));
+            first.push((host, worlds.add(Member::new(State::starting(path), past))));
         }
         worlds.table = Table::new(first.iter().copied());
         for (_, id) in first {
@@ -206,15 +217,19 @@ impl<'a> Worlds<'a> {
 
     /// Puts a state where it belongs in the queue.
     fn place(&mut self, id: MemberId) {
+        self.unplace(id);
         let host = self.table.host(id);
-        if let Some(old) = self.places.remove(&id) {
-            self.queue.remove(&(old, host, id));
-        }
         if let Some(member) = self.members.get(&id) {
-            let start_ns = self.host(host).start_ns;
-            let next = member.next_ns(start_ns);
-            self.places.insert(id, next);
+            let next = member.next_ns(self.host(host).start_ns);
+            self.places.insert(id, (next, host));
             self.queue.insert((next, host, id));
+        }
+    }
+
+    /// Takes a state out of the queue.
+    fn unplace(&mut self, id: MemberId) {
+        if let Some((next, host)) = self.places.remove(&id) {
+            self.queue.remove(&(next, host, id));
         }
     }
 
@@ -307,6 +322,7 @@ impl<'a> Worlds<'a> {
         let Some(mut member) = self.members.remove(&id) else {
             return;
         };
+        self.forget_past(member.past, id);
         let host = self.table.host(id);
         loop {
             if member.has_arrival_due(horizon) {
@@ -352,6 +368,7 @@ impl<'a> Worlds<'a> {
                 break;
             }
         }
+        self.pasts.entry(member.past).or_insert(id);
         self.members.insert(id, member);
         self.place(id);
     }
@@ -393,10 +410,12 @@ impl<'a> Worlds<'a> {
     /// Splits a state at a question with several answers.
     fn fork(&mut self, id: MemberId, member: &mut Member, fork: Fork) {
         self.statistics.forks += 1;
+        let before = member.past;
+        member.past = before.then(&"this side");
         let other = self.worker.split(&mut member.state, fork);
         self.weights.insert(id, member.state.path.weight);
         let child = match other {
-            Other::State(state) => member.with_state(*state),
+            Other::State(state) => member.with_state(*state, before.then(&"the other side")),
             Other::Unknown(reason) => {
                 self.note_limit("solver");
                 self.warnings.push(format!("the solver gave up: {reason}"));
@@ -456,11 +475,18 @@ impl<'a> Worlds<'a> {
 
     fn drop_members(&mut self, gone: &[MemberId]) {
         for id in gone {
-            self.members.remove(id);
+            self.unplace(*id);
             self.weights.remove(id);
-            if let Some(old) = self.places.remove(id) {
-                self.queue.retain(|place| place.2 != *id || place.0 != old);
+            if let Some(member) = self.members.remove(id) {
+                self.forget_past(member.past, *id);
             }
+        }
+    }
+
+    /// A state has another past now.
+    fn forget_past(&mut self, past: Past, id: MemberId) {
+        if self.pasts.get(&past) == Some(&id) {
+            self.pasts.remove(&past);
         }
     }
 

@@ -44,6 +44,7 @@ impl Worlds<'_> {
                 behind: 0,
             };
             for target in targets {
+                self.note_sent(&arrival, target, member);
                 if !self.deliver(id, member, target, &arrival) {
                     return false;
                 }
@@ -94,9 +95,12 @@ impl Worlds<'_> {
                 continue;
             };
             if self.meets(&mut other, member) {
+                self.forget_past(other.past, receiver);
+                other.past = other.past.then(&arrival.look());
                 other.expect(arrival.clone());
                 self.members.insert(receiver, other);
                 self.place(receiver);
+                self.unite(receiver);
                 continue;
             }
             self.counted.impossible += 1;
@@ -108,14 +112,36 @@ impl Worlds<'_> {
         true
     }
 
-    /// Whether two states can be in one world; then the first one knows what the other one knew.
-    fn meets(&mut self, receiver: &mut Member, sender: &Member) -> bool {
-        receiver.counters.merge(&sender.counters)
-            && self.join(&mut receiver.state.path, &sender.state.path)
+    /// Where the same has happened to another state, one of the two is enough.
+    fn unite(&mut self, id: MemberId) {
+        let Some(past) = self.members.get(&id).map(|member| member.past) else {
+            return;
+        };
+        let Some(other) = self.pasts.get(&past).copied().filter(|other| *other != id) else {
+            self.pasts.insert(past, id);
+            return;
+        };
+        let is_same = match (self.members.get(&id), self.members.get(&other)) {
+            (Some(one), Some(other)) => one.is_same(other),
+            _ => false,
+        };
+        if is_same && self.mapping.unite(&mut self.table, id, other) {
+            self.counted.merged += 1;
+            self.counted.states_total -= 1;
+            self.drop_members(&[id]);
+        }
     }
 
-    /// Adds the condition of one path to that of another. `false` if both together cannot be.
-    pub(super) fn join(&mut self, path: &mut Path, other: &Path) -> bool {
+    /// Whether two states can be in one world; then the first one knows what the other one knew.
+    fn meets(&mut self, receiver: &mut Member, sender: &Member) -> bool {
+        let faults = &self.config.faults;
+        faults.meet(&mut receiver.counters, &sender.counters)
+            && self.join(&mut receiver.state.path, &sender.state.path, false)
+    }
+
+    /// Adds the condition of one path to that of another. `false` if both together cannot be, or, where that must be known,
+    /// if it is not known.
+    pub(super) fn join(&mut self, path: &mut Path, other: &Path, must_know: bool) -> bool {
         if path.is_loose() || other.is_loose() {
             // All values are given; who receives something has to know those that it is made of.
             path.model = path.model.with(other.model.iter());
@@ -158,10 +184,10 @@ impl Worlds<'_> {
                 Verdict::Sat(model) => path.model = model,
                 Verdict::Unsat => return false,
                 Verdict::Unknown(reason) => {
-                    // Too many worlds are better than too few; what is reported is asked again.
-                    self.limits_hit.push("solver");
+                    // Too many worlds are better than too few; what is reported has to be known.
                     self.warnings.push(format!("the solver gave up: {reason}"));
-                    return true;
+                    self.note_limit("solver");
+                    return !must_know;
                 }
             }
             path.constraints.add(&mut worker.arena, condition);
@@ -214,6 +240,8 @@ impl Worlds<'_> {
                 &mut member.counters,
             );
         }
+        let fate = alternatives.get(picked);
+        self.note_fate(&arrival, at, fate, !marks.is_empty());
         let later = |at_ns: u64, behind: u32| Arrival {
             at_ns,
             packet: packet.clone(),

@@ -46,10 +46,13 @@ impl FaultCounters {
         found.ok().map(|at| self.decided[at].1)
     }
 
-    /// Takes up what the sender of a message knew. `false` if the two contradict each other: then they are not of one
-    /// world, the message cannot arrive, and nothing is changed.
-    #[must_use]
-    pub fn merge(&mut self, other: &FaultCounters) -> bool {
+    /// Takes up what the sender of a message knew; of counts, those that matter everywhere. `false` if the two contradict
+    /// each other: then nothing is changed.
+    pub(super) fn merge(
+        &mut self,
+        other: &FaultCounters,
+        matters_everywhere: impl Fn(FaultIndex) -> bool,
+    ) -> bool {
         let mut known = other.decided.iter();
         let contradicts = |(fault, answer): &(FaultIndex, bool)| {
             self.decided(*fault).is_some_and(|own| own != *answer)
@@ -60,9 +63,9 @@ impl FaultCounters {
         for (fault, answer) in &other.decided {
             self.decide(*fault, *answer);
         }
-        for count in &other.counts {
+        let used = other.counts.iter().filter(|count| count.used > 0);
+        for count in used.filter(|count| matters_everywhere(count.fault)) {
             let own = self.entry(count.fault, count.host);
-            own.seen = own.seen.max(count.seen);
             own.used = own.used.max(count.used);
         }
         true

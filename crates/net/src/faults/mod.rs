@@ -341,6 +341,14 @@ impl Faults {
         }
     }
 
+    /// The receiver of a message takes up what its sender knew. `false` if the two contradict each other: then they are not
+    /// of one world, the message cannot arrive, and nothing is changed.
+    #[must_use]
+    pub fn meet(&self, receiver: &mut FaultCounters, sender: &FaultCounters) -> bool {
+        // How often something happened on another host matters only where all of it is counted together.
+        receiver.merge(sender, |fault| self.get(fault).scope == Scope::Path)
+    }
+
     /// What can become of a host at a moment; the first alternative is what happens if nobody decides otherwise.
     ///
     /// Call [`Faults::note_host`] with the alternative that was taken.
