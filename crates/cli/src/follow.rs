@@ -45,15 +45,17 @@ pub fn follow(args: &FollowArgs) -> Result<u8> {
             }
         }
     }
-    println!(
-        "{} traces followed, {different} end otherwise",
-        traces.len()
-    );
-    Ok(if different == 0 {
+    Ok(said(traces.len(), different))
+}
+
+/// Says how many traces were followed; the exit code.
+pub fn said(followed: usize, different: usize) -> u8 {
+    println!("{followed} traces followed, {different} end otherwise");
+    if different == 0 {
         EXIT_CLEAN
     } else {
         EXIT_FINDINGS
-    })
+    }
 }
 
 /// Follows one trace and prints its system calls, in the form of strace.

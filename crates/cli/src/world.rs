@@ -17,6 +17,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use crate::display::{Display, short};
+use crate::follow::said;
 use crate::output::{FindingEntry, chosen, finding_files, readable};
 use crate::run::{RunArgs, clock, explorer_config, memory_peak, memory_used, stop_flag};
 use crate::scenario::load;
@@ -260,15 +261,7 @@ pub fn follow(args: &RunArgs, traces: &[PathBuf]) -> Result<u8> {
             println!("{}: it ends otherwise", path.display());
         }
     }
-    println!(
-        "{} traces followed, {different} end otherwise",
-        traces.len()
-    );
-    Ok(if different == 0 {
-        EXIT_CLEAN
-    } else {
-        EXIT_FINDINGS
-    })
+    Ok(said(traces.len(), different))
 }
 
 /// What hosts sent each other on the way to a finding, a line each.

@@ -6,16 +6,6 @@ use super::{Copier, DstateId, HostNumber, Mapping, MemberId, Table};
 pub struct CopyOnWrite;
 
 impl Mapping for CopyOnWrite {
-    fn branched(
-        &mut self,
-        table: &mut Table,
-        parent: MemberId,
-        child: MemberId,
-        _copy: Copier<'_>,
-    ) {
-        join_places(table, parent, child);
-    }
-
     fn sent(
         &mut self,
         table: &mut Table,
@@ -28,15 +18,7 @@ impl Mapping for CopyOnWrite {
             if !table.has_rivals(sender, place) {
                 continue;
             }
-            let host = table.host(sender);
-            let others = table
-                .dstate(place)
-                .into_iter()
-                .flat_map(|found| found.members());
-            let others: Vec<MemberId> = others.filter(|one| table.host(*one) != host).collect();
-            let new = table.add_dstate();
-            table.take_out(sender, place);
-            table.put(sender, new);
+            let (new, others) = table.part(sender, place);
             for other in others {
                 let twin = copy(other);
                 table.add_like(twin, other);
@@ -46,13 +28,5 @@ impl Mapping for CopyOnWrite {
         let places = table.places(sender);
         let targets = places.filter_map(|place| table.dstate(place));
         targets.flat_map(|found| found.of_host(to)).collect()
-    }
-}
-
-/// A state that has split off another one is where that one is.
-pub(super) fn join_places(table: &mut Table, parent: MemberId, child: MemberId) {
-    table.add_like(child, parent);
-    for place in table.places(parent).collect::<Vec<_>>() {
-        table.put(child, place);
     }
 }

@@ -34,8 +34,19 @@ pub type Copier<'c> = &'c mut dyn FnMut(MemberId) -> MemberId;
 
 /// How states of different hosts are kept together.
 pub trait Mapping {
-    /// A state has split in two: `child` is new.
-    fn branched(&mut self, table: &mut Table, parent: MemberId, child: MemberId, copy: Copier<'_>);
+    /// A state has split in two: `child` is new. As a rule it is where the other one is.
+    fn branched(
+        &mut self,
+        table: &mut Table,
+        parent: MemberId,
+        child: MemberId,
+        _copy: Copier<'_>,
+    ) {
+        table.add_like(child, parent);
+        for place in table.places(parent).collect::<Vec<_>>() {
+            table.put(child, place);
+        }
+    }
 
     /// A state sends something to a host. Afterwards all worlds of those that are named receive it, and none of the
     /// others.
@@ -215,6 +226,18 @@ impl Table {
         self.dstates
             .get(&dstate)
             .is_some_and(|found| found.of_host(host).any(|other| other != state))
+    }
+
+    /// A state parts from others of its host in a dstate: it goes to a new one, and those of other hosts, which are returned,
+    /// are to be there too, themselves or copies of them.
+    fn part(&mut self, state: MemberId, dstate: DstateId) -> (DstateId, Vec<MemberId>) {
+        let host = self.host(state);
+        let members = self.dstate(dstate).into_iter().flat_map(Dstate::members);
+        let others = members.filter(|one| self.host(*one) != host).collect();
+        let new = self.add_dstate();
+        self.take_out(state, dstate);
+        self.put(state, new);
+        (new, others)
     }
 
     /// There is no world with this state. Tells of every dstate what is lost of it, as it was with this state alone of its

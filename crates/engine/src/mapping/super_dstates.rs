@@ -3,23 +3,12 @@
 
 use std::collections::BTreeSet;
 
-use super::copy_on_write::join_places;
 use super::{Copier, DstateId, HostNumber, Mapping, MemberId, Table};
 
 /// A state is in as many dstates as it has parts in.
 pub struct SuperDstates;
 
 impl Mapping for SuperDstates {
-    fn branched(
-        &mut self,
-        table: &mut Table,
-        parent: MemberId,
-        child: MemberId,
-        _copy: Copier<'_>,
-    ) {
-        join_places(table, parent, child);
-    }
-
     fn sent(
         &mut self,
         table: &mut Table,
@@ -30,7 +19,8 @@ impl Mapping for SuperDstates {
         let places: Vec<DstateId> = table.places(sender).collect();
         for place in places {
             if table.has_rivals(sender, place) {
-                part(table, sender, place);
+                let (new, others) = table.part(sender, place);
+                others.into_iter().for_each(|other| table.put(other, new));
             }
         }
         let sending: BTreeSet<DstateId> = table.places(sender).collect();
@@ -70,21 +60,5 @@ impl Mapping for SuperDstates {
             return true;
         }
         false
-    }
-}
-
-/// The sender and its rivals part: all others of the dstate are in both.
-fn part(table: &mut Table, sender: MemberId, place: DstateId) {
-    let host = table.host(sender);
-    let others = table
-        .dstate(place)
-        .into_iter()
-        .flat_map(|found| found.members());
-    let others: Vec<MemberId> = others.filter(|one| table.host(*one) != host).collect();
-    let new = table.add_dstate();
-    table.take_out(sender, place);
-    table.put(sender, new);
-    for other in others {
-        table.put(other, new);
     }
 }
