@@ -133,14 +133,6 @@ fn refuse_the_impossible(scenario: &Scenario) -> Result<()> {
             fault.name
         );
     }
-    for network in scenario.topology.networks() {
-        if network.bandwidth_bits_per_s.is_some() || network.queue_packets.is_some() {
-            bail!(
-                "network {}: bandwidth and queues are not possible yet",
-                network.name
-            );
-        }
-    }
     let limits = &scenario.limits;
     if limits.paths.is_some() || limits.depth.is_some() || limits.events.is_some() {
         bail!("[limits]: paths, depth and events are not possible yet for worlds");
@@ -259,6 +251,15 @@ pub fn follow(args: &RunArgs, traces: &[PathBuf]) -> Result<u8> {
         if !is_same {
             different += 1;
             println!("{}: it ends otherwise", path.display());
+            match &trace.finding {
+                Some(wrong) => println!("    expected {wrong:?}, seen {:?}", seen.findings),
+                None => println!(
+                    "    expected {:?}, seen {:?} {:?}",
+                    ends(&trace.hosts),
+                    seen.ends.iter().map(ends).collect::<Vec<_>>(),
+                    seen.findings
+                ),
+            }
         }
     }
     Ok(said(traces.len(), different))

@@ -2,7 +2,7 @@
 
 use everett_expr::ExprId;
 use everett_linux::{Ending, Packet, PacketKind};
-use everett_net::{FaultCounters, HostIndex};
+use everett_net::{FaultCounters, HostIndex, LinkState};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::mem::discriminant;
 use std::sync::Arc;
@@ -24,6 +24,8 @@ pub struct Arrival {
     pub decided: bool,
     /// It waits for so many others to arrive before it.
     pub behind: u32,
+    /// How often it was sent again.
+    pub again: u32,
 }
 
 impl Arrival {
@@ -51,6 +53,19 @@ impl Arrival {
         };
         let when = (self.at_ns, packet.clock_ns, self.from);
         (when, packet.from, packet.to, what, bytes, room)
+    }
+
+    /// It is no part of a stream.
+    pub fn is_alone(&self) -> bool {
+        matches!(
+            self.packet.kind,
+            PacketKind::Datagram(_) | PacketKind::Unreachable(_)
+        )
+    }
+
+    fn is_of_stream(&self, other: &Arrival) -> bool {
+        let ends = |one: &Arrival| (one.packet.from, one.packet.to);
+        !self.is_alone() && ends(self) == ends(other)
     }
 
     fn order(&self) -> (u64, HostIndex, u64) {
@@ -82,6 +97,8 @@ pub struct Member {
     pub counters: FaultCounters,
     /// Packets that it has sent.
     pub sent: u64,
+    /// What of them waits for others to be on their way.
+    pub links: LinkState,
     /// What happened to it.
     pub past: Past,
 }
@@ -114,6 +131,7 @@ impl Member {
             arriving: Arc::default(),
             counters: FaultCounters::default(),
             sent: 0,
+            links: LinkState::default(),
         }
     }
 
@@ -126,6 +144,7 @@ impl Member {
             arriving: self.arriving.clone(),
             counters: self.counters.clone(),
             sent: self.sent,
+            links: self.links.clone(),
         }
     }
 
@@ -135,9 +154,22 @@ impl Member {
         host.map_or(0, everett_linux::Host::clock_ns)
     }
 
-    /// Something will arrive.
-    pub fn expect(&mut self, arrival: Arrival) {
+    /// Something will arrive. What belongs to a stream overtakes nothing of the same stream that was sent before it, however
+    /// late that is.
+    pub fn expect(&mut self, mut arrival: Arrival) {
         let list = Arc::make_mut(&mut self.arriving);
+        if !arrival.is_alone() {
+            let same = list.iter().filter(|other| other.is_of_stream(&arrival));
+            let before = same.filter(|other| other.number < arrival.number);
+            let last = before.map(|other| other.at_ns).max().unwrap_or(0);
+            arrival.at_ns = arrival.at_ns.max(last);
+            for other in list.iter_mut() {
+                if other.is_of_stream(&arrival) && other.number > arrival.number {
+                    other.at_ns = other.at_ns.max(arrival.at_ns);
+                }
+            }
+            list.sort_by_key(Arrival::order);
+        }
         let at = list.partition_point(|other| other.order() <= arrival.order());
         list.insert(at, arrival);
     }

@@ -318,13 +318,14 @@ impl<'a> Worlds<'a> {
 
     /// Runs a state as far as it may go.
     fn advance(&mut self, id: MemberId, listener: &mut dyn WorldListener) {
-        let horizon = self.horizon(id);
         let Some(mut member) = self.members.remove(&id) else {
             return;
         };
         self.forget_past(member.past, id);
         let host = self.table.host(id);
         loop {
+            // Who receives something may answer, so this changes whenever something is sent.
+            let horizon = self.horizon(id);
             if member.has_arrival_due(horizon) {
                 match self.arrive(host, &mut member) {
                     Ok(()) => {}

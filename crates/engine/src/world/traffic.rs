@@ -11,6 +11,10 @@ use super::member::{Arrival, Doing, Member};
 use super::*;
 use crate::oracle::PathOracle;
 
+/// Bytes of a packet besides what it carries: of Ethernet, IP and TCP or UDP, about.
+const HEADERS: u64 = 54;
+/// When TCP sends again what got lost in a queue.
+const SENT_AGAIN_NS: u64 = 200_000_000;
 /// How long something is held back for others at most.
 const MOST_HELD_NS: u64 = 1_000_000_000;
 
@@ -22,27 +26,39 @@ impl Worlds<'_> {
             self.counted.packets += 1;
             member.sent += 1;
             let from = Self::index(self.table.host(id));
-            let (targets, latency_ns): (Vec<HostIndex>, u64) =
-                match self.config.topology.route(from, packet.to.ip()) {
-                    Route::Local => continue,
-                    Route::Host { target, path } => (vec![target], path.latency_ns),
-                    Route::Many { hosts, path, .. } => {
-                        let others = hosts.iter().copied().filter(|host| *host != from);
-                        (others.collect(), path.latency_ns)
-                    }
-                    Route::Unreachable(why) => {
-                        self.bounce(member, from, &packet, why);
-                        continue;
-                    }
-                };
-            let arrival = Arrival {
-                at_ns: packet.clock_ns.saturating_add(latency_ns),
+            let topology = &self.config.topology;
+            let (targets, path): (Vec<HostIndex>, _) = match topology.route(from, packet.to.ip()) {
+                Route::Local => continue,
+                Route::Host { target, path } => (vec![target], path),
+                Route::Many { hosts, path, .. } => {
+                    let others = hosts.iter().copied().filter(|host| *host != from);
+                    (others.collect(), path)
+                }
+                Route::Unreachable(why) => {
+                    self.bounce(member, from, &packet, why);
+                    continue;
+                }
+            };
+            let size = HEADERS + payload(&packet);
+            let way = topology.arrival_ns(path, packet.clock_ns, size, &mut member.links);
+            let mut arrival = Arrival {
+                at_ns: packet.clock_ns.saturating_add(path.latency_ns),
                 from,
                 number: member.sent,
                 packet: Arc::new(packet),
                 decided: false,
                 behind: 0,
+                again: 0,
             };
+            match way {
+                everett_net::Arrival::At(time) => arrival.at_ns = time,
+                // As on a real network, nobody is told that a queue was full.
+                everett_net::Arrival::Dropped(_) if arrival.is_alone() => continue,
+                // What TCP sends again is late, not lost.
+                everett_net::Arrival::Dropped(_) => {
+                    arrival.at_ns = arrival.at_ns.saturating_add(SENT_AGAIN_NS);
+                }
+            }
             for target in targets {
                 self.note_sent(&arrival, target, member);
                 if !self.deliver(id, member, target, &arrival) {
@@ -74,6 +90,7 @@ impl Worlds<'_> {
             packet: Arc::new(answer),
             decided: true,
             behind: 0,
+            again: 0,
         });
     }
 
@@ -253,7 +270,12 @@ impl Worlds<'_> {
             .get(picked)
             .map_or(Fate::Deliver, |taken| taken.fate)
         {
-            Fate::Drop => return Ok(()),
+            Fate::Drop => {
+                if let Some(later) = sent_again(&arrival) {
+                    member.expect(later);
+                }
+                return Ok(());
+            }
             Fate::Delay { by_ns } => {
                 member.expect(later(arrival.at_ns.saturating_add(by_ns), 0));
                 return Ok(());
@@ -290,14 +312,40 @@ impl Worlds<'_> {
     }
 }
 
+/// What TCP sends again when it was lost, ever later; `None` where it gives up, or where nobody sends again.
+fn sent_again(arrival: &Arrival) -> Option<Arrival> {
+    const MOST: u32 = 10;
+    if arrival.is_alone() || arrival.again >= MOST {
+        return None;
+    }
+    let wait = SENT_AGAIN_NS << arrival.again;
+    let packet = Packet {
+        clock_ns: arrival.at_ns.saturating_add(wait),
+        ..(*arrival.packet).clone()
+    };
+    Some(Arrival {
+        at_ns: arrival.at_ns.saturating_add(wait),
+        packet: Arc::new(packet),
+        again: arrival.again + 1,
+        ..arrival.clone()
+    })
+}
+
+/// Bytes that a packet carries.
+fn payload(packet: &Packet) -> u64 {
+    match &packet.kind {
+        PacketKind::Datagram(bytes) | PacketKind::Data(bytes) => bytes.len() as u64,
+        _ => 0,
+    }
+}
+
 /// What is known of a packet.
 fn described(arrival: &Arrival, to: HostIndex) -> everett_net::Packet {
     let packet = &arrival.packet;
-    let (protocol, size) = match &packet.kind {
-        PacketKind::Datagram(bytes) => (Protocol::Udp, bytes.len()),
-        PacketKind::Data(bytes) => (Protocol::Tcp, bytes.len()),
-        PacketKind::Unreachable(_) => (Protocol::Icmp, 0),
-        _ => (Protocol::Tcp, 0),
+    let protocol = match &packet.kind {
+        PacketKind::Datagram(_) => Protocol::Udp,
+        PacketKind::Unreachable(_) => Protocol::Icmp,
+        _ => Protocol::Tcp,
     };
     everett_net::Packet {
         from: arrival.from,
@@ -305,7 +353,7 @@ fn described(arrival: &Arrival, to: HostIndex) -> everett_net::Packet {
         protocol,
         source: packet.from,
         destination: packet.to,
-        size: size as u32,
+        size: payload(packet) as u32,
         sent_ns: packet.clock_ns,
     }
 }
