@@ -64,7 +64,7 @@ int main(int argc, char **argv) {
         return 2;
     }
     for (;;) {
-        unsigned char packet[64], answer[MOST_BYTES];
+        unsigned char packet[64] = {0}, answer[MOST_BYTES] = {0};
         struct sockaddr_in from;
         socklen_t from_size = sizeof from;
         ssize_t size = recvfrom(fd, packet, sizeof packet, 0, (struct sockaddr *)&from, &from_size);

@@ -23,6 +23,7 @@ mod step;
 mod summary;
 mod world;
 mod world_hosts;
+mod world_replay;
 
 use clap::{Parser, Subcommand};
 use std::ffi::OsString;

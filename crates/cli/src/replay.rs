@@ -21,6 +21,7 @@ use crate::points;
 use crate::repeat::repeat;
 use crate::run::{RunArgs, explorer_config};
 use crate::step::{LookArgs, Pace, look, write_packets};
+use crate::world::is_scenario;
 use crate::{EXIT_CLEAN, EXIT_FINDINGS};
 
 /// Native runs for a finding whose threads were preempted between system calls.
@@ -101,6 +102,9 @@ impl Verdict {
 pub fn replay(args: &ReplayArgs) -> Result<u8> {
     let (folder, traces) = traces_of(&args.path)?;
     let mut run = RunArgs::of(&folder)?;
+    if is_scenario(run.program()) {
+        return crate::world_replay::replay(&run, &traces);
+    }
     if args.look.needs_log() {
         run.log_calls();
     }
@@ -185,7 +189,14 @@ pub fn native_config(run: &RunArgs, build: &BuildArgs) -> Result<NativeConfig> {
     if build.checked {
         programs = checked_builds(&programs, Checks::Memory)?;
     }
-    let mut host = explored.host;
+    Ok(NativeConfig {
+        finder: Some(points::finder(run)),
+        ..native_host_config(explored.host, programs)?
+    })
+}
+
+/// The same for a host of a world.
+pub fn native_host_config(mut host: HostConfig, programs: Vec<PathBuf>) -> Result<NativeConfig> {
     add_libraries(&mut host, &programs)?;
     Ok(NativeConfig {
         host,
@@ -195,7 +206,7 @@ pub fn native_config(run: &RunArgs, build: &BuildArgs) -> Result<NativeConfig> {
         keeps_events: false,
         known_allocators: OnceLock::new(),
         script: None,
-        finder: Some(points::finder(run)),
+        finder: None,
         spared: 0,
     })
 }
@@ -367,7 +378,10 @@ fn no_checked_build(error: &ToolchainError) -> String {
 }
 
 /// The builds of programs that look at something.
-fn checked_builds(programs: &[PathBuf], checks: Checks) -> Result<Vec<PathBuf>, ToolchainError> {
+pub fn checked_builds(
+    programs: &[PathBuf],
+    checks: Checks,
+) -> Result<Vec<PathBuf>, ToolchainError> {
     let build = |program: &PathBuf| match (is_checked_build(program), checks) {
         (false, _) => everett_toolchain::checked_build(program, checks),
         (true, Checks::Memory) => Ok(program.clone()),

@@ -224,6 +224,11 @@ impl RunArgs {
         })
     }
 
+    /// Findings are to happen again natively.
+    pub fn confirms(&self) -> bool {
+        !self.no_confirm
+    }
+
     /// How to talk.
     pub fn mode(&self) -> Mode {
         match (self.quiet, self.json) {

@@ -23,24 +23,37 @@ use crate::run::{RunArgs, clock, explorer_config, memory_peak, memory_used, stop
 use crate::scenario::load;
 use crate::summary::{CoverageTotals, Paths, Weights, line_coverage};
 use crate::world_hosts::{Programs, hosts};
+use crate::world_replay::NativeWorld;
 use crate::{EXIT_CLEAN, EXIT_FINDINGS};
 
 /// What leads to a world: inputs and choices of every host.
 #[derive(Serialize, Deserialize)]
-struct WorldTrace {
+pub struct WorldTrace {
     /// By the names of hosts.
-    hosts: BTreeMap<String, Trace>,
+    pub hosts: BTreeMap<String, Trace>,
     /// What is wrong with it, if it is a finding.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    finding: Option<Wrong>,
+    pub finding: Option<Wrong>,
 }
 
 /// What is wrong with a world.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-struct Wrong {
-    host: String,
-    kind: String,
-    message: String,
+pub struct Wrong {
+    /// The host.
+    pub host: String,
+    /// What kind.
+    pub kind: String,
+    /// For people.
+    pub message: String,
+}
+
+impl WorldTrace {
+    fn of(found: &WorldFinding) -> WorldTrace {
+        WorldTrace {
+            hosts: found.traces.clone(),
+            finding: Some(Wrong::of(found)),
+        }
+    }
 }
 
 impl Wrong {
@@ -90,7 +103,7 @@ pub fn is_scenario(path: &Path) -> bool {
 }
 
 /// The invariants of a scenario.
-fn invariants(scenario: &Scenario) -> Result<Vec<Arc<Invariants>>> {
+pub fn invariants(scenario: &Scenario) -> Result<Vec<Arc<Invariants>>> {
     let mut all = Vec::new();
     for check in &scenario.checks {
         let (text, place) = match (&check.text, &check.file) {
@@ -208,8 +221,11 @@ pub fn run(args: &RunArgs) -> Result<u8> {
     }
     folder.write("mapping.csv", recorder.samples.as_bytes())?;
     for (dir, found) in &recorder.traces {
-        let chart = chart(&config, &images, found)?;
+        let chart = chart(&config, &images, &found.hosts)?;
         folder.write(&format!("{dir}/messages.txt"), chart.as_bytes())?;
+    }
+    if args.confirms() && !recorder.traces.is_empty() {
+        recorder.confirm(&NativeWorld::of(args)?)?;
     }
     let summary = summary(&worlds, &recorder, stopped, &mapping);
     folder.write("summary.json", &serde_json::to_vec_pretty(&summary)?)?;
@@ -221,6 +237,13 @@ pub fn run(args: &RunArgs) -> Result<u8> {
     } else {
         EXIT_FINDINGS
     })
+}
+
+/// Reads the trace of a world.
+pub fn read_world(path: &Path) -> Result<WorldTrace> {
+    let text = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+    serde_json::from_slice(&text)
+        .with_context(|| format!("{} is no trace of a world", path.display()))
 }
 
 /// Follows traces of worlds again, each in a world of its own; exit code 1 if one of them ends otherwise than it did.
@@ -325,7 +348,7 @@ struct Recorder {
     folder: Folder,
     findings: Vec<FindingEntry>,
     /// Folders of findings and what leads to them.
-    traces: Vec<(String, BTreeMap<String, Trace>)>,
+    traces: Vec<(String, WorldTrace)>,
     tests: u64,
     error: Option<anyhow::Error>,
     /// Rows of `mapping.csv`, and when the next is due.
@@ -363,6 +386,27 @@ impl Recorder {
         }
     }
 
+    /// Lets findings happen again natively.
+    fn confirm(&mut self, world: &NativeWorld) -> Result<()> {
+        let mut confirmed = 0;
+        for (entry, (_, trace)) in self.findings.iter_mut().zip(&self.traces) {
+            let verdict = world.confirm(trace)?;
+            entry.confirmed = Some(verdict.name().to_owned());
+            entry.confirmed_reason = verdict.reason().map(str::to_owned);
+            match verdict.reason() {
+                None => confirmed += 1,
+                Some(why) => {
+                    let (dir, name) = (&entry.dir, verdict.name());
+                    self.display.say(&format!("{dir}: {name}: {why}"));
+                }
+            }
+        }
+        let all = self.findings.len();
+        self.display
+            .say(&format!("{confirmed} of {all} findings confirmed natively"));
+        Ok(())
+    }
+
     fn write_finding(&self, dir: &str, found: &WorldFinding) -> Result<()> {
         for (name, bytes) in finding_files(&found.finding, &found.host, false) {
             let bytes = match name.as_str() {
@@ -371,11 +415,7 @@ impl Recorder {
             };
             self.folder.write(&format!("{dir}/{name}"), &bytes)?;
         }
-        let trace = WorldTrace {
-            hosts: found.traces.clone(),
-            finding: Some(Wrong::of(found)),
-        };
-        let trace = serde_json::to_vec(&trace)?;
+        let trace = serde_json::to_vec(&WorldTrace::of(found))?;
         self.folder.write(&format!("{dir}/finding.world"), &trace)?;
         Ok(())
     }
@@ -433,7 +473,7 @@ impl WorldListener for Recorder {
         let written = self.write_finding(&dir, found);
         self.note(written);
         self.display.finding(&found.finding, number);
-        self.traces.push((dir.clone(), found.traces.clone()));
+        self.traces.push((dir.clone(), WorldTrace::of(found)));
         let place = principal(&found.finding.stack);
         self.findings.push(FindingEntry {
             kind: found.finding.kind.name().to_owned(),

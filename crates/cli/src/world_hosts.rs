@@ -6,6 +6,7 @@ use everett_linux::{
     Argument, Contents, FaultFilter, FaultOptions, FileSpec, HostConfig, ProgramSpec, RouteSpec,
     Stdin,
 };
+use everett_native::NativeHost;
 use everett_net::{HostIndex, Prefix, Topology};
 use everett_scenario::{Expectation, FileSource, HostSetup, Process, Scenario, Start};
 use everett_vm::{Image, ImageId};
@@ -16,6 +17,7 @@ use std::path::{Path, PathBuf};
 use crate::host_args::{preempt, scheduler};
 use crate::layers::Mount;
 use crate::load::load;
+use crate::replay::native_host_config;
 
 /// Time between the starts of hosts that begin when those before them wait.
 const STAGGER_NS: u64 = 10_000_000;
@@ -49,38 +51,73 @@ impl Programs {
 
 /// All hosts of a scenario.
 pub fn hosts(scenario: &Scenario, programs: &mut Programs) -> Result<Vec<WorldHost>> {
-    let mut waiting = 0;
-    let mut hosts = Vec::with_capacity(scenario.hosts.len());
-    for setup in &scenario.hosts {
-        let start_ns = match setup.start {
-            Start::At(time) => time,
-            Start::Blocked => {
-                waiting += 1;
-                (waiting - 1) * STAGGER_NS
+    let starts = starts(scenario);
+    let setups = scenario.hosts.iter().zip(starts);
+    setups
+        .map(|(setup, start_ns)| host(scenario, setup, start_ns, programs))
+        .collect()
+}
+
+/// The same for native programs, whose numbers are those of their host.
+pub fn native_hosts(scenario: &Scenario) -> Result<Vec<NativeHost>> {
+    let starts = starts(scenario);
+    let mut all = Vec::new();
+    for (setup, start_ns) in scenario.hosts.iter().zip(starts) {
+        let mut programs = Programs::default();
+        let host = host(scenario, setup, start_ns, &mut programs)?;
+        for program in &programs.paths {
+            if !program.exists() {
+                bail!("there is no native program {}", program.display());
             }
-        };
-        let process = match setup.processes.as_slice() {
-            [only] => only,
-            _ => bail!(
-                "host {}: several processes at the start are not possible yet",
-                setup.name
-            ),
-        };
-        let expects_exit = match process.expect {
-            Some(Expectation::Exit(code)) => Some(i32::from(code.unwrap_or(0))),
-            Some(_) => bail!("host {}: only `exit N` can be expected yet", setup.name),
-            None => None,
-        };
-        let config = config(scenario, setup, process, programs)
-            .with_context(|| format!("host {}", setup.name))?;
-        hosts.push(WorldHost {
-            name: setup.name.clone(),
-            config,
+        }
+        all.push(NativeHost {
+            name: host.name,
+            config: native_host_config(host.config, programs.paths)?,
             start_ns,
-            expects_exit,
         });
     }
-    Ok(hosts)
+    Ok(all)
+}
+
+/// When each host is started.
+fn starts(scenario: &Scenario) -> Vec<u64> {
+    let mut waiting = 0;
+    let start = |setup: &HostSetup| match setup.start {
+        Start::At(time) => time,
+        Start::Blocked => {
+            waiting += 1;
+            (waiting - 1) * STAGGER_NS
+        }
+    };
+    scenario.hosts.iter().map(start).collect()
+}
+
+fn host(
+    scenario: &Scenario,
+    setup: &HostSetup,
+    start_ns: u64,
+    programs: &mut Programs,
+) -> Result<WorldHost> {
+    let process = match setup.processes.as_slice() {
+        [only] => only,
+        _ => bail!(
+            "host {}: several processes at the start are not possible yet",
+            setup.name
+        ),
+    };
+    let expects_exit = match process.expect {
+        Some(Expectation::Exit(code)) => Some(i32::from(code.unwrap_or(0))),
+        Some(_) => bail!("host {}: only `exit N` can be expected yet", setup.name),
+        None => None,
+    };
+    let config = config(scenario, setup, process, programs)
+        .with_context(|| format!("host {}", setup.name))?;
+    Ok(WorldHost {
+        name: setup.name.clone(),
+        config,
+        start_ns,
+        expects_exit,
+    })
 }
 
 fn config(

@@ -10,7 +10,7 @@
 //! ```
 //!
 //! All of it has to be explored. Every mapping has to reach the same worlds, and every world and every finding is
-//! followed again in a world of its own and must end as it ended.
+//! followed again in a world of its own and must end as it ended; with one of the mappings, on the native programs too.
 
 mod common;
 
@@ -24,6 +24,9 @@ use std::sync::{Arc, OnceLock};
 const MAPPINGS: [&str; 3] = ["sds", "cow", "cob"];
 /// Worlds that are followed again at most: every one is followed in one of the smaller scenarios.
 const MOST_FOLLOWED: u64 = 500;
+
+/// Worlds that are replayed natively at most.
+const MOST_REPLAYED: u64 = 400;
 
 fn main() {
     let arguments = Arguments::from_args();
@@ -109,6 +112,11 @@ fn explore(folder: &Path, scenario: &Path) -> Result<(), Failed> {
         }
         check_weights(&summary);
         let found = summary["findings"].as_array().expect("findings");
+        if let Some(other) = found.iter().find(|one| one["confirmed"] != "confirmed") {
+            return Err(
+                format!("{mapping}: a finding is not confirmed natively: {other:#}").into(),
+            );
+        }
         let found: BTreeSet<&str> = found
             .iter()
             .filter_map(|one| one["kind"].as_str())
@@ -133,6 +141,9 @@ fn explore(folder: &Path, scenario: &Path) -> Result<(), Failed> {
         reached.insert(mapping, (worlds, traces?));
         if worlds <= MOST_FOLLOWED || mapping == MAPPINGS[0] {
             expect(everett(folder).arg("follow").arg(&out), 0);
+        }
+        if tells && worlds <= MOST_REPLAYED && mapping == MAPPINGS[0] {
+            expect(everett(folder).arg("replay").arg(&out), 0);
         }
     }
     let first = &reached[MAPPINGS[0]];

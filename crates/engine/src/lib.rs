@@ -32,6 +32,7 @@ pub use source::{SourceFrame, describe, principal};
 pub use trace::{Pending, Trace, TraceChoice, TraceEnd, TraceInput, digest, input_of};
 pub use weight::{Weight, WeightSum};
 pub use world::{
-    HostEnd, Message, WorldConfig, WorldEnd, WorldError, WorldFinding, WorldHost, WorldListener,
-    WorldStatistics, Worlds,
+    Arrival, Doing, Fated, HostEnd, Mailbox, Message, Sent, WorldConfig, WorldEnd, WorldError,
+    WorldFinding, WorldHost, WorldListener, WorldStatistics, Worlds, arrive, least_latency_ns,
+    send,
 };

@@ -107,6 +107,11 @@ impl Host {
         self.state.wire.horizon_ns = horizon_ns;
     }
 
+    /// What must be done before the host goes on: something was sent or exposed, or it has come to its horizon.
+    pub fn interruption(&self) -> Option<HostExit> {
+        self.state.wire.exit(self.state.clock_ns)
+    }
+
     /// What the host has sent to others since the last time.
     pub fn take_sent(&mut self) -> Vec<Packet> {
         std::mem::take(&mut self.state.wire.sent)

@@ -5,6 +5,7 @@ mod allocations;
 mod arithmetic;
 mod channel;
 mod events;
+mod hosts;
 mod instructions;
 mod jumps;
 mod leaks;
@@ -23,6 +24,7 @@ mod world;
 
 pub use allocations::is_checked_build;
 pub use events::{Event, Kind};
+pub use hosts::{Check, NativeHost, WorldRun, run_world};
 pub use libraries::libraries;
 pub use oracle::Source;
 pub use place::{NativeFrame, NativeStack};

@@ -13,7 +13,9 @@ use std::sync::OnceLock;
 use everett_engine::Trace;
 use everett_expr::Arena;
 use everett_ir::code::Program;
-use everett_linux::{Errno, Execution, Guest, Host, HostConfig, Packet, Served, Stream, TaskName};
+use everett_linux::{
+    Errno, Execution, Guest, Host, HostConfig, HostExit, Packet, Served, Stream, TaskName,
+};
 use everett_vm::{
     Buffer, BugKind, Coverage, Image, ImageId, Interrupt, StackTable, Surroundings, SystemCall,
     Value, VmOptions,
@@ -171,30 +173,7 @@ pub fn run_watched(
     let end = world.run(config.max_calls);
     world.stand();
     world.kill_all();
-    let end = end?;
-    world.oracle.look_ahead();
-    if let Some(why) = world.oracle.beyond.take() {
-        return Err(NativeError::NotReplayable(why));
-    }
-    let end = match world.oracle.diverged.take() {
-        Some(why) => NativeEnd::Diverged(format!("{}: {why}", world.whereabouts())),
-        None => end,
-    };
-    let output = [Stream::Stdout, Stream::Stderr].map(|stream| {
-        let output = world.host.output(stream);
-        output.evaluate(&mut world.arena, &world.oracle.inputs)
-    });
-    Ok(NativeRun {
-        end,
-        output,
-        stack: std::mem::take(&mut world.stack),
-        calls: world.calls,
-        log: world.host.log().to_vec(),
-        trace: world.oracle.trace(),
-        packets: world.packets(),
-        digest: world.events.digest(),
-        events: world.events.events(),
-    })
+    world.finish_run(end?)
 }
 
 pub(crate) struct World<'c> {
@@ -237,6 +216,14 @@ pub(crate) struct World<'c> {
     pub(crate) shared_files: SharedFiles,
 }
 
+/// How far a host has come.
+pub(crate) enum Advance {
+    /// To its end.
+    Ended(NativeEnd),
+    /// To where others have to know something.
+    Paused(HostExit),
+}
+
 /// What the model needs around it; a macro because it borrows field by field.
 macro_rules! around {
     ($world:expr) => {
@@ -257,7 +244,7 @@ mod memory;
 use memory::AtAllocator;
 
 impl<'c> World<'c> {
-    fn start(
+    pub(crate) fn start(
         config: &'c NativeConfig,
         source: Source,
         watcher: &'c mut dyn Watcher,
@@ -346,27 +333,68 @@ impl<'c> World<'c> {
         })
     }
 
+    /// What came out of it.
+    pub(crate) fn finish_run(mut self, end: NativeEnd) -> Result<NativeRun, NativeError> {
+        self.oracle.look_ahead();
+        if let Some(why) = self.oracle.beyond.take() {
+            return Err(NativeError::NotReplayable(why));
+        }
+        let end = match self.oracle.diverged.take() {
+            Some(why) => NativeEnd::Diverged(format!("{}: {why}", self.whereabouts())),
+            None => end,
+        };
+        let output = [Stream::Stdout, Stream::Stderr].map(|stream| {
+            let output = self.host.output(stream);
+            output.evaluate(&mut self.arena, &self.oracle.inputs)
+        });
+        Ok(NativeRun {
+            end,
+            output,
+            stack: std::mem::take(&mut self.stack),
+            calls: self.calls,
+            log: self.host.log().to_vec(),
+            trace: self.oracle.trace(),
+            packets: self.packets(),
+            digest: self.events.digest(),
+            events: self.events.events(),
+        })
+    }
+
     fn run(&mut self, max_calls: u64) -> Result<NativeEnd, NativeError> {
+        Ok(match self.advance(max_calls)? {
+            Advance::Ended(end) => end,
+            Advance::Paused(exit) => self.ended(exit),
+        })
+    }
+
+    /// Runs until the host is at its end, or until others have to know something.
+    pub(crate) fn advance(&mut self, max_calls: u64) -> Result<Advance, NativeError> {
         loop {
+            if let Some(exit) = self.host.interruption() {
+                return Ok(Advance::Paused(exit));
+            }
             let due = self.host.must_choose();
             if let Some(exit) = self.host.choose_thread(&mut around!(self)) {
                 if self.races.release() {
                     self.host.hold(None);
                     continue;
                 }
-                return Ok(self.ended(exit));
+                return Ok(match exit {
+                    HostExit::Waits(_) => Advance::Paused(exit),
+                    exit => Advance::Ended(self.ended(exit)),
+                });
             }
             if due {
                 self.events.note(Kind::Picked, self.host.running(), &[]);
             }
             if self.oracle.diverged.is_some() {
-                return Ok(NativeEnd::Idle);
+                return Ok(Advance::Ended(NativeEnd::Idle));
             }
             if self.calls > max_calls {
-                return Ok(NativeEnd::Hang);
+                return Ok(Advance::Ended(NativeEnd::Hang));
             }
             if !self.tell() {
-                return Ok(NativeEnd::Stopped);
+                return Ok(Advance::Ended(NativeEnd::Stopped));
             }
             let name = self.host.running();
             self.sync_files()?;
@@ -379,12 +407,12 @@ impl<'c> World<'c> {
                 .resume_thread(&mut around!(self), &mut native.tracee);
             self.sync_files()?;
             if let Some(end) = self.carry_out(name, served)? {
-                return Ok(end);
+                return Ok(Advance::Ended(end));
             }
             if self.is_still_running(name)
                 && let Some(end) = self.step(name)?
             {
-                return Ok(end);
+                return Ok(Advance::Ended(end));
             }
         }
     }
@@ -778,7 +806,7 @@ impl<'c> World<'c> {
         end_all(dead);
     }
 
-    fn kill_all(&mut self) {
+    pub(crate) fn kill_all(&mut self) {
         let threads = std::mem::take(&mut self.threads);
         end_all(threads.into_values().map(|native| native.tracee).collect());
     }

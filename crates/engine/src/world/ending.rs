@@ -3,7 +3,8 @@
 use everett_linux::Ending;
 use everett_vm::{Bug, BugKind};
 
-use super::member::{Doing, Member};
+use super::member::Member;
+use super::post::Doing;
 use super::*;
 use crate::finding::{Finding, PathEnding, uncaught_signal};
 use crate::mapping::{Dstate, DstateId};
@@ -77,7 +78,8 @@ impl Worlds<'_> {
                 return true;
             }
             Ending::Exit(_) | Ending::Idle => {
-                member.doing = Doing::Over(ending);
+                member.doing = Doing::Over;
+                member.ending = Some(ending);
                 return false;
             }
         };
@@ -216,15 +218,15 @@ impl Worlds<'_> {
             let Some(mut member) = self.members.get(&id).cloned() else {
                 continue;
             };
-            let message = match &member.doing {
-                Doing::Over(Ending::Exit(status)) => {
+            let message = match (member.doing, &member.ending) {
+                (_, Some(Ending::Exit(status))) => {
                     let status = self.worker.value(&member.state, *status) as i32;
                     if status == expected {
                         continue;
                     }
                     format!("it ended with {status}, not with {expected} as expected")
                 }
-                Doing::Waits(_) => {
+                (Doing::Waits(_), _) => {
                     format!("it waits for ever, and should end with {expected}")
                 }
                 _ => format!("it does not end with {expected} as expected"),
@@ -295,10 +297,10 @@ impl Worlds<'_> {
                 continue;
             };
             let mut state = member.state.clone();
-            let ending = member.doing.clone();
+            let ending = member.ending.clone();
             state.path.model = path.model.clone();
             let ending = match ending {
-                Doing::Over(Ending::Exit(status)) => {
+                Some(Ending::Exit(status)) => {
                     PathEnding::Exit(self.worker.value(&state, status) as i32)
                 }
                 _ => PathEnding::Idle,

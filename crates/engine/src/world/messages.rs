@@ -3,7 +3,8 @@
 use everett_linux::PacketKind;
 use everett_net::{Alternative, Fate, HostIndex};
 
-use super::member::{Arrival, Member};
+use super::member::Member;
+use super::post::Arrival;
 use super::*;
 
 /// Bytes of a message that are shown.

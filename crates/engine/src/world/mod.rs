@@ -7,6 +7,7 @@ mod ending;
 mod invariants;
 mod member;
 mod messages;
+mod post;
 mod traffic;
 
 use everett_invariant::Invariants;
@@ -20,8 +21,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 pub use ending::{HostEnd, WorldEnd, WorldFinding};
-use member::{Doing, Member, Past};
+use member::{Member, Past};
 pub use messages::Message;
+pub use post::{Arrival, Doing, Fated, Mailbox, Sent, arrive, least_latency_ns, send};
 
 use crate::explorer::{Limits, Statistics, Stopped};
 use crate::finding::FindingIndex;
@@ -162,8 +164,6 @@ impl<'a> Worlds<'a> {
             deadline: config.limits.max_time,
             ..config.solver.clone()
         };
-        let latencies = config.topology.networks().iter();
-        let least = latencies.map(|network| network.latency_ns).min();
         let mut worlds = Worlds {
             worker: Worker::new(images, config.vm.clone(), solver)?,
             mapping: mapping(&config.mapping)?,
@@ -181,7 +181,7 @@ impl<'a> Worlds<'a> {
             warnings: Vec::new(),
             steps: 0,
             messages: follow.map(|_| Vec::new()),
-            least_latency_ns: least.unwrap_or(1).max(1),
+            least_latency_ns: least_latency_ns(&config.topology),
             config,
         };
         let mut first = Vec::new();
@@ -326,7 +326,8 @@ impl<'a> Worlds<'a> {
         loop {
             // Who receives something may answer, so this changes whenever something is sent.
             let horizon = self.horizon(id);
-            if member.has_arrival_due(horizon) {
+            let (doing, clock_ns) = (member.doing, member.clock_ns());
+            if member.mailbox.is_due(doing, clock_ns, horizon) {
                 match self.arrive(host, &mut member) {
                     Ok(()) => {}
                     Err(Some(fork)) => self.fork(id, &mut member, fork),
@@ -388,8 +389,7 @@ impl<'a> Worlds<'a> {
         horizon: u64,
     ) -> (HostExit, Option<Fork>) {
         // What arrives is looked at as soon as its time has come.
-        let arrival = member.next_arrival().map_or(u64::MAX, |next| next.at_ns);
-        let horizon = horizon.min(arrival.saturating_sub(1));
+        let horizon = horizon.min(member.mailbox.next_ns().saturating_sub(1));
         let deadline = self.deadline();
         let config = &self.config.hosts[host.0 as usize];
         if let Some(running) = &mut member.state.host {

@@ -1,0 +1,443 @@
+//! The post between hosts: where packets go, when they arrive, and what becomes of them. The same for hosts that are explored and for
+//! native ones.
+
+use everett_expr::{Arena, ExprId};
+use everett_linux::{Errno, Packet, PacketKind};
+use everett_net::{
+    Alternative, Fate, FaultCounters, Faults, HostIndex, LinkState, Mark, Protocol, Route,
+    Topology, Unreachable,
+};
+use everett_vm::{Buffer, ChoiceSite, Interrupt, Oracle, Value};
+use std::hash::Hash;
+use std::mem::discriminant;
+use std::sync::Arc;
+
+/// Bytes of a packet besides what it carries: of Ethernet, IP and TCP or UDP, about.
+const HEADERS: u64 = 54;
+/// When TCP sends again what got lost in a queue.
+const SENT_AGAIN_NS: u64 = 200_000_000;
+/// How long something is held back for others at most.
+const MOST_HELD_NS: u64 = 1_000_000_000;
+
+/// Something on its way to a host.
+#[derive(Clone, Debug)]
+pub struct Arrival {
+    /// When it is there.
+    pub at_ns: u64,
+    /// Who sent it.
+    pub from: HostIndex,
+    /// Its number among what that host sent: of what arrives at once, the first is first.
+    pub number: u64,
+    /// What it is.
+    pub packet: Arc<Packet>,
+    /// What becomes of it is decided.
+    pub decided: bool,
+    /// It arrives as soon as so many others have, if that is before its time.
+    pub behind: u32,
+    /// How often it was sent again.
+    pub again: u32,
+}
+
+impl Arrival {
+    /// What makes it different from others for who receives it.
+    pub fn look(&self) -> impl Hash + use<> {
+        let packet = &self.packet;
+        let (what, bytes) = match &packet.kind {
+            PacketKind::Datagram(bytes) | PacketKind::Data(bytes) => {
+                let symbolic: Vec<usize> = (0..bytes.len())
+                    .filter(|at| bytes.has_symbolic(*at, 1))
+                    .collect();
+                let terms: Vec<ExprId> = bytes.terms().collect();
+                (
+                    discriminant(&packet.kind),
+                    Some((bytes.bytes().to_vec(), symbolic, terms)),
+                )
+            }
+            _ => (discriminant(&packet.kind), None),
+        };
+        let room = match &packet.kind {
+            PacketKind::Request { room } | PacketKind::Accepted { room } => *room,
+            PacketKind::Room { more } => *more,
+            PacketKind::Unreachable(errno) => errno.result(),
+            _ => 0,
+        };
+        let when = (self.at_ns, packet.clock_ns, self.from);
+        (when, packet.from, packet.to, what, bytes, room)
+    }
+
+    /// It is no part of a stream.
+    pub fn is_alone(&self) -> bool {
+        matches!(
+            self.packet.kind,
+            PacketKind::Datagram(_) | PacketKind::Unreachable(_)
+        )
+    }
+
+    fn is_of_stream(&self, other: &Arrival) -> bool {
+        let ends = |one: &Arrival| (one.packet.from, one.packet.to);
+        !self.is_alone() && ends(self) == ends(other)
+    }
+
+    fn order(&self) -> (u64, HostIndex, u64) {
+        (self.at_ns, self.from, self.number)
+    }
+}
+
+/// What a host does.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Doing {
+    /// It can go on, when its time comes.
+    Runs,
+    /// It waits until this time, or for what arrives.
+    Waits(Option<u64>),
+    /// Its programs have ended; its kernel answers what arrives.
+    Over,
+}
+
+/// What is on its way to a host, the next first. Cloning is O(1).
+#[derive(Clone, Debug, Default)]
+pub struct Mailbox {
+    arriving: Arc<Vec<Arrival>>,
+}
+
+impl Mailbox {
+    /// Something will arrive. What belongs to a stream overtakes nothing of the same stream that was sent before it, however
+    /// late that is.
+    pub fn expect(&mut self, mut arrival: Arrival) {
+        let list = Arc::make_mut(&mut self.arriving);
+        if !arrival.is_alone() {
+            let same = list.iter().filter(|other| other.is_of_stream(&arrival));
+            let before = same.filter(|other| other.number < arrival.number);
+            let last = before.map(|other| other.at_ns).max().unwrap_or(0);
+            arrival.at_ns = arrival.at_ns.max(last);
+            for other in list.iter_mut() {
+                if other.is_of_stream(&arrival) && other.number > arrival.number {
+                    other.at_ns = other.at_ns.max(arrival.at_ns);
+                }
+            }
+            list.sort_by_key(Arrival::order);
+        }
+        let at = list.partition_point(|other| other.order() <= arrival.order());
+        list.insert(at, arrival);
+    }
+
+    /// What arrives next.
+    pub fn next(&self) -> Option<&Arrival> {
+        self.arriving.first()
+    }
+
+    /// When that is; `u64::MAX` where nothing will.
+    pub fn next_ns(&self) -> u64 {
+        self.next().map_or(u64::MAX, |next| next.at_ns)
+    }
+
+    /// Takes what arrives next.
+    pub fn take(&mut self) -> Option<Arrival> {
+        self.next()?;
+        Some(Arc::make_mut(&mut self.arriving).remove(0))
+    }
+
+    /// Something has arrived: what is held back for others may be due before its time.
+    pub fn let_others_follow(&mut self, now_ns: u64) {
+        if self.arriving.iter().all(|arrival| arrival.behind == 0) {
+            return;
+        }
+        let list = Arc::make_mut(&mut self.arriving);
+        for arrival in list.iter_mut().filter(|arrival| arrival.behind > 0) {
+            arrival.behind -= 1;
+            if arrival.behind == 0 {
+                arrival.at_ns = arrival.at_ns.min(now_ns);
+            }
+        }
+        list.sort_by_key(Arrival::order);
+    }
+
+    /// The next arrival is due before anything else happens at a host whose clock shows this.
+    pub fn is_due(&self, doing: Doing, clock_ns: u64, horizon_ns: u64) -> bool {
+        let Some(next) = self.next() else {
+            return false;
+        };
+        match doing {
+            Doing::Runs => next.at_ns <= clock_ns,
+            Doing::Waits(until) => {
+                next.at_ns <= until.unwrap_or(u64::MAX) && next.at_ns <= horizon_ns
+            }
+            Doing::Over => next.at_ns <= horizon_ns,
+        }
+    }
+
+    /// When a host does something next; `u64::MAX` where nothing will happen.
+    pub fn next_event_ns(&self, doing: Doing, clock_ns: u64) -> u64 {
+        match doing {
+            Doing::Runs => clock_ns,
+            Doing::Waits(until) => until.unwrap_or(u64::MAX).min(self.next_ns()),
+            Doing::Over => self.next_ns(),
+        }
+    }
+}
+
+/// Where a packet goes.
+pub enum Sent {
+    /// To these hosts.
+    To(Vec<HostIndex>, Arrival),
+    /// Nobody can be reached: the sender learns it after a while, as from a router.
+    Back(Arrival),
+    /// Nowhere, and nobody learns it.
+    Nowhere,
+}
+
+/// Sends a packet on its way: the one of this number that the host has sent.
+pub fn send(
+    topology: &Topology,
+    from: HostIndex,
+    packet: Packet,
+    number: u64,
+    links: &mut LinkState,
+) -> Sent {
+    let (targets, path): (Vec<HostIndex>, _) = match topology.route(from, packet.to.ip()) {
+        Route::Local => return Sent::Nowhere,
+        Route::Host { target, path } => (vec![target], path),
+        Route::Many { hosts, path, .. } => {
+            let others = hosts.iter().copied().filter(|host| *host != from);
+            (others.collect(), path)
+        }
+        Route::Unreachable(why) => {
+            return Sent::Back(bounced(topology, from, &packet, number, why));
+        }
+    };
+    let size = HEADERS + payload(&packet);
+    let way = topology.arrival_ns(path, packet.clock_ns, size, links);
+    let mut arrival = Arrival {
+        at_ns: packet.clock_ns.saturating_add(path.latency_ns),
+        from,
+        number,
+        packet: Arc::new(packet),
+        decided: false,
+        behind: 0,
+        again: 0,
+    };
+    match way {
+        everett_net::Arrival::At(time) => arrival.at_ns = time,
+        // As on a real network, nobody is told that a queue was full.
+        everett_net::Arrival::Dropped(_) if arrival.is_alone() => return Sent::Nowhere,
+        // What TCP sends again is late, not lost.
+        everett_net::Arrival::Dropped(_) => {
+            arrival.at_ns = arrival.at_ns.saturating_add(SENT_AGAIN_NS);
+        }
+    }
+    Sent::To(targets, arrival)
+}
+
+fn bounced(
+    topology: &Topology,
+    from: HostIndex,
+    packet: &Packet,
+    number: u64,
+    why: Unreachable,
+) -> Arrival {
+    let errno = match why {
+        Unreachable::NoRoute => Errno::ENETUNREACH,
+        Unreachable::HostUnreachable => Errno::EHOSTUNREACH,
+        Unreachable::PortUnreachable => Errno::ECONNREFUSED,
+    };
+    let answer = Packet {
+        clock_ns: packet.clock_ns,
+        from: packet.to,
+        to: packet.from,
+        kind: PacketKind::Unreachable(errno),
+    };
+    Arrival {
+        at_ns: packet
+            .clock_ns
+            .saturating_add(2 * least_latency_ns(topology)),
+        from,
+        number,
+        packet: Arc::new(answer),
+        decided: true,
+        behind: 0,
+        again: 0,
+    }
+}
+
+/// Shortest time that something takes to another host.
+pub fn least_latency_ns(topology: &Topology) -> u64 {
+    let latencies = topology.networks().iter().map(|network| network.latency_ns);
+    latencies.min().unwrap_or(1).max(1)
+}
+
+/// What becomes of a packet that arrives.
+pub struct Fated {
+    /// It is delivered, as this.
+    pub now: Option<Arc<Packet>>,
+    /// It comes, or comes again, later.
+    pub later: Option<Arrival>,
+    /// What was taken of what could have happened.
+    pub taken: Option<Alternative<Fate>>,
+    /// Bytes of it may be anything.
+    pub is_marked: bool,
+}
+
+/// Asks what becomes of a packet that arrives at a host. Nothing is changed where a question has several answers.
+pub fn arrive(
+    oracle: &mut dyn Oracle,
+    arena: &mut Arena,
+    faults: &Faults,
+    at: HostIndex,
+    arrival: &Arrival,
+    counters: &mut FaultCounters,
+) -> Result<Fated, Interrupt> {
+    let known = described(arrival, at);
+    let (mut alternatives, mut marks) = (Vec::new(), Vec::new());
+    if !arrival.decided {
+        alternatives = faults.fates(&known, at, counters);
+        marks = faults.marks(&known, at, counters);
+    }
+    let site = site(faults, &alternatives);
+    let (picked, packet) = decide(oracle, arena, arrival, &site, &alternatives, &marks)?;
+    oracle.commit();
+    if !arrival.decided {
+        faults.note_packet(&known, at, &alternatives, picked, &marks, counters);
+    }
+    let taken = alternatives.get(picked).copied();
+    let again = |by_ns: u64, behind: u32| {
+        Some(Arrival {
+            at_ns: arrival.at_ns.saturating_add(by_ns),
+            packet: packet.clone(),
+            decided: true,
+            behind,
+            ..arrival.clone()
+        })
+    };
+    let (arrives, later) = match taken.map_or(Fate::Deliver, |taken| taken.fate) {
+        Fate::Drop => (false, sent_again(arrival)),
+        Fate::Delay { by_ns } => (false, again(by_ns, 0)),
+        Fate::HoldBack { packets } => (false, again(MOST_HELD_NS, packets)),
+        Fate::Twice { after_ns } => (true, again(after_ns, 0)),
+        Fate::Deliver | Fate::Corrupt { .. } => (true, None),
+    };
+    Ok(Fated {
+        now: arrives.then_some(packet),
+        later,
+        taken,
+        is_marked: !marks.is_empty(),
+    })
+}
+
+/// The name of the question what becomes of a packet.
+fn site(faults: &Faults, alternatives: &[Alternative<Fate>]) -> ChoiceSite {
+    let possible = alternatives.iter().filter_map(|other| other.fault);
+    let names: Vec<&str> = possible
+        .map(|fault| faults.get(fault).name.as_str())
+        .collect();
+    ChoiceSite {
+        name: format!("fault:packet:{}", names.join(",")),
+    }
+}
+
+/// What TCP sends again when it was lost, ever later; `None` where it gives up, or where nobody sends again.
+fn sent_again(arrival: &Arrival) -> Option<Arrival> {
+    const MOST: u32 = 10;
+    if arrival.is_alone() || arrival.again >= MOST {
+        return None;
+    }
+    let wait = SENT_AGAIN_NS << arrival.again;
+    let packet = Packet {
+        clock_ns: arrival.at_ns.saturating_add(wait),
+        ..(*arrival.packet).clone()
+    };
+    Some(Arrival {
+        at_ns: arrival.at_ns.saturating_add(wait),
+        packet: Arc::new(packet),
+        again: arrival.again + 1,
+        ..arrival.clone()
+    })
+}
+
+/// Bytes that a packet carries.
+fn payload(packet: &Packet) -> u64 {
+    match &packet.kind {
+        PacketKind::Datagram(bytes) | PacketKind::Data(bytes) => bytes.len() as u64,
+        _ => 0,
+    }
+}
+
+/// What is known of a packet.
+fn described(arrival: &Arrival, to: HostIndex) -> everett_net::Packet {
+    let packet = &arrival.packet;
+    let protocol = match &packet.kind {
+        PacketKind::Datagram(_) => Protocol::Udp,
+        PacketKind::Unreachable(_) => Protocol::Icmp,
+        _ => Protocol::Tcp,
+    };
+    everett_net::Packet {
+        from: arrival.from,
+        to,
+        protocol,
+        source: packet.from,
+        destination: packet.to,
+        size: payload(packet) as u32,
+        sent_ns: packet.clock_ns,
+    }
+}
+
+/// What becomes of a packet, and what it is then.
+fn decide(
+    oracle: &mut dyn Oracle,
+    arena: &mut Arena,
+    arrival: &Arrival,
+    site: &ChoiceSite,
+    alternatives: &[Alternative<Fate>],
+    marks: &[Mark],
+) -> Result<(usize, Arc<Packet>), Interrupt> {
+    let mut picked = 0;
+    if alternatives.len() > 1 {
+        picked = oracle.choose(site, alternatives.len() as u32)? as usize;
+    }
+    let mut ranges: Vec<(u32, u32, bool)> = Vec::new();
+    if let Some(Fate::Corrupt { offset, length }) = alternatives.get(picked).map(|taken| taken.fate)
+    {
+        ranges.push((offset, length, false));
+    }
+    ranges.extend(
+        marks
+            .iter()
+            .map(|mark| (mark.offset, mark.length, mark.printable)),
+    );
+    if ranges.is_empty() {
+        return Ok((picked, arrival.packet.clone()));
+    }
+    let mut packet = (*arrival.packet).clone();
+    let (PacketKind::Datagram(bytes) | PacketKind::Data(bytes)) = &mut packet.kind else {
+        return Ok((picked, arrival.packet.clone()));
+    };
+    for (offset, length, printable) in ranges {
+        make_symbolic(oracle, arena, bytes, (offset, length), printable)?;
+    }
+    Ok((picked, Arc::new(packet)))
+}
+
+fn make_symbolic(
+    oracle: &mut dyn Oracle,
+    arena: &mut Arena,
+    bytes: &mut Buffer,
+    (offset, length): (u32, u32),
+    printable: bool,
+) -> Result<(), Interrupt> {
+    let array = oracle.input(arena, "packet", length)?;
+    for at in 0..length {
+        let term = arena.read(array, at);
+        if printable {
+            let (least, most) = (arena.constant(8, 0x20), arena.constant(8, 0x7e));
+            let high = arena.ule(least, term);
+            let low = arena.ule(term, most);
+            let both = arena.and(high, low);
+            oracle.assume(arena, both)?;
+        }
+        let value = Value {
+            bits: 0,
+            term: Some(term),
+        };
+        bytes.store((offset + at) as usize, 1, value);
+    }
+    Ok(())
+}

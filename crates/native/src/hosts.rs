@@ -1,0 +1,255 @@
+//! Worlds of several native hosts: each has its own kernel model, and one loop lets them run in the order of their clocks and carries what
+//! they send each other, as the search does it.
+
+use everett_engine::{Doing, Mailbox, Sent, Trace, arrive, least_latency_ns, send};
+use everett_linux::{ExposedData, HostExit, Packet, PacketKind};
+use everett_net::{FaultCounters, Faults, HostIndex, LinkState, Topology};
+use everett_vm::{Buffer, Oracle};
+use std::collections::BTreeMap;
+
+use crate::oracle::Source;
+use crate::sandbox::Pinned;
+use crate::watch::Nobody;
+use crate::world::{Advance, NativeConfig, NativeEnd, NativeError, NativeRun, World};
+
+/// A host of a world.
+pub struct NativeHost {
+    /// Its name.
+    pub name: String,
+    /// Its programs, and what it is started with.
+    pub config: NativeConfig,
+    /// When it is started.
+    pub start_ns: u64,
+}
+
+/// What came out of a world.
+pub struct WorldRun {
+    /// What came out of each host; who has not ended waits.
+    pub hosts: BTreeMap<String, NativeRun>,
+    /// What a check says is wrong.
+    pub broken: Option<String>,
+}
+
+/// Looks at what hosts show; says what is wrong.
+pub type Check<'c> = &'c mut dyn FnMut(&[(String, ExposedData)]) -> Option<String>;
+
+struct Node<'c> {
+    world: World<'c>,
+    doing: Doing,
+    mailbox: Mailbox,
+    counters: FaultCounters,
+    links: LinkState,
+    sent: u64,
+    end: Option<NativeEnd>,
+}
+
+impl Node<'_> {
+    fn next_ns(&self) -> u64 {
+        let clock_ns = self.world.host.clock_ns();
+        self.mailbox.next_event_ns(self.doing, clock_ns)
+    }
+}
+
+struct Loop<'c, 'n> {
+    nodes: Vec<Node<'c>>,
+    names: Vec<String>,
+    topology: &'n Topology,
+    faults: &'n Faults,
+    check: Check<'n>,
+    broken: Option<String>,
+    max_calls: u64,
+}
+
+/// Runs the hosts of a world natively, each as its trace says; what a trace does not say goes as usual. It ends when nothing will happen
+/// any more, when something is wrong on a host, or when the check finds something.
+pub fn run_world(
+    hosts: &[NativeHost],
+    topology: &Topology,
+    faults: &Faults,
+    traces: &BTreeMap<String, Trace>,
+    check: Check<'_>,
+) -> Result<WorldRun, NativeError> {
+    let _pinned = Pinned::here();
+    let mut watchers: Vec<Nobody> = hosts.iter().map(|_| Nobody).collect();
+    let mut nodes = Vec::with_capacity(hosts.len());
+    for (host, watcher) in hosts.iter().zip(&mut watchers) {
+        let trace = traces.get(&host.name).cloned().unwrap_or_default();
+        let source = Source::Trace(Box::new(trace));
+        let mut world = World::start(&host.config, source, watcher)?;
+        world.oracle.is_free = true;
+        world.host.pass_time(host.start_ns);
+        nodes.push(Node {
+            world,
+            doing: Doing::Runs,
+            mailbox: Mailbox::default(),
+            counters: FaultCounters::default(),
+            links: LinkState::default(),
+            sent: 0,
+            end: None,
+        });
+    }
+    let mut all = Loop {
+        nodes,
+        names: hosts.iter().map(|host| host.name.clone()).collect(),
+        topology,
+        faults,
+        check,
+        broken: None,
+        max_calls: hosts
+            .iter()
+            .map(|host| host.config.max_calls)
+            .max()
+            .unwrap_or(0),
+    };
+    let ran = all.run();
+    for node in &mut all.nodes {
+        node.world.kill_all();
+    }
+    ran?;
+    let mut runs = BTreeMap::new();
+    for (name, node) in all.names.into_iter().zip(all.nodes) {
+        let run = node.world.finish_run(node.end.unwrap_or(NativeEnd::Idle))?;
+        runs.insert(name, run);
+    }
+    Ok(WorldRun {
+        hosts: runs,
+        broken: all.broken,
+    })
+}
+
+impl Loop<'_, '_> {
+    fn run(&mut self) -> Result<(), NativeError> {
+        loop {
+            let next = self.nodes.iter().map(Node::next_ns).zip(0..).min();
+            let Some((next_ns, at)) = next.filter(|(next_ns, _)| *next_ns != u64::MAX) else {
+                return Ok(());
+            };
+            let _ = next_ns;
+            if !self.advance(at)? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// How far a host may go: what others send later arrives after that.
+    fn horizon(&self, at: usize) -> u64 {
+        let others = self
+            .nodes
+            .iter()
+            .enumerate()
+            .filter(|(other, _)| *other != at);
+        let next = others.map(|(_, node)| node.next_ns()).min();
+        let next = next.unwrap_or(u64::MAX);
+        next.saturating_add(least_latency_ns(self.topology) - 1)
+    }
+
+    /// Runs a host as far as it may go. `false` if the world has come to what is wrong with it.
+    fn advance(&mut self, at: usize) -> Result<bool, NativeError> {
+        loop {
+            let horizon = self.horizon(at);
+            let node = &mut self.nodes[at];
+            let clock_ns = node.world.host.clock_ns();
+            if node.mailbox.is_due(node.doing, clock_ns, horizon) {
+                self.arrive(at);
+            } else if node.doing == Doing::Runs {
+                let until = horizon.min(node.mailbox.next_ns().saturating_sub(1));
+                node.world.host.set_horizon(until);
+                match node.world.advance(self.max_calls)? {
+                    Advance::Paused(HostExit::Exposed) => {
+                        node.world.host.take_exposed();
+                        if self.is_broken() {
+                            return Ok(false);
+                        }
+                    }
+                    Advance::Paused(HostExit::Horizon) => return Ok(true),
+                    Advance::Paused(HostExit::Waits(until)) => node.doing = Doing::Waits(until),
+                    Advance::Paused(_) => {}
+                    Advance::Ended(NativeEnd::Idle) if node.world.oracle.diverged.is_none() => {
+                        node.doing = Doing::Waits(None);
+                    }
+                    Advance::Ended(end) => {
+                        let is_well = matches!(end, NativeEnd::Exit(_));
+                        node.doing = Doing::Over;
+                        node.end = Some(end);
+                        if !is_well {
+                            return Ok(false);
+                        }
+                    }
+                }
+            } else if matches!(node.doing, Doing::Waits(Some(until)) if until <= horizon) {
+                node.doing = Doing::Runs;
+            } else {
+                return Ok(true);
+            }
+            self.transmit(at);
+        }
+    }
+
+    fn is_broken(&mut self) -> bool {
+        let shown = self.names.iter().zip(&self.nodes);
+        let shown: Vec<(String, ExposedData)> = shown
+            .map(|(name, node)| (name.clone(), node.world.host.exposed().clone()))
+            .collect();
+        self.broken = (self.check)(&shown);
+        self.broken.is_some()
+    }
+
+    fn transmit(&mut self, at: usize) {
+        let from = HostIndex(at as u32);
+        for packet in self.nodes[at].world.host.take_sent() {
+            let node = &mut self.nodes[at];
+            node.sent += 1;
+            match send(self.topology, from, packet, node.sent, &mut node.links) {
+                Sent::Nowhere => {}
+                Sent::Back(arrival) => node.mailbox.expect(arrival),
+                Sent::To(targets, arrival) => {
+                    let counters = node.counters.clone();
+                    for target in targets {
+                        let receiver = &mut self.nodes[target.index()];
+                        // In one world nobody contradicts anybody.
+                        let _ = self.faults.meet(&mut receiver.counters, &counters);
+                        receiver.mailbox.expect(arrival.clone());
+                    }
+                }
+            }
+        }
+    }
+
+    /// The next thing arrives at a host.
+    fn arrive(&mut self, at: usize) {
+        let node = &mut self.nodes[at];
+        let Some(arrival) = node.mailbox.take() else {
+            return;
+        };
+        let world = &mut node.world;
+        let oracle: &mut dyn Oracle = &mut world.oracle;
+        let here = HostIndex(at as u32);
+        let (arena, counters) = (&mut world.arena, &mut node.counters);
+        // A trace answers everything.
+        let Ok(fated) = arrive(oracle, arena, self.faults, here, &arrival, counters) else {
+            return;
+        };
+        if let Some(later) = fated.later {
+            node.mailbox.expect(later);
+        }
+        let Some(packet) = fated.now else { return };
+        let mut packet = (*packet).clone();
+        if let PacketKind::Datagram(bytes) | PacketKind::Data(bytes) = &mut packet.kind {
+            // What may be anything is what the trace says.
+            let known = world.oracle.inputs.bytes(bytes, &mut world.arena);
+            *bytes = Buffer::with_bytes(&known, known.len());
+        }
+        receive(node, arrival.at_ns, &packet);
+    }
+}
+
+fn receive(node: &mut Node<'_>, at_ns: u64, packet: &Packet) {
+    let host = &mut node.world.host;
+    host.pass_time(at_ns);
+    host.receive(packet);
+    if let Doing::Waits(_) = node.doing {
+        node.doing = Doing::Runs;
+    }
+    let now = node.world.host.clock_ns();
+    node.mailbox.let_others_follow(now);
+}
