@@ -121,10 +121,9 @@ impl Loop<'_, '_> {
     fn run(&mut self) -> Result<(), NativeError> {
         loop {
             let next = self.nodes.iter().map(Node::next_ns).zip(0..).min();
-            let Some((next_ns, at)) = next.filter(|(next_ns, _)| *next_ns != u64::MAX) else {
+            let Some((_, at)) = next.filter(|(next_ns, _)| *next_ns != u64::MAX) else {
                 return Ok(());
             };
-            let _ = next_ns;
             if !self.advance(at)? {
                 return Ok(());
             }

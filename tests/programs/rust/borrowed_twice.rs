@@ -3,6 +3,7 @@
 // run:
 // paths: 2
 // finding: panic 24
+// not on checked: panic the unwinder of a checked build of a Rust program does not find its headers
 use std::cell::RefCell;
 use std::rc::Rc;
 

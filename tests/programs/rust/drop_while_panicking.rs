@@ -4,6 +4,7 @@
 // paths: 2
 // finding: panic 30
 // finding: panic 35
+// not on checked: panic the unwinder of a checked build of a Rust program does not find its headers
 unsafe extern "C" {
     fn everett_make_symbolic(place: *mut u8, size: usize, name: *const u8);
 }

@@ -2,6 +2,7 @@
 // build: --edition 2024
 // run:
 // finding: panic 25
+// not on checked: panic the unwinder of a checked build of a Rust program does not find its headers
 use std::collections::HashMap;
 
 unsafe extern "C" {

@@ -3,6 +3,7 @@
 // run:
 // paths: 2
 // finding: panic 20
+// not on checked: panic the unwinder of a checked build of a Rust program does not find its headers
 #![no_main]
 
 unsafe extern "C" {

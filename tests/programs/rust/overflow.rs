@@ -3,6 +3,7 @@
 // run:
 // paths: 3
 // finding: panic 22
+// not on checked: panic the unwinder of a checked build of a Rust program does not find its headers
 unsafe extern "C" {
     fn everett_make_symbolic(place: *mut u8, size: usize, name: *const u8);
 }

@@ -3,6 +3,7 @@
 // run:
 // args: --sym-stdin 2
 // finding: panic 13
+// not on checked: panic the unwinder of a checked build of a Rust program does not find its headers
 use std::io::BufRead;
 
 fn main() {

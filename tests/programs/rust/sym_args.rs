@@ -3,6 +3,7 @@
 // run:
 // args: --sym-args 0 2 2
 // finding: panic 15
+// not on checked: panic the unwinder of a checked build of a Rust program does not find its headers
 fn main() {
     let (mut verbose, mut quiet) = (false, false);
     for arg in std::env::args_os().skip(1) {
