@@ -2,7 +2,7 @@
 // build: --edition 2024
 // run:
 // args: --sym-stdin 2
-// finding: panic 13
+// finding: panic 14
 // not on checked: panic the unwinder of a checked build of a Rust program does not find its headers
 use std::io::BufRead;
 
