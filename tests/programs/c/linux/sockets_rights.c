@@ -141,8 +141,8 @@ static void to_another_process(void) {
     struct pollfd entry = {pair[1], POLLIN, 0};
     poll(&entry, 1, -1);
     receive_fds(pair[1], fds, 1, 0);
+    fflush(stdout);  // before the parent, who prints what it is sent
     write(fds[0], "from worker", 11);
-    fflush(stdout);
     exit(0);
   }
   int client = connect_to(&address), fd = accept(server, NULL, NULL);
