@@ -34,7 +34,7 @@ const LONGEST_PRINTED: usize = 300;
 pub fn export(args: &ExportArgs) -> Result<u8> {
     let path = one_trace(&args.path)?;
     let trace = read_trace(&path)?;
-    let run = RunArgs::of(&run_of(&path)?)?;
+    let run = RunArgs::of_program(&run_of(&path)?)?;
     let host = explorer_config(&run, None)?.host;
     let title = title_of(&path, &trace);
     let script = script(&run, &host, &trace, &title)

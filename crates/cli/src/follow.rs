@@ -61,7 +61,7 @@ pub fn said(followed: usize, different: usize) -> u8 {
 /// Follows one trace and prints its system calls, in the form of strace.
 pub fn strace(args: &FollowArgs) -> Result<u8> {
     let (folder, traces) = traces_of(&args.path)?;
-    let mut run = RunArgs::of(&folder)?;
+    let mut run = RunArgs::of_program(&folder)?;
     run.log_calls();
     let images = run.load()?;
     for path in &traces {

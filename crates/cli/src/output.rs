@@ -56,6 +56,26 @@ pub struct FindingEntry {
     pub confirmed_reason: Option<String>,
 }
 
+impl FindingEntry {
+    /// One that was not tried natively yet.
+    pub fn of(finding: &Finding, host: &str, dir: String) -> FindingEntry {
+        let place = principal(&finding.stack)
+            .cloned()
+            .unwrap_or_else(unknown_place);
+        FindingEntry {
+            kind: finding.kind.name().to_owned(),
+            message: finding.message.clone(),
+            file: place.file,
+            line: place.line,
+            function: place.function,
+            host: host.to_owned(),
+            dir,
+            confirmed: None,
+            confirmed_reason: None,
+        }
+    }
+}
+
 /// Until when findings are worked on after a run; nothing where that is not wanted.
 #[derive(Copy, Clone, Debug)]
 pub struct AfterRun {
@@ -335,25 +355,12 @@ impl Listener for Recorder {
     fn finding(&mut self, finding: &Finding) {
         let number = self.findings.len() as u64 + 1;
         let dir = format!("findings/{number:04}");
-        let place = principal(&finding.stack)
-            .cloned()
-            .unwrap_or_else(unknown_place);
         for (name, bytes) in finding_files(finding, HOST, false) {
             self.write(format!("{dir}/{name}"), bytes);
         }
         self.write_trace(format!("{dir}/finding"), &finding.trace);
         self.write_files(format!("{dir}/fs"), &finding.files);
-        let entry = FindingEntry {
-            kind: finding.kind.name().to_owned(),
-            message: finding.message.clone(),
-            file: place.file,
-            line: place.line,
-            function: place.function,
-            host: HOST.to_owned(),
-            dir,
-            confirmed: None,
-            confirmed_reason: None,
-        };
+        let entry = FindingEntry::of(finding, HOST, dir);
         self.traces
             .push((self.findings.len(), finding.trace.clone()));
         self.findings.push(entry);

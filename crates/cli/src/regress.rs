@@ -66,7 +66,7 @@ struct Suite {
 
 impl Suite {
     fn open(folder: PathBuf, build: &BuildArgs) -> Result<Suite> {
-        let run = RunArgs::of(&folder)?;
+        let run = RunArgs::of_program(&folder)?;
         let native = native_config(&run, build)?;
         let run = run.on(&build.on)?;
         let confirmed = confirmed_in(&folder);

@@ -10,7 +10,7 @@ use everett_native::{
 };
 use everett_toolchain::{Checks, ToolchainError};
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use crate::compare::{checks_for, compare};
@@ -96,6 +96,16 @@ impl Verdict {
             Verdict::NotReproduced(why) | Verdict::NotReplayable(why) => Some(why),
         }
     }
+
+    /// Prints what became of a trace. Returns whether it happened again.
+    pub fn tell(&self, path: &Path) -> bool {
+        let name = self.name();
+        match self.reason() {
+            None => println!("{}: {name}", path.display()),
+            Some(why) => println!("{}: {name}: {why}", path.display()),
+        }
+        self.reason().is_none()
+    }
 }
 
 /// Replays traces natively; exit code 1 if one of them ends otherwise.
@@ -103,6 +113,11 @@ pub fn replay(args: &ReplayArgs) -> Result<u8> {
     let (folder, traces) = traces_of(&args.path)?;
     let mut run = RunArgs::of(&folder)?;
     if is_scenario(run.program()) {
+        if args.look.needs_log() || args.times.is_some() || !args.build.is_own() {
+            anyhow::bail!(
+                "looking at single events and other builds are not possible yet for worlds"
+            );
+        }
         return crate::world_replay::replay(&run, &traces);
     }
     if args.look.needs_log() {
@@ -157,24 +172,19 @@ pub fn replay(args: &ReplayArgs) -> Result<u8> {
                 std::io::stderr().write_all(&seen.output[1])?;
             }
         }
-        match verdict.reason() {
-            None => println!("{}: {}", path.display(), verdict.name()),
-            Some(why) => {
-                others += 1;
-                println!("{}: {}: {why}", path.display(), verdict.name());
-            }
-        }
+        others += usize::from(!verdict.tell(path));
     }
-    println!(
-        "{} of {} traces confirmed",
-        traces.len() - others,
-        traces.len()
-    );
-    Ok(if others == 0 {
+    Ok(confirmed_of(traces.len(), others, "traces"))
+}
+
+/// Says how many of them happened again; the exit code.
+pub fn confirmed_of(count: usize, others: usize, what: &str) -> u8 {
+    println!("{} of {count} {what} confirmed", count - others);
+    if others == 0 {
         EXIT_CLEAN
     } else {
         EXIT_FINDINGS
-    })
+    }
 }
 
 /// What a native run of an exploration is told.

@@ -161,21 +161,66 @@ impl RunArgs {
         Ok(args)
     }
 
-    /// A run of a native program on a host.
-    pub fn of_native(host: HostArgs, command: &[OsString]) -> Result<RunArgs> {
+    /// The same where it must have been a run of one program.
+    pub fn of_program(dir: &Path) -> Result<RunArgs> {
+        let args = RunArgs::of(dir)?;
+        if is_scenario(args.program()) {
+            bail!(
+                "{} has worlds of several hosts; only `everett follow` and `everett replay` can be used on them yet",
+                dir.display()
+            );
+        }
+        Ok(args)
+    }
+
+    /// A run with these words alone.
+    fn of_words(words: &[OsString]) -> Result<RunArgs> {
         #[derive(clap::Parser)]
         struct Alone {
             #[command(flatten)]
             run: RunArgs,
         }
-        let words = std::iter::once(OsString::from("run")).chain(command.iter().cloned());
-        let run = <Alone as clap::Parser>::try_parse_from(words)?.run;
+        let words = std::iter::once(OsString::from("run")).chain(words.iter().cloned());
+        Ok(<Alone as clap::Parser>::try_parse_from(words)?.run)
+    }
+
+    /// A run of a native program on a host.
+    pub fn of_native(host: HostArgs, command: &[OsString]) -> Result<RunArgs> {
+        let run = RunArgs::of_words(command)?;
         Ok(RunArgs { host, ..run })
     }
 
-    /// The programs. Stack slots may become registers unless it matters that they were never written.
+    /// Options that are about one program: a scenario says the same host by host, and what it does not say cannot be
+    /// had yet.
+    pub fn refuse_what_scenarios_say(&self) -> Result<()> {
+        let scenario = &self.command[..1];
+        if self.command.len() > 1 {
+            bail!(
+                "a scenario has no arguments; those of its programs stand in it (--set host.NAME.args=...)"
+            );
+        }
+        let usual = serde_json::to_value(RunArgs::of_words(scenario)?)?;
+        let said = serde_json::to_value(self)?;
+        let said = said.as_object().into_iter().flatten();
+        for (name, value) in said {
+            if !FOR_SCENARIOS.contains(&name.as_str()) && usual.get(name) != Some(value) {
+                let option = name.replace('_', "-");
+                bail!(
+                    "--{option} is for single programs; a scenario says such things for each of its hosts, where it can"
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// Stack slots may become registers unless it matters that they were never written.
+    pub fn promotes(&self) -> bool {
+        !self.check_uninitialised
+    }
+
+    /// The programs.
     pub fn load(&self) -> Result<Vec<Image>> {
-        self.host.load(self.program(), !self.check_uninitialised)
+        self.host.load(self.program(), self.promotes())
     }
 
     /// The native programs, the first one first.
@@ -248,6 +293,32 @@ impl RunArgs {
         Path::new(&self.command[0])
     }
 }
+
+/// Options that mean the same where a scenario is explored.
+const FOR_SCENARIOS: &[&str] = &[
+    "out",
+    "max_time",
+    "max_memory",
+    "max_forks",
+    "max_paths",
+    "max_depth",
+    "max_instructions",
+    "max_symbolic_size",
+    "all_tests",
+    "no_confirm",
+    "no_shrink",
+    "check_overflow",
+    "check_uninitialised",
+    "check_races",
+    "smt_solver",
+    "solver_time",
+    "solver_conflicts",
+    "solver_log",
+    "mapping",
+    "settings",
+    "quiet",
+    "json",
+];
 
 /// What `everett resume` is told.
 #[derive(clap::Args)]
@@ -363,7 +434,7 @@ pub fn run(args: &RunArgs) -> Result<u8> {
 /// Goes on with a run that was stopped.
 pub fn resume(resume: &ResumeArgs) -> Result<u8> {
     clock();
-    let mut args = RunArgs::of(&resume.dir)?;
+    let mut args = RunArgs::of_program(&resume.dir)?;
     let checkpoint = Checkpoint::read(&resume.dir)?;
     args.max_time = resume.max_time;
     args.max_paths = resume.max_paths;

@@ -434,7 +434,7 @@ pub fn shrink(args: &ShrinkArgs) -> Result<u8> {
     let folder = run_of(&args.path)?;
     let path = one_trace(&args.path)?;
     let trace = read_trace(&path)?;
-    let run = RunArgs::of(&folder)?;
+    let run = RunArgs::of_program(&folder)?;
     let images = run.load()?;
     let goal = goal_of(&run, &images, &trace)
         .with_context(|| format!("{} cannot be made simpler", path.display()))?;

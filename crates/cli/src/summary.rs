@@ -69,6 +69,19 @@ pub struct CoverageTotals {
     pub segments_covered: usize,
 }
 
+impl CoverageTotals {
+    /// Of lines, and of marks of segments.
+    pub fn of(line_coverage: &LineCoverage, segments: &[u8]) -> CoverageTotals {
+        let (lines_covered, lines) = line_coverage.totals();
+        CoverageTotals {
+            lines,
+            lines_covered,
+            segments: segments.len(),
+            segments_covered: segments.iter().filter(|mark| **mark != 0).count(),
+        }
+    }
+}
+
 fn never_fired(faults: &BTreeMap<String, u64>) -> Vec<String> {
     let never = faults.iter().filter(|(_, fired)| **fired == 0);
     never.map(|(name, _)| name.clone()).collect()
@@ -86,15 +99,9 @@ impl Summary {
         let line_coverage = line_coverage(explorer.images(), &explorer.coverage().segments);
         let statistics = explorer.statistics().clone();
         let solver = explorer.solver_statistics();
-        let (lines_covered, lines) = line_coverage.totals();
-        let segments = &explorer.coverage().segments;
         Summary {
             complete: statistics.finished.is_one(),
-            stopped: match stopped {
-                Stopped::Finished => "finished".to_owned(),
-                Stopped::Limit(limit) => limit.to_owned(),
-                Stopped::Asked => "asked".to_owned(),
-            },
+            stopped: stopped.name().to_owned(),
             paths: Paths {
                 completed: statistics.paths_completed,
                 partial: statistics.paths_partial,
@@ -116,12 +123,7 @@ impl Summary {
                 pending: pending.to_f64(),
                 unknown: statistics.unknown.to_f64(),
             },
-            coverage: CoverageTotals {
-                lines,
-                lines_covered,
-                segments: segments.len(),
-                segments_covered: segments.iter().filter(|mark| **mark != 0).count(),
-            },
+            coverage: CoverageTotals::of(&line_coverage, &explorer.coverage().segments),
             limits_hit: explorer
                 .limits_hit()
                 .iter()

@@ -1,9 +1,7 @@
 //! `everett run SCENARIO.toml`: explores worlds of several hosts.
 
 use anyhow::{Context, Result, bail};
-use everett_engine::{
-    Stopped, Trace, WorldConfig, WorldEnd, WorldFinding, WorldListener, Worlds, principal,
-};
+use everett_engine::{Stopped, Trace, WorldConfig, WorldFinding, WorldListener, Worlds};
 use everett_invariant::{Invariants, When};
 use everett_net::Place;
 use everett_report::Folder;
@@ -158,12 +156,13 @@ fn refuse_the_impossible(scenario: &Scenario) -> Result<()> {
 
 /// What is explored, and the programs.
 fn prepare(args: &RunArgs) -> Result<(WorldConfig, Vec<Image>)> {
+    args.refuse_what_scenarios_say()?;
     let scenario = load(&args.scenario())?;
     refuse_the_impossible(&scenario)?;
     let invariants = invariants(&scenario)?;
     let mut programs = Programs::default();
     let hosts = hosts(&scenario, &mut programs)?;
-    let images = programs.load(true)?;
+    let images = programs.load(args.promotes())?;
     let general = explorer_config(args, None)?;
     let mapping = args.mapping().unwrap_or(scenario.search.mapping.name());
     let mut limits = general.limits.clone();
@@ -191,7 +190,6 @@ fn prepare(args: &RunArgs) -> Result<(WorldConfig, Vec<Image>)> {
         limits,
         max_virtual_ns: scenario.limits.virtual_time_ns,
         all_tests: general.all_tests,
-        keep_output: false,
         clock,
         memory_used,
     };
@@ -255,10 +253,7 @@ pub fn follow(args: &RunArgs, traces: &[PathBuf]) -> Result<u8> {
     };
     let mut different = 0;
     for path in traces {
-        let text =
-            std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
-        let trace: WorldTrace = serde_json::from_slice(&text)
-            .with_context(|| format!("{} is no trace of a world", path.display()))?;
+        let trace = read_world(path)?;
         let mut worlds = Worlds::new(&images, config.clone(), Some(&trace.hosts))?;
         let mut seen = Seen::default();
         worlds.run(&AtomicBool::new(false), &mut seen);
@@ -335,8 +330,8 @@ impl WorldListener for Seen {
         self.findings.push(Wrong::of(found));
     }
 
-    fn world(&mut self, end: &WorldEnd) {
-        self.ends.push(end.traces.clone());
+    fn world(&mut self, traces: &BTreeMap<String, Trace>) {
+        self.ends.push(traces.clone());
     }
 
     fn tick(&mut self, _: &Worlds<'_>) {}
@@ -474,24 +469,14 @@ impl WorldListener for Recorder {
         self.note(written);
         self.display.finding(&found.finding, number);
         self.traces.push((dir.clone(), WorldTrace::of(found)));
-        let place = principal(&found.finding.stack);
-        self.findings.push(FindingEntry {
-            kind: found.finding.kind.name().to_owned(),
-            message: found.finding.message.clone(),
-            file: place.map_or_else(String::new, |place| place.file.clone()),
-            line: place.map_or(0, |place| place.line),
-            function: place.map_or_else(String::new, |place| place.function.clone()),
-            host: found.host.clone(),
-            dir,
-            confirmed: None,
-            confirmed_reason: None,
-        });
+        self.findings
+            .push(FindingEntry::of(&found.finding, &found.host, dir));
     }
 
-    fn world(&mut self, end: &WorldEnd) {
+    fn world(&mut self, traces: &BTreeMap<String, Trace>) {
         self.tests += 1;
         let trace = WorldTrace {
-            hosts: end.traces.clone(),
+            hosts: traces.clone(),
             finding: None,
         };
         let name = format!("tests/{:06}.world", self.tests);
@@ -521,18 +506,11 @@ fn summary(
     let counted = worlds.world_statistics();
     let solver = worlds.solver_statistics();
     let lines = line_coverage(worlds.images(), &worlds.coverage().segments);
-    let (lines_covered, all_lines) = lines.totals();
-    let segments = &worlds.coverage().segments;
-    let finished = statistics.finished.to_f64();
     WorldSummary {
         complete: stopped == Stopped::Finished
             && statistics.finished.is_one()
             && worlds.limits_hit().is_empty(),
-        stopped: match stopped {
-            Stopped::Finished => "finished".to_owned(),
-            Stopped::Limit(limit) => limit.to_owned(),
-            Stopped::Asked => "asked".to_owned(),
-        },
+        stopped: stopped.name().to_owned(),
         mapping: mapping.to_owned(),
         paths: Paths {
             completed: statistics.paths_completed,
@@ -554,16 +532,11 @@ fn summary(
         wall_seconds: clock().as_secs_f64(),
         memory_peak_bytes: memory_peak(),
         weight: Weights {
-            finished,
-            pending: 1.0 - finished,
-            unknown: 0.0,
+            finished: statistics.finished.to_f64(),
+            pending: worlds.pending_weight().to_f64(),
+            unknown: statistics.unknown.to_f64(),
         },
-        coverage: CoverageTotals {
-            lines: all_lines,
-            lines_covered,
-            segments: segments.len(),
-            segments_covered: segments.iter().filter(|mark| **mark != 0).count(),
-        },
+        coverage: CoverageTotals::of(&lines, &worlds.coverage().segments),
         limits_hit: worlds
             .limits_hit()
             .iter()

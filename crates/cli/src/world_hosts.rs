@@ -92,24 +92,33 @@ fn starts(scenario: &Scenario) -> Vec<u64> {
     scenario.hosts.iter().map(start).collect()
 }
 
+fn only_process(setup: &HostSetup) -> Result<&Process> {
+    match setup.processes.as_slice() {
+        [only] => Ok(only),
+        _ => bail!(
+            "host {}: several processes at the start are not possible yet",
+            setup.name
+        ),
+    }
+}
+
+/// What a host should exit with, if anything is expected of it.
+pub fn expected_exit(setup: &HostSetup) -> Result<Option<i32>> {
+    match only_process(setup)?.expect {
+        Some(Expectation::Exit(code)) => Ok(Some(i32::from(code.unwrap_or(0)))),
+        Some(_) => bail!("host {}: only `exit N` can be expected yet", setup.name),
+        None => Ok(None),
+    }
+}
+
 fn host(
     scenario: &Scenario,
     setup: &HostSetup,
     start_ns: u64,
     programs: &mut Programs,
 ) -> Result<WorldHost> {
-    let process = match setup.processes.as_slice() {
-        [only] => only,
-        _ => bail!(
-            "host {}: several processes at the start are not possible yet",
-            setup.name
-        ),
-    };
-    let expects_exit = match process.expect {
-        Some(Expectation::Exit(code)) => Some(i32::from(code.unwrap_or(0))),
-        Some(_) => bail!("host {}: only `exit N` can be expected yet", setup.name),
-        None => None,
-    };
+    let process = only_process(setup)?;
+    let expects_exit = expected_exit(setup)?;
     let config = config(scenario, setup, process, programs)
         .with_context(|| format!("host {}", setup.name))?;
     Ok(WorldHost {

@@ -12,12 +12,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::compare::{checks_for, compare, describe};
-use crate::replay::{Verdict, checked_builds};
+use crate::replay::{Verdict, checked_builds, confirmed_of};
 use crate::run::RunArgs;
 use crate::scenario::load;
 use crate::world::{WorldTrace, Wrong, invariants, read_world};
-use crate::world_hosts::native_hosts;
-use crate::{EXIT_CLEAN, EXIT_FINDINGS};
+use crate::world_hosts::{expected_exit, native_hosts};
+
+/// The kind of findings that are about what hosts show.
+const INVARIANT: &str = "invariant";
 
 /// A scenario with its native programs.
 pub struct NativeWorld {
@@ -68,17 +70,20 @@ impl NativeWorld {
         let mut arena = Arena::new();
         // A world goes on after a broken invariant, unless that is what is looked for.
         let finding = trace.finding.as_ref();
-        let is_wanted = finding.is_some_and(|wrong| wrong.kind == "invariant");
+        let is_wanted = finding.is_some_and(|wrong| wrong.kind == INVARIANT);
         let mut check = |shown: &[(String, ExposedData)]| {
             let broken = self.broken(When::OnChange, shown, &mut arena);
             broken.filter(|_| is_wanted)
         };
         let (topology, faults) = (&self.scenario.topology, &self.scenario.faults);
-        let seen = match run_world(hosts, topology, faults, &trace.hosts, &mut check) {
+        let mut seen = match run_world(hosts, topology, faults, &trace.hosts, &mut check) {
             Ok(seen) => seen,
             Err(NativeError::NotReplayable(why)) => return Ok(Verdict::NotReplayable(why)),
             Err(error) => return Err(error).context("the native programs could not be run"),
         };
+        if is_wanted && seen.broken.is_none() {
+            seen.broken = self.broken(When::AtEnd, &seen.shown, &mut arena);
+        }
         Ok(match &trace.finding {
             Some(wrong) => self.compare_finding(wrong, &trace.hosts, &seen),
             None => compare_ends(&trace.hosts, &seen),
@@ -102,13 +107,22 @@ impl NativeWorld {
         }
         let all = self.invariants.iter().flat_map(|file| file.iter());
         for invariant in all.filter(|one| one.when().contains(&when)) {
-            let verdict = evaluate(invariant, &view, arena).ok()?;
+            // What cannot be evaluated is not broken.
+            let Ok(verdict) = evaluate(invariant, &view, arena) else {
+                continue;
+            };
             if arena.as_const(verdict.holds) == Some(0) {
                 let name = invariant.name();
                 return Some(format!("the invariant {name} does not hold"));
             }
         }
         None
+    }
+
+    /// What a host should exit with.
+    fn expected_exit(&self, name: &str) -> Option<i32> {
+        let host = self.scenario.hosts.iter().find(|host| host.name == name)?;
+        expected_exit(host).ok()?
     }
 
     fn compare_finding(
@@ -124,13 +138,11 @@ impl NativeWorld {
             return Verdict::NotReplayable(format!("there is no host {}", wrong.host));
         };
         let is_same = match wrong.kind.as_str() {
-            "invariant" => seen.broken.as_ref() == Some(&wrong.message),
+            INVARIANT => seen.broken.as_ref() == Some(&wrong.message),
             // It waits, and nobody is left who could send something.
             "deadlock" if host.end == NativeEnd::Idle => true,
-            "expectation" => match &host.end {
-                NativeEnd::Exit(status) => wrong
-                    .message
-                    .starts_with(&format!("it ended with {status},")),
+            "expectation" => match (&host.end, self.expected_exit(&wrong.host)) {
+                (NativeEnd::Exit(status), Some(expected)) => *status != expected,
                 _ => false,
             },
             _ => {
@@ -183,19 +195,7 @@ pub fn replay(args: &RunArgs, traces: &[PathBuf]) -> Result<u8> {
     let mut others = 0;
     for path in traces {
         let verdict = world.confirm(&read_world(path)?)?;
-        match verdict.reason() {
-            None => println!("{}: {}", path.display(), verdict.name()),
-            Some(why) => {
-                others += 1;
-                println!("{}: {}: {why}", path.display(), verdict.name());
-            }
-        }
+        others += usize::from(!verdict.tell(path));
     }
-    let count = traces.len();
-    println!("{} of {count} worlds confirmed", count - others);
-    Ok(if others == 0 {
-        EXIT_CLEAN
-    } else {
-        EXIT_FINDINGS
-    })
+    Ok(confirmed_of(traces.len(), others, "worlds"))
 }

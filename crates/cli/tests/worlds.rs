@@ -91,7 +91,7 @@ fn explore(folder: &Path, scenario: &Path) -> Result<(), Failed> {
     let finds = said("# finds:").unwrap_or_default();
     let finds: BTreeSet<&str> = finds.split_whitespace().collect();
     let file = scenario.file_name().expect("a name").to_string_lossy();
-    let mut reached: BTreeMap<&str, (u64, BTreeSet<Vec<u8>>)> = BTreeMap::new();
+    let mut reached: BTreeMap<&str, (u64, BTreeSet<String>)> = BTreeMap::new();
     let wanted = said("# mappings:").unwrap_or_else(|| MAPPINGS.join(" "));
     let tells = said("# tests:").is_none();
     for mapping in MAPPINGS {
@@ -137,8 +137,9 @@ fn explore(folder: &Path, scenario: &Path) -> Result<(), Failed> {
             return Err(format!("{mapping}: {worlds} worlds, expected {expected}").into());
         }
         let tests = listed(&out.join("tests"));
-        let traces: Result<BTreeSet<Vec<u8>>, _> = tests.iter().map(fs::read).collect();
-        reached.insert(mapping, (worlds, traces?));
+        let told: Result<BTreeSet<String>, Failed> =
+            tests.iter().map(|path| what_happens(path)).collect();
+        reached.insert(mapping, (worlds, told?));
         if worlds <= MOST_FOLLOWED || mapping == MAPPINGS[0] {
             expect(everett(folder).arg("follow").arg(&out), 0);
         }
@@ -152,6 +153,19 @@ fn explore(folder: &Path, scenario: &Path) -> Result<(), Failed> {
             let (own, other) = (first.0, others.0);
             return Err(format!("sds reaches {own} worlds, {mapping} {other}").into());
         }
+        if let Some(world) = first.1.symmetric_difference(&others.1).next() {
+            return Err(format!("only one of sds and {mapping} reaches {world}").into());
+        }
     }
     Ok(())
+}
+
+/// What is chosen in a world and how its hosts end. Which of the possible inputs a test has is not the same everywhere.
+fn what_happens(world: &Path) -> Result<String, Failed> {
+    let world: serde_json::Value = serde_json::from_slice(&fs::read(world)?)?;
+    let mut told = String::new();
+    for (name, trace) in world["hosts"].as_object().expect("hosts") {
+        told.push_str(&format!("{name}: {} {}\n", trace["choices"], trace["end"]));
+    }
+    Ok(told)
 }

@@ -80,6 +80,17 @@ pub enum Stopped {
     Asked,
 }
 
+impl Stopped {
+    /// As summaries have it.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Stopped::Finished => "finished",
+            Stopped::Limit(limit) => limit,
+            Stopped::Asked => "asked",
+        }
+    }
+}
+
 /// One worker.
 pub struct Explorer<'a> {
     config: ExplorerConfig,
@@ -303,8 +314,7 @@ impl<'a> Explorer<'a> {
                 return self.cut(id, state, "diverged", listener);
             }
             if self.hangs(&state) {
-                let message = format!("over {} instructions on one path", state.instructions());
-                let bug = Bug::new(BugKind::Hang, message);
+                let bug = state.hang();
                 return self.end(id, state, Ending::Bug(Box::new(bug)), listener);
             }
             let forked = self.statistics.forks - forks_before >= FORKS_A_BATCH;

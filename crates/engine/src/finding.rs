@@ -118,6 +118,11 @@ impl FindingIndex {
         *count == 1
     }
 
+    /// It was counted before.
+    pub fn contains(&self, key: &FindingKey) -> bool {
+        self.counts.contains_key(key)
+    }
+
     /// How many different findings there are.
     pub fn len(&self) -> usize {
         self.counts.len()

@@ -24,7 +24,7 @@ pub use explorer::{
 };
 pub use finding::{Finding, FindingIndex, FindingKey, PathEnd, PathEnding};
 pub use list::SharedList;
-pub use mapping::{Dstate, DstateId, HostNumber, MAPPINGS, MemberId, Table};
+pub use mapping::{Dstate, DstateId, MAPPINGS, MemberId, Table};
 pub use random::Random;
 pub use search::SEARCHERS;
 pub use shelf::Bundle;
@@ -32,7 +32,6 @@ pub use source::{SourceFrame, describe, principal};
 pub use trace::{Pending, Trace, TraceChoice, TraceEnd, TraceInput, digest, input_of};
 pub use weight::{Weight, WeightSum};
 pub use world::{
-    Arrival, Doing, Fated, HostEnd, Mailbox, Message, Sent, WorldConfig, WorldEnd, WorldError,
-    WorldFinding, WorldHost, WorldListener, WorldStatistics, Worlds, arrive, least_latency_ns,
-    send,
+    Arrival, Doing, Fated, Mailbox, Message, Sent, WorldConfig, WorldError, WorldFinding,
+    WorldHost, WorldListener, WorldStatistics, Worlds, arrive, least_latency_ns, send,
 };

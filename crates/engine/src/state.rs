@@ -1,6 +1,7 @@
 //! A state of the search: a host and how it came to be.
 
 use everett_linux::Host;
+use everett_vm::{Bug, BugKind};
 
 use crate::path::Path;
 
@@ -31,5 +32,11 @@ impl State {
     /// Instructions executed on its path.
     pub fn instructions(&self) -> u64 {
         self.host.as_ref().map_or(0, Host::instructions)
+    }
+
+    /// What is wrong with it where it has executed more than it may.
+    pub fn hang(&self) -> Bug {
+        let message = format!("over {} instructions on one path", self.instructions());
+        Bug::new(BugKind::Hang, message)
     }
 }

@@ -28,6 +28,8 @@ pub struct WorldRun {
     pub hosts: BTreeMap<String, NativeRun>,
     /// What a check says is wrong.
     pub broken: Option<String>,
+    /// What hosts showed at the end.
+    pub shown: Vec<(String, ExposedData)>,
 }
 
 /// Looks at what hosts show; says what is wrong.
@@ -106,6 +108,7 @@ pub fn run_world(
         node.world.kill_all();
     }
     ran?;
+    let shown = all.shown();
     let mut runs = BTreeMap::new();
     for (name, node) in all.names.into_iter().zip(all.nodes) {
         let run = node.world.finish_run(node.end.unwrap_or(NativeEnd::Idle))?;
@@ -114,6 +117,7 @@ pub fn run_world(
     Ok(WorldRun {
         hosts: runs,
         broken: all.broken,
+        shown,
     })
 }
 
@@ -184,11 +188,15 @@ impl Loop<'_, '_> {
         }
     }
 
-    fn is_broken(&mut self) -> bool {
+    fn shown(&self) -> Vec<(String, ExposedData)> {
         let shown = self.names.iter().zip(&self.nodes);
-        let shown: Vec<(String, ExposedData)> = shown
+        shown
             .map(|(name, node)| (name.clone(), node.world.host.exposed().clone()))
-            .collect();
+            .collect()
+    }
+
+    fn is_broken(&mut self) -> bool {
+        let shown = self.shown();
         self.broken = (self.check)(&shown);
         self.broken.is_some()
     }

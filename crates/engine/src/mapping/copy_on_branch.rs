@@ -1,6 +1,8 @@
 //! Copy on branch: every world is its own. Simple, and what the others are held against.
 
-use super::{Copier, DstateId, HostNumber, Mapping, MemberId, Table};
+use everett_net::HostIndex;
+
+use super::{Copier, DstateId, Mapping, MemberId, Table};
 
 /// Every dstate has one state a host.
 pub struct CopyOnBranch;
@@ -29,7 +31,7 @@ impl Mapping for CopyOnBranch {
         &mut self,
         table: &mut Table,
         sender: MemberId,
-        to: HostNumber,
+        to: HostIndex,
         _copy: Copier<'_>,
     ) -> Vec<MemberId> {
         let places = table.places(sender);

@@ -1,6 +1,8 @@
 //! Copy on write: states branch alone; when one sends and others of its host do not, everybody else is copied.
 
-use super::{Copier, DstateId, HostNumber, Mapping, MemberId, Table};
+use everett_net::HostIndex;
+
+use super::{Copier, DstateId, Mapping, MemberId, Table};
 
 /// Every state is in one dstate.
 pub struct CopyOnWrite;
@@ -10,7 +12,7 @@ impl Mapping for CopyOnWrite {
         &mut self,
         table: &mut Table,
         sender: MemberId,
-        to: HostNumber,
+        to: HostIndex,
         copy: Copier<'_>,
     ) -> Vec<MemberId> {
         let places: Vec<DstateId> = table.places(sender).collect();

@@ -12,14 +12,11 @@ mod super_dstates;
 #[cfg(test)]
 mod tests;
 
+use everett_net::HostIndex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use crate::weight::{Weight, WeightSum};
-
-/// A host of the scenario, counted from 0.
-#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct HostNumber(pub u32);
 
 /// A state of one host.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -54,7 +51,7 @@ pub trait Mapping {
         &mut self,
         table: &mut Table,
         sender: MemberId,
-        to: HostNumber,
+        to: HostIndex,
         copy: Copier<'_>,
     ) -> Vec<MemberId>;
 
@@ -103,18 +100,25 @@ impl fmt::Display for UnknownMapping {
 /// A set of states that belong together.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Dstate {
-    members: BTreeMap<HostNumber, BTreeSet<MemberId>>,
+    members: BTreeMap<HostIndex, BTreeSet<MemberId>>,
 }
 
 impl Dstate {
     /// Hosts and their states.
-    pub fn hosts(&self) -> impl Iterator<Item = (HostNumber, &BTreeSet<MemberId>)> {
+    pub fn hosts(&self) -> impl Iterator<Item = (HostIndex, &BTreeSet<MemberId>)> {
         self.members.iter().map(|(host, members)| (*host, members))
     }
 
     /// States of a host.
-    pub fn of_host(&self, host: HostNumber) -> impl Iterator<Item = MemberId> + '_ {
+    pub fn of_host(&self, host: HostIndex) -> impl Iterator<Item = MemberId> + '_ {
         self.members.get(&host).into_iter().flatten().copied()
+    }
+
+    /// The part of it in which a host has this state alone.
+    pub fn with_only(&self, state: MemberId, host: HostIndex) -> Dstate {
+        let mut part = self.clone();
+        part.members.insert(host, BTreeSet::from([state]));
+        part
     }
 
     /// All states.
@@ -127,14 +131,14 @@ impl Dstate {
 #[derive(Clone, Debug, Default)]
 pub struct Table {
     dstates: BTreeMap<DstateId, Dstate>,
-    hosts: BTreeMap<MemberId, HostNumber>,
+    hosts: BTreeMap<MemberId, HostIndex>,
     places: BTreeMap<MemberId, BTreeSet<DstateId>>,
     next: u32,
 }
 
 impl Table {
     /// One world: a state of each host.
-    pub fn new(states: impl IntoIterator<Item = (HostNumber, MemberId)>) -> Table {
+    pub fn new(states: impl IntoIterator<Item = (HostIndex, MemberId)>) -> Table {
         let mut table = Table::default();
         let first = table.add_dstate();
         for (host, state) in states {
@@ -178,11 +182,11 @@ impl Table {
     }
 
     /// Whose state it is.
-    pub fn host(&self, state: MemberId) -> HostNumber {
+    pub fn host(&self, state: MemberId) -> HostIndex {
         self.hosts
             .get(&state)
             .copied()
-            .unwrap_or(HostNumber(u32::MAX))
+            .unwrap_or(HostIndex(u32::MAX))
     }
 
     /// The dstates that a state is in.
@@ -240,37 +244,32 @@ impl Table {
         (new, others)
     }
 
-    /// There is no world with this state. Tells of every dstate what is lost of it, as it was with this state alone of its
-    /// host; states that are left in no dstate are gone with it, and are what is returned, the state itself among them.
-    pub fn remove(&mut self, state: MemberId, mut lost: impl FnMut(&Dstate)) -> Vec<MemberId> {
+    /// There is no world with this state any more. Returns it and those that were in no world without it.
+    pub fn remove(&mut self, state: MemberId) -> Vec<MemberId> {
         let host = self.host(state);
         let mut gone = BTreeSet::from([state]);
         for place in self.places(state).collect::<Vec<_>>() {
-            let Some(mut part) = self.dstates.get(&place).cloned() else {
-                continue;
-            };
-            part.members.insert(host, BTreeSet::from([state]));
-            lost(&part);
             self.take_out(state, place);
             let is_empty = |found: &Dstate| found.of_host(host).next().is_none();
             if self.dstates.get(&place).is_some_and(is_empty) {
                 gone.extend(self.dissolve(place));
             }
         }
-        for state in &gone {
+        self.forget(&gone);
+        gone.into_iter().collect()
+    }
+
+    fn forget<'s>(&mut self, gone: impl IntoIterator<Item = &'s MemberId>) {
+        for state in gone {
             self.places.remove(state);
             self.hosts.remove(state);
         }
-        gone.into_iter().collect()
     }
 
     /// Takes a dstate away that has come to its end. Returns the states that are in none any more.
     pub fn finish(&mut self, id: DstateId) -> Vec<MemberId> {
         let gone = self.dissolve(id);
-        for state in &gone {
-            self.places.remove(state);
-            self.hosts.remove(state);
-        }
+        self.forget(&gone);
         gone
     }
 

@@ -3,7 +3,9 @@
 
 use std::collections::BTreeSet;
 
-use super::{Copier, DstateId, HostNumber, Mapping, MemberId, Table};
+use everett_net::HostIndex;
+
+use super::{Copier, DstateId, Mapping, MemberId, Table};
 
 /// A state is in as many dstates as it has parts in.
 pub struct SuperDstates;
@@ -13,7 +15,7 @@ impl Mapping for SuperDstates {
         &mut self,
         table: &mut Table,
         sender: MemberId,
-        to: HostNumber,
+        to: HostIndex,
         copy: Copier<'_>,
     ) -> Vec<MemberId> {
         let places: Vec<DstateId> = table.places(sender).collect();
@@ -56,7 +58,7 @@ impl Mapping for SuperDstates {
                 table.take_out(one, place);
                 table.put(other, place);
             }
-            table.remove(one, |_| {});
+            table.remove(one);
             return true;
         }
         false

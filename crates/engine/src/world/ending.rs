@@ -1,7 +1,8 @@
 //! How worlds end: findings, with one world in which they happen, and ends.
 
+use everett_expr::ExprId;
 use everett_linux::Ending;
-use everett_vm::{Bug, BugKind};
+use everett_vm::{Bug, BugKind, Value};
 
 use super::member::Member;
 use super::post::Doing;
@@ -20,38 +21,10 @@ pub struct WorldFinding {
     pub traces: BTreeMap<String, Trace>,
 }
 
-/// How a host ended in a world.
-#[derive(Clone, Debug)]
-pub struct HostEnd {
-    /// How.
-    pub ending: PathEnding,
-    /// What it wrote, where that is kept.
-    pub output: [Vec<u8>; 2],
-    /// Its clock.
-    pub clock_ns: u64,
-}
-
-/// A world that came to its end.
-#[derive(Clone, Debug)]
-pub struct WorldEnd {
-    /// What leads there.
-    pub traces: BTreeMap<String, Trace>,
-    /// How each host ended.
-    pub hosts: BTreeMap<String, HostEnd>,
-}
-
 /// Worlds of a dstate that are told one by one at most: there may be more than anybody could read.
 const MOST_WORLDS: usize = 1 << 16;
 
 impl Worlds<'_> {
-    pub(super) fn hang(&self, member: &Member) -> Ending {
-        let message = format!(
-            "over {} instructions on one path",
-            member.state.instructions()
-        );
-        Ending::Bug(Box::new(Bug::new(BugKind::Hang, message)))
-    }
-
     /// The programs of a host have ended. `true` if its state is gone with that.
     pub(super) fn ended(
         &mut self,
@@ -61,9 +34,7 @@ impl Worlds<'_> {
         listener: &mut dyn WorldListener,
     ) -> bool {
         for warning in member.state.host.iter().flat_map(|host| host.warnings()) {
-            if !self.warnings.contains(warning) {
-                self.warnings.push(warning.clone());
-            }
+            self.warn(warning.clone());
         }
         let bug = match &ending {
             Ending::Bug(bug) => {
@@ -74,7 +45,7 @@ impl Worlds<'_> {
             Ending::Signal(signal) => Box::new(uncaught_signal(*signal)),
             Ending::EndPath => {
                 self.statistics.paths_partial += 1;
-                self.forget(id);
+                self.finish_worlds_with(id);
                 return true;
             }
             Ending::Exit(_) | Ending::Idle => {
@@ -83,28 +54,34 @@ impl Worlds<'_> {
                 return false;
             }
         };
+        self.report(id, member, &bug, None, listener);
         if bug.kind.is_own_limit() {
             self.note_limit("unsupported");
+            self.statistics.paths_partial += 1;
+            let weight = self.weight_with(id);
+            self.statistics.unknown.add_sum(&weight);
+            self.forget(id);
+        } else {
+            self.statistics.paths_completed += 1;
+            self.finish_worlds_with(id);
         }
-        self.statistics.paths_completed += 1;
-        self.report(id, member, &bug, listener);
-        self.forget(id);
         true
     }
 
-    /// Tells of a finding if it is the first at its place and there is a world with it.
+    /// Tells of a finding if it is the first at its place and there is a world with it, in which something holds.
     fn report(
         &mut self,
         id: MemberId,
         member: &Member,
         bug: &Bug,
+        wanted: Option<ExprId>,
         listener: &mut dyn WorldListener,
     ) {
         let name = self.host(self.table.host(id)).name.clone();
         let place = self.worker.place_of(&member.state, bug);
         let mut key = place.key(bug);
         key.3 = format!("{name}:{}", key.3);
-        if self.findings.iter().any(|(known, _)| *known == key) {
+        if self.findings.contains(&key) {
             self.findings.count(key);
             return;
         }
@@ -123,7 +100,7 @@ impl Worlds<'_> {
                 })
                 .collect();
             let mut chosen = Vec::new();
-            let Some(path) = self.choose(Path::default(), &lists, &mut chosen, own, None) else {
+            let Some(path) = self.choose(Path::default(), &lists, &mut chosen, own, wanted) else {
                 continue;
             };
             self.findings.count(key);
@@ -215,32 +192,38 @@ impl Worlds<'_> {
             let Some(expected) = self.host(host).expects_exit else {
                 continue;
             };
-            let Some(mut member) = self.members.get(&id).cloned() else {
+            let Some(member) = self.members.get(&id).cloned() else {
                 continue;
             };
-            let message = match (member.doing, &member.ending) {
-                (_, Some(Ending::Exit(status))) => {
-                    let status = self.worker.value(&member.state, *status) as i32;
-                    if status == expected {
+            let (kind, message, wanted) = match &member.ending {
+                Some(Ending::Exit(status)) => {
+                    let different = self.differs(*status, expected);
+                    if self.worker.arena.as_const(different) == Some(0) {
                         continue;
                     }
-                    format!("it ended with {status}, not with {expected} as expected")
+                    let message = format!("it does not end with {expected} as expected");
+                    (BugKind::Expectation, message, Some(different))
                 }
-                (Doing::Waits(_), _) => {
-                    format!("it waits for ever, and should end with {expected}")
+                _ => {
+                    let message = format!("it waits for ever, and should end with {expected}");
+                    (BugKind::Deadlock, message, None)
                 }
-                _ => format!("it does not end with {expected} as expected"),
-            };
-            let waits = matches!(member.doing, Doing::Waits(_));
-            let kind = if waits {
-                BugKind::Deadlock
-            } else {
-                BugKind::Expectation
             };
             let bug = Bug::new(kind, message);
-            member.doing = Doing::Runs;
-            self.report(id, &member, &bug, listener);
+            self.report(id, &member, &bug, wanted, listener);
         }
+    }
+
+    /// That a status, which may be symbolic, is not this one.
+    fn differs(&mut self, status: Value, expected: i32) -> ExprId {
+        let arena = &mut self.worker.arena;
+        let constant = arena.constant(8, expected as u64 & 0xff);
+        let status = match status.term {
+            Some(term) => term,
+            None => arena.constant(8, status.bits & 0xff),
+        };
+        let same = arena.eq(status, constant);
+        arena.not(same)
     }
 
     /// Tells of every world of a dstate that can be.
@@ -290,14 +273,13 @@ impl Worlds<'_> {
     }
 
     fn tell_world(&mut self, path: &Path, chosen: &[MemberId], listener: &mut dyn WorldListener) {
-        let (mut traces, mut hosts) = (BTreeMap::new(), BTreeMap::new());
+        let mut traces = BTreeMap::new();
         for id in chosen {
             let name = self.host(self.table.host(*id)).name.clone();
             let Some(member) = self.members.get(id) else {
                 continue;
             };
-            let mut state = member.state.clone();
-            let ending = member.ending.clone();
+            let (mut state, ending) = (member.state.clone(), member.ending.clone());
             state.path.model = path.model.clone();
             let ending = match ending {
                 Some(Ending::Exit(status)) => {
@@ -307,22 +289,8 @@ impl Worlds<'_> {
             };
             let mut trace = state.path.trace_under(&path.model);
             trace.end = Some(self.worker.trace_end(&state, &ending));
-            traces.insert(name.clone(), trace);
-            let output = if self.config.keep_output {
-                self.worker.output(&state)
-            } else {
-                Default::default()
-            };
-            let clock_ns = state.host.as_ref().map_or(0, everett_linux::Host::clock_ns);
-            hosts.insert(
-                name,
-                HostEnd {
-                    ending,
-                    output,
-                    clock_ns,
-                },
-            );
+            traces.insert(name, trace);
         }
-        listener.world(&WorldEnd { traces, hosts });
+        listener.world(&traces);
     }
 }

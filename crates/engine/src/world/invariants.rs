@@ -132,10 +132,7 @@ impl Worlds<'_> {
     }
 
     fn note_failure(&mut self, message: &str) {
-        let warning = format!("an invariant could not be evaluated: {message}");
-        if !self.warnings.contains(&warning) {
-            self.warnings.push(warning);
-        }
+        self.warn(format!("an invariant could not be evaluated: {message}"));
         self.note_limit("invariant");
     }
 
@@ -159,7 +156,6 @@ impl Worlds<'_> {
             place.line as u32,
             invariant.name().to_owned(),
         );
-        self.counted.broken += 1;
         if !self.findings.count(key) {
             return;
         }
@@ -206,8 +202,7 @@ impl Worlds<'_> {
                 }
                 Verdict::Unsat => None,
                 Verdict::Unknown(reason) => {
-                    self.warnings.push(format!("the solver gave up: {reason}"));
-                    self.note_limit("solver");
+                    self.solver_gave_up(&reason);
                     None
                 }
             };

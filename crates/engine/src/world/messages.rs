@@ -1,7 +1,7 @@
 //! The sequence of messages of a world that is followed, for people.
 
 use everett_linux::PacketKind;
-use everett_net::{Alternative, Fate, HostIndex};
+use everett_net::{Alternative, Fate};
 
 use super::member::Member;
 use super::post::Arrival;
@@ -51,7 +51,7 @@ impl Worlds<'_> {
             PacketKind::Reset => "connection broken off".to_owned(),
             PacketKind::Unreachable(errno) => format!("unreachable: {}", errno.name()),
         };
-        let name = |host: HostIndex| self.host(HostNumber(host.0)).name.clone();
+        let name = |host: HostIndex| self.host(host).name.clone();
         let message = Message {
             sent_ns: arrival.packet.clock_ns,
             from: name(arrival.from),
@@ -91,7 +91,7 @@ impl Worlds<'_> {
         if self.messages.is_none() {
             return;
         }
-        let name = |host: HostIndex| self.host(HostNumber(host.0)).name.clone();
+        let name = |host: HostIndex| self.host(host).name.clone();
         let (from, to) = (name(arrival.from), name(to));
         let fault = fate.and_then(|fate| Some((fate.fault?, fate.fate)));
         let mut text = fault.map(|(fault, fate)| {

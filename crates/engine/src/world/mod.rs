@@ -20,14 +20,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-pub use ending::{HostEnd, WorldEnd, WorldFinding};
+pub use ending::WorldFinding;
 use member::{Member, Past};
 pub use messages::Message;
 pub use post::{Arrival, Doing, Fated, Mailbox, Sent, arrive, least_latency_ns, send};
 
 use crate::explorer::{Limits, Statistics, Stopped};
 use crate::finding::FindingIndex;
-use crate::mapping::{HostNumber, Mapping, MemberId, Table, UnknownMapping, mapping, weight_of};
+use crate::mapping::{Mapping, MemberId, Table, UnknownMapping, mapping, weight_of};
 use crate::oracle::Fork;
 use crate::path::Path;
 use crate::state::State;
@@ -74,8 +74,6 @@ pub struct WorldConfig {
     pub max_virtual_ns: Option<u64>,
     /// Make a trace for every world.
     pub all_tests: bool,
-    /// Keep what hosts write.
-    pub keep_output: bool,
     /// Time since the start.
     pub clock: fn() -> Duration,
     /// Memory that the process takes.
@@ -97,8 +95,8 @@ pub enum WorldError {
 pub trait WorldListener {
     /// Something wrong was found, for the first time at its place.
     fn finding(&mut self, finding: &WorldFinding);
-    /// A world came to its end; only where traces are wanted for all.
-    fn world(&mut self, end: &WorldEnd);
+    /// A world came to its end by these traces of its hosts; only where they are wanted for all.
+    fn world(&mut self, traces: &BTreeMap<String, Trace>);
     /// Called often; shows progress when it thinks fit.
     fn tick(&mut self, worlds: &Worlds<'_>);
 }
@@ -118,8 +116,6 @@ pub struct WorldStatistics {
     pub impossible: u64,
     /// Worlds that came to their end.
     pub worlds: u128,
-    /// Worlds in which an invariant was found broken, each time that it was looked at.
-    pub broken: u64,
     /// Most dstates at a time.
     pub dstates_peak: usize,
 }
@@ -132,9 +128,9 @@ pub struct Worlds<'a> {
     table: Table,
     members: BTreeMap<MemberId, Member>,
     /// States by the time at which they go on, then by host.
-    queue: BTreeSet<(u64, HostNumber, MemberId)>,
+    queue: BTreeSet<(u64, HostIndex, MemberId)>,
     /// The place of each in the queue.
-    places: BTreeMap<MemberId, (u64, HostNumber)>,
+    places: BTreeMap<MemberId, (u64, HostIndex)>,
     weights: BTreeMap<MemberId, Weight>,
     /// States by what happened to them, those that received something: of two to which the same happened one is enough.
     pasts: HashMap<Past, MemberId>,
@@ -196,7 +192,7 @@ impl<'a> Worlds<'a> {
                 None => Path::default(),
             };
             path.owner = Some(name.into());
-            let host = HostNumber(number as u32);
+            let host = HostIndex(number as u32);
             first.push((host, worlds.add(Member::new(State::starting(path), past))));
         }
         worlds.table = Table::new(first.iter().copied());
@@ -233,8 +229,8 @@ impl<'a> Worlds<'a> {
         }
     }
 
-    fn host(&self, host: HostNumber) -> &WorldHost {
-        &self.config.hosts[host.0 as usize]
+    fn host(&self, host: HostIndex) -> &WorldHost {
+        &self.config.hosts[host.index()]
     }
 
     /// Explores until nothing is left, a limit is reached, or `stop` is set.
@@ -260,7 +256,8 @@ impl<'a> Worlds<'a> {
                 .is_some_and(|most| next_ns > most)
             {
                 self.note_limit("max-virtual-time");
-                break;
+                self.cut_all();
+                return Stopped::Limit("max-virtual-time");
             }
             self.statistics.states_peak =
                 self.statistics.states_peak.max(self.members.len() as u64);
@@ -353,15 +350,14 @@ impl<'a> Worlds<'a> {
                 break;
             }
             if let Some(message) = member.state.path.diverged.take() {
-                self.warnings
-                    .push(format!("a trace could not be followed: {message}"));
+                self.warn(format!("a trace could not be followed: {message}"));
             }
             if !self.transmit(id, &mut member) {
                 // It is in no world any more.
                 return;
             }
             if self.is_over_limit(&member) {
-                let ending = self.hang(&member);
+                let ending = Ending::Bug(Box::new(member.state.hang()));
                 if self.ended(id, &mut member, ending, listener) {
                     return;
                 }
@@ -384,24 +380,23 @@ impl<'a> Worlds<'a> {
     /// Runs the programs of a host.
     fn execute(
         &mut self,
-        host: HostNumber,
+        host: HostIndex,
         member: &mut Member,
         horizon: u64,
     ) -> (HostExit, Option<Fork>) {
         // What arrives is looked at as soon as its time has come.
         let horizon = horizon.min(member.mailbox.next_ns().saturating_sub(1));
         let deadline = self.deadline();
-        let config = &self.config.hosts[host.0 as usize];
+        let config = &self.config.hosts[host.index()];
         if let Some(running) = &mut member.state.host {
             running.set_horizon(horizon);
         }
+        let is_start = member.state.host.is_none();
         let before = member.state.instructions();
         let result = self
             .worker
             .run(&mut member.state, &config.config, SLICE, deadline);
-        if before == 0
-            && let Some(started) = &mut member.state.host
-        {
+        if is_start && let Some(started) = &mut member.state.host {
             started.pass_time(config.start_ns);
         }
         self.statistics.instructions += member.state.instructions().saturating_sub(before);
@@ -418,9 +413,10 @@ impl<'a> Worlds<'a> {
         let child = match other {
             Other::State(state) => member.with_state(*state, before.then(&"the other side")),
             Other::Unknown(reason) => {
-                self.note_limit("solver");
-                self.warnings.push(format!("the solver gave up: {reason}"));
-                return;
+                // The other half of its worlds is neither finished nor pending.
+                let half = self.weight_with(id);
+                self.statistics.unknown.add_sum(&half);
+                return self.solver_gave_up(&reason);
             }
         };
         let child = self.add(child);
@@ -460,18 +456,60 @@ impl<'a> Worlds<'a> {
         self.weights.get(&id).copied().unwrap_or_default()
     }
 
-    /// A state is in no world. What is lost with it counts as finished.
+    /// The weight of all worlds with a state.
+    fn weight_with(&self, id: MemberId) -> WeightSum {
+        let mut sum = WeightSum::default();
+        for place in self.table.places(id) {
+            if let Some(dstate) = self.table.dstate(place) {
+                let with_it = dstate.with_only(id, self.table.host(id));
+                sum.add_sum(&weight_of(&with_it, |id| self.weight(id)));
+            }
+        }
+        sum
+    }
+
+    /// The weight of all worlds that have not come to their end.
+    pub fn pending_weight(&self) -> WeightSum {
+        let mut sum = WeightSum::default();
+        for (_, dstate) in self.table.dstates() {
+            sum.add_sum(&weight_of(dstate, |id| self.weight(id)));
+        }
+        sum
+    }
+
+    /// There is no world with a state, or all of them are at their end. Its weight is to be counted before. Returns who is gone
+    /// with it.
     fn forget(&mut self, id: MemberId) -> Vec<MemberId> {
-        let weights = &self.weights;
-        let mut lost = WeightSum::default();
-        let gone = self.table.remove(id, |part| {
-            lost.add_sum(&weight_of(part, |id| {
-                weights.get(&id).copied().unwrap_or_default()
-            }));
-        });
-        self.statistics.finished.add_sum(&lost);
+        let gone = self.table.remove(id);
         self.drop_members(&gone);
         gone
+    }
+
+    fn finish_worlds_with(&mut self, id: MemberId) -> Vec<MemberId> {
+        let weight = self.weight_with(id);
+        self.statistics.finished.add_sum(&weight);
+        self.forget(id)
+    }
+
+    /// Worlds are not followed any further: what would become of them is not known.
+    fn cut_all(&mut self) {
+        let pending = self.pending_weight();
+        self.statistics.unknown.add_sum(&pending);
+        self.statistics.paths_partial += self.table.len() as u64;
+        let all: Vec<MemberId> = self.table.states().collect();
+        self.table = Table::default();
+        self.drop_members(&all);
+    }
+
+    fn warn(&mut self, warning: String) {
+        if !self.warnings.contains(&warning) {
+            self.warnings.push(warning);
+        }
+    }
+
+    fn solver_gave_up(&mut self, reason: &str) {
+        self.warn(format!("the solver gave up: {reason}"));
+        self.note_limit("solver");
     }
 
     fn drop_members(&mut self, gone: &[MemberId]) {
@@ -545,10 +583,5 @@ impl<'a> Worlds<'a> {
     pub fn virtual_ns(&self) -> Option<u64> {
         let next = self.queue.first().map(|(next, _, _)| *next);
         next.filter(|next| *next != u64::MAX)
-    }
-
-    /// A host of the topology.
-    fn index(host: HostNumber) -> HostIndex {
-        HostIndex(host.0)
     }
 }

@@ -40,20 +40,16 @@ pub struct Arrival {
 
 impl Arrival {
     /// What makes it different from others for who receives it.
-    pub fn look(&self) -> impl Hash + use<> {
+    pub fn look(&self) -> impl Hash + use<'_> {
         let packet = &self.packet;
-        let (what, bytes) = match &packet.kind {
+        let bytes = match &packet.kind {
             PacketKind::Datagram(bytes) | PacketKind::Data(bytes) => {
-                let symbolic: Vec<usize> = (0..bytes.len())
-                    .filter(|at| bytes.has_symbolic(*at, 1))
-                    .collect();
                 let terms: Vec<ExprId> = bytes.terms().collect();
-                (
-                    discriminant(&packet.kind),
-                    Some((bytes.bytes().to_vec(), symbolic, terms)),
-                )
+                let is_symbolic = |at: &usize| !terms.is_empty() && bytes.has_symbolic(*at, 1);
+                let symbolic: Vec<usize> = (0..bytes.len()).filter(is_symbolic).collect();
+                Some((bytes.bytes(), symbolic, terms))
             }
-            _ => (discriminant(&packet.kind), None),
+            _ => None,
         };
         let room = match &packet.kind {
             PacketKind::Request { room } | PacketKind::Accepted { room } => *room,
@@ -62,6 +58,7 @@ impl Arrival {
             _ => 0,
         };
         let when = (self.at_ns, packet.clock_ns, self.from);
+        let what = discriminant(&packet.kind);
         (when, packet.from, packet.to, what, bytes, room)
     }
 
@@ -292,13 +289,23 @@ pub fn arrive(
         alternatives = faults.fates(&known, at, counters);
         marks = faults.marks(&known, at, counters);
     }
-    let site = site(faults, &alternatives);
-    let (picked, packet) = decide(oracle, arena, arrival, &site, &alternatives, &marks)?;
+    let mut picked = 0;
+    if alternatives.len() > 1 {
+        let site = site(faults, &alternatives);
+        picked = oracle.choose(&site, alternatives.len() as u32)? as usize;
+    }
+    let taken = alternatives.get(picked).copied();
+    let packet = marked(
+        oracle,
+        arena,
+        arrival,
+        taken.map(|taken| taken.fate),
+        &marks,
+    )?;
     oracle.commit();
     if !arrival.decided {
         faults.note_packet(&known, at, &alternatives, picked, &marks, counters);
     }
-    let taken = alternatives.get(picked).copied();
     let again = |by_ns: u64, behind: u32| {
         Some(Arrival {
             at_ns: arrival.at_ns.saturating_add(by_ns),
@@ -380,40 +387,29 @@ fn described(arrival: &Arrival, to: HostIndex) -> everett_net::Packet {
     }
 }
 
-/// What becomes of a packet, and what it is then.
-fn decide(
+/// A packet with the bytes that may be anything.
+fn marked(
     oracle: &mut dyn Oracle,
     arena: &mut Arena,
     arrival: &Arrival,
-    site: &ChoiceSite,
-    alternatives: &[Alternative<Fate>],
+    fate: Option<Fate>,
     marks: &[Mark],
-) -> Result<(usize, Arc<Packet>), Interrupt> {
-    let mut picked = 0;
-    if alternatives.len() > 1 {
-        picked = oracle.choose(site, alternatives.len() as u32)? as usize;
-    }
-    let mut ranges: Vec<(u32, u32, bool)> = Vec::new();
-    if let Some(Fate::Corrupt { offset, length }) = alternatives.get(picked).map(|taken| taken.fate)
-    {
-        ranges.push((offset, length, false));
-    }
-    ranges.extend(
-        marks
-            .iter()
-            .map(|mark| (mark.offset, mark.length, mark.printable)),
-    );
-    if ranges.is_empty() {
-        return Ok((picked, arrival.packet.clone()));
-    }
-    let mut packet = (*arrival.packet).clone();
-    let (PacketKind::Datagram(bytes) | PacketKind::Data(bytes)) = &mut packet.kind else {
-        return Ok((picked, arrival.packet.clone()));
+) -> Result<Arc<Packet>, Interrupt> {
+    let corrupted = match fate {
+        Some(Fate::Corrupt { offset, length }) => Some((offset, length, false)),
+        _ => None,
     };
-    for (offset, length, printable) in ranges {
-        make_symbolic(oracle, arena, bytes, (offset, length), printable)?;
+    let marks = marks.iter();
+    let marks = marks.map(|mark| (mark.offset, mark.length, mark.printable));
+    let mut packet = arrival.packet.clone();
+    for (offset, length, printable) in corrupted.into_iter().chain(marks) {
+        if let PacketKind::Datagram(bytes) | PacketKind::Data(bytes) =
+            &mut Arc::make_mut(&mut packet).kind
+        {
+            make_symbolic(oracle, arena, bytes, (offset, length), printable)?;
+        }
     }
-    Ok((picked, Arc::new(packet)))
+    Ok(packet)
 }
 
 fn make_symbolic(

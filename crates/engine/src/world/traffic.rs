@@ -16,7 +16,7 @@ impl Worlds<'_> {
         for packet in sent.unwrap_or_default() {
             self.counted.packets += 1;
             member.sent += 1;
-            let from = Self::index(self.table.host(id));
+            let from = self.table.host(id);
             let topology = &self.config.topology;
             match post::send(topology, from, packet, member.sent, &mut member.links) {
                 Sent::Nowhere => {}
@@ -42,11 +42,11 @@ impl Worlds<'_> {
         target: HostIndex,
         arrival: &Arrival,
     ) -> bool {
-        let to = HostNumber(target.0);
         let mut copies = Vec::new();
         let receivers = self.with_mapping(&mut copies, |mapping, table, copy| {
-            mapping.sent(table, id, to, copy)
+            mapping.sent(table, id, target, copy)
         });
+        copies.into_iter().for_each(|copy| self.place(copy));
         for receiver in receivers {
             let Some(mut other) = self.members.remove(&receiver) else {
                 continue;
@@ -61,11 +61,12 @@ impl Worlds<'_> {
                 continue;
             }
             self.counted.impossible += 1;
-            if self.forget(receiver).contains(&id) {
+            // It counts with its worlds, so it has to be there.
+            self.members.insert(receiver, other);
+            if self.finish_worlds_with(receiver).contains(&id) {
                 return false;
             }
         }
-        copies.into_iter().for_each(|copy| self.place(copy));
         true
     }
 
@@ -142,8 +143,7 @@ impl Worlds<'_> {
                 Verdict::Unsat => return false,
                 Verdict::Unknown(reason) => {
                     // Too many worlds are better than too few; what is reported has to be known.
-                    self.warnings.push(format!("the solver gave up: {reason}"));
-                    self.note_limit("solver");
+                    self.solver_gave_up(&reason);
                     return !must_know;
                 }
             }
@@ -155,13 +155,12 @@ impl Worlds<'_> {
     /// The next thing arrives at a host. An error says that a question has several answers, or that the time is over.
     pub(super) fn arrive(
         &mut self,
-        host: HostNumber,
+        host: HostIndex,
         member: &mut Member,
     ) -> Result<(), Option<Fork>> {
         let Some(arrival) = member.mailbox.next().cloned() else {
             return Ok(());
         };
-        let at = Self::index(host);
         let deadline = self.deadline();
         let (solver, scratch) = (&mut self.worker.solver, &mut self.worker.scratch);
         let mut oracle = PathOracle::new(&mut member.state.path, solver, scratch, deadline);
@@ -170,7 +169,7 @@ impl Worlds<'_> {
             &mut oracle,
             arena,
             faults,
-            at,
+            host,
             &arrival,
             &mut member.counters,
         );
@@ -179,7 +178,7 @@ impl Worlds<'_> {
             Err(_) => return Err(oracle.fork.take()),
         };
         member.mailbox.take();
-        self.note_fate(&arrival, at, fated.taken.as_ref(), fated.is_marked);
+        self.note_fate(&arrival, host, fated.taken.as_ref(), fated.is_marked);
         if let Some(later) = fated.later {
             member.mailbox.expect(later);
         }

@@ -1,0 +1,121 @@
+//! How a native run begins, and what is left of it.
+
+use super::*;
+
+impl<'c> World<'c> {
+    pub(crate) fn start(
+        config: &'c NativeConfig,
+        source: Source,
+        watcher: &'c mut dyn Watcher,
+    ) -> Result<World<'c>, NativeError> {
+        let images: Result<Vec<Image>, _> = config
+            .programs
+            .iter()
+            .map(|_| Image::new(Program::default()))
+            .collect();
+        let mut images = images.map_err(|error| NativeError::Boot(error.to_string()))?;
+        Image::number_all(&mut images);
+        let coverage = Coverage::of(&images);
+        let (mut arena, mut oracle) = (Arena::new(), NativeOracle::new(source));
+        let (mut stacks, mut coverage) = (StackTable::default(), coverage);
+        let options = VmOptions::default();
+        let booted = Host::boot_native(
+            &config.host,
+            &mut Surroundings {
+                images: &images,
+                arena: &mut arena,
+                oracle: &mut oracle,
+                stacks: &mut stacks,
+                coverage: &mut coverage,
+                options: &options,
+            },
+        );
+        let (mut host, execution) = booted.map_err(|stop| match stop {
+            Interrupt::Bug(bug) => NativeError::Boot(bug.message),
+            other => NativeError::Boot(format!("{other:?}")),
+        })?;
+        let mut strings = |all: &[Buffer]| -> Vec<Vec<u8>> {
+            let strings = all.iter();
+            let strings = strings.map(|string| oracle.inputs.string(string, &mut arena));
+            strings.collect()
+        };
+        let (args, env) = (strings(&execution.args), strings(&execution.env));
+        let channel = Channel::new()?;
+        let mut allocators = config.allocators(oracle.source())?;
+        let (program, inherited) = (&config.programs[0], channel.theirs());
+        let mut tracee = Tracee::start(program, &args, &env, inherited, config.walls())?;
+        tracee.hide_machine(&host.start_bytes())?;
+        if let Some(allocator) = allocators.first_mut() {
+            allocator.watch(&mut tracee, oracle.expects(BugKind::Leak))?;
+            oracle.sees_allocations = allocators.iter().all(Allocator::is_known);
+        }
+        World::set_checks(config, 0, &mut tracee);
+        let arithmetic = config.watch_arithmetic(&oracle, &mut tracee)?;
+        let jumps = config.watch_jumps(&oracle, &mut tracee)?;
+        let races = config.watch_races(&oracle, &mut tracee)?;
+        let loading = loading::begin(&mut tracee)?;
+        let native = Native {
+            tracee,
+            image: ImageId::default(),
+            pending: None,
+            inside: None,
+            loading,
+            has_begun: false,
+        };
+        let threads = BTreeMap::from([(host.running(), native)]);
+        Ok(World {
+            config,
+            host,
+            images,
+            arena,
+            oracle,
+            stacks,
+            coverage,
+            options,
+            threads,
+            allocators,
+            heaps: BTreeMap::new(),
+            watchdog: Watchdog::start(),
+            calls: 0,
+            last_call: u64::MAX,
+            long_computations: 0,
+            watcher,
+            told: 0,
+            events: EventLog::new(config.keeps_events),
+            stack: NativeStack::default(),
+            points_passed: 0,
+            arithmetic,
+            jumps,
+            races,
+            channel,
+            shared_files: SharedFiles::default(),
+        })
+    }
+
+    /// What came out of it.
+    pub(crate) fn finish_run(mut self, end: NativeEnd) -> Result<NativeRun, NativeError> {
+        self.oracle.look_ahead();
+        if let Some(why) = self.oracle.beyond.take() {
+            return Err(NativeError::NotReplayable(why));
+        }
+        let end = match self.oracle.diverged.take() {
+            Some(why) => NativeEnd::Diverged(format!("{}: {why}", self.whereabouts())),
+            None => end,
+        };
+        let output = [Stream::Stdout, Stream::Stderr].map(|stream| {
+            let output = self.host.output(stream);
+            output.evaluate(&mut self.arena, &self.oracle.inputs)
+        });
+        Ok(NativeRun {
+            end,
+            output,
+            stack: std::mem::take(&mut self.stack),
+            calls: self.calls,
+            log: self.host.log().to_vec(),
+            trace: self.oracle.trace(),
+            packets: self.packets(),
+            digest: self.events.digest(),
+            events: self.events.events(),
+        })
+    }
+}
