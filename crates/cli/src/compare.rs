@@ -22,6 +22,8 @@ pub fn compare(expected: &TraceEnd, seen: &NativeRun) -> Verdict {
         (None, NativeEnd::Exit(status)) => expected.exit == Some(*status),
         (None, NativeEnd::Signal { signal, .. }) => expected.signal == Some(*signal),
         (None, NativeEnd::Idle) => expected.idle,
+        // What it had written is gone with it.
+        (None, NativeEnd::Off) if expected.off => return Verdict::Confirmed,
         _ => false,
     };
     if !same {
@@ -171,5 +173,6 @@ pub fn describe(seen: &NativeRun) -> String {
         NativeEnd::Hang => "does not end".to_owned(),
         NativeEnd::Diverged(why) => why.clone(),
         NativeEnd::Stopped => "was stopped".to_owned(),
+        NativeEnd::Off => "was switched off".to_owned(),
     }
 }

@@ -57,7 +57,7 @@ pub fn exec(args: &ExecArgs) -> Result<u8> {
         options: VmOptions::default(),
         shown: [0, 0],
     };
-    let mut host = match Host::boot(&config, &mut session.around(&images)) {
+    let mut host = match Host::boot(&config, None, &mut session.around(&images)) {
         Ok(host) => host,
         Err(Interrupt::Bug(bug)) => {
             eprintln!("everett: {}: {}", bug.kind.name(), bug.message);
@@ -82,6 +82,9 @@ pub fn exec(args: &ExecArgs) -> Result<u8> {
                 let mut bytes = [0; 65536];
                 let count = std::io::stdin().read(&mut bytes)?;
                 host.supply_input(&bytes[..count]);
+            }
+            HostExit::AtCall(_) => {
+                host.take_call();
             }
             HostExit::Ended(ending) => return Ok(session.finish(&images, &host, ending)),
         }

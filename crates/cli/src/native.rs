@@ -218,7 +218,7 @@ fn end_of(seen: &NativeRun) -> Option<TraceEnd> {
             ..end
         },
         NativeEnd::Idle => TraceEnd { idle: true, ..end },
-        NativeEnd::Diverged(_) | NativeEnd::Stopped => return None,
+        NativeEnd::Diverged(_) | NativeEnd::Stopped | NativeEnd::Off => return None,
     })
 }
 

@@ -3,7 +3,6 @@
 use anyhow::{Context, Result, bail};
 use everett_engine::{Stopped, Trace, WorldConfig, WorldFinding, WorldListener, Worlds};
 use everett_invariant::{Invariants, When};
-use everett_net::Place;
 use everett_report::Folder;
 use everett_scenario::Scenario;
 use everett_vm::Image;
@@ -90,6 +89,7 @@ struct WorldSummary {
     coverage: CoverageTotals,
     limits_hit: Vec<String>,
     tests: u64,
+    faults_never_fired: Vec<String>,
     warnings: Vec<String>,
     findings: Vec<FindingEntry>,
 }
@@ -133,17 +133,6 @@ pub fn invariants(scenario: &Scenario) -> Result<Vec<Arc<Invariants>>> {
 
 /// Refuses what scenarios can say and what is not explored yet: leaving it out silently would be wrong.
 fn refuse_the_impossible(scenario: &Scenario) -> Result<()> {
-    let host_faults = scenario.faults.list().iter();
-    if let Some(fault) = host_faults
-        .clone()
-        .find(|fault| fault.kind.place == Place::Host)
-    {
-        let kind = fault.kind.name;
-        bail!(
-            "fault {}: faults of hosts ({kind}) are not possible yet",
-            fault.name
-        );
-    }
     let limits = &scenario.limits;
     if limits.paths.is_some() || limits.depth.is_some() || limits.events.is_some() {
         bail!("[limits]: paths, depth and events are not possible yet for worlds");
@@ -543,6 +532,7 @@ fn summary(
             .map(|limit| (*limit).to_owned())
             .collect(),
         tests: recorder.tests,
+        faults_never_fired: worlds.faults_never_fired(),
         warnings: worlds.warnings().to_vec(),
         findings: recorder.findings.clone(),
     }

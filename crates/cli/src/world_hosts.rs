@@ -169,6 +169,7 @@ fn config(
         .files
         .insert(0, FileSpec::concrete("/etc/hosts", names));
     let options = &mut config.options;
+    options.stops_at_calls = scenario.faults.asks_at_calls(setup.index);
     if let Some(name) = &setup.scheduler {
         options.scheduler = scheduler(name).map_err(anyhow::Error::msg)?;
     }

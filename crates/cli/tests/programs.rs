@@ -34,8 +34,9 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// A program that has not ended by then never will.
+/// Native runs that have to differ from the model before that counts.
 const NATIVE_RUNS: usize = 3;
+/// A program that has not ended by then never will.
 const RUNS_AT_MOST: Duration = Duration::from_secs(60);
 /// The same for Everett, which may have many paths to follow.
 const EVERETT_RUNS_AT_MOST: Duration = Duration::from_secs(600);

@@ -359,7 +359,8 @@ impl<'a> Explorer<'a> {
 
     fn run_slice(&mut self, state: &mut State, budget: u64) -> (HostExit, Option<Fork>) {
         let deadline = self.deadline().map(|end| (self.config.clock, end));
-        self.worker.run(state, &self.config.host, budget, deadline)
+        self.worker
+            .run(state, &self.config.host, None, budget, deadline)
     }
 
     /// Splits a state at a question with several answers.

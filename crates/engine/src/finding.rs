@@ -18,6 +18,8 @@ pub enum PathEnding {
     Bug(BugKind),
     /// All threads wait for what only the outside could send.
     Idle,
+    /// The host was switched off.
+    Off,
     /// The program asked that the path ends silently, or an assumption does not hold.
     Silent,
     /// A limit of the search cut it off.

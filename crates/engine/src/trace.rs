@@ -61,6 +61,9 @@ pub struct TraceEnd {
     /// All threads waited for what only the outside could send.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub idle: bool,
+    /// The host was switched off for good.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub off: bool,
     /// Where it ended, innermost first, if that is a finding.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stack: Vec<SourceFrame>,

@@ -2,7 +2,7 @@
 //! say.
 
 use everett_expr::{Arena, EvalScratch};
-use everett_linux::{Ending, Host, HostConfig, HostExit, Stream};
+use everett_linux::{Disk, Ending, Host, HostConfig, HostExit, Stream};
 use everett_solver::{Solver, SolverConfig, SolverError};
 use everett_vm::{
     Bug, BugKind, Coverage, Image, Interrupt, StackId, StackTable, Surroundings, Value, VmOptions,
@@ -57,11 +57,12 @@ impl<'a> Worker<'a> {
         })
     }
 
-    /// Runs a state for a while, or starts its host.
+    /// Runs a state for a while, or starts its host, with the disk that it had where it was switched off.
     pub fn run(
         &mut self,
         state: &mut State,
         config: &HostConfig,
+        disk: Option<&Disk>,
         budget: u64,
         deadline: Deadline,
     ) -> (HostExit, Option<Fork>) {
@@ -77,7 +78,7 @@ impl<'a> Worker<'a> {
         };
         let exit = match &mut state.host {
             Some(host) => host.run(around, budget),
-            None => match Host::boot(config, &mut around) {
+            None => match Host::boot(config, disk, &mut around) {
                 Ok(host) => {
                     around.oracle.commit();
                     state.host = Some(host);
@@ -293,6 +294,7 @@ impl Worker<'_> {
                 end.stack.truncate(MOST_FRAMES);
             }
             PathEnding::Idle => end.idle = true,
+            PathEnding::Off => end.off = true,
             PathEnding::Silent | PathEnding::Cut(_) => {}
         }
         end

@@ -9,7 +9,7 @@ use triomphe::Arc;
 use crate::bytes::{Bytes, input_bytes};
 use crate::config::{Argument, HostConfig, Stdin};
 use crate::files::{
-    Description, Descriptor, Descriptors, Files, InodeId, Input, OpenFlags, Target,
+    Description, Descriptor, Descriptors, Disk, Files, InodeId, Input, OpenFlags, ROOT, Target,
 };
 use crate::host::{Host, HostState, Stream};
 use crate::layers;
@@ -36,9 +36,13 @@ const AT_EXECFN: u64 = 31;
 
 impl Host {
     /// Loads the program and sets up arguments, environment and files. Where a question has several answers it
-    /// is [`Interrupt::Suspend`]: call it again from scratch.
-    pub fn boot(config: &HostConfig, around: &mut Surroundings<'_>) -> Result<Host, Interrupt> {
-        let (mut state, execution) = prepare(config, around)?;
+    /// is [`Interrupt::Suspend`]: call it again from scratch. A host that was switched off has a disk already.
+    pub fn boot(
+        config: &HostConfig,
+        disk: Option<&Disk>,
+        around: &mut Surroundings<'_>,
+    ) -> Result<Host, Interrupt> {
+        let (mut state, execution) = prepare(config, disk, around)?;
         let (memory, thread) = start(&execution, reborrow(around), &mut state)?;
         around.oracle.commit();
         Ok(Host {
@@ -52,6 +56,7 @@ impl Host {
 /// The kernel's tables at the start, and what is to be executed.
 pub(crate) fn prepare(
     config: &HostConfig,
+    disk: Option<&Disk>,
     around: &mut Surroundings<'_>,
 ) -> Result<(HostState, Execution), Interrupt> {
     {
@@ -59,12 +64,20 @@ pub(crate) fn prepare(
         let args = strings(&config.args, &mut names, around)?;
         let env = strings(&config.env, &mut names, around)?;
         let now_ns = config.start_time_ns;
-        let (mut files, cwd) =
-            layers::lay(&config.cwd, &config.files, &config.programs, now_ns, around)?;
+        let (mut files, cwd) = match disk {
+            Some(disk) => {
+                let files = disk.mount();
+                let cwd = files.tree.lookup(ROOT, &config.cwd, true);
+                (files, cwd.unwrap_or(ROOT))
+            }
+            None => layers::lay(&config.cwd, &config.files, &config.programs, now_ns, around)?,
+        };
         let first = args.first().cloned();
         let first = first.unwrap_or_else(|| Buffer::zeroed(0));
         let executable = layers::install_first(&first, cwd, now_ns, &mut files);
-        files.tree.start();
+        if disk.is_none() {
+            files.tree.start();
+        }
         files.stdin = stdin(&config.stdin, around)?;
         let descriptors = standard_streams(&mut files);
         let execution = Execution {

@@ -110,6 +110,8 @@ pub struct HostOptions {
     pub waits_for_all: bool,
     /// A fault for which the process has a handler is the handler's affair; otherwise it is a finding.
     pub faults_to_handlers: bool,
+    /// Whoever runs the host is asked before each system call whether it is made.
+    pub stops_at_calls: bool,
 }
 
 impl Default for HostOptions {
@@ -124,6 +126,7 @@ impl Default for HostOptions {
             logs_points: false,
             waits_for_all: false,
             faults_to_handlers: false,
+            stops_at_calls: false,
         }
     }
 }

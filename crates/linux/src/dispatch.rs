@@ -158,6 +158,9 @@ impl<'k, 'v> Slice<'k, 'v> {
         if kernel.vm.memory.has_views() {
             kernel.host.publish_files(kernel.vm.memory);
         }
+        if !self.unseen && kernel.must_stop(number) {
+            return Err(Stop::Ask);
+        }
         let result = match table::row(number) {
             Some(row) => {
                 if kernel.host.log.is_some() && !is_aside {
@@ -195,6 +198,7 @@ impl<'k, 'v> Slice<'k, 'v> {
         task.woken = false;
         task.at_point = false;
         task.fault_asked = false;
+        task.stop_asked = false;
         // A handler that ends a wait runs with what the call let through; nothing else does.
         if result.bits != Errno::EINTR.result() {
             kernel.restore_mask();
@@ -251,6 +255,10 @@ impl<'k, 'v> Slice<'k, 'v> {
             Stop::Point => {
                 kernel.vm.commit();
                 Some(Pause::Point)
+            }
+            Stop::Ask => {
+                kernel.vm.commit();
+                Some(Pause::Budget)
             }
             Stop::Block(wait) => {
                 self.block(*wait);

@@ -63,6 +63,8 @@ pub enum HostExit {
     Horizon,
     /// Data that checks look at has changed.
     Exposed,
+    /// This system call is about to be made: [`Host::take_call`], then run again, or not.
+    AtCall(&'static str),
     /// Nobody can run before this time, which is beyond the horizon, or before something arrives.
     Waits(Option<u64>),
     /// The host is at its end.

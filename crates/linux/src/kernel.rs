@@ -23,6 +23,8 @@ pub enum Stop {
     Block(Box<Wait>),
     /// Others may run before it goes on.
     Point,
+    /// Whoever runs the host is asked before it is made.
+    Ask,
     /// The thread ends.
     ExitThread,
     /// The process ends.

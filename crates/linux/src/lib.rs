@@ -48,7 +48,7 @@ pub use config::{
 pub use documentation::documentation;
 pub use errno::Errno;
 pub use faults::{FaultFilter, FaultOptions};
-pub use files::{Left, LeftFile};
+pub use files::{Disk, InodeId, Left, LeftFile};
 pub use host::{Ending, ExposedData, Host, HostExit, Stream, split_mix};
 pub use life::Execution;
 pub use native::{Guest, Injected, Served, TaskName};

@@ -5,6 +5,7 @@ use everett_vm::{ALLOCATION_FAULT, Interrupt, Memory, Surroundings, SystemCall, 
 use triomphe::Arc;
 
 use crate::dispatch::{Pause, Slice};
+use crate::files::Disk;
 use crate::host::{Ending, Host, HostExit};
 use crate::kernel::{Kernel, Stop};
 use crate::life::Execution;
@@ -76,9 +77,10 @@ impl Host {
     /// A host whose first process is native. What it is to execute comes with it.
     pub fn boot_native(
         config: &HostConfig,
+        disk: Option<&Disk>,
         around: &mut Surroundings<'_>,
     ) -> Result<(Host, Execution), Interrupt> {
-        let (state, execution) = boot::prepare(config, around)?;
+        let (state, execution) = boot::prepare(config, disk, around)?;
         around.oracle.commit();
         let host = Host {
             memories: vec![Memory::empty()],

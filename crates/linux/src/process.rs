@@ -60,6 +60,8 @@ pub struct TaskState {
     pub at_point: bool,
     /// It was asked whether the system call that waits fails.
     pub fault_asked: bool,
+    /// Whoever runs the host was asked about the system call that it is about to make.
+    pub stop_asked: bool,
     /// The child of the `vfork` under way.
     pub vforked: Option<u32>,
     /// Which of the stacks of its process it has.
@@ -100,6 +102,7 @@ pub struct Suspended {
     progress: u64,
     at_point: bool,
     fault_asked: bool,
+    stop_asked: bool,
     vforked: Option<u32>,
     deadline_ns: Option<u64>,
 }
@@ -117,6 +120,7 @@ impl TaskState {
             calls: 0,
             at_point: false,
             fault_asked: false,
+            stop_asked: false,
             vforked: None,
             stack: 0,
             blocked: 0,
@@ -142,6 +146,7 @@ impl TaskState {
             progress: std::mem::take(&mut self.progress),
             at_point: std::mem::take(&mut self.at_point),
             fault_asked: std::mem::take(&mut self.fault_asked),
+            stop_asked: std::mem::take(&mut self.stop_asked),
             vforked: self.vforked.take(),
             deadline_ns: self.deadline_ns.take(),
         }
@@ -153,6 +158,7 @@ impl TaskState {
         self.progress = call.progress;
         self.at_point = call.at_point;
         self.fault_asked = call.fault_asked;
+        self.stop_asked = call.stop_asked;
         self.vforked = call.vforked;
         self.deadline_ns = call.deadline_ns;
     }

@@ -5,6 +5,8 @@ use std::net::SocketAddr;
 
 use crate::errno::Errno;
 use crate::host::{ExposedData, Host, HostExit, HostState};
+use crate::kernel::Kernel;
+use crate::numbers;
 use crate::objects::event;
 use crate::packets::{Packet, PacketKind};
 
@@ -19,6 +21,8 @@ pub struct Wire {
     sent: Vec<Packet>,
     /// Data that checks look at has changed, and nobody knows yet.
     exposed: bool,
+    /// The system call that is about to be made, and nobody knows yet.
+    call: Option<&'static str>,
     /// Requests for connections that there was no room for, and when they come again.
     again: Vec<(u64, Packet)>,
 }
@@ -34,6 +38,7 @@ impl Wire {
             horizon_ns: u64::MAX,
             sent: Vec::new(),
             exposed: false,
+            call: None,
             again: Vec::new(),
         }
     }
@@ -55,13 +60,15 @@ impl Wire {
 
     /// Whoever runs the host must do something before it goes on.
     pub(crate) fn interrupts(&self, clock_ns: u64) -> bool {
-        self.exposed || !self.sent.is_empty() || clock_ns > self.horizon_ns
+        self.exposed || self.call.is_some() || !self.sent.is_empty() || clock_ns > self.horizon_ns
     }
 
     /// What.
     pub(crate) fn exit(&self, clock_ns: u64) -> Option<HostExit> {
         if self.exposed {
             Some(HostExit::Exposed)
+        } else if let Some(name) = self.call {
+            Some(HostExit::AtCall(name))
         } else if !self.sent.is_empty() {
             Some(HostExit::Sent)
         } else {
@@ -72,6 +79,21 @@ impl Wire {
     /// The clock may not go so far yet.
     pub(crate) fn is_beyond(&self, time_ns: u64) -> bool {
         time_ns > self.horizon_ns
+    }
+}
+
+impl Kernel<'_, '_> {
+    /// Whoever runs the host is to be asked before this system call is made. Calls that only Everett has are no moments.
+    pub(crate) fn must_stop(&mut self, number: u64) -> bool {
+        if !self.host.options.stops_at_calls || self.task().stop_asked {
+            return false;
+        }
+        let Some(name) = numbers::name(number) else {
+            return false;
+        };
+        self.task_mut().stop_asked = true;
+        self.host.wire.call = Some(name);
+        true
     }
 }
 
@@ -117,6 +139,11 @@ impl Host {
         std::mem::take(&mut self.state.wire.sent)
     }
 
+    /// The system call that is about to be made; it counts as known.
+    pub fn take_call(&mut self) -> Option<&'static str> {
+        self.state.wire.call.take()
+    }
+
     /// Data that the programs of the host show to checks; it counts as seen.
     pub fn take_exposed(&mut self) -> ExposedData {
         self.state.wire.exposed = false;
@@ -126,6 +153,14 @@ impl Host {
     /// Data that the programs of the host show to checks.
     pub fn exposed(&self) -> &ExposedData {
         &self.state.exposed
+    }
+
+    /// It was switched off so often before: random bytes and the ports that it gives are others than the last time.
+    pub fn has_restarted(&mut self, times: u32) {
+        if times > 0 {
+            self.state.random ^= u64::from(times).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            self.state.network.skip_ports(times);
+        }
     }
 
     /// Lets the clock jump on to a time, unless it is there already.

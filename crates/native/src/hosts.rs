@@ -1,9 +1,12 @@
 //! Worlds of several native hosts: each has its own kernel model, and one loop lets them run in the order of their clocks and carries what
 //! they send each other, as the search does it.
 
-use everett_engine::{Doing, Mailbox, Sent, Trace, arrive, least_latency_ns, send};
-use everett_linux::{ExposedData, HostExit, Packet, PacketKind};
-use everett_net::{FaultCounters, Faults, HostIndex, LinkState, Topology};
+use everett_engine::{
+    Arrival, AtNobody, Befallen, Befalls, Doing, Mailbox, Next, Sent, Trace, arrive,
+    arrive_at_nobody, befalls, described, least_latency_ns, send,
+};
+use everett_linux::{Disk, ExposedData, HostExit, Packet, PacketKind};
+use everett_net::{FaultCounters, Faults, HostEvent, HostIndex, HostMoment, LinkState, Topology};
 use everett_vm::{Buffer, Oracle};
 use std::collections::BTreeMap;
 
@@ -43,6 +46,11 @@ struct Node<'c> {
     links: LinkState,
     sent: u64,
     end: Option<NativeEnd>,
+    /// What others learn of it though it does not say it.
+    outbox: Vec<Packet>,
+    /// The disk that it starts with again.
+    disk: Option<Box<Disk>>,
+    restarts: u32,
 }
 
 impl Node<'_> {
@@ -74,7 +82,7 @@ pub fn run_world(
     let _pinned = Pinned::here();
     let mut watchers: Vec<Nobody> = hosts.iter().map(|_| Nobody).collect();
     let mut nodes = Vec::with_capacity(hosts.len());
-    for (host, watcher) in hosts.iter().zip(&mut watchers) {
+    for ((host, watcher), at) in hosts.iter().zip(&mut watchers).zip(0..) {
         let trace = traces.get(&host.name).cloned().unwrap_or_default();
         let source = Source::Trace(Box::new(trace));
         let mut world = World::start(&host.config, source, watcher)?;
@@ -83,11 +91,14 @@ pub fn run_world(
         nodes.push(Node {
             world,
             doing: Doing::Runs,
-            mailbox: Mailbox::default(),
+            mailbox: Mailbox::new(faults.times(HostIndex(at))),
             counters: FaultCounters::default(),
             links: LinkState::default(),
             sent: 0,
             end: None,
+            outbox: Vec::new(),
+            disk: None,
+            restarts: 0,
         });
     }
     let mut all = Loop {
@@ -153,7 +164,7 @@ impl Loop<'_, '_> {
             let node = &mut self.nodes[at];
             let clock_ns = node.world.host.clock_ns();
             if node.mailbox.is_due(node.doing, clock_ns, horizon) {
-                self.arrive(at);
+                self.arrive(at)?;
             } else if node.doing == Doing::Runs {
                 let until = horizon.min(node.mailbox.next_ns().saturating_sub(1));
                 node.world.host.set_horizon(until);
@@ -163,6 +174,11 @@ impl Loop<'_, '_> {
                         if self.is_broken() {
                             return Ok(false);
                         }
+                    }
+                    Advance::Paused(HostExit::AtCall(name)) => {
+                        node.world.host.take_call();
+                        let now_ns = node.world.host.clock_ns();
+                        self.befall(at, HostMoment::Call(name), now_ns);
                     }
                     Advance::Paused(HostExit::Horizon) => return Ok(true),
                     Advance::Paused(HostExit::Waits(until)) => node.doing = Doing::Waits(until),
@@ -179,6 +195,10 @@ impl Loop<'_, '_> {
                         }
                     }
                 }
+            } else if let Doing::Off(Some(until)) = node.doing
+                && until <= horizon
+            {
+                self.restart(at, until)?;
             } else if matches!(node.doing, Doing::Waits(Some(until)) if until <= horizon) {
                 node.doing = Doing::Runs;
             } else {
@@ -191,7 +211,13 @@ impl Loop<'_, '_> {
     fn shown(&self) -> Vec<(String, ExposedData)> {
         let shown = self.names.iter().zip(&self.nodes);
         shown
-            .map(|(name, node)| (name.clone(), node.world.host.exposed().clone()))
+            .map(|(name, node)| {
+                let data = match node.doing {
+                    Doing::Off(_) => ExposedData::default(),
+                    _ => node.world.host.exposed().clone(),
+                };
+                (name.clone(), data)
+            })
             .collect()
     }
 
@@ -203,13 +229,22 @@ impl Loop<'_, '_> {
 
     fn transmit(&mut self, at: usize) {
         let from = HostIndex(at as u32);
-        for packet in self.nodes[at].world.host.take_sent() {
+        let node = &mut self.nodes[at];
+        let own = match node.doing {
+            Doing::Off(_) => Vec::new(),
+            _ => node.world.host.take_sent(),
+        };
+        let own = own.into_iter().map(|packet| (packet, true));
+        let others = std::mem::take(&mut node.outbox).into_iter();
+        for (packet, is_own) in own.chain(others.map(|packet| (packet, false))) {
             let node = &mut self.nodes[at];
             node.sent += 1;
             match send(self.topology, from, packet, node.sent, &mut node.links) {
                 Sent::Nowhere => {}
                 Sent::Back(arrival) => node.mailbox.expect(arrival),
-                Sent::To(targets, arrival) => {
+                Sent::To(targets, mut arrival) => {
+                    arrival.decided |= !is_own;
+                    arrival.met |= !is_own;
                     let counters = node.counters.clone();
                     for target in targets {
                         let receiver = &mut self.nodes[target.index()];
@@ -222,23 +257,57 @@ impl Loop<'_, '_> {
         }
     }
 
-    /// The next thing arrives at a host.
-    fn arrive(&mut self, at: usize) {
+    /// What happens to a host next: something arrives, or a time comes.
+    fn arrive(&mut self, at: usize) -> Result<(), NativeError> {
         let node = &mut self.nodes[at];
-        let Some(arrival) = node.mailbox.take() else {
-            return;
+        let arrival = match node.mailbox.next() {
+            None => return Ok(()),
+            Some(Next::Time(time)) => {
+                node.mailbox.take();
+                if !matches!(node.doing, Doing::Off(_)) {
+                    self.befall(at, HostMoment::Time, time);
+                }
+                return Ok(());
+            }
+            Some(Next::Packet(arrival)) => arrival,
         };
+        if let Doing::Off(until) = node.doing {
+            node.mailbox.take();
+            match arrive_at_nobody(&arrival, until.is_none()) {
+                AtNobody::Lost => {}
+                AtNobody::Later(arrival) => node.mailbox.expect(arrival),
+                AtNobody::GivenUp(packet) => node.outbox.push(packet),
+            }
+            return Ok(());
+        }
+        let here = HostIndex(at as u32);
+        if !arrival.met && self.faults.asks_at_messages(here) {
+            let now_ns = arrival.at_ns.max(node.world.host.clock_ns());
+            node.mailbox.is_met();
+            let packet = described(&arrival, here);
+            if self.befall(at, HostMoment::Message(&packet), now_ns) {
+                return Ok(());
+            }
+        }
+        self.arrive_packet(at, &arrival);
+        Ok(())
+    }
+
+    fn arrive_packet(&mut self, at: usize, arrival: &Arrival) {
+        let node = &mut self.nodes[at];
+        node.mailbox.take();
         let world = &mut node.world;
         let oracle: &mut dyn Oracle = &mut world.oracle;
         let here = HostIndex(at as u32);
         let (arena, counters) = (&mut world.arena, &mut node.counters);
         // A trace answers everything.
-        let Ok(fated) = arrive(oracle, arena, self.faults, here, &arrival, counters) else {
+        let Ok(fated) = arrive(oracle, arena, self.faults, here, arrival, counters) else {
             return;
         };
         if let Some(later) = fated.later {
             node.mailbox.expect(later);
         }
+        node.outbox.extend(fated.back);
         let Some(packet) = fated.now else { return };
         let mut packet = (*packet).clone();
         if let PacketKind::Datagram(bytes) | PacketKind::Data(bytes) = &mut packet.kind {
@@ -247,6 +316,56 @@ impl Loop<'_, '_> {
             *bytes = Buffer::with_bytes(&known, known.len());
         }
         receive(node, arrival.at_ns, &packet);
+    }
+
+    /// Something may become of a host at a moment. `false` if that is nothing.
+    fn befall(&mut self, at: usize, moment: HostMoment<'_>, now_ns: u64) -> bool {
+        let event = HostEvent {
+            host: HostIndex(at as u32),
+            moment,
+            now_ns,
+        };
+        let node = &mut self.nodes[at];
+        let (oracle, host) = (&mut node.world.oracle, &node.world.host);
+        let befallen = befalls(oracle, self.faults, &event, Some(host), &mut node.counters);
+        let Ok(Befallen { what, .. }) = befallen else {
+            return false;
+        };
+        match what {
+            Befalls::Nothing => return false,
+            Befalls::Pauses(until) => {
+                node.world.host.pass_time(until);
+                if let Doing::Waits(_) = node.doing {
+                    node.doing = Doing::Runs;
+                }
+            }
+            Befalls::Off => {
+                node.world.kill_all();
+                node.doing = Doing::Off(None);
+                node.end = Some(NativeEnd::Off);
+            }
+            Befalls::Restarts(at_ns, disk) => {
+                node.world.kill_all();
+                node.doing = Doing::Off(Some(at_ns));
+                node.disk = Some(disk);
+                node.end = None;
+            }
+        }
+        true
+    }
+
+    /// A host that was switched off starts again.
+    fn restart(&mut self, at: usize, now_ns: u64) -> Result<(), NativeError> {
+        let mut node = self.nodes.remove(at);
+        if let Some(disk) = node.disk.take() {
+            node.world = node.world.restart(&disk)?;
+            node.restarts += 1;
+            node.world.host.has_restarted(node.restarts);
+            node.world.host.pass_time(now_ns);
+        }
+        node.doing = Doing::Runs;
+        self.nodes.insert(at, node);
+        Ok(())
     }
 }
 

@@ -102,6 +102,8 @@ pub enum NativeEnd {
     Diverged(String),
     /// Whoever watched it stopped it.
     Stopped,
+    /// Its host was switched off for good.
+    Off,
 }
 
 /// What came out of a native run.

@@ -195,6 +195,9 @@ impl Worlds<'_> {
             let Some(member) = self.members.get(&id).cloned() else {
                 continue;
             };
+            if let Doing::Off(_) = member.doing {
+                continue;
+            }
             let (kind, message, wanted) = match &member.ending {
                 Some(Ending::Exit(status)) => {
                     let different = self.differs(*status, expected);
@@ -285,6 +288,7 @@ impl Worlds<'_> {
                 Some(Ending::Exit(status)) => {
                     PathEnding::Exit(self.worker.value(&state, status) as i32)
                 }
+                _ if matches!(member.doing, Doing::Off(_)) => PathEnding::Off,
                 _ => PathEnding::Idle,
             };
             let mut trace = state.path.trace_under(&path.model);

@@ -1,8 +1,9 @@
 //! A state of one host in a world, and what is on its way to it.
 
-use everett_linux::Ending;
+use everett_linux::{Disk, Ending, Packet};
 use everett_net::{FaultCounters, LinkState};
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
 
 use super::post::{Doing, Mailbox};
 use crate::state::State;
@@ -26,6 +27,14 @@ pub struct Member {
     pub links: LinkState,
     /// What happened to it.
     pub past: Past,
+    /// What others learn of it though it does not say it.
+    pub outbox: Vec<Packet>,
+    /// When it is started, for the first time or again.
+    pub start_ns: u64,
+    /// The disk that it starts with, where it was switched off.
+    pub disk: Option<Arc<Disk>>,
+    /// How often it was.
+    pub restarts: u32,
 }
 
 /// A digest of all that made a state what it is: which host, which sides of forks, what it received and when. What a host does
@@ -47,17 +56,21 @@ impl Past {
 }
 
 impl Member {
-    /// A host that has not started.
-    pub fn new(state: State, past: Past) -> Member {
+    /// A host that is started at a time; something can become of it at some others.
+    pub fn new(state: State, past: Past, start_ns: u64, times: Vec<u64>) -> Member {
         Member {
             past,
             state,
             doing: Doing::Runs,
             ending: None,
-            mailbox: Mailbox::default(),
+            mailbox: Mailbox::new(times),
             counters: FaultCounters::default(),
             sent: 0,
             links: LinkState::default(),
+            outbox: Vec::new(),
+            start_ns,
+            disk: None,
+            restarts: 0,
         }
     }
 
@@ -72,6 +85,22 @@ impl Member {
             counters: self.counters.clone(),
             sent: self.sent,
             links: self.links.clone(),
+            outbox: self.outbox.clone(),
+            start_ns: self.start_ns,
+            disk: self.disk.clone(),
+            restarts: self.restarts,
+        }
+    }
+
+    /// The host is off: all is gone but its disk, with which it may start again at a time.
+    pub fn switch_off(&mut self, again: Option<(u64, Box<Disk>)>) {
+        self.state.host = None;
+        self.ending = None;
+        self.doing = Doing::Off(again.as_ref().map(|(at_ns, _)| *at_ns));
+        if let Some((at_ns, disk)) = again {
+            self.start_ns = at_ns;
+            self.disk = Some(Arc::from(disk));
+            self.restarts += 1;
         }
     }
 
@@ -91,12 +120,11 @@ impl Member {
             && conditions.0.iter().all(|one| conditions.1.contains(one))
     }
 
-    /// When it does something next by itself or because something arrives; `start_ns` is when it is started. `u64::MAX`
-    /// where nothing will happen.
-    pub fn next_ns(&self, start_ns: u64) -> u64 {
-        match self.state.host {
-            None => start_ns,
-            Some(_) => self.mailbox.next_event_ns(self.doing, self.clock_ns()),
+    /// When it does something next by itself or because something arrives. `u64::MAX` where nothing will happen.
+    pub fn next_ns(&self) -> u64 {
+        match (&self.state.host, self.doing) {
+            (None, Doing::Runs) => self.start_ns,
+            (_, doing) => self.mailbox.next_event_ns(doing, self.clock_ns()),
         }
     }
 }

@@ -4,6 +4,7 @@ use everett_linux::PacketKind;
 use everett_net::{Alternative, Fate};
 
 use super::member::Member;
+use super::moments::{Befallen, Befalls};
 use super::post::Arrival;
 use super::*;
 
@@ -80,6 +81,44 @@ impl Worlds<'_> {
         text
     }
 
+    /// Notes that something arrives at a host that is off.
+    pub(super) fn note_nobody(&mut self, arrival: &Arrival, to: HostIndex) {
+        self.note(arrival, to, "finds the host switched off".to_owned());
+    }
+
+    /// Notes what becomes of a host.
+    pub(super) fn note_befallen(&mut self, host: HostIndex, befallen: &Befallen, now_ns: u64) {
+        if self.messages.is_none() {
+            return;
+        }
+        let seconds = |ns: u64| ns as f64 / 1e9;
+        let mut what = match &befallen.what {
+            Befalls::Nothing => return,
+            Befalls::Pauses(until) => format!("does nothing until {:.6} s", seconds(*until)),
+            Befalls::Off => "is switched off".to_owned(),
+            Befalls::Restarts(at, _) => {
+                format!("is switched off and starts again at {:.6} s", seconds(*at))
+            }
+        };
+        for path in &befallen.lost {
+            let path = String::from_utf8_lossy(path);
+            what.push_str(&format!("; {path} loses what was not synchronised"));
+        }
+        let name = self.host(host).name.clone();
+        let fault = befallen.fault.map(|fault| self.config.faults.get(fault));
+        let message = Message {
+            sent_ns: now_ns,
+            from: name.clone(),
+            to: name,
+            what,
+            fate: fault.map(|fault| fault.name.clone()),
+            number: u64::MAX,
+        };
+        self.messages
+            .iter_mut()
+            .for_each(|all| all.push(message.clone()));
+    }
+
     /// Notes what becomes of something that was sent.
     pub(super) fn note_fate(
         &mut self,
@@ -91,8 +130,6 @@ impl Worlds<'_> {
         if self.messages.is_none() {
             return;
         }
-        let name = |host: HostIndex| self.host(host).name.clone();
-        let (from, to) = (name(arrival.from), name(to));
         let fault = fate.and_then(|fate| Some((fate.fault?, fate.fate)));
         let mut text = fault.map(|(fault, fate)| {
             let what = match fate {
@@ -108,11 +145,19 @@ impl Worlds<'_> {
         if is_marked && text.is_none() {
             text = Some("may be anything".to_owned());
         }
+        if let Some(text) = text {
+            self.note(arrival, to, text);
+        }
+    }
+
+    fn note(&mut self, arrival: &Arrival, to: HostIndex, fate: String) {
+        let name = |host: HostIndex| self.host(host).name.clone();
+        let (from, to) = (name(arrival.from), name(to));
         let messages = self.messages.iter_mut().flatten();
         let is_it =
             |one: &&mut Message| one.number == arrival.number && one.from == from && one.to == to;
-        if let (Some(text), Some(message)) = (text, messages.rev().find(is_it)) {
-            message.fate = Some(text);
+        if let Some(message) = messages.rev().find(is_it) {
+            message.fate = Some(fate);
         }
     }
 }

@@ -7,12 +7,13 @@ mod ending;
 mod invariants;
 mod member;
 mod messages;
+mod moments;
 mod post;
 mod traffic;
 
 use everett_invariant::Invariants;
 use everett_linux::{Ending, HostConfig, HostExit};
-use everett_net::{Faults, HostIndex, Topology};
+use everett_net::{FaultIndex, Faults, HostIndex, HostMoment, Topology};
 use everett_solver::{SolverConfig, SolverError, SolverStatistics};
 use everett_vm::{Coverage, Image, VmOptions};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -23,7 +24,10 @@ use std::time::Duration;
 pub use ending::WorldFinding;
 use member::{Member, Past};
 pub use messages::Message;
-pub use post::{Arrival, Doing, Fated, Mailbox, Sent, arrive, least_latency_ns, send};
+pub use moments::{AtNobody, Befallen, Befalls, arrive_at_nobody, befalls};
+pub use post::{
+    Arrival, Doing, Fated, Mailbox, Next, Sent, arrive, described, least_latency_ns, send,
+};
 
 use crate::explorer::{Limits, Statistics, Stopped};
 use crate::finding::FindingIndex;
@@ -140,6 +144,8 @@ pub struct Worlds<'a> {
     counted: WorldStatistics,
     limits_hit: Vec<&'static str>,
     warnings: Vec<String>,
+    /// Faults that happened somewhere.
+    fired: BTreeSet<FaultIndex>,
     /// Steps of the search so far.
     steps: u64,
     /// What hosts sent each other, where that is noted.
@@ -175,6 +181,7 @@ impl<'a> Worlds<'a> {
             counted: WorldStatistics::default(),
             limits_hit: Vec::new(),
             warnings: Vec::new(),
+            fired: BTreeSet::new(),
             steps: 0,
             messages: follow.map(|_| Vec::new()),
             least_latency_ns: least_latency_ns(&config.topology),
@@ -193,7 +200,10 @@ impl<'a> Worlds<'a> {
             };
             path.owner = Some(name.into());
             let host = HostIndex(number as u32);
-            first.push((host, worlds.add(Member::new(State::starting(path), past))));
+            let start_ns = worlds.host(host).start_ns;
+            let times = worlds.config.faults.times(host);
+            let member = Member::new(State::starting(path), past, start_ns, times);
+            first.push((host, worlds.add(member)));
         }
         worlds.table = Table::new(first.iter().copied());
         for (_, id) in first {
@@ -216,7 +226,7 @@ impl<'a> Worlds<'a> {
         self.unplace(id);
         let host = self.table.host(id);
         if let Some(member) = self.members.get(&id) {
-            let next = member.next_ns(self.host(host).start_ns);
+            let next = member.next_ns();
             self.places.insert(id, (next, host));
             self.queue.insert((next, host, id));
         }
@@ -300,6 +310,13 @@ impl<'a> Worlds<'a> {
         Some((self.config.clock, limit))
     }
 
+    /// Faults of the scenario that happened nowhere.
+    pub fn faults_never_fired(&self) -> Vec<String> {
+        let all = self.config.faults.list().iter().zip(0..);
+        let never = all.filter(|(_, at)| !self.fired.contains(&FaultIndex(*at)));
+        never.map(|(fault, _)| fault.name.clone()).collect()
+    }
+
     fn note_limit(&mut self, limit: &'static str) {
         if !self.limits_hit.contains(&limit) {
             self.limits_hit.push(limit);
@@ -334,6 +351,11 @@ impl<'a> Worlds<'a> {
                 match self.execute(host, &mut member, horizon) {
                     (HostExit::Suspended, Some(fork)) => self.fork(id, &mut member, fork),
                     (HostExit::Suspended, None) | (HostExit::Horizon, _) => break,
+                    (HostExit::AtCall(name), _) => {
+                        if !self.at_call(id, host, &mut member, name) {
+                            break;
+                        }
+                    }
                     (HostExit::Exposed, _) => self.exposed(id, &mut member, listener),
                     (HostExit::Waits(until), _) => member.doing = Doing::Waits(until),
                     (HostExit::Ended(Ending::Idle), _) => member.doing = Doing::Waits(None),
@@ -344,7 +366,9 @@ impl<'a> Worlds<'a> {
                     }
                     (HostExit::Budget | HostExit::Sent | HostExit::NeedsInput, _) => {}
                 }
-            } else if matches!(member.doing, Doing::Waits(Some(until)) if until <= horizon) {
+            } else if let Doing::Waits(Some(until)) | Doing::Off(Some(until)) = member.doing
+                && until <= horizon
+            {
                 member.doing = Doing::Runs;
             } else {
                 break;
@@ -393,14 +417,35 @@ impl<'a> Worlds<'a> {
         }
         let is_start = member.state.host.is_none();
         let before = member.state.instructions();
+        let disk = member.disk.as_deref();
         let result = self
             .worker
-            .run(&mut member.state, &config.config, SLICE, deadline);
+            .run(&mut member.state, &config.config, disk, SLICE, deadline);
         if is_start && let Some(started) = &mut member.state.host {
-            started.pass_time(config.start_ns);
+            started.has_restarted(member.restarts);
+            started.pass_time(member.start_ns);
         }
         self.statistics.instructions += member.state.instructions().saturating_sub(before);
         result
+    }
+
+    /// A host is about to make a system call: something may become of it. `false` if the time is over.
+    fn at_call(&mut self, id: MemberId, host: HostIndex, member: &mut Member, name: &str) -> bool {
+        let now_ns = member.clock_ns();
+        match self.ask(host, member, HostMoment::Call(name), now_ns) {
+            Ok(befallen) => {
+                if let Some(running) = &mut member.state.host {
+                    running.take_call();
+                }
+                self.strike(host, member, befallen, now_ns);
+                true
+            }
+            Err(Some(fork)) => {
+                self.fork(id, member, fork);
+                true
+            }
+            Err(None) => false,
+        }
     }
 
     /// Splits a state at a question with several answers.

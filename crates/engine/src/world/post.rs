@@ -4,13 +4,15 @@
 use everett_expr::{Arena, ExprId};
 use everett_linux::{Errno, Packet, PacketKind};
 use everett_net::{
-    Alternative, Fate, FaultCounters, Faults, HostIndex, LinkState, Mark, Protocol, Route,
-    Topology, Unreachable,
+    Alternative, Fate, FaultCounters, FaultIndex, Faults, HostIndex, LinkState, Mark, Protocol,
+    Route, Topology, Unreachable,
 };
 use everett_vm::{Buffer, ChoiceSite, Interrupt, Oracle, Value};
 use std::hash::Hash;
 use std::mem::discriminant;
 use std::sync::Arc;
+
+use super::moments::given_up;
 
 /// Bytes of a packet besides what it carries: of Ethernet, IP and TCP or UDP, about.
 const HEADERS: u64 = 54;
@@ -36,6 +38,8 @@ pub struct Arrival {
     pub behind: u32,
     /// How often it was sent again.
     pub again: u32,
+    /// What becomes of the host when it arrives is decided.
+    pub met: bool,
 }
 
 impl Arrival {
@@ -89,15 +93,35 @@ pub enum Doing {
     Waits(Option<u64>),
     /// Its programs have ended; its kernel answers what arrives.
     Over,
+    /// It is switched off until this time, or for good.
+    Off(Option<u64>),
 }
 
-/// What is on its way to a host, the next first. Cloning is O(1).
+/// What is on its way to a host, the next first, and times at which something can become of it. Cloning is O(1).
 #[derive(Clone, Debug, Default)]
 pub struct Mailbox {
     arriving: Arc<Vec<Arrival>>,
+    times: Arc<Vec<u64>>,
+    times_passed: usize,
+}
+
+/// What happens to a host next.
+pub enum Next {
+    /// This time comes.
+    Time(u64),
+    /// Something arrives.
+    Packet(Arrival),
 }
 
 impl Mailbox {
+    /// Nothing is on its way; something can become of the host at these times, in order.
+    pub fn new(times: Vec<u64>) -> Mailbox {
+        Mailbox {
+            times: Arc::new(times),
+            ..Mailbox::default()
+        }
+    }
+
     /// Something will arrive. What belongs to a stream overtakes nothing of the same stream that was sent before it, however
     /// late that is.
     pub fn expect(&mut self, mut arrival: Arrival) {
@@ -118,20 +142,46 @@ impl Mailbox {
         list.insert(at, arrival);
     }
 
-    /// What arrives next.
-    pub fn next(&self) -> Option<&Arrival> {
-        self.arriving.first()
+    fn next_time(&self) -> Option<u64> {
+        self.times.get(self.times_passed).copied()
+    }
+
+    /// What happens next.
+    pub fn next(&self) -> Option<Next> {
+        let arrival = self.arriving.first();
+        match (self.next_time(), arrival) {
+            (Some(time), Some(arrival)) if arrival.at_ns < time => {
+                Some(Next::Packet(arrival.clone()))
+            }
+            (Some(time), _) => Some(Next::Time(time)),
+            (None, arrival) => arrival.cloned().map(Next::Packet),
+        }
     }
 
     /// When that is; `u64::MAX` where nothing will.
     pub fn next_ns(&self) -> u64 {
-        self.next().map_or(u64::MAX, |next| next.at_ns)
+        let arrival = self.arriving.first().map(|next| next.at_ns);
+        let time = self.next_time();
+        let next = [arrival, time].into_iter().flatten().min();
+        next.unwrap_or(u64::MAX)
     }
 
-    /// Takes what arrives next.
-    pub fn take(&mut self) -> Option<Arrival> {
-        self.next()?;
-        Some(Arc::make_mut(&mut self.arriving).remove(0))
+    /// What happens next is behind us.
+    pub fn take(&mut self) {
+        match self.next() {
+            Some(Next::Time(_)) => self.times_passed += 1,
+            Some(Next::Packet(_)) => {
+                Arc::make_mut(&mut self.arriving).remove(0);
+            }
+            None => {}
+        }
+    }
+
+    /// What becomes of the host when the next packet arrives is decided.
+    pub fn is_met(&mut self) {
+        if let Some(first) = Arc::make_mut(&mut self.arriving).first_mut() {
+            first.met = true;
+        }
     }
 
     /// Something has arrived: what is held back for others may be due before its time.
@@ -151,15 +201,16 @@ impl Mailbox {
 
     /// The next arrival is due before anything else happens at a host whose clock shows this.
     pub fn is_due(&self, doing: Doing, clock_ns: u64, horizon_ns: u64) -> bool {
-        let Some(next) = self.next() else {
+        let next_ns = self.next_ns();
+        if next_ns == u64::MAX {
             return false;
-        };
+        }
         match doing {
-            Doing::Runs => next.at_ns <= clock_ns,
-            Doing::Waits(until) => {
-                next.at_ns <= until.unwrap_or(u64::MAX) && next.at_ns <= horizon_ns
+            Doing::Runs => next_ns <= clock_ns,
+            Doing::Waits(until) | Doing::Off(until) => {
+                next_ns <= until.unwrap_or(u64::MAX) && next_ns <= horizon_ns
             }
-            Doing::Over => next.at_ns <= horizon_ns,
+            Doing::Over => next_ns <= horizon_ns,
         }
     }
 
@@ -167,7 +218,9 @@ impl Mailbox {
     pub fn next_event_ns(&self, doing: Doing, clock_ns: u64) -> u64 {
         match doing {
             Doing::Runs => clock_ns,
-            Doing::Waits(until) => until.unwrap_or(u64::MAX).min(self.next_ns()),
+            Doing::Waits(until) | Doing::Off(until) => {
+                until.unwrap_or(u64::MAX).min(self.next_ns())
+            }
             Doing::Over => self.next_ns(),
         }
     }
@@ -212,6 +265,7 @@ pub fn send(
         decided: false,
         behind: 0,
         again: 0,
+        met: false,
     };
     match way {
         everett_net::Arrival::At(time) => arrival.at_ns = time,
@@ -253,6 +307,7 @@ fn bounced(
         decided: true,
         behind: 0,
         again: 0,
+        met: true,
     }
 }
 
@@ -268,10 +323,12 @@ pub struct Fated {
     pub now: Option<Arc<Packet>>,
     /// It comes, or comes again, later.
     pub later: Option<Arrival>,
+    /// What its sender learns, where it was lost for good.
+    pub back: Option<Packet>,
     /// What was taken of what could have happened.
     pub taken: Option<Alternative<Fate>>,
-    /// Bytes of it may be anything.
-    pub is_marked: bool,
+    /// Why bytes of it may be anything, where they may.
+    pub marks: Vec<FaultIndex>,
 }
 
 /// Asks what becomes of a packet that arrives at a host. Nothing is changed where a question has several answers.
@@ -322,11 +379,13 @@ pub fn arrive(
         Fate::Twice { after_ns } => (true, again(after_ns, 0)),
         Fate::Deliver | Fate::Corrupt { .. } => (true, None),
     };
+    let is_lost = !arrives && later.is_none();
     Ok(Fated {
         now: arrives.then_some(packet),
         later,
+        back: is_lost.then(|| given_up(arrival)).flatten(),
         taken,
-        is_marked: !marks.is_empty(),
+        marks: marks.iter().map(|mark| mark.fault).collect(),
     })
 }
 
@@ -342,7 +401,7 @@ fn site(faults: &Faults, alternatives: &[Alternative<Fate>]) -> ChoiceSite {
 }
 
 /// What TCP sends again when it was lost, ever later; `None` where it gives up, or where nobody sends again.
-fn sent_again(arrival: &Arrival) -> Option<Arrival> {
+pub(super) fn sent_again(arrival: &Arrival) -> Option<Arrival> {
     const MOST: u32 = 10;
     if arrival.is_alone() || arrival.again >= MOST {
         return None;
@@ -369,7 +428,7 @@ fn payload(packet: &Packet) -> u64 {
 }
 
 /// What is known of a packet.
-fn described(arrival: &Arrival, to: HostIndex) -> everett_net::Packet {
+pub fn described(arrival: &Arrival, to: HostIndex) -> everett_net::Packet {
     let packet = &arrival.packet;
     let protocol = match &packet.kind {
         PacketKind::Datagram(_) => Protocol::Udp,

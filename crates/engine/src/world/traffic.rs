@@ -1,11 +1,12 @@
 //! What hosts send each other: in which states it arrives, and which of them can be together.
 
 use everett_expr::ExprId;
-use everett_net::HostIndex;
+use everett_net::{HostEvent, HostIndex, HostMoment};
 use everett_solver::Verdict;
 
 use super::member::Member;
-use super::post::{self, Arrival, Doing, Sent};
+use super::moments::{self, AtNobody, Befallen, Befalls};
+use super::post::{self, Arrival, Doing, Next, Sent};
 use super::*;
 use crate::oracle::PathOracle;
 
@@ -13,7 +14,11 @@ impl Worlds<'_> {
     /// Sends on what a host has sent. `false` if its state turns out to be in no world.
     pub(super) fn transmit(&mut self, id: MemberId, member: &mut Member) -> bool {
         let sent = member.state.host.as_mut().map(|host| host.take_sent());
-        for packet in sent.unwrap_or_default() {
+        let own = sent.unwrap_or_default().into_iter();
+        let own = own.map(|packet| (packet, true));
+        // What the network says is not the host's, and nothing becomes of it.
+        let others = std::mem::take(&mut member.outbox).into_iter();
+        for (packet, is_own) in own.chain(others.map(|packet| (packet, false))) {
             self.counted.packets += 1;
             member.sent += 1;
             let from = self.table.host(id);
@@ -21,7 +26,9 @@ impl Worlds<'_> {
             match post::send(topology, from, packet, member.sent, &mut member.links) {
                 Sent::Nowhere => {}
                 Sent::Back(arrival) => member.mailbox.expect(arrival),
-                Sent::To(targets, arrival) => {
+                Sent::To(targets, mut arrival) => {
+                    arrival.decided |= !is_own;
+                    arrival.met |= !is_own;
                     for target in targets {
                         self.note_sent(&arrival, target, member);
                         if !self.deliver(id, member, target, &arrival) {
@@ -152,15 +159,55 @@ impl Worlds<'_> {
         true
     }
 
-    /// The next thing arrives at a host. An error says that a question has several answers, or that the time is over.
+    /// What happens to a host next: something arrives, or a time comes. An error says that a question has several answers, or
+    /// that the time of the search is over.
     pub(super) fn arrive(
         &mut self,
         host: HostIndex,
         member: &mut Member,
     ) -> Result<(), Option<Fork>> {
-        let Some(arrival) = member.mailbox.next().cloned() else {
-            return Ok(());
+        let arrival = match member.mailbox.next() {
+            None => return Ok(()),
+            Some(Next::Time(time)) => {
+                if let Doing::Off(_) = member.doing {
+                    member.mailbox.take();
+                    return Ok(());
+                }
+                let befallen = self.ask(host, member, HostMoment::Time, time)?;
+                member.mailbox.take();
+                self.strike(host, member, befallen, time);
+                return Ok(());
+            }
+            Some(Next::Packet(arrival)) => arrival,
         };
+        if let Doing::Off(until) = member.doing {
+            member.mailbox.take();
+            self.note_nobody(&arrival, host);
+            match moments::arrive_at_nobody(&arrival, until.is_none()) {
+                AtNobody::Lost => {}
+                AtNobody::Later(arrival) => member.mailbox.expect(arrival),
+                AtNobody::GivenUp(packet) => member.outbox.push(packet),
+            }
+            return Ok(());
+        }
+        if !arrival.met && self.config.faults.asks_at_messages(host) {
+            let now_ns = arrival.at_ns.max(member.clock_ns());
+            let packet = post::described(&arrival, host);
+            let befallen = self.ask(host, member, HostMoment::Message(&packet), now_ns)?;
+            member.mailbox.is_met();
+            if self.strike(host, member, befallen, now_ns) {
+                return Ok(());
+            }
+        }
+        self.arrive_packet(host, member, &arrival)
+    }
+
+    fn arrive_packet(
+        &mut self,
+        host: HostIndex,
+        member: &mut Member,
+        arrival: &Arrival,
+    ) -> Result<(), Option<Fork>> {
         let deadline = self.deadline();
         let (solver, scratch) = (&mut self.worker.solver, &mut self.worker.scratch);
         let mut oracle = PathOracle::new(&mut member.state.path, solver, scratch, deadline);
@@ -170,7 +217,7 @@ impl Worlds<'_> {
             arena,
             faults,
             host,
-            &arrival,
+            arrival,
             &mut member.counters,
         );
         let fated = match fated {
@@ -178,10 +225,13 @@ impl Worlds<'_> {
             Err(_) => return Err(oracle.fork.take()),
         };
         member.mailbox.take();
-        self.note_fate(&arrival, host, fated.taken.as_ref(), fated.is_marked);
+        self.fired.extend(fated.taken.and_then(|taken| taken.fault));
+        self.fired.extend(fated.marks.iter().copied());
+        self.note_fate(arrival, host, fated.taken.as_ref(), !fated.marks.is_empty());
         if let Some(later) = fated.later {
             member.mailbox.expect(later);
         }
+        member.outbox.extend(fated.back);
         let Some(packet) = fated.now else {
             return Ok(());
         };
@@ -195,5 +245,52 @@ impl Worlds<'_> {
         let now = member.clock_ns();
         member.mailbox.let_others_follow(now);
         Ok(())
+    }
+
+    /// Asks what becomes of a host at a moment.
+    pub(super) fn ask(
+        &mut self,
+        host: HostIndex,
+        member: &mut Member,
+        moment: HostMoment<'_>,
+        now_ns: u64,
+    ) -> Result<Befallen, Option<Fork>> {
+        let deadline = self.deadline();
+        let (solver, scratch) = (&mut self.worker.solver, &mut self.worker.scratch);
+        let mut oracle = PathOracle::new(&mut member.state.path, solver, scratch, deadline);
+        let event = HostEvent {
+            host,
+            moment,
+            now_ns,
+        };
+        let (faults, running) = (&self.config.faults, member.state.host.as_ref());
+        let befallen = moments::befalls(&mut oracle, faults, &event, running, &mut member.counters);
+        befallen.map_err(|_| oracle.fork.take())
+    }
+
+    /// Something becomes of a host. `false` if that is nothing.
+    pub(super) fn strike(
+        &mut self,
+        host: HostIndex,
+        member: &mut Member,
+        befallen: Befallen,
+        now_ns: u64,
+    ) -> bool {
+        self.fired.extend(befallen.fault);
+        self.note_befallen(host, &befallen, now_ns);
+        match befallen.what {
+            Befalls::Nothing => return false,
+            Befalls::Pauses(until) => {
+                if let Some(running) = &mut member.state.host {
+                    running.pass_time(until);
+                }
+                if let Doing::Waits(_) = member.doing {
+                    member.doing = Doing::Runs;
+                }
+            }
+            Befalls::Off => member.switch_off(None),
+            Befalls::Restarts(at_ns, disk) => member.switch_off(Some((at_ns, disk))),
+        }
+        true
     }
 }

@@ -44,6 +44,8 @@ impl OpenFlags {
     pub const TRUNCATE: u32 = 0o1000;
     pub const APPEND: u32 = 0o2000;
     pub const NONBLOCK: u32 = 0o4000;
+    /// What is written is on the disk when the call returns (`O_DSYNC`, and `O_SYNC`, which has the bit too).
+    pub const SYNCED: u32 = 0o10_000;
     /// Writes to a pipe are packets.
     pub const DIRECT: u32 = 0o40_000;
     /// Every file may be large on 64 bits, and `fcntl` says so.

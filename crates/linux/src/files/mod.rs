@@ -2,6 +2,7 @@
 
 mod access;
 mod description;
+mod disk;
 mod generated;
 mod inode;
 mod left;
@@ -17,6 +18,8 @@ pub use access::{EXECUTE, READ, WRITE, Who};
 pub use description::{
     Description, DescriptionId, Descriptor, Descriptors, Input, MAX_DESCRIPTORS, OpenFlags, Target,
 };
+pub use disk::Disk;
+use disk::Synced;
 pub use inode::{Device, Directory, Inode, InodeId, Node};
 pub use left::{Left, LeftFile};
 pub use locks::{Conflict, LockOwner, LockRange, Locks};
@@ -39,6 +42,8 @@ pub struct Files {
     pub stdin: Input,
     /// Locks on files.
     pub locks: Locks,
+    /// What files held when they were synchronised last.
+    synced: Synced,
     /// FIFOs that somebody has open, with their pipes.
     fifos: Arc<Vec<(InodeId, ObjectId)>>,
     /// Open files; several descriptors can share one.
@@ -56,6 +61,7 @@ impl Files {
             tree,
             stdin,
             locks: Locks::default(),
+            synced: Synced::default(),
             fifos: Arc::default(),
             descriptions: Arc::new(Vec::new()),
         })

@@ -144,18 +144,21 @@ fn fsync(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
                 Node::Regular(_) | Node::Directory(_)
             ) =>
         {
+            kernel.host.files.sync(id);
             Ok(Value::ZERO)
         }
         _ => Err(Errno::EINVAL.into()),
     }
 }
 
-fn sync(_: &mut Kernel<'_, '_>, _: &Call) -> Answer {
+fn sync(kernel: &mut Kernel<'_, '_>, _: &Call) -> Answer {
+    kernel.host.files.sync_all();
     Ok(Value::ZERO)
 }
 
 fn syncfs(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     kernel.usable(call.int(0))?;
+    kernel.host.files.sync_all();
     Ok(Value::ZERO)
 }
 

@@ -548,8 +548,12 @@ impl Kernel<'_, '_> {
                     let end = end.ok_or(Errno::EFBIG)?;
                     let end = self.limit_file(start, end)?;
                     let written = end - start;
+                    let is_synced = description.flags.has(OpenFlags::SYNCED);
                     let parts = first_bytes(parts, written);
                     self.write_regular(id, start, &parts);
+                    if is_synced {
+                        self.host.files.sync(id);
+                    }
                     self.advance(descriptor, at, end);
                     return Ok(Value::concrete(written));
                 }

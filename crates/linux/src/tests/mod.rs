@@ -108,7 +108,7 @@ impl Bench {
     }
 
     fn boot(&mut self, config: &HostConfig) -> Host {
-        Host::boot(config, &mut self.around()).unwrap()
+        Host::boot(config, None, &mut self.around()).unwrap()
     }
 
     fn run(&mut self, host: &mut Host) -> HostExit {

@@ -70,7 +70,7 @@ fn symbolic_arguments_are_named_as_in_klee() {
         stdin: Stdin::Symbolic { size: 4 },
         ..HostConfig::default()
     };
-    assert!(Host::boot(&config, &mut bench.around()).is_err());
+    assert!(Host::boot(&config, None, &mut bench.around()).is_err());
     bench.tape = Tape::default();
     bench.tape.answers.push_back(1);
     let host = bench.boot(&config);
@@ -112,5 +112,5 @@ fn a_program_without_an_entry_is_refused() {
     let mut program = Script::default().program();
     program.symbols.clear();
     let mut bench = Bench::new(program);
-    assert!(Host::boot(&HostConfig::default(), &mut bench.around()).is_err());
+    assert!(Host::boot(&HostConfig::default(), None, &mut bench.around()).is_err());
 }

@@ -87,6 +87,7 @@ impl World<'_> {
             | HostExit::Sent
             | HostExit::Horizon
             | HostExit::Exposed
+            | HostExit::AtCall(_)
             | HostExit::Waits(_) => {
                 NativeEnd::Diverged("the program reads input that nobody gives".to_owned())
             }

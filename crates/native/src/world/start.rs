@@ -1,11 +1,44 @@
 //! How a native run begins, and what is left of it.
 
+use everett_linux::Disk;
+
 use super::*;
 
 impl<'c> World<'c> {
     pub(crate) fn start(
         config: &'c NativeConfig,
         source: Source,
+        watcher: &'c mut dyn Watcher,
+    ) -> Result<World<'c>, NativeError> {
+        let (arena, oracle) = (Arena::new(), NativeOracle::new(source));
+        World::begin(config, None, arena, oracle, watcher)
+    }
+
+    /// The host was switched off and starts again with the disk that it had. What was asked so far stays answered.
+    pub(crate) fn restart(mut self, disk: &Disk) -> Result<World<'c>, NativeError> {
+        self.kill_all();
+        let World {
+            config,
+            arena,
+            oracle,
+            watcher,
+            calls,
+            events,
+            ..
+        } = self;
+        let begun = World::begin(config, Some(disk), arena, oracle, watcher)?;
+        Ok(World {
+            calls,
+            events,
+            ..begun
+        })
+    }
+
+    fn begin(
+        config: &'c NativeConfig,
+        disk: Option<&Disk>,
+        mut arena: Arena,
+        mut oracle: NativeOracle,
         watcher: &'c mut dyn Watcher,
     ) -> Result<World<'c>, NativeError> {
         let images: Result<Vec<Image>, _> = config
@@ -16,11 +49,11 @@ impl<'c> World<'c> {
         let mut images = images.map_err(|error| NativeError::Boot(error.to_string()))?;
         Image::number_all(&mut images);
         let coverage = Coverage::of(&images);
-        let (mut arena, mut oracle) = (Arena::new(), NativeOracle::new(source));
         let (mut stacks, mut coverage) = (StackTable::default(), coverage);
         let options = VmOptions::default();
         let booted = Host::boot_native(
             &config.host,
+            disk,
             &mut Surroundings {
                 images: &images,
                 arena: &mut arena,

@@ -75,6 +75,14 @@ impl Network {
         }
     }
 
+    /// Ports are given from another place on, as after another start.
+    pub(crate) fn skip_ports(&mut self, times: u32) {
+        const APART: u32 = 1000;
+        let all = u32::from(EPHEMERAL.end() - EPHEMERAL.start());
+        let skipped = times.saturating_mul(APART) % all;
+        self.next_port = EPHEMERAL.start() + skipped as u16;
+    }
+
     /// It is an address of this host.
     pub fn is_own(&self, ip: IpAddr) -> bool {
         ip.is_loopback() || self.addresses.contains(&ip)

@@ -88,10 +88,14 @@ pub(super) fn msync(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     }
     // Files have what was written to their mappings already.
     let range = kernel.range(address, len)?;
-    match kernel.has_hole(&range) {
-        true => Err(Errno::ENOMEM.into()),
-        false => Ok(Value::ZERO),
+    if kernel.has_hole(&range) {
+        return Err(Errno::ENOMEM.into());
     }
+    if flags & SYNC != 0 {
+        // Which file it is hardly matters: what a host may lose is rather too little than too much.
+        kernel.host.files.sync_all();
+    }
+    Ok(Value::ZERO)
 }
 
 pub(super) fn mlock(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
