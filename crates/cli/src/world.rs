@@ -248,7 +248,7 @@ pub fn follow(args: &RunArgs, traces: &[PathBuf]) -> Result<u8> {
         worlds.run(&AtomicBool::new(false), &mut seen);
         let ends = |hosts: &BTreeMap<String, Trace>| -> BTreeMap<String, _> {
             let ends = hosts.iter();
-            ends.map(|(name, trace)| (name.clone(), trace.end.clone()))
+            ends.map(|(name, trace)| (name.clone(), (trace.choices.clone(), trace.end.clone())))
                 .collect()
         };
         let is_same = match &trace.finding {

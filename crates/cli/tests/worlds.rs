@@ -71,13 +71,15 @@ fn build(example: &Path) -> PathBuf {
     }
     let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../include");
     for path in listed(&folder) {
-        if path.extension().is_some_and(|extension| extension == "c") {
-            let mut command = everett(&folder);
-            command
+        let mut command = everett(&folder);
+        match path.extension().and_then(|extension| extension.to_str()) {
+            Some("c") => command
                 .args(["cc", "-g", "-O1", "-Wall", "-I"])
-                .arg(&include);
-            expect(command.arg("-o").arg(path.with_extension("")).arg(&path), 0);
-        }
+                .arg(&include),
+            Some("rs") => command.args(["rustc", "--edition", "2024", "-g", "-O"]),
+            _ => continue,
+        };
+        expect(command.arg("-o").arg(path.with_extension("")).arg(&path), 0);
     }
     folder
 }

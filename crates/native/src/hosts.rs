@@ -239,7 +239,8 @@ impl Loop<'_, '_> {
         for (packet, is_own) in own.chain(others.map(|packet| (packet, false))) {
             let node = &mut self.nodes[at];
             node.sent += 1;
-            match send(self.topology, from, packet, node.sent, &mut node.links) {
+            let (links, known) = (&mut node.links, &node.counters);
+            match send(self.topology, from, packet, node.sent, links, known) {
                 Sent::Nowhere => {}
                 Sent::Back(arrival) => node.mailbox.expect(arrival),
                 Sent::To(targets, mut arrival) => {
@@ -281,6 +282,7 @@ impl Loop<'_, '_> {
             return Ok(());
         }
         let here = HostIndex(at as u32);
+        self.faults.learn(&mut node.counters, &arrival.known);
         if !arrival.met && self.faults.asks_at_messages(here) {
             let now_ns = arrival.at_ns.max(node.world.host.clock_ns());
             node.mailbox.is_met();

@@ -40,6 +40,8 @@ pub struct Arrival {
     pub again: u32,
     /// What becomes of the host when it arrives is decided.
     pub met: bool,
+    /// What the sender knew of what went wrong.
+    pub known: Arc<FaultCounters>,
 }
 
 impl Arrival {
@@ -63,7 +65,8 @@ impl Arrival {
         };
         let when = (self.at_ns, packet.clock_ns, self.from);
         let what = discriminant(&packet.kind);
-        (when, packet.from, packet.to, what, bytes, room)
+        let ends = (packet.from, packet.to);
+        (when, ends, what, bytes, room, &*self.known)
     }
 
     /// It is no part of a stream.
@@ -243,6 +246,7 @@ pub fn send(
     packet: Packet,
     number: u64,
     links: &mut LinkState,
+    known: &FaultCounters,
 ) -> Sent {
     let (targets, path): (Vec<HostIndex>, _) = match topology.route(from, packet.to.ip()) {
         Route::Local => return Sent::Nowhere,
@@ -266,6 +270,7 @@ pub fn send(
         behind: 0,
         again: 0,
         met: false,
+        known: Arc::new(known.clone()),
     };
     match way {
         everett_net::Arrival::At(time) => arrival.at_ns = time,
@@ -308,6 +313,7 @@ fn bounced(
         behind: 0,
         again: 0,
         met: true,
+        known: Arc::default(),
     }
 }
 

@@ -23,7 +23,8 @@ impl Worlds<'_> {
             member.sent += 1;
             let from = self.table.host(id);
             let topology = &self.config.topology;
-            match post::send(topology, from, packet, member.sent, &mut member.links) {
+            let (links, known) = (&mut member.links, &member.counters);
+            match post::send(topology, from, packet, member.sent, links, known) {
                 Sent::Nowhere => {}
                 Sent::Back(arrival) => member.mailbox.expect(arrival),
                 Sent::To(targets, mut arrival) => {
@@ -190,6 +191,9 @@ impl Worlds<'_> {
             }
             return Ok(());
         }
+        self.config
+            .faults
+            .learn(&mut member.counters, &arrival.known);
         if !arrival.met && self.config.faults.asks_at_messages(host) {
             let now_ns = arrival.at_ns.max(member.clock_ns());
             let packet = post::described(&arrival, host);

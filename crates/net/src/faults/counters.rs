@@ -46,13 +46,9 @@ impl FaultCounters {
         found.ok().map(|at| self.decided[at].1)
     }
 
-    /// Takes up what the sender of a message knew; of counts, those that matter everywhere. `false` if the two contradict
-    /// each other: then nothing is changed.
-    pub(super) fn merge(
-        &mut self,
-        other: &FaultCounters,
-        matters_everywhere: impl Fn(FaultIndex) -> bool,
-    ) -> bool {
+    /// Takes up what another host of the same world has decided for all of it. `false` if the two contradict each other:
+    /// then nothing is changed.
+    pub(super) fn agree(&mut self, other: &FaultCounters) -> bool {
         let mut known = other.decided.iter();
         let contradicts = |(fault, answer): &(FaultIndex, bool)| {
             self.decided(*fault).is_some_and(|own| own != *answer)
@@ -63,12 +59,20 @@ impl FaultCounters {
         for (fault, answer) in &other.decided {
             self.decide(*fault, *answer);
         }
+        true
+    }
+
+    /// Takes up how often faults happened on other hosts, those that matter everywhere.
+    pub(super) fn learn(
+        &mut self,
+        other: &FaultCounters,
+        matters_everywhere: impl Fn(FaultIndex) -> bool,
+    ) {
         let used = other.counts.iter().filter(|count| count.used > 0);
         for count in used.filter(|count| matters_everywhere(count.fault)) {
             let own = self.entry(count.fault, count.host);
             own.used = own.used.max(count.used);
         }
-        true
     }
 
     pub(super) fn decide(&mut self, fault: FaultIndex, answer: bool) {

@@ -341,12 +341,18 @@ impl Faults {
         }
     }
 
-    /// The receiver of a message takes up what its sender knew. `false` if the two contradict each other: then they are not
-    /// of one world, the message cannot arrive, and nothing is changed.
+    /// A message is sent: what its sender knows of the whole world holds for its receiver too. `false` if the two contradict
+    /// each other: then they are not of one world, the message cannot arrive, and nothing is changed.
     #[must_use]
     pub fn meet(&self, receiver: &mut FaultCounters, sender: &FaultCounters) -> bool {
+        receiver.agree(sender)
+    }
+
+    /// A message arrives: its receiver learns what had happened when it was sent. Not before: what a host knows must not depend on the
+    /// order in which hosts are looked at.
+    pub fn learn(&self, receiver: &mut FaultCounters, sender: &FaultCounters) {
         // How often something happened on another host matters only where all of it is counted together.
-        receiver.merge(sender, |fault| self.get(fault).scope == Scope::Path)
+        receiver.learn(sender, |fault| self.get(fault).scope == Scope::Path);
     }
 
     /// What can become of a host at a moment; the first alternative is what happens if nobody decides otherwise.
