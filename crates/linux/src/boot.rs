@@ -42,23 +42,28 @@ impl Host {
         disk: Option<&Disk>,
         around: &mut Surroundings<'_>,
     ) -> Result<Host, Interrupt> {
-        let (mut state, execution) = prepare(config, disk, around)?;
-        let (memory, thread) = start(&execution, reborrow(around), &mut state)?;
+        let (mut state, executions) = prepare(config, disk, around)?;
+        let (mut memories, mut threads) = (Vec::new(), Vec::new());
+        for execution in &executions {
+            let (memory, thread) = start(execution, reborrow(around), &mut state)?;
+            memories.push(memory);
+            threads.push(Arc::new(thread));
+        }
         around.oracle.commit();
         Ok(Host {
-            memories: vec![memory],
-            threads: vec![Arc::new(thread)],
+            memories,
+            threads,
             state,
         })
     }
 }
 
-/// The kernel's tables at the start, and what is to be executed.
+/// The kernel's tables at the start, and what its processes are to execute.
 pub(crate) fn prepare(
     config: &HostConfig,
     disk: Option<&Disk>,
     around: &mut Surroundings<'_>,
-) -> Result<(HostState, Execution), Interrupt> {
+) -> Result<(HostState, Vec<Execution>), Interrupt> {
     {
         let mut names = Names::default();
         let args = strings(&config.args, &mut names, around)?;
@@ -72,26 +77,47 @@ pub(crate) fn prepare(
             }
             None => layers::lay(&config.cwd, &config.files, &config.programs, now_ns, around)?,
         };
-        let first = args.first().cloned();
-        let first = first.unwrap_or_else(|| Buffer::zeroed(0));
-        let executable = layers::install_first(&first, cwd, now_ns, &mut files);
+        let mut starting = vec![(config.image, args, env, cwd)];
+        for other in &config.others {
+            let made = files.tree.make_directories(ROOT, &other.cwd);
+            let cwd = made.map_err(|errno| layers::refused(&other.cwd, errno))?;
+            let args = strings(&other.args, &mut names, around)?;
+            let env = strings(&other.env, &mut names, around)?;
+            starting.push((other.image, args, env, cwd));
+        }
+        let mut executables = Vec::new();
+        for (image, args, _, cwd) in &starting {
+            let name = args.first().cloned();
+            let name = name.unwrap_or_else(|| Buffer::zeroed(0));
+            executables.push(layers::install_started(
+                &name, *image, *cwd, now_ns, &mut files,
+            ));
+        }
         if disk.is_none() {
             files.tree.start();
         }
         files.stdin = stdin(&config.stdin, around)?;
-        let descriptors = standard_streams(&mut files);
-        let execution = Execution {
-            image: config.image,
-            name: first.bytes().to_vec(),
-            args,
-            env,
-        };
-        let process = ProcessState {
-            image: config.image,
-            executable,
-            execution: Arc::new(execution.clone()),
-            ..first_process(cwd, descriptors)
-        };
+        let (mut processes, mut tasks, mut executions) = (Vec::new(), Vec::new(), Vec::new());
+        for ((image, args, env, cwd), executable) in starting.into_iter().zip(executables) {
+            let pid = FIRST_PID + processes.len() as u32;
+            let name = args.first().map(|name| name.bytes().to_vec());
+            let execution = Execution {
+                image,
+                name: name.unwrap_or_default(),
+                args,
+                env,
+            };
+            let descriptors = standard_streams(&mut files, processes.is_empty());
+            processes.push(Arc::new(ProcessState {
+                image,
+                executable,
+                execution: Arc::new(execution.clone()),
+                ..first_process(pid, cwd, descriptors)
+            }));
+            tasks.push(Arc::new(TaskState::new(pid, pid)));
+            executions.push(execution);
+        }
+        let next_pid = FIRST_PID + processes.len() as u32;
         let state = HostState {
             clock_ns: 0,
             start_time_ns: config.start_time_ns,
@@ -104,9 +130,9 @@ pub(crate) fn prepare(
             options: config.options.clone(),
             objects: Slots::default(),
             network: Network::new(config.addresses.clone(), config.routes.clone()),
-            processes: vec![Arc::new(process)],
-            tasks: vec![Arc::new(TaskState::new(FIRST_PID, FIRST_PID))],
-            next_pid: FIRST_PID + 1,
+            processes,
+            tasks,
+            next_pid,
             newborn: Vec::new(),
             schedule: Schedule::new(config.options.scheduler),
             ipc: Default::default(),
@@ -126,17 +152,17 @@ pub(crate) fn prepare(
             wire: crate::wire::Wire::new(config.is_networked()),
             exposed: Default::default(),
         };
-        Ok((state, execution))
+        Ok((state, executions))
     }
 }
 
-/// The process that a host starts with.
-fn first_process(cwd: InodeId, descriptors: Descriptors) -> ProcessState {
+/// A process that a host starts with.
+fn first_process(pid: u32, cwd: InodeId, descriptors: Descriptors) -> ProcessState {
     ProcessState {
-        pid: FIRST_PID,
+        pid,
         parent: 1,
-        group: FIRST_PID,
-        session: FIRST_PID,
+        group: pid,
+        session: pid,
         image: ImageId::default(),
         life: Life::Running,
         borrows_memory: false,
@@ -296,10 +322,13 @@ fn stdin(stdin: &Stdin, around: &mut Surroundings<'_>) -> Result<Input, Interrup
     })
 }
 
-fn standard_streams(files: &mut Files) -> Descriptors {
+/// Who does not read what the host is given reads nothing.
+fn standard_streams(files: &mut Files, reads: bool) -> Descriptors {
     let mut descriptors = Descriptors::default();
+    let nothing = files.tree.lookup(ROOT, b"/dev/null", true);
+    let nothing = nothing.map_or(Target::Stdin, Target::Inode);
     let streams = [
-        (Target::Stdin, 0),
+        (if reads { Target::Stdin } else { nothing }, 0),
         (Target::Output(Stream::Stdout), OpenFlags::WRITE_ONLY),
         (Target::Output(Stream::Stderr), OpenFlags::WRITE_ONLY),
     ];

@@ -36,6 +36,21 @@ pub struct HostConfig {
     pub random_seed: u64,
     /// Time of the wall clock at the start, in nanoseconds since 1970.
     pub start_time_ns: u64,
+    /// Further processes that are there from the start.
+    pub others: Vec<ProcessConfig>,
+}
+
+/// A further process that a host starts with. It reads nothing from descriptor 0.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ProcessConfig {
+    /// Its program.
+    pub image: ImageId,
+    /// Arguments, the name of the program first.
+    pub args: Vec<Argument>,
+    /// Environment, each `NAME=value`.
+    pub env: Vec<Argument>,
+    /// The directory that it starts in; made if it is not there.
+    pub cwd: Vec<u8>,
 }
 
 impl Default for HostConfig {
@@ -54,6 +69,7 @@ impl Default for HostConfig {
             random_seed: 0,
             // 2020-01-01 00:00:00 UTC: any fixed day will do.
             start_time_ns: 1_577_836_800_000_000_000,
+            others: Vec::new(),
         }
     }
 }

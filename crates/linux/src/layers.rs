@@ -1,7 +1,7 @@
 //! What a host's root is made of at the start: the files that its configuration names, laid over what every host
 //! has, the later ones over the earlier ones. What they hold is shared by all states until it is written.
 
-use everett_vm::{Buffer, Bug, BugKind, ChoiceSite, Interrupt, Surroundings};
+use everett_vm::{Buffer, Bug, BugKind, ChoiceSite, ImageId, Interrupt, Surroundings};
 
 use crate::bytes::Bytes;
 use crate::config::{Contents, FileSpec, ProgramSpec};
@@ -95,9 +95,10 @@ pub fn install_program(
     Ok(())
 }
 
-/// The file of the program that a host starts with. It is there by its name where nothing else is.
-pub fn install_first(
+/// The file of a program that a host starts with. It is there by its name where nothing else is.
+pub fn install_started(
     name: &Buffer,
+    image: ImageId,
     cwd: InodeId,
     now_ns: u64,
     files: &mut Files,
@@ -107,7 +108,7 @@ pub fn install_first(
     }
     let path = name.bytes();
     let inode = Inode {
-        program: Some(everett_vm::ImageId::default()),
+        program: Some(image),
         ..Inode::new(program(), 0o755, now_ns)
     };
     match files.tree.lookup(cwd, path, true) {

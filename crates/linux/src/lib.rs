@@ -43,7 +43,8 @@ mod tests;
 
 pub use bytes::{Bytes, Output, Source};
 pub use config::{
-    Argument, Contents, FileSpec, HostConfig, HostOptions, ProgramSpec, RouteSpec, Stdin,
+    Argument, Contents, FileSpec, HostConfig, HostOptions, ProcessConfig, ProgramSpec, RouteSpec,
+    Stdin,
 };
 pub use documentation::documentation;
 pub use errno::Errno;

@@ -74,20 +74,23 @@ impl Kernel<'_, '_> {
 }
 
 impl Host {
-    /// A host whose first process is native. What it is to execute comes with it.
+    /// A host whose processes are native. What they are to execute comes with it, in the order of its threads.
     pub fn boot_native(
         config: &HostConfig,
         disk: Option<&Disk>,
         around: &mut Surroundings<'_>,
-    ) -> Result<(Host, Execution), Interrupt> {
-        let (state, execution) = boot::prepare(config, disk, around)?;
+    ) -> Result<(Host, Vec<Execution>), Interrupt> {
+        let (state, executions) = boot::prepare(config, disk, around)?;
         around.oracle.commit();
         let host = Host {
-            memories: vec![Memory::empty()],
-            threads: vec![Arc::new(Thread::new(0))],
+            memories: executions.iter().map(|_| Memory::empty()).collect(),
+            threads: executions
+                .iter()
+                .map(|_| Arc::new(Thread::new(0)))
+                .collect(),
             state,
         };
-        Ok((host, execution))
+        Ok((host, executions))
     }
 
     /// The thread that runs.

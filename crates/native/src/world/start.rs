@@ -63,7 +63,7 @@ impl<'c> World<'c> {
                 options: &options,
             },
         );
-        let (mut host, execution) = booted.map_err(|stop| match stop {
+        let (mut host, executions) = booted.map_err(|stop| match stop {
             Interrupt::Bug(bug) => NativeError::Boot(bug.message),
             other => NativeError::Boot(format!("{other:?}")),
         })?;
@@ -72,30 +72,42 @@ impl<'c> World<'c> {
             let strings = strings.map(|string| oracle.inputs.string(string, &mut arena));
             strings.collect()
         };
-        let (args, env) = (strings(&execution.args), strings(&execution.env));
+        let words: Vec<_> = executions
+            .iter()
+            .map(|execution| (strings(&execution.args), strings(&execution.env)))
+            .collect();
         let channel = Channel::new()?;
         let mut allocators = config.allocators(oracle.source())?;
-        let (program, inherited) = (&config.programs[0], channel.theirs());
-        let mut tracee = Tracee::start(program, &args, &env, inherited, config.walls())?;
-        tracee.hide_machine(&host.start_bytes())?;
-        if let Some(allocator) = allocators.first_mut() {
-            allocator.watch(&mut tracee, oracle.expects(BugKind::Leak))?;
+        if !allocators.is_empty() {
             oracle.sees_allocations = allocators.iter().all(Allocator::is_known);
         }
-        World::set_checks(config, 0, &mut tracee);
-        let arithmetic = config.watch_arithmetic(&oracle, &mut tracee)?;
-        let jumps = config.watch_jumps(&oracle, &mut tracee)?;
-        let races = config.watch_races(&oracle, &mut tracee)?;
-        let loading = loading::begin(&mut tracee)?;
-        let native = Native {
-            tracee,
-            image: ImageId::default(),
-            pending: None,
-            inside: None,
-            loading,
-            has_begun: false,
-        };
-        let threads = BTreeMap::from([(host.running(), native)]);
+        let mut threads = BTreeMap::new();
+        let (mut arithmetic, mut jumps, mut races) = Default::default();
+        let tasks = host.alive();
+        for ((execution, (args, env)), task) in executions.iter().zip(words).zip(tasks) {
+            let image = usize::from(execution.image.0);
+            let (program, inherited) = (&config.programs[image], channel.theirs());
+            let mut tracee = Tracee::start(program, &args, &env, inherited, config.walls())?;
+            tracee.hide_machine(&host.start_bytes())?;
+            if let Some(allocator) = allocators.get_mut(image) {
+                allocator.watch(&mut tracee, oracle.expects(BugKind::Leak))?;
+            }
+            World::set_checks(config, image, &mut tracee);
+            if threads.is_empty() {
+                arithmetic = config.watch_arithmetic(&oracle, &mut tracee)?;
+                jumps = config.watch_jumps(&oracle, &mut tracee)?;
+                races = config.watch_races(&oracle, &mut tracee)?;
+            }
+            let native = Native {
+                loading: loading::begin(&mut tracee)?,
+                tracee,
+                image: execution.image,
+                pending: None,
+                inside: None,
+                has_begun: false,
+            };
+            threads.insert(task, native);
+        }
         Ok(World {
             config,
             host,
