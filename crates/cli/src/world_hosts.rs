@@ -1,10 +1,10 @@
 //! From a scenario to hosts that can be started: programs, files, addresses.
 
 use anyhow::{Context, Result, bail};
-use everett_engine::WorldHost;
+use everett_engine::{Expects, WorldHost};
 use everett_linux::{
-    Argument, Contents, FaultFilter, FaultOptions, FileSpec, HostConfig, ProgramSpec, RouteSpec,
-    Stdin,
+    Argument, Contents, FaultFilter, FaultOptions, FileSpec, HostConfig, ProcessConfig,
+    ProgramSpec, RouteSpec, Stdin,
 };
 use everett_native::NativeHost;
 use everett_net::{HostIndex, Prefix, Topology};
@@ -74,6 +74,7 @@ pub fn native_hosts(scenario: &Scenario) -> Result<Vec<NativeHost>> {
             name: host.name,
             config: native_host_config(host.config, programs.paths)?,
             start_ns,
+            expects: host.expects,
         });
     }
     Ok(all)
@@ -92,23 +93,30 @@ fn starts(scenario: &Scenario) -> Vec<u64> {
     scenario.hosts.iter().map(start).collect()
 }
 
-fn only_process(setup: &HostSetup) -> Result<&Process> {
-    match setup.processes.as_slice() {
-        [only] => Ok(only),
-        _ => bail!(
-            "host {}: several processes at the start are not possible yet",
-            setup.name
-        ),
-    }
+/// How the first process of a host has to end, if anything is expected of it.
+pub fn expected(setup: &HostSetup) -> Option<Expects> {
+    let number = |number: Option<u8>| number.map(i32::from);
+    Some(match setup.processes.first()?.expect? {
+        Expectation::Exit(code) => Expects::Exit(number(code)),
+        Expectation::Signal(signal) => Expects::Signal(number(signal)),
+        Expectation::Running => Expects::Running,
+    })
 }
 
-/// What a host should exit with, if anything is expected of it.
-pub fn expected_exit(setup: &HostSetup) -> Result<Option<i32>> {
-    match only_process(setup)?.expect {
-        Some(Expectation::Exit(code)) => Ok(Some(i32::from(code.unwrap_or(0)))),
-        Some(_) => bail!("host {}: only `exit N` can be expected yet", setup.name),
-        None => Ok(None),
+/// The processes of a host, the first one first.
+fn processes(setup: &HostSetup) -> Result<(&Process, &[Process])> {
+    let Some((first, others)) = setup.processes.split_first() else {
+        bail!("host {} has no program", setup.name);
+    };
+    for other in others {
+        if other.expect.is_some() || !matches!(other.stdin, everett_scenario::Stdin::Empty) {
+            let (host, process) = (&setup.name, &other.name);
+            bail!(
+                "host {host}, process {process}: only the first process of a host can have `expect` and `stdin`"
+            );
+        }
     }
+    Ok((first, others))
 }
 
 fn host(
@@ -117,26 +125,20 @@ fn host(
     start_ns: u64,
     programs: &mut Programs,
 ) -> Result<WorldHost> {
-    let process = only_process(setup)?;
-    let expects_exit = expected_exit(setup)?;
-    let config = config(scenario, setup, process, programs)
-        .with_context(|| format!("host {}", setup.name))?;
+    let config =
+        config(scenario, setup, programs).with_context(|| format!("host {}", setup.name))?;
     Ok(WorldHost {
         name: setup.name.clone(),
         config,
         start_ns,
-        expects_exit,
+        expects: expected(setup),
     })
 }
 
-fn config(
-    scenario: &Scenario,
-    setup: &HostSetup,
-    process: &Process,
-    programs: &mut Programs,
-) -> Result<HostConfig> {
-    if setup.symbolic_clock || setup.stop_ns.is_some() || !setup.watches.is_empty() {
-        bail!("a symbolic clock, a time to stop and watched variables are not possible yet");
+fn config(scenario: &Scenario, setup: &HostSetup, programs: &mut Programs) -> Result<HostConfig> {
+    let (process, others) = processes(setup)?;
+    if setup.symbolic_clock || !setup.watches.is_empty() {
+        bail!("a symbolic clock and watched variables are not possible yet");
     }
     let topology = &scenario.topology;
     let mut config = HostConfig {
@@ -154,6 +156,14 @@ fn config(
         .saturating_add_signed(setup.clock_skew_ns);
     if let Some(cwd) = &process.cwd {
         config.cwd = cwd.clone().into_bytes();
+    }
+    for other in others {
+        config.others.push(ProcessConfig {
+            image: programs.number(&other.program)?,
+            args: arguments(other),
+            env: environment(other),
+            cwd: other.cwd.clone().unwrap_or_else(|| "/".to_owned()).into(),
+        });
     }
     for other in &setup.programs {
         let path = match &other.guest_path {
@@ -176,7 +186,7 @@ fn config(
     if let Some(name) = &setup.preempt {
         options.preempt_at = preempt(name).map_err(anyhow::Error::msg)?;
     }
-    options.waits_for_all = setup.wait_all;
+    options.waits_for_all = setup.wait_all || !others.is_empty();
     options.faults_to_handlers = setup.trust_handlers;
     let only = setup.call_faults.only.iter();
     options.faults = FaultOptions {

@@ -1,7 +1,7 @@
 //! Worlds on native programs: whether what was found happens again with all hosts.
 
 use anyhow::{Context, Result};
-use everett_engine::Trace;
+use everett_engine::{Expects, Trace};
 use everett_expr::Arena;
 use everett_invariant::{Byte, Exposed, Invariants, When, evaluate};
 use everett_linux::ExposedData;
@@ -16,7 +16,7 @@ use crate::replay::{Verdict, checked_builds, confirmed_of};
 use crate::run::RunArgs;
 use crate::scenario::load;
 use crate::world::{WorldTrace, Wrong, invariants, read_world};
-use crate::world_hosts::{expected_exit, native_hosts};
+use crate::world_hosts::{expected, native_hosts};
 
 /// The kind of findings that are about what hosts show.
 const INVARIANT: &str = "invariant";
@@ -119,10 +119,16 @@ impl NativeWorld {
         None
     }
 
-    /// What a host should exit with.
-    fn expected_exit(&self, name: &str) -> Option<i32> {
-        let host = self.scenario.hosts.iter().find(|host| host.name == name)?;
-        expected_exit(host).ok()?
+    /// A host has ended otherwise than it had to.
+    fn is_unexpected(&self, name: &str, end: &NativeEnd) -> bool {
+        let host = self.scenario.hosts.iter().find(|host| host.name == name);
+        match (host.and_then(expected), end) {
+            (Some(Expects::Exit(wanted)), NativeEnd::Exit(status)) => {
+                wanted.is_some_and(|wanted| wanted != *status)
+            }
+            (Some(_), NativeEnd::Exit(_)) => true,
+            _ => false,
+        }
     }
 
     fn compare_finding(
@@ -141,10 +147,7 @@ impl NativeWorld {
             INVARIANT => seen.broken.as_ref() == Some(&wrong.message),
             // It waits, and nobody is left who could send something.
             "deadlock" if host.end == NativeEnd::Idle => true,
-            "expectation" => match (&host.end, self.expected_exit(&wrong.host)) {
-                (NativeEnd::Exit(status), Some(expected)) => *status != expected,
-                _ => false,
-            },
+            "expectation" => self.is_unexpected(&wrong.host, &host.end),
             _ => {
                 let end = traces.get(&wrong.host).and_then(|trace| trace.end.as_ref());
                 return match end {

@@ -32,7 +32,7 @@ pub use source::{SourceFrame, describe, principal};
 pub use trace::{Pending, Trace, TraceChoice, TraceEnd, TraceInput, digest, input_of};
 pub use weight::{Weight, WeightSum};
 pub use world::{
-    Arrival, AtNobody, Befallen, Befalls, Doing, Fated, Mailbox, Message, Next, Sent, WorldConfig,
-    WorldError, WorldFinding, WorldHost, WorldListener, WorldStatistics, Worlds, arrive,
-    arrive_at_nobody, befalls, described, least_latency_ns, send,
+    Arrival, AtNobody, Befallen, Befalls, Doing, Expects, Fated, Mailbox, Message, Next, Sent,
+    WorldConfig, WorldError, WorldFinding, WorldHost, WorldListener, WorldStatistics, Worlds,
+    arrive, arrive_at_nobody, befalls, described, least_latency_ns, send,
 };

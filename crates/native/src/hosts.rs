@@ -2,7 +2,7 @@
 //! they send each other, as the search does it.
 
 use everett_engine::{
-    Arrival, AtNobody, Befallen, Befalls, Doing, Mailbox, Next, Sent, Trace, arrive,
+    Arrival, AtNobody, Befallen, Befalls, Doing, Expects, Mailbox, Next, Sent, Trace, arrive,
     arrive_at_nobody, befalls, described, least_latency_ns, send,
 };
 use everett_linux::{Disk, ExposedData, HostExit, Packet, PacketKind};
@@ -23,6 +23,8 @@ pub struct NativeHost {
     pub config: NativeConfig,
     /// When it is started.
     pub start_ns: u64,
+    /// How it has to end.
+    pub expects: Option<Expects>,
 }
 
 /// What came out of a world.
@@ -51,6 +53,8 @@ struct Node<'c> {
     /// The disk that it starts with again.
     disk: Option<Box<Disk>>,
     restarts: u32,
+    /// How it has to end.
+    expects: Option<Expects>,
 }
 
 impl Node<'_> {
@@ -99,6 +103,7 @@ pub fn run_world(
             outbox: Vec::new(),
             disk: None,
             restarts: 0,
+            expects: host.expects,
         });
     }
     let mut all = Loop {
@@ -187,7 +192,14 @@ impl Loop<'_, '_> {
                         node.doing = Doing::Waits(None);
                     }
                     Advance::Ended(end) => {
-                        let is_well = matches!(end, NativeEnd::Exit(_));
+                        let is_well = match &end {
+                            NativeEnd::Exit(_) => true,
+                            NativeEnd::Signal { signal, .. } => {
+                                let expects = node.expects;
+                                expects.is_some_and(|expects| expects.is_signal(*signal))
+                            }
+                            _ => false,
+                        };
                         node.doing = Doing::Over;
                         node.end = Some(end);
                         if !is_well {

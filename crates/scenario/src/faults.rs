@@ -22,7 +22,17 @@ pub(crate) fn faults(
     let faults = entries
         .iter()
         .filter_map(|entry| reader.fault(entry, findings));
-    Faults::new(faults.collect())
+    Faults::new(faults.chain(hosts.iter().filter_map(stop)).collect())
+}
+
+/// A host that is switched off at a time crashes then, in every world.
+fn stop(host: &HostSetup) -> Option<Fault> {
+    let mut fault = Fault::new(format!("stop of {}", host.name), kind("crash")?);
+    fault.set("hosts", Setting::Hosts(HostSet::of(vec![host.index])));
+    fault.set("on", Setting::Word("time"));
+    fault.set("at", Setting::Duration(host.stop_ns?));
+    fault.always = true;
+    Some(fault)
 }
 
 struct Reader<'r> {

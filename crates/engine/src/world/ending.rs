@@ -21,6 +21,36 @@ pub struct WorldFinding {
     pub traces: BTreeMap<String, Trace>,
 }
 
+/// How a host has to end.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Expects {
+    /// With this status, or any.
+    Exit(Option<i32>),
+    /// By this signal, or any.
+    Signal(Option<i32>),
+    /// Not at all.
+    Running,
+}
+
+impl Expects {
+    /// A host that is ended by a signal ends as it has to.
+    pub fn is_signal(self, signal: i32) -> bool {
+        matches!(self, Expects::Signal(wanted) if wanted.is_none_or(|wanted| wanted == signal))
+    }
+}
+
+impl std::fmt::Display for Expects {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Expects::Exit(Some(status)) => write!(to, "end with {status}"),
+            Expects::Exit(None) => to.write_str("exit"),
+            Expects::Signal(Some(signal)) => write!(to, "be ended by signal {signal}"),
+            Expects::Signal(None) => to.write_str("be ended by a signal"),
+            Expects::Running => to.write_str("go on"),
+        }
+    }
+}
+
 /// Worlds of a dstate that are told one by one at most: there may be more than anybody could read.
 const MOST_WORLDS: usize = 1 << 16;
 
@@ -41,6 +71,11 @@ impl Worlds<'_> {
                 let mut bug = bug.clone();
                 self.worker.name_abort(&member.state, &mut bug);
                 bug
+            }
+            Ending::Signal(signal) if self.expects_signal(id, *signal) => {
+                member.doing = Doing::Over;
+                member.ending = Some(ending);
+                return false;
             }
             Ending::Signal(signal) => Box::new(uncaught_signal(*signal)),
             Ending::EndPath => {
@@ -189,7 +224,7 @@ impl Worlds<'_> {
     fn check_expectations(&mut self, dstate: &Dstate, listener: &mut dyn WorldListener) {
         for id in dstate.members().collect::<Vec<_>>() {
             let host = self.table.host(id);
-            let Some(expected) = self.host(host).expects_exit else {
+            let Some(expected) = self.host(host).expects else {
                 continue;
             };
             let Some(member) = self.members.get(&id).cloned() else {
@@ -198,23 +233,38 @@ impl Worlds<'_> {
             if let Doing::Off(_) = member.doing {
                 continue;
             }
-            let (kind, message, wanted) = match &member.ending {
-                Some(Ending::Exit(status)) => {
+            let wanted = match (expected, &member.ending) {
+                (Expects::Exit(None), Some(Ending::Exit(_)))
+                | (Expects::Signal(_), Some(Ending::Signal(_)))
+                | (Expects::Running, None) => continue,
+                (Expects::Exit(Some(expected)), Some(Ending::Exit(status))) => {
                     let different = self.differs(*status, expected);
                     if self.worker.arena.as_const(different) == Some(0) {
                         continue;
                     }
-                    let message = format!("it does not end with {expected} as expected");
-                    (BugKind::Expectation, message, Some(different))
+                    Some(different)
                 }
-                _ => {
-                    let message = format!("it waits for ever, and should end with {expected}");
-                    (BugKind::Deadlock, message, None)
-                }
+                _ => None,
+            };
+            let (kind, message) = match &member.ending {
+                Some(_) => (
+                    BugKind::Expectation,
+                    format!("it does not {expected} as expected"),
+                ),
+                None => (
+                    BugKind::Deadlock,
+                    format!("it waits for ever, and should {expected}"),
+                ),
             };
             let bug = Bug::new(kind, message);
             self.report(id, &member, &bug, wanted, listener);
         }
+    }
+
+    /// A host is ended by this signal as it has to be.
+    fn expects_signal(&self, id: MemberId, signal: i32) -> bool {
+        let expects = self.host(self.table.host(id)).expects;
+        expects.is_some_and(|expects| expects.is_signal(signal))
     }
 
     /// That a status, which may be symbolic, is not this one.
@@ -288,6 +338,7 @@ impl Worlds<'_> {
                 Some(Ending::Exit(status)) => {
                     PathEnding::Exit(self.worker.value(&state, status) as i32)
                 }
+                Some(Ending::Signal(signal)) => PathEnding::Signal(signal),
                 _ if matches!(member.doing, Doing::Off(_)) => PathEnding::Off,
                 _ => PathEnding::Idle,
             };

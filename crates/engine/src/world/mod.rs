@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-pub use ending::WorldFinding;
+pub use ending::{Expects, WorldFinding};
 use member::{Member, Past};
 pub use messages::Message;
 pub use moments::{AtNobody, Befallen, Befalls, arrive_at_nobody, befalls};
@@ -52,7 +52,7 @@ pub struct WorldHost {
     /// When.
     pub start_ns: u64,
     /// How it has to end; anything else is a finding.
-    pub expects_exit: Option<i32>,
+    pub expects: Option<Expects>,
 }
 
 /// What is explored.
