@@ -177,6 +177,7 @@ fn prepare(args: &RunArgs) -> Result<(WorldConfig, Vec<Image>)> {
         vm: general.vm,
         solver: general.solver,
         limits,
+        orders: scenario.search.orders,
         max_virtual_ns: scenario.limits.virtual_time_ns,
         all_tests: general.all_tests,
         clock,

@@ -35,6 +35,8 @@ pub struct Member {
     pub disk: Option<Arc<Disk>>,
     /// How often it was.
     pub restarts: u32,
+    /// How often something overtook what would have arrived before it.
+    pub overtaken: u32,
 }
 
 /// A digest of all that made a state what it is: which host, which sides of forks, what it received and when. What a host does
@@ -71,6 +73,7 @@ impl Member {
             start_ns,
             disk: None,
             restarts: 0,
+            overtaken: 0,
         }
     }
 
@@ -89,6 +92,7 @@ impl Member {
             start_ns: self.start_ns,
             disk: self.disk.clone(),
             restarts: self.restarts,
+            overtaken: self.overtaken,
         }
     }
 

@@ -42,6 +42,8 @@ pub struct Arrival {
     pub met: bool,
     /// What the sender knew of what went wrong.
     pub known: Arc<FaultCounters>,
+    /// It is decided that it arrives before those that it races with.
+    pub leads: bool,
 }
 
 impl Arrival {
@@ -180,6 +182,52 @@ impl Mailbox {
         }
     }
 
+    /// Others that could arrive before the next packet: the first of each other sender that had sent it by then.
+    fn racing(&self) -> Vec<usize> {
+        let Some(first) = self.arriving.first() else {
+            return Vec::new();
+        };
+        let mut senders = vec![first.from];
+        let mut racing = Vec::new();
+        for (at, other) in self.arriving.iter().enumerate() {
+            if !senders.contains(&other.from) {
+                senders.push(other.from);
+                if other.packet.clock_ns < first.at_ns {
+                    racing.push(at);
+                }
+            }
+        }
+        racing
+    }
+
+    /// Asks which of the packets that race for the host arrives first, where that can still be another one than by time. `true`
+    /// if it is. Nothing is changed where the question has several answers.
+    pub fn race(&mut self, oracle: &mut dyn Oracle) -> Result<bool, Interrupt> {
+        let racing = match self.arriving.first() {
+            Some(first) if !first.leads => self.racing(),
+            _ => return Ok(false),
+        };
+        if racing.is_empty() {
+            return Ok(false);
+        }
+        let site = ChoiceSite {
+            name: "order:packet".to_owned(),
+        };
+        let picked = oracle.choose(&site, 1 + racing.len() as u32)? as usize;
+        oracle.commit();
+        let list = Arc::make_mut(&mut self.arriving);
+        let at_ns = list[0].at_ns;
+        if picked == 0 {
+            list[0].leads = true;
+            return Ok(false);
+        }
+        let mut winner = list.remove(racing[picked - 1]);
+        winner.at_ns = at_ns.saturating_sub(1);
+        winner.leads = true;
+        list.insert(0, winner);
+        Ok(true)
+    }
+
     /// What becomes of the host when the next packet arrives is decided.
     pub fn is_met(&mut self) {
         if let Some(first) = Arc::make_mut(&mut self.arriving).first_mut() {
@@ -271,6 +319,7 @@ pub fn send(
         again: 0,
         met: false,
         known: Arc::new(known.clone()),
+        leads: false,
     };
     match way {
         everett_net::Arrival::At(time) => arrival.at_ns = time,
@@ -314,6 +363,7 @@ fn bounced(
         again: 0,
         met: true,
         known: Arc::default(),
+        leads: false,
     }
 }
 

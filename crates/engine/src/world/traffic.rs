@@ -179,7 +179,7 @@ impl Worlds<'_> {
                 self.strike(host, member, befallen, time);
                 return Ok(());
             }
-            Some(Next::Packet(arrival)) => arrival,
+            Some(Next::Packet(_)) => self.first_of_race(member)?,
         };
         if let Doing::Off(until) = member.doing {
             member.mailbox.take();
@@ -204,6 +204,23 @@ impl Worlds<'_> {
             }
         }
         self.arrive_packet(host, member, &arrival)
+    }
+
+    /// What arrives first of what races for a host.
+    fn first_of_race(&mut self, member: &mut Member) -> Result<Arrival, Option<Fork>> {
+        if member.overtaken < self.config.orders && !matches!(member.doing, Doing::Off(_)) {
+            let deadline = self.deadline();
+            let (solver, scratch) = (&mut self.worker.solver, &mut self.worker.scratch);
+            let mut oracle = PathOracle::new(&mut member.state.path, solver, scratch, deadline);
+            match member.mailbox.race(&mut oracle) {
+                Ok(overtaken) => member.overtaken += u32::from(overtaken),
+                Err(_) => return Err(oracle.fork.take()),
+            }
+        }
+        match member.mailbox.next() {
+            Some(Next::Packet(arrival)) => Ok(arrival),
+            _ => Err(None),
+        }
     }
 
     fn arrive_packet(
