@@ -137,8 +137,8 @@ fn host(
 
 fn config(scenario: &Scenario, setup: &HostSetup, programs: &mut Programs) -> Result<HostConfig> {
     let (process, others) = processes(setup)?;
-    if setup.symbolic_clock || !setup.watches.is_empty() {
-        bail!("a symbolic clock and watched variables are not possible yet");
+    if !setup.watches.is_empty() {
+        bail!("watched variables are not possible yet");
     }
     let topology = &scenario.topology;
     let mut config = HostConfig {

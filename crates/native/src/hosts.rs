@@ -298,7 +298,7 @@ impl Loop<'_, '_> {
         if !arrival.met && self.faults.asks_at_messages(here) {
             let now_ns = arrival.at_ns.max(node.world.host.clock_ns());
             node.mailbox.is_met();
-            let packet = described(&arrival, here);
+            let packet = described(&arrival, here, node.doing);
             if self.befall(at, HostMoment::Message(&packet), now_ns) {
                 return Ok(());
             }
@@ -315,6 +315,7 @@ impl Loop<'_, '_> {
         let here = HostIndex(at as u32);
         let (arena, counters) = (&mut world.arena, &mut node.counters);
         // A trace answers everything.
+        let here = (here, node.doing);
         let Ok(fated) = arrive(oracle, arena, self.faults, here, arrival, counters) else {
             return;
         };

@@ -60,4 +60,6 @@ pub struct Packet {
     pub size: u32,
     /// When it was sent, on the clock of the world.
     pub sent_ns: u64,
+    /// How much later it would arrive just behind the time until which its receiver waits, where that is so.
+    pub misses_by_ns: Option<u64>,
 }

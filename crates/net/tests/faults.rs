@@ -19,6 +19,7 @@ fn packet(from: HostIndex, to: HostIndex, port: u16, sent_ns: u64) -> Packet {
         destination: address(to, port),
         size: 10,
         sent_ns,
+        misses_by_ns: None,
     }
 }
 
@@ -275,4 +276,15 @@ fn hosts_fail_at_calls_messages_and_times() {
     };
     faults.note_host(&event, &taken, &mut counters);
     assert_eq!(faults.host_fates(&event, &counters).len(), 1, "used up");
+}
+
+#[test]
+fn what_is_late_arrives_behind_a_time_out() {
+    let faults = Faults::new(vec![fault("late")]);
+    let counters = FaultCounters::default();
+    let mut sent = packet(A, B, 80, 0);
+    assert_eq!(fates(&faults, &sent, &counters), [Fate::Deliver]);
+    sent.misses_by_ns = Some(70);
+    let late = Fate::Delay { by_ns: 70 };
+    assert_eq!(fates(&faults, &sent, &counters), [Fate::Deliver, late]);
 }

@@ -22,7 +22,17 @@ pub(crate) fn faults(
     let faults = entries
         .iter()
         .filter_map(|entry| reader.fault(entry, findings));
-    Faults::new(faults.chain(hosts.iter().filter_map(stop)).collect())
+    let stops = hosts.iter().filter_map(stop);
+    let clocks = hosts.iter().filter_map(undetermined_clock);
+    Faults::new(faults.chain(stops).chain(clocks).collect())
+}
+
+/// Where it is not determined what a clock says, every time-out may have fired when something arrives, or may not.
+fn undetermined_clock(host: &HostSetup) -> Option<Fault> {
+    let mut fault = Fault::new(format!("clock of {}", host.name), kind("late")?);
+    fault.filter.to = HostSet::of(vec![host.index]);
+    fault.most = u32::MAX;
+    host.symbolic_clock.then_some(fault)
 }
 
 /// A host that is switched off at a time crashes then, in every world.

@@ -392,11 +392,11 @@ pub fn arrive(
     oracle: &mut dyn Oracle,
     arena: &mut Arena,
     faults: &Faults,
-    at: HostIndex,
+    (at, doing): (HostIndex, Doing),
     arrival: &Arrival,
     counters: &mut FaultCounters,
 ) -> Result<Fated, Interrupt> {
-    let known = described(arrival, at);
+    let known = described(arrival, at, doing);
     let (mut alternatives, mut marks) = (Vec::new(), Vec::new());
     if !arrival.decided {
         alternatives = faults.fates(&known, at, counters);
@@ -484,7 +484,13 @@ fn payload(packet: &Packet) -> u64 {
 }
 
 /// What is known of a packet.
-pub fn described(arrival: &Arrival, to: HostIndex) -> everett_net::Packet {
+pub fn described(arrival: &Arrival, to: HostIndex, doing: Doing) -> everett_net::Packet {
+    /// It is late by so much, at least.
+    const BEHIND_NS: u64 = 1_000;
+    let misses_by_ns = match doing {
+        Doing::Waits(Some(until)) => until.checked_sub(arrival.at_ns),
+        _ => None,
+    };
     let packet = &arrival.packet;
     let protocol = match &packet.kind {
         PacketKind::Datagram(_) => Protocol::Udp,
@@ -499,6 +505,7 @@ pub fn described(arrival: &Arrival, to: HostIndex) -> everett_net::Packet {
         destination: packet.to,
         size: payload(packet) as u32,
         sent_ns: packet.clock_ns,
+        misses_by_ns: misses_by_ns.map(|by_ns| by_ns.saturating_add(BEHIND_NS)),
     }
 }
 

@@ -196,7 +196,7 @@ impl Worlds<'_> {
             .learn(&mut member.counters, &arrival.known);
         if !arrival.met && self.config.faults.asks_at_messages(host) {
             let now_ns = arrival.at_ns.max(member.clock_ns());
-            let packet = post::described(&arrival, host);
+            let packet = post::described(&arrival, host, member.doing);
             let befallen = self.ask(host, member, HostMoment::Message(&packet), now_ns)?;
             member.mailbox.is_met();
             if self.strike(host, member, befallen, now_ns) {
@@ -237,7 +237,7 @@ impl Worlds<'_> {
             &mut oracle,
             arena,
             faults,
-            host,
+            (host, member.doing),
             arrival,
             &mut member.counters,
         );

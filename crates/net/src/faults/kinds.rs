@@ -218,6 +218,15 @@ pub const KINDS: &[Kind] = &[
         ..PACKET
     },
     Kind {
+        name: "late",
+        help: "a packet arrives just when whoever waits for it has given up: a time-out fires, or does not",
+        packet: |_, packet| {
+            let by_ns = packet.misses_by_ns?;
+            Some(Fate::Delay { by_ns })
+        },
+        ..PACKET
+    },
+    Kind {
         name: "partition",
         help: "nothing gets from one group of hosts to the other, in either direction",
         parameters: &[
