@@ -139,6 +139,7 @@ fn link_bitcode(
         let bytes = fs::read(&unfinished).context("read", &unfinished)?;
         let before = kept.len();
         kept.extend(roots::from_intrinsics(&bytes));
+        kept.extend(roots::from_unwinding(&bytes));
         if kept.len() == before {
             break;
         }

@@ -131,6 +131,16 @@ pub fn from_intrinsics(bitcode: &[u8]) -> BTreeSet<String> {
     symbols
 }
 
+/// What native code calls to go on unwinding, in programs that do.
+///
+/// An instruction stands for the call, so nothing in the bitcode names the function. Builds that are made from it
+/// would get a second unwinder, with a C library of its own that nobody has started.
+pub fn from_unwinding(bitcode: &[u8]) -> BTreeSet<String> {
+    let raises = find(bitcode, b"_Unwind_RaiseException").is_some();
+    let resume = raises.then(|| "_Unwind_Resume".to_owned());
+    resume.into_iter().collect()
+}
+
 fn library_function(name: &[u8]) -> Option<String> {
     let name = std::str::from_utf8(name).ok()?;
     let (function, types) = name.split_once('.')?;
@@ -186,5 +196,12 @@ mod tests {
         let expected = ["exp", "sinf", "logl", "sin", "cos", "powf", "powl", "tanh"];
         assert_eq!(from_intrinsics(text), set(&expected));
         assert_eq!(from_intrinsics(b"llvm."), set(&[]));
+    }
+
+    #[test]
+    fn programs_that_unwind_can_go_on_with_it() {
+        let text = b"\x00main_Unwind_RaiseExceptionprintf\x00";
+        assert_eq!(from_unwinding(text), set(&["_Unwind_Resume"]));
+        assert_eq!(from_unwinding(b"main_Unwind_Backtrace"), set(&[]));
     }
 }

@@ -2,8 +2,7 @@
 // build: --edition 2024
 // run:
 // paths: 3
-// finding: panic 21
-// not on checked: panic the unwinder of a checked build of a Rust program does not find its headers
+// finding: panic 20
 unsafe extern "C" {
     fn everett_make_symbolic(place: *mut u8, size: usize, name: *const u8);
 }

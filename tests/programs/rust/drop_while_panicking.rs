@@ -2,9 +2,8 @@
 // build: --edition 2024
 // run:
 // paths: 2
-// finding: panic 31
-// finding: panic 36
-// not on checked: panic the unwinder of a checked build of a Rust program does not find its headers
+// finding: panic 30
+// finding: panic 35
 unsafe extern "C" {
     fn everett_make_symbolic(place: *mut u8, size: usize, name: *const u8);
 }

@@ -1,8 +1,7 @@
 // Symbolic digits are parsed as a float by the library's own algorithm.
 // build: --edition 2024 -O
 // run:
-// finding: panic 24
-// not on checked: panic the unwinder of a checked build of a Rust program does not find its headers
+// finding: panic 23
 unsafe extern "C" {
     fn everett_make_symbolic(place: *mut u8, size: usize, name: *const u8);
 }

@@ -1,8 +1,7 @@
 // A hash table with the standard hasher and a symbolic key.
 // build: --edition 2024
 // run:
-// finding: panic 26
-// not on checked: panic the unwinder of a checked build of a Rust program does not find its headers
+// finding: panic 25
 use std::collections::HashMap;
 
 unsafe extern "C" {

@@ -2,8 +2,7 @@
 // build: --edition 2024
 // run:
 // paths: 2
-// finding: panic 21
-// not on checked: panic the unwinder of a checked build of a Rust program does not find its headers
+// finding: panic 20
 #![no_main]
 
 unsafe extern "C" {

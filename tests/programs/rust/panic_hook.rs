@@ -2,9 +2,8 @@
 // build: --edition 2024
 // run:
 // paths: 3
+// finding: panic 22
 // finding: panic 23
-// finding: panic 24
-// not on checked: panic the unwinder of a checked build of a Rust program does not find its headers
 unsafe extern "C" {
     fn everett_make_symbolic(place: *mut u8, size: usize, name: *const u8);
 }

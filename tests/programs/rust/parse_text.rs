@@ -1,9 +1,8 @@
 // A parser over symbolic text whose error handling forgot a case.
 // build: --edition 2024
 // run:
-// finding: panic 34
-// finding: panic 32
-// not on checked: panic the unwinder of a checked build of a Rust program does not find its headers
+// finding: panic 33
+// finding: panic 31
 unsafe extern "C" {
     fn everett_make_symbolic(place: *mut u8, size: usize, name: *const u8);
 }

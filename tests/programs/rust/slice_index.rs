@@ -3,8 +3,7 @@
 // build: --edition 2024 -O
 // run:
 // paths: 4
-// finding: panic 22
-// not on checked: panic the unwinder of a checked build of a Rust program does not find its headers
+// finding: panic 21
 unsafe extern "C" {
     fn everett_make_symbolic(place: *mut u8, size: usize, name: *const u8);
 }

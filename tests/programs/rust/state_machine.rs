@@ -1,8 +1,7 @@
 // A protocol over symbolic events with a transition that was forgotten.
 // build: --edition 2024
 // run:
-// finding: panic 49
-// not on checked: panic the unwinder of a checked build of a Rust program does not find its headers
+// finding: panic 48
 unsafe extern "C" {
     fn everett_make_symbolic(place: *mut u8, size: usize, name: *const u8);
 }

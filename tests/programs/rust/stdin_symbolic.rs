@@ -2,8 +2,7 @@
 // build: --edition 2024
 // run:
 // args: --sym-stdin 2
-// finding: panic 14
-// not on checked: panic the unwinder of a checked build of a Rust program does not find its headers
+// finding: panic 13
 use std::io::BufRead;
 
 fn main() {

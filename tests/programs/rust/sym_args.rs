@@ -2,8 +2,7 @@
 // build: --edition 2024
 // run:
 // args: --sym-args 0 2 2
-// finding: panic 16
-// not on checked: panic the unwinder of a checked build of a Rust program does not find its headers
+// finding: panic 15
 fn main() {
     let (mut verbose, mut quiet) = (false, false);
     for arg in std::env::args_os().skip(1) {
