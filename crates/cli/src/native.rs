@@ -3,13 +3,13 @@
 
 use anyhow::{Context, Result};
 use everett_engine::{Trace, TraceEnd, digest};
-use everett_linux::HostConfig;
-use everett_native::{NativeConfig, NativeEnd, NativeRun, Source};
+use everett_linux::{HostConfig, Stdin};
+use everett_native::{NativeConfig, NativeEnd, NativeRun, Source, Watcher};
 use everett_report::Folder;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -53,6 +53,20 @@ pub fn native(args: &NativeArgs) -> Result<u8> {
     }
 }
 
+/// The program's standard input is ours.
+struct OurInput;
+
+impl Watcher for OurInput {
+    fn input(&mut self) -> Option<Vec<u8>> {
+        let mut bytes = vec![0; 65536];
+        // Where ours cannot be read, its end has come.
+        let count = std::io::stdin().read(&mut bytes).unwrap_or(0);
+        bytes.truncate(count);
+        Some(bytes)
+    }
+}
+
+/// Goes as it would natively: handlers get their faults, and if a child crashes that is its parent's affair.
 fn one(args: &NativeArgs) -> Result<u8> {
     let mut host = HostConfig {
         args: args
@@ -60,9 +74,12 @@ fn one(args: &NativeArgs) -> Result<u8> {
             .iter()
             .map(|word| everett_linux::Argument::Concrete(word.as_bytes().to_vec()))
             .collect(),
+        stdin: Stdin::Live,
         ..HostConfig::default()
     };
     host.options.logs_calls = args.strace;
+    host.options.crashes_end_all = false;
+    host.options.faults_to_handlers = true;
     args.host.apply(&mut host)?;
     let programs = args.host.native_programs(Path::new(&args.command[0]));
     add_libraries(&mut host, &programs)?;
@@ -77,7 +94,8 @@ fn one(args: &NativeArgs) -> Result<u8> {
         finder: None,
         spared: 0,
     };
-    let seen = everett_native::run(&config, Source::Random(args.seed))?;
+    let source = Source::Random(args.seed);
+    let seen = everett_native::run_watched(&config, source, &mut OurInput)?;
     print_log(&seen.log);
     std::io::stdout().write_all(&seen.output[0])?;
     std::io::stderr().write_all(&seen.output[1])?;

@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! // build: -O2                    more flags for the compiler; one line for each build
-//! // exec: ARGS                    run natively and with `everett exec`: same output, same exit code
+//! // exec: ARGS                    run natively, with `everett exec` and with `everett native`: same output, same exit code
 //! // options: OPTIONS              options of `everett exec`, before the program
 //! // stdin: TEXT                   standard input of the `exec` runs (escapes \n \t \\ \0)
 //! // run: OPTIONS                  options of `everett run`, before the program
@@ -266,6 +266,25 @@ fn text(output: &Output) -> String {
     )
 }
 
+/// A run ended as that of the model did.
+fn expect_same(args: &[String], other: (&str, &Output), model: &Output) -> Result<(), Failed> {
+    let code = |output: &Output| {
+        use std::os::unix::process::ExitStatusExt;
+        let signal = output.status.signal().map(|signal| 128 + signal);
+        output.status.code().or(signal)
+    };
+    let (name, other) = other;
+    if other.stdout == model.stdout && code(other) == code(model) {
+        return Ok(());
+    }
+    let (this, that) = (code(other), code(model));
+    let (said, modelled) = (text(other), text(model));
+    Err(format!(
+        "exec {args:?} differs\n--- {name} {this:?}\n{said}\n--- everett exec {that:?}\n{modelled}"
+    )
+    .into())
+}
+
 /// Traces that were not confirmed, why, and the lines that say so.
 fn other_verdicts(lines: &str) -> impl Iterator<Item = (&str, &str, &str)> {
     const VERDICTS: [&str; 2] = [": not-reproduced: ", ": not-replayable: "];
@@ -326,34 +345,28 @@ impl Case {
         output_of(command, at_most)
     }
 
-    /// What the model does must be what the machine does. Processes that run at the same time may be overtaken
-    /// on a busy machine, so a difference counts when several native runs all show it.
+    /// What the model does must be what the machine does, and so must the machine's code do under the model.
+    /// Processes that run at the same time may be overtaken on a busy machine, so a difference to the machine counts
+    /// when several runs on it all show it.
     fn compare_exec(&self, args: &[String]) -> Result<(), Failed> {
-        let mut exec = everett();
-        exec.arg("exec").args(&self.header.options);
-        let model = self.feed(exec.arg(&self.program).args(args), EVERETT_RUNS_AT_MOST)?;
-        let code = |output: &Output| {
-            use std::os::unix::process::ExitStatusExt;
-            output
-                .status
-                .code()
-                .or(output.status.signal().map(|signal| 128 + signal))
-        };
-        let mut difference = String::new();
+        let model = self.under_everett("exec", args)?;
+        let native = self.under_everett("native", args)?;
+        expect_same(args, ("everett native", &native), &model)?;
+        let mut same = Ok(());
         for _ in 0..NATIVE_RUNS {
-            let native = self.feed(Command::new(&self.program).args(args), RUNS_AT_MOST)?;
-            if native.stdout == model.stdout && code(&native) == code(&model) {
-                return Ok(());
+            let machine = self.feed(Command::new(&self.program).args(args), RUNS_AT_MOST)?;
+            same = expect_same(args, ("the machine", &machine), &model);
+            if same.is_ok() {
+                break;
             }
-            difference = format!(
-                "exec {args:?} differs\n--- native {:?}\n{}\n--- everett {:?}\n{}",
-                code(&native),
-                text(&native),
-                code(&model),
-                text(&model)
-            );
         }
-        Err(difference.into())
+        same
+    }
+
+    fn under_everett(&self, command: &str, args: &[String]) -> Result<Output, Failed> {
+        let mut run = everett();
+        run.arg(command).args(&self.header.options);
+        self.feed(run.arg(&self.program).args(args), EVERETT_RUNS_AT_MOST)
     }
 
     fn explore(&self, options: &[String]) -> Result<(), Failed> {

@@ -5,6 +5,7 @@
 //!
 //! ```text
 //! everywhere                       first line: part of `./test`; other targets need `./test --targets all`
+//! other builds everywhere          so are its other builds, where it is explored
 //! # a comment
 //! $ ./sort -n 'a file'             a command; words can be put in single quotes
 //! < TEXT                           a line of its standard input
@@ -14,7 +15,8 @@
 //!
 //! Standard output and exit code must be the same natively and on the model. A command or a script of the
 //! driver (`*.script`, see `tests/targets/driver.c`) can start every program of the target by its name `./NAME`.
-//! What is explored happens again natively, every path and every finding, on the programs and on their checked builds.
+//! What is explored happens again natively, every path and every finding: on the programs, on their checked builds, and on
+//! builds without optimisation and with all of it.
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use std::fs;
@@ -25,6 +27,10 @@ use std::process::{Command, Output, Stdio};
 
 /// Targets that are not part of every test run are tested where this variable is set.
 const ALL: &str = "EVERETT_TEST_ALL_TARGETS";
+/// The line of a target whose other builds are part of every test run, too.
+const OTHER_BUILDS_EVERYWHERE: &str = "other builds everywhere";
+/// Builds on which explored paths happen again, besides the usual one.
+const LEVELS: [&str; 2] = ["-O0", "-O3"];
 /// Fewer paths of an exploration would prove nothing.
 const FEWEST_PATHS: usize = 10;
 /// Seconds after which a run that does not end is ended.
@@ -49,8 +55,12 @@ fn main() {
             .to_string_lossy()
             .into_owned();
         if all || text.starts_with("everywhere\n") {
+            let levels = match all || text.lines().any(|line| line == OTHER_BUILDS_EVERYWHERE) {
+                true => LEVELS.as_slice(),
+                false => &[],
+            };
             trials.push(Trial::test(name.clone(), move || {
-                Target::new(name, folder)?.check(&parse(&text)?)
+                Target::new(name, folder, levels)?.check(&parse(&text)?)
             }));
         }
     }
@@ -82,6 +92,7 @@ fn parse(text: &str) -> Result<Vec<Case>, Failed> {
             ("?", Some(case)) => case.code = rest.trim().parse()?,
             ("!", Some(case)) => case.explored = Some(split(rest)),
             ("" | "#" | "everywhere", _) => {}
+            _ if line == OTHER_BUILDS_EVERYWHERE => {}
             _ => return Err(format!("not understood: {line}").into()),
         }
     }
@@ -107,26 +118,36 @@ struct Target {
     folder: PathBuf,
     /// The programs.
     built: PathBuf,
+    /// Other builds of them.
+    other_builds: Vec<PathBuf>,
     /// Where it is run.
     work: PathBuf,
 }
 
 impl Target {
-    fn new(name: String, folder: PathBuf) -> Result<Target, Failed> {
-        let mut make = Command::new(folder.with_file_name("make"));
-        make.arg(&name)
-            .env("EVERETT", env!("CARGO_BIN_EXE_everett"));
-        let output = make.output()?;
-        if !output.status.success() {
-            return Err(format!("{make:?} failed:\n{}", text(&output, 0)).into());
-        }
-        let built = PathBuf::from(String::from_utf8(output.stdout)?.trim());
+    fn new(name: String, folder: PathBuf, levels: &[&str]) -> Result<Target, Failed> {
+        let build = |level: Option<&str>| -> Result<PathBuf, Failed> {
+            let mut make = Command::new(folder.with_file_name("make"));
+            make.args(level).arg(&name);
+            make.env("EVERETT", env!("CARGO_BIN_EXE_everett"));
+            let output = make.output()?;
+            if !output.status.success() {
+                return Err(format!("{make:?} failed:\n{}", text(&output, 0)).into());
+            }
+            Ok(PathBuf::from(String::from_utf8(output.stdout)?.trim()))
+        };
+        let built = build(None)?;
+        let recipe = fs::read_to_string(folder.join("build"))?;
+        let levels = levels.iter().filter(|_| recipe.contains("$level"));
+        let other_builds = levels.map(|level| build(Some(level)));
+        let other_builds = other_builds.collect::<Result<_, _>>()?;
         let work = Path::new(env!("CARGO_TARGET_TMPDIR"))
             .join("targets")
             .join(name);
         Ok(Target {
             folder,
             built,
+            other_builds,
             work,
         })
     }
@@ -213,27 +234,39 @@ impl Target {
         if !matches!(output.status.code(), Some(0 | 1)) {
             return Err(format!("{run:?} failed:\n{}", text(&output, 0)).into());
         }
-        for build in [None, Some("--checked")] {
-            let mut confirm = patiently();
-            confirm
-                .arg(env!("CARGO_BIN_EXE_everett"))
-                .args(["confirm", "--tests", "out"]);
-            let output = confirm.args(build).current_dir(&self.work).output()?;
-            let lines = String::from_utf8_lossy(&output.stdout);
-            let confirmed = lines
-                .lines()
-                .filter(|line| line.ends_with(": confirmed"))
-                .count();
-            if output.status.code() != Some(0) || confirmed < FEWEST_PATHS {
-                let others: Vec<&str> = lines
-                    .lines()
-                    .filter(|line| !line.ends_with(": confirmed"))
-                    .collect();
-                let told = String::from_utf8_lossy(&output.stderr);
-                return Err(format!("\n=== {confirm:?}\n{}\n{told}", others.join("\n")).into());
+        self.confirm(&[])?;
+        self.confirm(&["--checked".to_owned()])?;
+        for folder in &self.other_builds {
+            let build_of = |program: &str| {
+                let name = program.trim_start_matches("./");
+                folder.join(name).display().to_string()
+            };
+            let mut builds = vec!["--on".to_owned(), build_of(&case.words[0])];
+            for program in self.programs(case)? {
+                let build = build_of(&program);
+                builds.extend(["--on".to_owned(), format!("{program}={build}")]);
             }
+            self.confirm(&builds)?;
         }
         self.keep_checked_builds()
+    }
+
+    /// Every path and every finding happens again on the builds that the options name.
+    fn confirm(&self, builds: &[String]) -> Result<(), Failed> {
+        let mut confirm = patiently();
+        confirm
+            .arg(env!("CARGO_BIN_EXE_everett"))
+            .args(["confirm", "--tests", "out"]);
+        let output = confirm.args(builds).current_dir(&self.work).output()?;
+        let lines = String::from_utf8_lossy(&output.stdout);
+        let (confirmed, others): (Vec<&str>, Vec<&str>) = lines
+            .lines()
+            .partition(|line| line.ends_with(": confirmed"));
+        if output.status.code() != Some(0) || confirmed.len() < FEWEST_PATHS {
+            let told = String::from_utf8_lossy(&output.stderr);
+            return Err(format!("\n=== {confirm:?}\n{}\n{told}", others.join("\n")).into());
+        }
+        Ok(())
     }
 
     /// Checked builds take time to link, and are as good as the programs.

@@ -205,7 +205,7 @@ impl Kernel<'_, '_> {
     }
 
     /// Lets the thread execute a handler before it goes on.
-    fn run_handler(
+    pub(crate) fn run_handler(
         &mut self,
         signal: &Signal,
         action: SignalAction,
@@ -229,7 +229,7 @@ impl Kernel<'_, '_> {
             call: Suspended::default(),
         };
         if self.guest.is_some() {
-            self.inject(signal);
+            self.inject(signal, run.blocked);
         } else {
             self.call_handler(signal, action, &mut run)?;
         }
@@ -283,7 +283,12 @@ impl Kernel<'_, '_> {
     }
 
     /// A handler runs on the alternate stack.
-    pub fn is_on_alternate_stack(&self) -> bool {
+    pub fn is_on_alternate_stack(&mut self) -> bool {
+        if let Some(guest) = &mut self.guest {
+            let pointer = guest.stack_pointer();
+            let (start, _, size) = self.task().alternate_stack;
+            return pointer.wrapping_sub(start) <= size && pointer != start;
+        }
         let frames = &self.vm.thread.frames;
         self.task().handlers.iter().any(|run| {
             let frame = frames.get(run.depth);
@@ -318,7 +323,10 @@ impl Kernel<'_, '_> {
         let Some(run) = self.task_mut().handlers.pop() else {
             return Ok(());
         };
-        let blocked = self.context_word(run.context, context::MASK);
+        let blocked = match &mut self.guest {
+            Some(guest) => guest.restored_mask(),
+            None => self.context_word(run.context, context::MASK),
+        };
         let counter = self.context_word(run.context, context::PROGRAM_COUNTER);
         while self.vm.thread.slots.len() > run.slots {
             self.vm.pop_slot();

@@ -51,11 +51,15 @@ impl From<Bug> for Stop {
     }
 }
 
-/// Native memory can be used where its first and last bytes can be read: what lies between is mapped as they are.
-fn check_native(guest: &mut dyn Guest, address: u64, len: u64) -> Result<(), Stop> {
-    let mut byte = [0];
+/// Native memory can be used where its first and last pages can be: what lies between is mapped as they are.
+fn check_native(guest: &mut dyn Guest, address: u64, len: u64, write: bool) -> Result<(), Stop> {
+    const PAGE: u64 = everett_vm::PAGE as u64;
     let last = address.checked_add(len - 1).ok_or(Errno::EFAULT)?;
-    if guest.read(address, &mut byte) && guest.read(last, &mut byte) {
+    let mut allows = |address| match write {
+        true => guest.can_write(address),
+        false => guest.read(address, &mut [0]),
+    };
+    if allows(address) && (last / PAGE == address / PAGE || allows(last)) {
         Ok(())
     } else {
         Err(Errno::EFAULT.into())
@@ -122,7 +126,7 @@ impl Kernel<'_, '_> {
             return Ok(());
         }
         if let Some(guest) = &mut self.guest {
-            return check_native(*guest, address, len);
+            return check_native(*guest, address, len, write);
         }
         let unmapped = match self.vm.memory.near(address) {
             None => true,

@@ -10,7 +10,7 @@ use crate::host::{Ending, Host, HostExit};
 use crate::kernel::{Kernel, Stop};
 use crate::life::Execution;
 use crate::process::Doing;
-use crate::signals::Signal;
+use crate::signals::{Signal, bit};
 use crate::{Errno, HostConfig, boot, table};
 
 /// The memory of a native process.
@@ -19,6 +19,14 @@ pub trait Guest {
     fn read(&mut self, address: u64, into: &mut [u8]) -> bool;
     /// Writes bytes at an address; `false` where that cannot be written.
     fn write(&mut self, address: u64, bytes: &[u8]) -> bool;
+    /// Whether the byte at an address can be written.
+    fn can_write(&mut self, address: u64) -> bool;
+    /// Whether there is something at an address, however it is protected.
+    fn is_mapped(&mut self, address: u64) -> bool;
+    /// Where the stack of the thread ends that calls.
+    fn stack_pointer(&mut self) -> u64;
+    /// The signals that the thread blocks now that a handler has returned, as the frame of the handler says.
+    fn restored_mask(&mut self) -> Option<u64>;
     /// The file that several processes can have mapped at an address, by a number, and where in it that is.
     fn shared_place(&mut self, address: u64) -> Option<(u64, u64)>;
 }
@@ -28,10 +36,12 @@ pub trait Guest {
 pub struct Injected {
     /// Which.
     pub signal: i32,
-    /// Who sent it, as `siginfo` has it: `si_code`, process and user.
+    /// Where it comes from: `si_code`.
     pub code: i32,
-    /// The process that sent it.
-    pub pid: u32,
+    /// What `siginfo` holds from byte 16 on: sender and value, a child and its status.
+    pub words: [u64; 3],
+    /// The signals that are blocked again when the handler has returned.
+    pub mask: u64,
 }
 
 /// What became of a system call, or of a thread that was picked.
@@ -64,11 +74,15 @@ pub struct TaskName {
 
 impl Kernel<'_, '_> {
     /// The native thread is to run the handler of a signal.
-    pub(crate) fn inject(&mut self, signal: &Signal) {
+    pub(crate) fn inject(&mut self, signal: &Signal, mask: u64) {
+        let [first, second, third] = signal.words;
+        let status = signal.status.and_then(|status| status.as_concrete());
+        let second = status.map_or(second, |status| second & !0xff | status & 0xff);
         self.host.injected.push(Injected {
             signal: signal.number,
             code: signal.code,
-            pid: signal.words[0] as u32,
+            words: [first, second, third],
+            mask,
         });
     }
 }
@@ -272,10 +286,25 @@ impl Host {
         first.is_some_and(|first| first.pid == pid)
     }
 
-    /// A process has a handler for a signal.
-    pub fn has_handler(&self, pid: u32, signal: i32) -> bool {
-        let process = self.state.process_by_pid(pid);
-        process.is_some_and(|process| process.actions[signal as usize - 1].handler > 1)
+    /// What the thread that runs has executed raises a signal. Nothing if that is its end: it has no handler, or blocks it.
+    pub fn fault(
+        &mut self,
+        around: &mut Surroundings<'_>,
+        guest: &mut dyn Guest,
+        (number, code, words): (i32, i32, [u64; 3]),
+    ) -> Option<Served> {
+        let task = &self.state.tasks[self.state.schedule.running];
+        let action = self.state.process_by_pid(task.pid)?.actions[number as usize - 1];
+        if action.handler <= 1 || task.blocked & bit(number) != 0 {
+            return None;
+        }
+        let signal = Signal {
+            words,
+            ..Signal::new(number, code)
+        };
+        Some(self.native_step(around, guest, false, |slice| {
+            slice.kernel.run_handler(&signal, action, None)
+        }))
     }
 
     /// Asks whether an allocation fails that the running thread asks for.

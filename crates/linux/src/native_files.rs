@@ -78,7 +78,7 @@ impl Kernel<'_, '_> {
             return self.vm.memory.is_free(start, size);
         };
         let mut pages = (start..start.saturating_add(size)).step_by(everett_vm::PAGE);
-        pages.all(|page| !guest.read(page, &mut [0]))
+        pages.all(|page| !guest.is_mapped(page))
     }
 
     /// What is mapped natively is to go.

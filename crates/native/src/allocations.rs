@@ -5,7 +5,6 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use everett_linux::Guest;
 use object::{Object, ObjectSymbol, SymbolKind};
 
 use crate::tracee::{Registers, Stopped, Tracee};
@@ -237,9 +236,9 @@ impl Allocator {
         for (address, (_, original)) in &mut self.entries {
             let address = address.wrapping_add(self.bias);
             let mut byte = [0];
-            tracee.read(address, &mut byte);
+            tracee.look(address, &mut byte);
             *original = byte[0];
-            tracee.write(address, &[BREAKPOINT]);
+            tracee.put(address, &[BREAKPOINT]);
         }
         Ok(())
     }
@@ -342,8 +341,8 @@ impl Stop {
     /// Lets the thread go in, and stop again when it comes out.
     pub fn enter(&self, tracee: &mut Tracee, registers: &Registers, request: Request) -> Inside {
         let mut back = [0; 8];
-        tracee.read(registers.rsp, &mut back);
-        tracee.write(registers.rsp, &RETURN.to_le_bytes());
+        tracee.look(registers.rsp, &mut back);
+        tracee.put(registers.rsp, &RETURN.to_le_bytes());
         let (name, shape, gives_back) = FUNCTIONS[self.function];
         Inside {
             back: u64::from_le_bytes(back),
@@ -364,16 +363,16 @@ impl Stop {
         mut registers: Registers,
     ) -> std::io::Result<Stopped> {
         let pushed = registers.rsp - 8;
-        if self.original == PUSH_RBP && tracee.write(pushed, &registers.rbp.to_le_bytes()) {
+        if self.original == PUSH_RBP && tracee.put(pushed, &registers.rbp.to_le_bytes()) {
             registers.rsp = pushed;
             tracee.set_registers(registers)?;
             return Ok(Stopped::Signal(libc::SIGTRAP));
         }
         registers.rip = self.address;
         tracee.set_registers(registers)?;
-        tracee.write(self.address, &[self.original]);
+        tracee.put(self.address, &[self.original]);
         let stopped = tracee.step();
-        tracee.write(self.address, &[BREAKPOINT]);
+        tracee.put(self.address, &[BREAKPOINT]);
         stopped
     }
 }
@@ -397,7 +396,7 @@ impl Inside {
             None => registers.rax,
             Some(place) if registers.rax == 0 => {
                 let mut block = [0; 8];
-                tracee.read(place, &mut block);
+                tracee.look(place, &mut block);
                 u64::from_le_bytes(block)
             }
             Some(_) => 0,

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use addr2line::Loader;
-use everett_linux::Guest;
 use everett_vm::BugKind;
 use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, Register};
 use object::{Object, ObjectSection};
@@ -87,9 +86,9 @@ impl Arithmetic {
         for (address, mut point) in points {
             let address = address.wrapping_add(bias);
             let mut byte = [0];
-            tracee.read(address, &mut byte);
+            tracee.look(address, &mut byte);
             point.original = byte[0];
-            tracee.write(address, &[BREAKPOINT]);
+            tracee.put(address, &[BREAKPOINT]);
             self.points.insert(address, point);
         }
     }
@@ -107,9 +106,9 @@ impl Arithmetic {
             ..registers
         })?;
         let too_far = point.width != 0 && registers.rcx & 0xff >= point.width;
-        tracee.write(address, &[point.original]);
+        tracee.put(address, &[point.original]);
         let stopped = tracee.step();
-        tracee.write(address, &[BREAKPOINT]);
+        tracee.put(address, &[BREAKPOINT]);
         let overflows = point.width == 0 && tracee.registers()?.eflags & OVERFLOW != 0;
         Ok(Some((stopped?, too_far || overflows)))
     }

@@ -5,8 +5,6 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 
-use everett_linux::Guest;
-
 use crate::tracee::Tracee;
 
 const CLOSE: u64 = 3;
@@ -113,11 +111,11 @@ impl Channel {
         let mut kept = [0; SIZE];
         let message = Message::at(room, 0).words();
         let message: Vec<u8> = message.iter().flat_map(|word| word.to_le_bytes()).collect();
-        let borrowed = tracee.read(room, &mut kept) && tracee.put(room, &message);
+        let borrowed = tracee.look(room, &mut kept) && tracee.put(room, &message);
         let theirs = self.theirs() as u64;
         let received = tracee.aside(RECVMSG, [theirs, room, 0, 0, 0, 0])?;
         let mut number = [0; 4];
-        let there = tracee.read(room + FILE, &mut number);
+        let there = tracee.look(room + FILE, &mut number);
         tracee.put(room, &kept);
         if !borrowed || !there || received != 1 {
             let message = "a file cannot be given to a native process";

@@ -1,7 +1,5 @@
 //! Instructions that would tell a program about the real machine: they fault, and are answered here.
 
-use everett_linux::Guest;
-
 use crate::tracee::{Registers, Tracee};
 use crate::world::NativeError;
 
@@ -19,10 +17,10 @@ pub fn emulate(tracee: &mut Tracee, signal: i32, clock: u64) -> Result<bool, Nat
     let before = tracee.registers()?;
     let mut code = [0; 3];
     // The third byte may lie on a page that is not there.
-    if !tracee.read(before.rip, &mut code[..2]) {
+    if !tracee.look(before.rip, &mut code[..2]) {
         return Ok(false);
     }
-    tracee.read(before.rip + 2, &mut code[2..]);
+    tracee.look(before.rip + 2, &mut code[2..]);
     let Some(after) = executed(&before, code, clock) else {
         return Ok(false);
     };

@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use everett_linux::Guest;
 use object::{Object, ObjectSymbol, SymbolKind};
 
 use crate::tracee::{Registers, Stopped, Tracee, mappings_of};
@@ -43,7 +42,7 @@ impl Jumps {
             }
             let address = symbol.address().wrapping_add(bias);
             let mut byte = [0];
-            if !jumps.points.contains_key(&address) && tracee.read(address, &mut byte) {
+            if !jumps.points.contains_key(&address) && tracee.look(address, &mut byte) {
                 tracee.put(address, &[BREAKPOINT]);
                 jumps.points.insert(address, byte[0]);
             }
@@ -77,7 +76,7 @@ impl Jumps {
 fn into_nothing(tracee: &mut Tracee, registers: &Registers) -> std::io::Result<Option<u64>> {
     let word = |tracee: &mut Tracee, at: u64| {
         let mut bytes = [0; 8];
-        let there = tracee.read(at, &mut bytes);
+        let there = tracee.look(at, &mut bytes);
         there.then(|| u64::from_le_bytes(bytes))
     };
     let target = word(tracee, registers.rdi.wrapping_add(STACK_POINTER));

@@ -3,8 +3,6 @@
 
 use std::collections::BTreeSet;
 
-use everett_linux::Guest;
-
 use crate::allocations::{Allocator, Heap};
 use crate::tracee::{Registers, Tracee};
 
@@ -23,7 +21,7 @@ pub fn clear_dead_stack(tracee: &mut Tracee, registers: &Registers) {
     let mut at = end;
     while at > end - DEAD_STACK {
         let start = (at - 1) & !(page - 1);
-        if !tracee.write(start, &zeros[..(at - start) as usize]) {
+        if !tracee.put(start, &zeros[..(at - start) as usize]) {
             break;
         }
         at = start;
@@ -60,13 +58,13 @@ pub fn leaked(
             None => start,
         };
         let mut bytes = vec![0; (end - start) as usize];
-        if tracee.read(start, &mut bytes) {
+        if tracee.look(start, &mut bytes) {
             search.roots(start, &bytes);
         }
     }
     while let Some((start, size)) = search.pending.pop() {
         let mut bytes = vec![0; size as usize];
-        if tracee.read(start, &mut bytes) {
+        if tracee.look(start, &mut bytes) {
             for value in words(&bytes) {
                 search.word(value);
             }

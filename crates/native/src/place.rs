@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use addr2line::Loader;
-use everett_linux::Guest;
 
 use crate::allocations::Inside;
 use crate::tracee::{Registers, Tracee};
@@ -48,7 +47,7 @@ pub struct Addresses {
 fn word(tracee: &mut Tracee, address: u64) -> Option<u64> {
     let mut bytes = [0; 8];
     tracee
-        .read(address, &mut bytes)
+        .look(address, &mut bytes)
         .then(|| u64::from_le_bytes(bytes))
 }
 
@@ -100,7 +99,7 @@ fn follows_call(tracee: &mut Tracee, address: u64) -> bool {
     const CALL: u8 = 0xe8;
     const INDIRECT: u8 = 0xff;
     let mut code = [0; 7];
-    if address < 4096 || !tracee.read(address.wrapping_sub(7), &mut code) {
+    if address < 4096 || !tracee.look(address.wrapping_sub(7), &mut code) {
         return false;
     }
     let indirect = |at: usize| code[at] == INDIRECT && code[at + 1] >> 3 & 7 == 2;

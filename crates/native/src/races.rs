@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use everett_linux::{Guest, TaskName};
+use everett_linux::TaskName;
 use iced_x86::{
     Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, OpAccess, Register,
 };
@@ -66,7 +66,7 @@ impl Races {
         let start = tracee.start_address()?;
         for (from, to) in places.iter().flat_map(|place| lines.find(place, start)) {
             let mut code = vec![0; (to - from) as usize];
-            if !tracee.read(from, &mut code) {
+            if !tracee.look(from, &mut code) {
                 continue;
             }
             for instruction in &mut Decoder::with_ip(64, &code, from, DecoderOptions::NONE) {

@@ -6,11 +6,11 @@ use std::io;
 use nix::sys::resource::{Resource, setrlimit};
 use nix::unistd::Pid;
 
-/// Memory that a process can have of its own.
+/// Memory that a process really uses and still gets more.
 pub const MAX_MEMORY: u64 = 2 << 30;
 /// Memory that all processes of a run really use.
 pub const MAX_RESIDENT: u64 = 4 << 30;
-/// Addresses that a process with shared memory can have in use.
+/// Addresses that a process can have in use for memory of its own, and as many for what it shares.
 pub const MAX_MAPPED: u64 = 16 << 30;
 const STACK: u64 = 8 << 20;
 
@@ -66,7 +66,7 @@ pub enum Walls {
 pub fn confine(walls: Walls) -> io::Result<()> {
     const NO_RANDOM_ADDRESSES: libc::c_ulong = 0x004_0000;
     if walls == Walls::Close {
-        limit(Resource::RLIMIT_DATA, MAX_MEMORY)?;
+        limit(Resource::RLIMIT_DATA, MAX_MAPPED)?;
     }
     limit(Resource::RLIMIT_STACK, STACK)?;
     limit(Resource::RLIMIT_CORE, 0)?;
@@ -95,18 +95,9 @@ fn limit(resource: Resource, most: u64) -> io::Result<()> {
 
 /// Bytes of real memory that a process uses.
 pub fn resident(process: Pid) -> u64 {
-    pages(process, 1)
-}
-
-/// Bytes of addresses that a process has in use.
-pub fn mapped(process: Pid) -> u64 {
-    pages(process, 0)
-}
-
-fn pages(process: Pid, field: usize) -> u64 {
     const PAGE: u64 = 4096;
     let text = std::fs::read_to_string(format!("/proc/{process}/statm")).unwrap_or_default();
-    let pages = text.split(' ').nth(field);
+    let pages = text.split(' ').nth(1);
     let pages = pages.and_then(|pages| pages.parse().ok());
     pages.unwrap_or(0u64).saturating_mul(PAGE)
 }
@@ -183,7 +174,6 @@ mod tests {
     #[test]
     fn memory_in_use_is_seen() {
         assert!(resident(nix::unistd::getpid()) > 1 << 20);
-        assert!(mapped(nix::unistd::getpid()) >= resident(nix::unistd::getpid()));
         assert_eq!(resident(Pid::from_raw(i32::MAX)), 0);
     }
 }

@@ -1,4 +1,6 @@
-//! One native thread that stops at every system call. All `unsafe` of the room is here: what `nix` does not offer.
+//! One native thread that stops at every system call. All `unsafe` of the room is here and below: what `nix` does not offer.
+
+mod handlers;
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -10,7 +12,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use everett_linux::{Guest, Injected};
+use everett_linux::Guest;
 use nix::sys::ptrace::{self, Options};
 use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
@@ -70,11 +72,19 @@ pub struct Tracee {
     pub violation: Option<(u64, &'static str)>,
     /// It may have memory that other processes have too.
     pub shares: bool,
+    /// What the last handler that returned wants to be blocked.
+    mask_of_frame: Option<u64>,
 }
 
+/// The kernel's own accesses, which heed how pages are protected.
 impl Guest for Tracee {
     fn read(&mut self, address: u64, into: &mut [u8]) -> bool {
-        self.memory.read_exact_at(into, address).is_ok()
+        let here = (into.as_mut_ptr().cast(), into.len());
+        // SAFETY: the buffer is ours, and as long as we say.
+        match unsafe { transfer(libc::process_vm_readv, self.process, address, here) } {
+            Some(done) => done,
+            None => self.look(address, into),
+        }
     }
 
     fn write(&mut self, address: u64, bytes: &[u8]) -> bool {
@@ -84,7 +94,34 @@ impl Guest for Tracee {
         if self.knows_written {
             shadow::mark_written(&self.memory, address, bytes.len());
         }
-        self.put(address, bytes)
+        let here = (bytes.as_ptr().cast_mut().cast(), bytes.len());
+        // SAFETY: the bytes are only read, and are as many as we say.
+        match unsafe { transfer(libc::process_vm_writev, self.process, address, here) } {
+            Some(done) => done,
+            None => self.put(address, bytes),
+        }
+    }
+
+    fn can_write(&mut self, address: u64) -> bool {
+        // All stand still: nobody sees that the byte is written again.
+        let mut byte = [0];
+        let here = (byte.as_mut_ptr().cast(), byte.len());
+        // SAFETY: the byte is ours.
+        Guest::read(self, address, &mut byte)
+            && unsafe { transfer(libc::process_vm_writev, self.process, address, here) }
+                .unwrap_or(true)
+    }
+
+    fn is_mapped(&mut self, address: u64) -> bool {
+        self.look(address, &mut [0])
+    }
+
+    fn stack_pointer(&mut self) -> u64 {
+        self.registers().map_or(0, |registers| registers.rsp)
+    }
+
+    fn restored_mask(&mut self) -> Option<u64> {
+        self.mask_of_frame.take()
     }
 
     fn shared_place(&mut self, address: u64) -> Option<(u64, u64)> {
@@ -95,6 +132,41 @@ impl Guest for Tracee {
         let at = |mapping: &&RealMapping| (mapping.start..mapping.end).contains(&address);
         let mapping = mappings.iter().find(at).filter(|m| m.is_shared)?;
         Some((mapping.inode, mapping.offset + (address - mapping.start)))
+    }
+}
+
+/// `process_vm_readv` or `process_vm_writev`.
+type Transfer = unsafe extern "C" fn(
+    libc::pid_t,
+    *const libc::iovec,
+    libc::c_ulong,
+    *const libc::iovec,
+    libc::c_ulong,
+    libc::c_ulong,
+) -> libc::ssize_t;
+
+/// Moves bytes between us and a process, and says whether all could be moved; nothing where the machine has no such call.
+///
+/// # Safety
+/// The bytes here must be there, and ours to read or write.
+unsafe fn transfer(
+    call: Transfer,
+    process: Pid,
+    address: u64,
+    here: (*mut libc::c_void, usize),
+) -> Option<bool> {
+    let (iov_base, iov_len) = here;
+    let here = libc::iovec { iov_base, iov_len };
+    let there = libc::iovec {
+        iov_base: address as *mut libc::c_void,
+        iov_len,
+    };
+    // SAFETY: what is here is the caller's affair; what is there is an address of another process.
+    let moved = unsafe { call(process.as_raw(), &here, 1, &there, 1, 0) };
+    let refused = || std::io::Error::last_os_error().raw_os_error();
+    match moved < 0 && matches!(refused(), Some(libc::ENOSYS | libc::EPERM)) {
+        true => None,
+        false => Some(moved as usize == iov_len),
     }
 }
 
@@ -234,6 +306,7 @@ impl Tracee {
             knows_written: false,
             violation: None,
             shares: false,
+            mask_of_frame: None,
         })
     }
 
@@ -254,10 +327,16 @@ impl Tracee {
             knows_written: self.knows_written,
             violation: None,
             shares: self.shares,
+            mask_of_frame: None,
         })
     }
 
-    /// Writes to its memory on our own behalf.
+    /// Reads its memory on our own behalf, however it is protected.
+    pub fn look(&self, address: u64, into: &mut [u8]) -> bool {
+        self.memory.read_exact_at(into, address).is_ok()
+    }
+
+    /// Writes to its memory on our own behalf, however it is protected.
     pub fn put(&mut self, address: u64, bytes: &[u8]) -> bool {
         self.memory.write_all_at(bytes, address).is_ok()
     }
@@ -276,7 +355,7 @@ impl Tracee {
         let mut at = self.registers()?.rsp;
         let word = |tracee: &mut Tracee, at: u64| {
             let mut bytes = [0; 8];
-            tracee.read(at, &mut bytes);
+            tracee.look(at, &mut bytes);
             u64::from_le_bytes(bytes)
         };
         let name = word(self, at + 8);
@@ -290,17 +369,17 @@ impl Tracee {
             match key {
                 0 => break,
                 _ if key == AT_SYSINFO_EHDR || AT_HIDDEN.contains(&key) => {
-                    self.write(at, &AT_IGNORE.to_le_bytes());
+                    self.put(at, &AT_IGNORE.to_le_bytes());
                 }
                 AT_EXECFN => {
-                    self.write(at + 8, &name.to_le_bytes());
+                    self.put(at + 8, &name.to_le_bytes());
                 }
                 AT_RANDOM => {
-                    self.write(value, random);
+                    self.put(value, random);
                 }
                 _ => {
                     if let Some((_, same)) = AT_THE_SAME.iter().find(|same| same.0 == key) {
-                        self.write(at + 8, &same.to_le_bytes());
+                        self.put(at + 8, &same.to_le_bytes());
                     }
                 }
             }
@@ -318,12 +397,12 @@ impl Tracee {
         const SYSCALL: [u8; 2] = [0x0f, 0x05];
         let before = self.registers()?;
         let mut code = [0; 2];
-        self.read(before.rip, &mut code);
-        self.write(before.rip, &SYSCALL);
+        self.look(before.rip, &mut code);
+        self.put(before.rip, &SYSCALL);
         let rip = before.rip + SYSCALL.len() as u64;
         self.set_registers(Registers { rip, ..before })?;
         let result = self.really(number, args);
-        self.write(before.rip, &code);
+        self.put(before.rip, &code);
         self.set_registers(before)?;
         Ok(result?.0)
     }
@@ -461,6 +540,9 @@ impl Tracee {
         let mut entered = false;
         loop {
             ptrace::syscall(self.thread, None)?;
+            if entered && number == crate::world::number::EXECVE {
+                self.wait_for_either()?;
+            }
             match self.wait()? {
                 // The call that was not executed has an exit of its own.
                 Stopped::Call => match self.side_of_call() {
@@ -475,6 +557,28 @@ impl Tracee {
             }
         }
         Ok((self.registers()?.rax, born))
+    }
+
+    /// A thread that executes a program takes the number of its process, if it succeeds. Waits until that is known.
+    fn wait_for_either(&mut self) -> std::io::Result<()> {
+        const PAUSE: std::time::Duration = std::time::Duration::from_micros(100);
+        while self.thread != self.process {
+            let has_stopped = |thread: Pid| {
+                let looks = WaitPidFlag::__WALL | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
+                let id = nix::sys::wait::Id::Pid(thread);
+                let events = looks | WaitPidFlag::WSTOPPED | WaitPidFlag::WEXITED;
+                let status = nix::sys::wait::waitid(id, events);
+                status.is_ok_and(|status| status != WaitStatus::StillAlive)
+            };
+            if has_stopped(self.process) {
+                self.thread = self.process;
+            } else if has_stopped(self.thread) {
+                return Ok(());
+            } else {
+                std::thread::sleep(PAUSE);
+            }
+        }
+        Ok(())
     }
 
     /// What the kernel tells about a system call, in one go.
@@ -543,74 +647,6 @@ impl Tracee {
     pub fn let_go(&self) -> std::io::Result<()> {
         Ok(ptrace::detach(self.thread, Signal::SIGSTOP)?)
     }
-
-    /// Puts the frame of a handler onto its stack; it stops before the first instruction of the handler. `false` if
-    /// it does not get there.
-    pub fn enter_handler(&mut self, injected: &Injected) -> std::io::Result<bool> {
-        // Which signals are blocked is the model's affair.
-        self.unblock_all()?;
-        // SAFETY: three numbers; the thread is ours.
-        unsafe {
-            libc::syscall(
-                libc::SYS_tgkill,
-                self.process.as_raw(),
-                self.thread.as_raw(),
-                injected.signal,
-            );
-        }
-        let mut stopped = self.run(None)?;
-        while matches!(stopped, Stopped::Signal(other) if other != injected.signal) {
-            // Somebody else's; a stop of who watches for long computations may be late.
-            stopped = self.run(None)?;
-        }
-        if stopped != Stopped::Signal(injected.signal) {
-            return Ok(false);
-        }
-        self.set_sender(injected.signal, injected.code, injected.pid)?;
-        // A step into a handler executes nothing of it.
-        self.resume(libc::PTRACE_SINGLESTEP, injected.signal)?;
-        Ok(self.wait()? == Stopped::Signal(libc::SIGTRAP))
-    }
-
-    /// Lets it handle the signal that the real kernel has for it; it stops before the first instruction of the handler.
-    pub fn deliver(&mut self, signal: i32) -> std::io::Result<()> {
-        self.resume(libc::PTRACE_SINGLESTEP, signal)?;
-        self.wait()?;
-        // A handler may be left by a jump, and what is blocked then is the model's affair.
-        self.unblock_all()
-    }
-
-    fn unblock_all(&self) -> std::io::Result<()> {
-        const PTRACE_SETSIGMASK: libc::c_uint = 0x420b;
-        let none = 0u64;
-        // SAFETY: the kernel reads the eight bytes that it is told of.
-        let failed = unsafe {
-            libc::ptrace(
-                PTRACE_SETSIGMASK,
-                self.thread.as_raw(),
-                size_of_val(&none),
-                &raw const none,
-            ) != 0
-        };
-        match failed {
-            true => Err(std::io::Error::last_os_error()),
-            false => Ok(()),
-        }
-    }
-
-    /// Says who sent the signal that is about to be delivered.
-    pub fn set_sender(&self, signal: i32, code: i32, pid: u32) -> std::io::Result<()> {
-        let mut information = ptrace::getsiginfo(self.thread)?;
-        information.si_signo = signal;
-        information.si_code = code;
-        // SAFETY: `siginfo_t` is plain data of 128 bytes; the sender lies behind the three numbers and their padding.
-        unsafe {
-            let words = (&raw mut information).cast::<u32>();
-            words.add(4).write(pid);
-            words.add(5).write(0);
-        }
-        Ok(ptrace::setsiginfo(self.thread, &information)?)
-    }
 }
 
 /// Makes any system call of a process and its threads raise SIGSYS, for ever: nothing of it reaches the real machine
@@ -642,10 +678,10 @@ pub fn confine(tracee: &mut Tracee) -> std::io::Result<()> {
     filter.extend_from_slice(&[0, 0]);
     filter.extend_from_slice(&TRAP.to_le_bytes());
     let mut kept = ([0; 2], vec![0; filter.len()]);
-    tracee.read(code, &mut kept.0);
-    tracee.read(data, &mut kept.1);
-    tracee.write(code, &[0x0f, 0x05]);
-    tracee.write(data, &filter);
+    tracee.look(code, &mut kept.0);
+    tracee.look(data, &mut kept.1);
+    tracee.put(code, &[0x0f, 0x05]);
+    tracee.put(data, &filter);
     let before = tracee.registers()?;
     let mut call = |number: u64, args: [u64; 6]| {
         tracee.set_registers(Registers {
@@ -658,8 +694,8 @@ pub fn confine(tracee: &mut Tracee) -> std::io::Result<()> {
     call(PRCTL, [SET_PTRACER, u64::MAX, 0, 0, 0, 0])?;
     call(PRCTL, [NO_NEW_PRIVILEGES, 1, 0, 0, 0, 0])?;
     let refused = call(SECCOMP, [SET_FILTER, ALL_THREADS, data, 0, 0, 0])?;
-    tracee.write(code, &kept.0);
-    tracee.write(data, &kept.1);
+    tracee.put(code, &kept.0);
+    tracee.put(data, &kept.1);
     tracee.set_registers(Registers {
         orig_rax: u64::MAX,
         ..before

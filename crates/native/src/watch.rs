@@ -19,6 +19,11 @@ pub trait Watcher {
         true
     }
 
+    /// All wait for standard input, where that is the caller's. Nothing but an empty piece is its end.
+    fn input(&mut self) -> Option<Vec<u8>> {
+        None
+    }
+
     /// The run stands still, at its end or where it was stopped. What is left of its processes is there until this
     /// returns.
     fn stands(&mut self, _world: &mut Standing<'_>) {}

@@ -1,21 +1,19 @@
 //! A host whose processes are native: picks threads as the model says, lets them run to their next system call, and
 //! carries out on the real processes what the model decides.
 
+mod births;
 mod loading;
 mod looking;
 mod points;
-mod signals;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use everett_engine::Trace;
 use everett_expr::Arena;
 use everett_ir::code::Program;
-use everett_linux::{
-    Errno, Execution, Guest, Host, HostConfig, HostExit, Packet, Served, Stream, TaskName,
-};
+use everett_linux::{Errno, Host, HostConfig, HostExit, Packet, Served, Stream, TaskName};
 use everett_vm::{
     Buffer, BugKind, Coverage, Image, ImageId, Interrupt, StackTable, Surroundings, SystemCall,
     Value, VmOptions,
@@ -33,7 +31,7 @@ use crate::points::{Script, ScriptFinder};
 use crate::races::Races;
 use crate::sandbox::Pinned;
 use crate::shared_files::SharedFiles;
-use crate::tracee::{Registers, Stopped, Tracee, end_all};
+use crate::tracee::{Stopped, Tracee};
 use crate::watch::{Nobody, Watcher};
 use crate::watchdog::Watchdog;
 use points::Reached;
@@ -188,6 +186,8 @@ pub(crate) struct World<'c> {
     coverage: Coverage,
     options: VmOptions,
     pub threads: BTreeMap<TaskName, Native>,
+    /// First threads of processes that go on without them, by process.
+    parked: BTreeMap<u32, Tracee>,
     /// The allocators of the programs, where they are watched.
     allocators: Vec<Allocator>,
     /// Memory of the processes, where allocators are watched.
@@ -196,6 +196,8 @@ pub(crate) struct World<'c> {
     pub(crate) calls: u64,
     /// The number of the last one.
     last_call: u64,
+    /// Bytes of memory that its processes have asked for in all.
+    asked: u64,
     /// Times that a thread was stopped because it computed for long.
     long_computations: u32,
     watcher: &'c mut dyn Watcher,
@@ -242,6 +244,7 @@ macro_rules! around {
 
 mod mappings;
 mod memory;
+mod signals;
 mod start;
 
 use memory::AtAllocator;
@@ -264,6 +267,12 @@ impl<'c> World<'c> {
             if let Some(exit) = self.host.choose_thread(&mut around!(self)) {
                 if self.races.release() {
                     self.host.hold(None);
+                    continue;
+                }
+                if matches!(exit, HostExit::NeedsInput)
+                    && let Some(bytes) = self.watcher.input()
+                {
+                    self.host.supply_input(&bytes);
                     continue;
                 }
                 return Ok(match exit {
@@ -379,8 +388,7 @@ impl<'c> World<'c> {
                         }
                         continue;
                     }
-                    if self.host.has_handler(name.pid, number) && !is_the_end {
-                        native.tracee.deliver(number)?;
+                    if !is_the_end && self.handles_fault(name, number)? {
                         continue;
                     }
                     return self.crashed(name, number);
@@ -412,6 +420,7 @@ impl<'c> World<'c> {
         };
         self.calls += 1;
         self.last_call = call.number;
+        self.check_memory_at_times()?;
         self.sync_files()?;
         if matches!(call.number, number::EXIT | number::EXIT_GROUP) {
             self.expect_loaded(name)?;
@@ -437,7 +446,7 @@ impl<'c> World<'c> {
         }
         match call.number {
             number::RT_SIGRETURN => {
-                native.tracee.really(call.number, call.args)?;
+                native.tracee.leave_handler(call)?;
                 native.pending = None;
                 let served = self
                     .host
@@ -525,176 +534,5 @@ impl<'c> World<'c> {
             self.events.note(Kind::Result, name, &[result]);
         }
         Ok(())
-    }
-
-    /// Makes the real thread or process that the model has made.
-    fn make(&mut self, parent: TaskName, child: TaskName, call: Call) -> Result<(), NativeError> {
-        const CLONE_VM: u64 = 0x100;
-        const CLONE_VFORK: u64 = 0x4000;
-        const CLONE_THREAD: u64 = 0x1_0000;
-        /// The model sends the signals about children.
-        const EXIT_SIGNAL: u64 = 0xff;
-        const SET_TIDS: u64 = 0x10_0000 | 0x20_0000 | 0x100_0000;
-        let is_thread = parent.pid == child.pid;
-        let args = match call.number {
-            number::CLONE => {
-                // Numbers of threads are the model's; memory of a child that is no thread is its own.
-                let mut flags = call.args[0] & !(SET_TIDS | EXIT_SIGNAL);
-                if !is_thread {
-                    flags &= !(CLONE_VM | CLONE_VFORK | CLONE_THREAD);
-                }
-                [flags, call.args[1], 0, 0, call.args[4], 0]
-            }
-            number::FORK | number::VFORK => [0; 6],
-            other => {
-                let message = format!("system call {other} has made a process");
-                return Err(NativeError::NotReplayable(message));
-            }
-        };
-        let Some(native) = self.threads.get_mut(&parent) else {
-            return Ok(());
-        };
-        let before = native.tracee.registers()?;
-        let (_, born) = native.tracee.really(number::CLONE, args)?;
-        native.tracee.set_registers(before)?;
-        let image = native.image;
-        let Some(born) = born else {
-            let message = "the real machine makes no more threads".to_owned();
-            return Err(NativeError::NotReplayable(message));
-        };
-        let mut tracee = native.tracee.child(born, is_thread)?;
-        // All but the stack and where thread-local data lies is as the program had it at its own call.
-        let own = tracee.registers()?;
-        tracee.set_registers(Registers {
-            rax: 0,
-            orig_rax: u64::MAX,
-            rsp: own.rsp,
-            fs_base: own.fs_base,
-            gs_base: own.gs_base,
-            ..before
-        })?;
-        if !is_thread {
-            if let Some(heap) = self.heaps.get(&parent.pid).cloned() {
-                self.heaps.insert(child.pid, heap);
-            }
-            self.shared_files
-                .inherit(&mut self.host, parent.pid, child.pid);
-            const CHILD_SETTID: u64 = 0x100_0000;
-            if call.number == number::CLONE && call.args[0] & CHILD_SETTID != 0 {
-                tracee.write(call.args[3], &child.tid.to_le_bytes());
-            }
-        }
-        let native = Native {
-            tracee,
-            image,
-            pending: None,
-            inside: None,
-            loading: None,
-            has_begun: true,
-        };
-        self.threads.insert(child, native);
-        self.events.note(Kind::Born, child, &[]);
-        Ok(())
-    }
-
-    /// The process executes another program.
-    fn execute(&mut self, name: TaskName, execution: &Execution) -> Result<(), NativeError> {
-        let program = self.config.programs.get(usize::from(execution.image.0));
-        let Some(program) = program.cloned() else {
-            let message = "a program that the run does not name is executed".to_owned();
-            return Err(NativeError::NotReplayable(message));
-        };
-        self.host.has_executed(execution);
-        let random = self.host.start_bytes();
-        let Some(mut native) = self.threads.remove(&name) else {
-            return Ok(());
-        };
-        let Some(call) = native.pending.take() else {
-            return Ok(());
-        };
-        let mut path = program
-            .canonicalize()?
-            .into_os_string()
-            .into_encoded_bytes();
-        path.push(0);
-        // Below the red zone of the thread's stack nothing is kept.
-        let room = (native.tracee.registers()?.rsp - 4096 - path.len() as u64) & !15;
-        native.tracee.write(room, &path);
-        let args = match call.number {
-            number::EXECVE => [room, call.args[1], call.args[2], 0, 0, 0],
-            _ => [room, call.args[2], call.args[3], 0, 0, 0],
-        };
-        let (result, _) = native.tracee.really(number::EXECVE, args)?;
-        if result != 0 {
-            let message = format!("{} cannot be executed natively", program.display());
-            return Err(NativeError::NotReplayable(message));
-        }
-        native.tracee.hide_machine(&random)?;
-        native.image = execution.image;
-        let image = usize::from(execution.image.0);
-        World::set_checks(self.config, image, &mut native.tracee);
-        native.inside = None;
-        native.loading = loading::begin(&mut native.tracee)?;
-        native.has_begun = false;
-        self.heaps.remove(&name.pid);
-        if let Some(allocator) = self.allocators.get_mut(usize::from(execution.image.0)) {
-            allocator.watch(&mut native.tracee, self.oracle.expects(BugKind::Leak))?;
-        }
-        // The thread that executes takes the number of its process.
-        let running = self.host.running();
-        self.threads.insert(running, native);
-        let image = u64::from(execution.image.0);
-        self.events.note(Kind::Executed, running, &[image]);
-        self.settle_files(running.pid)?;
-        self.settle(running)
-    }
-
-    /// Who was born by the call at which a thread stands is made really; who has ended ends.
-    fn settle(&mut self, parent: TaskName) -> Result<(), NativeError> {
-        let call = self.threads.get(&parent).and_then(|native| native.pending);
-        for child in self.host.settle_native() {
-            if let Some(call) = call {
-                self.make(parent, child, call)?;
-            }
-        }
-        self.forget_ended();
-        for pid in self.shared_files.processes() {
-            if !self.threads.keys().any(|name| name.pid == pid) {
-                self.settle_files(pid)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Real threads whose thread in the model has ended end too.
-    fn forget_ended(&mut self) {
-        // Whoever is alive has a real thread, so as many are the same ones.
-        if self.host.thread_count() == self.threads.len() {
-            return;
-        }
-        let alive: BTreeSet<TaskName> = self.host.alive().into_iter().collect();
-        let ended: Vec<TaskName> = self
-            .threads
-            .keys()
-            .filter(|name| !alive.contains(name))
-            .copied()
-            .collect();
-        let mut dead = Vec::new();
-        for name in ended {
-            let Some(mut native) = self.threads.remove(&name) else {
-                continue;
-            };
-            if alive.iter().any(|other| other.pid == name.pid) {
-                let _ = native.tracee.really(number::EXIT, [0; 6]);
-            } else {
-                dead.push(native.tracee);
-            }
-        }
-        end_all(dead);
-    }
-
-    pub(crate) fn kill_all(&mut self) {
-        let threads = std::mem::take(&mut self.threads);
-        end_all(threads.into_values().map(|native| native.tracee).collect());
     }
 }

@@ -197,6 +197,9 @@ impl Kernel<'_, '_> {
     /// Bytes of a string before its NUL. Symbolic ones are asked whether they are it.
     fn string_len(&mut self, address: u64) -> Result<u64, Stop> {
         let mut len = 0;
+        if self.guest.is_some() {
+            return self.native_string_len(address);
+        }
         loop {
             let byte = self.read_value(address.wrapping_add(len), 1)?;
             let term = byte.to_term(self.vm.arena, 8);
@@ -210,6 +213,27 @@ impl Kernel<'_, '_> {
                 return Err(Errno::E2BIG.into());
             }
         }
+    }
+}
+
+impl Kernel<'_, '_> {
+    /// The same in native memory, page by page.
+    fn native_string_len(&mut self, address: u64) -> Result<u64, Stop> {
+        const PAGE: u64 = everett_vm::PAGE as u64;
+        let mut len = 0;
+        while len < MAX_STRING {
+            let at = address.wrapping_add(len);
+            let piece = self.read_bytes(at, PAGE - at % PAGE)?;
+            if let Some(end) = piece.iter().position(|byte| *byte == 0) {
+                len += end as u64;
+                break;
+            }
+            len += piece.len() as u64;
+        }
+        if len < MAX_STRING {
+            return Ok(len);
+        }
+        Err(Errno::E2BIG.into())
     }
 }
 

@@ -1,7 +1,7 @@
 //! Programs that a loader puts together before they begin. What it asks the kernel for is not of the program: the
 //! bitcode has no loader, so time, turns and failures do not go by its calls.
 
-use everett_linux::{Guest, Stream, TaskName};
+use everett_linux::{Stream, TaskName};
 
 use super::{NativeError, World};
 use crate::tracee::{Registers, Tracee};
@@ -15,10 +15,10 @@ pub(super) fn begin(tracee: &mut Tracee) -> std::io::Result<Option<(u64, u8)>> {
         return Ok(None);
     }
     let mut byte = [0];
-    if !tracee.read(entry, &mut byte) {
+    if !tracee.look(entry, &mut byte) {
         return Ok(None);
     }
-    tracee.write(entry, &[BREAKPOINT]);
+    tracee.put(entry, &[BREAKPOINT]);
     Ok(Some((entry, byte[0])))
 }
 
@@ -41,7 +41,7 @@ impl World<'_> {
         if registers.rip.wrapping_sub(1) != entry {
             return Ok(false);
         }
-        native.tracee.write(entry, &[original]);
+        native.tracee.put(entry, &[original]);
         native.tracee.set_registers(Registers {
             rip: entry,
             ..registers

@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 
 use everett_linux::{Bytes, Errno, MappedFile, MemoryChange, Served, TaskName};
 use everett_vm::{Buffer, PAGE, Surroundings};
+use nix::unistd::Pid;
 
 use super::{Call, NativeError, World, number};
-use crate::sandbox::{MAX_MAPPED, MAX_RESIDENT, mapped, resident};
-use crate::shadow::{SHADOW_GAP, SHADOW_SIZE, SHADOW_START};
+use crate::sandbox::{MAX_MAPPED, MAX_MEMORY, MAX_RESIDENT, resident};
+use crate::shadow::{SHADOW_GAP, SHADOW_START};
 use crate::tracee::mappings_of;
 
 const PAGE_SIZE: u64 = PAGE as u64;
@@ -31,15 +32,15 @@ impl World<'_> {
         {
             native.has_begun = true;
         }
+        if let Some(refusal) = self.refuses_more(name, &call)? {
+            return Ok(Served::Done(refusal, Vec::new()));
+        }
         let served = match call.number {
             number::MMAP => self.map_or_fail(name, call)?,
             _ => self.change_memory(name, call)?,
         };
         if matches!(call.number, number::MMAP | number::MUNMAP | number::MREMAP) {
             self.settle_files(name.pid)?;
-        }
-        if self.calls.is_multiple_of(64) {
-            self.check_memory()?;
         }
         Ok(served)
     }
@@ -77,11 +78,44 @@ impl World<'_> {
         Ok(Served::Done(result, Vec::new()))
     }
 
+    /// A process that really uses as much memory as it may gets no more. What it reserves and does not use is no harm.
+    fn refuses_more(&mut self, name: TaskName, call: &Call) -> Result<Option<u64>, NativeError> {
+        let [first, second, third, ..] = call.args;
+        let more = match call.number {
+            number::MMAP => second,
+            number::MREMAP => third.saturating_sub(second),
+            number::BRK if first != 0 => 0,
+            _ => return Ok(None),
+        };
+        self.asked = self.asked.saturating_add(more);
+        let Some(native) = self.threads.get_mut(&name) else {
+            return Ok(None);
+        };
+        let may_be_much = self.asked > MAX_MEMORY || call.number == number::BRK;
+        if !may_be_much || resident(native.tracee.process) <= MAX_MEMORY {
+            return Ok(None);
+        }
+        if call.number != number::BRK {
+            return Ok((more > 0).then(|| Errno::ENOMEM.result()));
+        }
+        let end = native.tracee.aside(number::BRK, [0; 6])?;
+        Ok((first > end).then_some(end))
+    }
+
+    /// Looks now and then, and more often where much could be used.
+    pub(super) fn check_memory_at_times(&self) -> Result<(), NativeError> {
+        let pause = if self.asked > MAX_MEMORY { 8 } else { 64 };
+        match self.calls.is_multiple_of(pause) {
+            true => self.check_memory(),
+            false => Ok(()),
+        }
+    }
+
     /// A run must not take the memory of the whole machine.
     pub(crate) fn check_memory(&self) -> Result<(), NativeError> {
         let threads = self.threads.values();
-        let first = threads.filter(|native| native.tracee.thread == native.tracee.process);
-        let used: u64 = first.map(|native| resident(native.tracee.process)).sum();
+        let processes: BTreeSet<Pid> = threads.map(|native| native.tracee.process).collect();
+        let used: u64 = processes.into_iter().map(resident).sum();
         if used > MAX_RESIDENT {
             let message = format!("its processes use more than {} MiB", MAX_RESIDENT >> 20);
             return Err(NativeError::NotReplayable(message));
@@ -98,13 +132,7 @@ impl World<'_> {
         let is_shared = flags & TYPE != PRIVATE;
         if is_shared {
             // The real kernel limits only memory that is not shared.
-            let shadow = match (native.tracee.is_checked, native.tracee.knows_written) {
-                (false, false) => 0,
-                (true, _) => SHADOW_SIZE,
-                (false, true) => u64::MAX,
-            };
-            let before = mapped(native.tracee.process).saturating_sub(shadow);
-            let after = before.saturating_add(len);
+            let after = shared(native.tracee.process)?.saturating_add(len);
             if after > MAX_MAPPED {
                 return Ok(Served::Done(Errno::ENOMEM.result(), Vec::new()));
             }
@@ -254,6 +282,13 @@ impl World<'_> {
         self.shared_files.keep_only(&mut self.host, pid, &left);
         Ok(())
     }
+}
+
+/// Bytes of addresses of a process behind which is memory that others can have too.
+fn shared(process: Pid) -> Result<u64, NativeError> {
+    let mappings = mappings_of(process)?;
+    let shared = mappings.iter().filter(|mapping| mapping.is_shared);
+    Ok(shared.map(|mapping| mapping.end - mapping.start).sum())
 }
 
 /// The result of a system call is an error.

@@ -283,7 +283,7 @@ impl World<'_> {
         let mut text = Vec::new();
         if let Some(native) = self.threads.get_mut(&name) {
             let mut byte = [0];
-            while native.tracee.read(address + text.len() as u64, &mut byte) && byte[0] != 0 {
+            while native.tracee.look(address + text.len() as u64, &mut byte) && byte[0] != 0 {
                 text.push(byte[0]);
             }
         }
@@ -367,15 +367,19 @@ impl World<'_> {
         signal: i32,
     ) -> Result<Option<NativeEnd>, NativeError> {
         let native = &self.threads[&name];
-        let address = native.tracee.registers()?.rip;
+        // It may be gone already.
+        let registers = native.tracee.registers().ok();
+        let address = registers.map_or(0, |registers| registers.rip);
         let program = self.config.programs[usize::from(native.image.0)].clone();
         self.events
             .note(Kind::Fault, name, &[signal as u64, address]);
         if self.host.is_first(name.pid) || self.config.host.options.crashes_end_all {
-            self.look_at_stack(name, None)?;
+            if registers.is_some() {
+                self.look_at_stack(name, None)?;
+            }
             return Ok(Some(NativeEnd::Signal {
                 signal,
-                place: Some((program, address)),
+                place: registers.map(|registers| (program, registers.rip)),
             }));
         }
         self.host.process_died(name.pid, signal);

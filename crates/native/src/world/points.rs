@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use everett_linux::{Guest, TaskName};
+use everett_linux::TaskName;
 use everett_vm::Surroundings;
 
 use super::{NativeError, World, number};
 use crate::events::Kind;
 use crate::points::{Lines, Point, Ranges, look_at};
-use crate::tracee::{Registers, Stopped};
+use crate::tracee::{Registers, Stopped, Tracee};
 
 /// Instructions that are executed one by one for one point.
 const MAX_STEPS: u32 = 100_000;
@@ -111,7 +111,7 @@ impl World<'_> {
                 for (at, byte) in code.iter_mut().enumerate() {
                     native
                         .tracee
-                        .read(rip + at as u64, std::slice::from_mut(byte));
+                        .look(rip + at as u64, std::slice::from_mut(byte));
                 }
                 let does = look_at(&code, rip);
                 if does.reaches_memory {
@@ -134,7 +134,7 @@ impl World<'_> {
                 let stopped = native.tracee.run(None);
                 self.watchdog.rest();
                 for (at, byte) in kept {
-                    native.tracee.write(at, &[byte]);
+                    native.tracee.put(at, &[byte]);
                 }
                 stopped?
             };
@@ -162,13 +162,13 @@ fn contains(ranges: &Ranges, address: u64) -> bool {
 }
 
 /// Puts breakpoints; what was there.
-fn set_breakpoints(tracee: &mut impl Guest, at: &[u64]) -> BTreeMap<u64, u8> {
+fn set_breakpoints(tracee: &mut Tracee, at: &[u64]) -> BTreeMap<u64, u8> {
     let mut kept = BTreeMap::new();
     for address in at {
         let mut byte = [0];
-        if tracee.read(*address, &mut byte) {
+        if tracee.look(*address, &mut byte) {
             kept.insert(*address, byte[0]);
-            tracee.write(*address, &[BREAKPOINT]);
+            tracee.put(*address, &[BREAKPOINT]);
         }
     }
     kept

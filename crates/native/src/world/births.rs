@@ -1,0 +1,249 @@
+//! Real threads and processes come to be, execute programs and end, as the model says.
+
+use std::collections::BTreeSet;
+
+use everett_linux::{Execution, Guest, TaskName};
+use everett_vm::BugKind;
+
+use super::{Call, Native, NativeError, World, loading, number};
+use crate::events::Kind;
+use crate::tracee::{Registers, end_all};
+
+impl World<'_> {
+    /// Makes the real thread or process that the model has made.
+    pub(super) fn make(
+        &mut self,
+        parent: TaskName,
+        child: TaskName,
+        call: Call,
+    ) -> Result<(), NativeError> {
+        const CLONE_VM: u64 = 0x100;
+        const CLONE_VFORK: u64 = 0x4000;
+        const CLONE_THREAD: u64 = 0x1_0000;
+        /// The model sends the signals about children.
+        const EXIT_SIGNAL: u64 = 0xff;
+        const SET_TIDS: u64 = 0x10_0000 | 0x20_0000 | 0x100_0000;
+        let is_thread = parent.pid == child.pid;
+        let args = match call.number {
+            number::CLONE => {
+                // Numbers of threads are the model's; memory of a child that is no thread is its own.
+                let mut flags = call.args[0] & !(SET_TIDS | EXIT_SIGNAL);
+                if !is_thread {
+                    flags &= !(CLONE_VM | CLONE_VFORK | CLONE_THREAD);
+                }
+                [flags, call.args[1], 0, 0, call.args[4], 0]
+            }
+            number::FORK | number::VFORK => [0; 6],
+            other => {
+                let message = format!("system call {other} has made a process");
+                return Err(NativeError::NotReplayable(message));
+            }
+        };
+        let Some(native) = self.threads.get_mut(&parent) else {
+            return Ok(());
+        };
+        let before = native.tracee.registers()?;
+        let (_, born) = native.tracee.really(number::CLONE, args)?;
+        native.tracee.set_registers(before)?;
+        let image = native.image;
+        let Some(born) = born else {
+            let message = "the real machine makes no more threads".to_owned();
+            return Err(NativeError::NotReplayable(message));
+        };
+        let mut tracee = native.tracee.child(born, is_thread)?;
+        // All but the stack and where thread-local data lies is as the program had it at its own call.
+        let own = tracee.registers()?;
+        tracee.set_registers(Registers {
+            rax: 0,
+            orig_rax: u64::MAX,
+            rsp: own.rsp,
+            fs_base: own.fs_base,
+            gs_base: own.gs_base,
+            ..before
+        })?;
+        if !is_thread {
+            if let Some(heap) = self.heaps.get(&parent.pid).cloned() {
+                self.heaps.insert(child.pid, heap);
+            }
+            self.shared_files
+                .inherit(&mut self.host, parent.pid, child.pid);
+            const CHILD_SETTID: u64 = 0x100_0000;
+            if call.number == number::CLONE && call.args[0] & CHILD_SETTID != 0 {
+                tracee.write(call.args[3], &child.tid.to_le_bytes());
+            }
+        }
+        let native = Native {
+            tracee,
+            image,
+            pending: None,
+            inside: None,
+            loading: None,
+            has_begun: true,
+        };
+        self.threads.insert(child, native);
+        self.events.note(Kind::Born, child, &[]);
+        Ok(())
+    }
+
+    /// The process executes another program.
+    pub(super) fn execute(
+        &mut self,
+        name: TaskName,
+        execution: &Execution,
+    ) -> Result<(), NativeError> {
+        let program = self.config.programs.get(usize::from(execution.image.0));
+        let Some(program) = program.cloned() else {
+            let message = "a program that the run does not name is executed".to_owned();
+            return Err(NativeError::NotReplayable(message));
+        };
+        self.host.has_executed(execution);
+        let random = self.host.start_bytes();
+        let Some(mut native) = self.threads.remove(&name) else {
+            return Ok(());
+        };
+        let Some(call) = native.pending.take() else {
+            return Ok(());
+        };
+        let mut path = program
+            .canonicalize()?
+            .into_os_string()
+            .into_encoded_bytes();
+        path.push(0);
+        // Below the red zone of the thread's stack nothing is kept.
+        let room = (native.tracee.registers()?.rsp - 4096 - path.len() as u64) & !15;
+        native.tracee.put(room, &path);
+        let (argv, env) = match call.number {
+            number::EXECVE => (call.args[1], call.args[2]),
+            _ => (call.args[2], call.args[3]),
+        };
+        let argv = self.write_arguments(&mut native, execution, (argv, room));
+        let args = [room, argv, env, 0, 0, 0];
+        self.end_other_threads(name, &native);
+        let (result, _) = native.tracee.really(number::EXECVE, args)?;
+        if result != 0 {
+            let message = format!("{} cannot be executed natively", program.display());
+            return Err(NativeError::NotReplayable(message));
+        }
+        native.tracee.hide_machine(&random)?;
+        native.image = execution.image;
+        let image = usize::from(execution.image.0);
+        World::set_checks(self.config, image, &mut native.tracee);
+        native.inside = None;
+        native.loading = loading::begin(&mut native.tracee)?;
+        native.has_begun = false;
+        self.heaps.remove(&name.pid);
+        if let Some(allocator) = self.allocators.get_mut(usize::from(execution.image.0)) {
+            allocator.watch(&mut native.tracee, self.oracle.expects(BugKind::Leak))?;
+        }
+        // The thread that executes takes the number of its process.
+        let running = self.host.running();
+        self.threads.insert(running, native);
+        let image = u64::from(execution.image.0);
+        self.events.note(Kind::Executed, running, &[image]);
+        self.settle_files(running.pid)?;
+        self.settle(running)
+    }
+
+    /// Who was born by the call at which a thread stands is made really; who has ended ends.
+    pub(super) fn settle(&mut self, parent: TaskName) -> Result<(), NativeError> {
+        let call = self.threads.get(&parent).and_then(|native| native.pending);
+        for child in self.host.settle_native() {
+            if let Some(call) = call {
+                self.make(parent, child, call)?;
+            }
+        }
+        self.forget_ended();
+        for pid in self.shared_files.processes() {
+            if !self.threads.keys().any(|name| name.pid == pid) {
+                self.settle_files(pid)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Where the arguments of a program that is executed lie: where the caller has them, or below `room`, if they are the
+    /// words of a script for its interpreter.
+    fn write_arguments(
+        &mut self,
+        native: &mut Native,
+        execution: &Execution,
+        (argv, room): (u64, u64),
+    ) -> u64 {
+        let word = |native: &mut Native, at: usize| {
+            let mut bytes = [0; 8];
+            native.tracee.look(argv + 8 * at as u64, &mut bytes);
+            u64::from_le_bytes(bytes)
+        };
+        let count = execution.args.len();
+        if argv != 0 && (0..count).all(|at| word(native, at) != 0) && word(native, count) == 0 {
+            return argv;
+        }
+        let (mut at, mut places) = (room, Vec::new());
+        for arg in &execution.args {
+            let mut bytes = self.oracle.inputs.string(arg, &mut self.arena);
+            bytes.push(0);
+            at -= bytes.len() as u64;
+            native.tracee.put(at, &bytes);
+            places.push(at);
+        }
+        places.push(0);
+        let start = (at - 8 * places.len() as u64) & !15;
+        let bytes: Vec<u8> = places
+            .iter()
+            .flat_map(|place| place.to_le_bytes())
+            .collect();
+        native.tracee.put(start, &bytes);
+        start
+    }
+
+    /// All threads of a process end but one, which is about to execute a program. The first one is left to the real
+    /// kernel, which gives its number away.
+    fn end_other_threads(&mut self, name: TaskName, native: &Native) {
+        self.parked.remove(&name.pid);
+        let all = self
+            .threads
+            .extract_if(.., |other, _| other.pid == name.pid);
+        for (_, mut other) in all {
+            if other.tracee.thread != native.tracee.process {
+                let _ = other.tracee.inject_anywhere(number::EXIT, [0; 6]);
+            }
+        }
+    }
+
+    /// Real threads whose thread in the model has ended end too.
+    pub(super) fn forget_ended(&mut self) {
+        // Whoever is alive has a real thread, so as many are the same ones.
+        if self.host.thread_count() == self.threads.len() {
+            return;
+        }
+        let alive: BTreeSet<TaskName> = self.host.alive().into_iter().collect();
+        let ended: Vec<TaskName> = self
+            .threads
+            .keys()
+            .filter(|name| !alive.contains(name))
+            .copied()
+            .collect();
+        let mut dead = Vec::new();
+        for name in ended {
+            let Some(mut native) = self.threads.remove(&name) else {
+                continue;
+            };
+            if !alive.iter().any(|other| other.pid == name.pid) {
+                dead.extend(self.parked.remove(&name.pid));
+                dead.push(native.tracee);
+            } else if native.tracee.thread == native.tracee.process {
+                // Who waits for its end gets an answer only when all others are gone, and its number is the process's.
+                self.parked.insert(name.pid, native.tracee);
+            } else {
+                let _ = native.tracee.really(number::EXIT, [0; 6]);
+            }
+        }
+        end_all(dead);
+    }
+
+    pub(crate) fn kill_all(&mut self) {
+        let threads = std::mem::take(&mut self.threads).into_values();
+        let parked = std::mem::take(&mut self.parked).into_values();
+        end_all(threads.map(|native| native.tracee).chain(parked).collect());
+    }
+}
