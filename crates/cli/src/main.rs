@@ -21,7 +21,9 @@ mod scenario;
 mod shrink;
 mod step;
 mod summary;
+mod watched;
 mod world;
+mod world_checks;
 mod world_hosts;
 mod world_replay;
 

@@ -2,14 +2,12 @@
 
 use anyhow::{Context, Result, bail};
 use everett_engine::{Stopped, Trace, WorldConfig, WorldFinding, WorldListener, Worlds};
-use everett_invariant::{Invariants, When};
 use everett_report::Folder;
 use everett_scenario::Scenario;
 use everett_vm::Image;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -19,6 +17,8 @@ use crate::output::{FindingEntry, chosen, finding_files, readable};
 use crate::run::{RunArgs, clock, explorer_config, memory_peak, memory_used, stop_flag};
 use crate::scenario::load;
 use crate::summary::{CoverageTotals, Paths, Weights, line_coverage};
+use crate::watched;
+use crate::world_checks::invariants;
 use crate::world_hosts::{Programs, hosts};
 use crate::world_replay::NativeWorld;
 use crate::{EXIT_CLEAN, EXIT_FINDINGS};
@@ -100,37 +100,6 @@ pub fn is_scenario(path: &Path) -> bool {
         .is_some_and(|extension| extension == "toml")
 }
 
-/// The invariants of a scenario.
-pub fn invariants(scenario: &Scenario) -> Result<Vec<Arc<Invariants>>> {
-    let mut all = Vec::new();
-    for check in &scenario.checks {
-        let (text, place) = match (&check.text, &check.file) {
-            (Some(text), _) => (text.clone(), format!("check {}", check.name)),
-            (None, Some(file)) => {
-                let text = std::fs::read_to_string(file);
-                let text = text.with_context(|| format!("cannot read {}", file.display()))?;
-                (text, file.display().to_string())
-            }
-            (None, None) => continue,
-        };
-        let found = everett_invariant::parse(&text).map_err(|error| {
-            anyhow::anyhow!("the invariants of {place} cannot be used\n{error}")
-        })?;
-        for invariant in found.iter() {
-            for when in invariant.when() {
-                if matches!(when, When::At { .. } | When::Eventually) {
-                    bail!(
-                        "{place}: invariant {}: only `on change` and `at end` are possible yet",
-                        invariant.name()
-                    );
-                }
-            }
-        }
-        all.push(Arc::new(found));
-    }
-    Ok(all)
-}
-
 /// Refuses what scenarios can say and what is not explored yet: leaving it out silently would be wrong.
 fn refuse_the_impossible(scenario: &Scenario) -> Result<()> {
     let limits = &scenario.limits;
@@ -150,8 +119,9 @@ fn prepare(args: &RunArgs) -> Result<(WorldConfig, Vec<Image>)> {
     refuse_the_impossible(&scenario)?;
     let invariants = invariants(&scenario)?;
     let mut programs = Programs::default();
-    let hosts = hosts(&scenario, &mut programs)?;
+    let mut hosts = hosts(&scenario, &mut programs)?;
     let images = programs.load(args.promotes())?;
+    watched::place(&mut hosts, &images)?;
     let general = explorer_config(args, None)?;
     let mapping = args.mapping().unwrap_or(scenario.search.mapping.name());
     let mut limits = general.limits.clone();

@@ -18,6 +18,7 @@ use crate::host_args::{preempt, scheduler};
 use crate::layers::Mount;
 use crate::load::load;
 use crate::replay::native_host_config;
+use crate::watched::Modules;
 
 /// Time between the starts of hosts that begin when those before them wait.
 const STAGGER_NS: u64 = 10_000_000;
@@ -26,6 +27,8 @@ const STAGGER_NS: u64 = 10_000_000;
 #[derive(Default)]
 pub struct Programs {
     paths: Vec<PathBuf>,
+    /// Names of their variables, where somebody asks.
+    modules: Modules,
 }
 
 impl Programs {
@@ -62,8 +65,12 @@ pub fn hosts(scenario: &Scenario, programs: &mut Programs) -> Result<Vec<WorldHo
 pub fn native_hosts(scenario: &Scenario) -> Result<Vec<NativeHost>> {
     let starts = starts(scenario);
     let mut all = Vec::new();
+    let mut modules = Modules::default();
     for (setup, start_ns) in scenario.hosts.iter().zip(starts) {
-        let mut programs = Programs::default();
+        let mut programs = Programs {
+            modules,
+            ..Programs::default()
+        };
         let host = host(scenario, setup, start_ns, &mut programs)?;
         for program in &programs.paths {
             if !program.exists() {
@@ -76,6 +83,7 @@ pub fn native_hosts(scenario: &Scenario) -> Result<Vec<NativeHost>> {
             start_ns,
             expects: host.expects,
         });
+        modules = programs.modules;
     }
     Ok(all)
 }
@@ -137,12 +145,12 @@ fn host(
 
 fn config(scenario: &Scenario, setup: &HostSetup, programs: &mut Programs) -> Result<HostConfig> {
     let (process, others) = processes(setup)?;
-    if !setup.watches.is_empty() {
-        bail!("watched variables are not possible yet");
-    }
     let topology = &scenario.topology;
+    let image = programs.number(&process.program)?;
+    let modules = &mut programs.modules;
     let mut config = HostConfig {
-        image: programs.number(&process.program)?,
+        image,
+        watches: modules.watches(setup, &process.program, image)?,
         args: arguments(process),
         env: environment(process),
         stdin: stdin(process)?,

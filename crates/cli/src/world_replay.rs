@@ -2,10 +2,8 @@
 
 use anyhow::{Context, Result};
 use everett_engine::{Expects, Trace};
-use everett_expr::Arena;
-use everett_invariant::{Byte, Exposed, Invariants, When, evaluate};
-use everett_linux::ExposedData;
-use everett_native::{NativeEnd, NativeError, NativeHost, WorldRun, run_world};
+use everett_invariant::Invariants;
+use everett_native::{Checks, NativeEnd, NativeError, NativeHost, WorldRun, run_world};
 use everett_scenario::Scenario;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -15,7 +13,8 @@ use crate::compare::{checks_for, compare, describe};
 use crate::replay::{Verdict, checked_builds, confirmed_of};
 use crate::run::RunArgs;
 use crate::scenario::load;
-use crate::world::{WorldTrace, Wrong, invariants, read_world};
+use crate::world::{WorldTrace, Wrong, read_world};
+use crate::world_checks::{Confirming, invariants};
 use crate::world_hosts::{expected, native_hosts};
 
 /// The kind of findings that are about what hosts show.
@@ -67,56 +66,33 @@ impl NativeWorld {
     }
 
     fn try_on(&self, hosts: &[NativeHost], trace: &WorldTrace) -> Result<Verdict> {
-        let mut arena = Arena::new();
         // A world goes on after a broken invariant, unless that is what is looked for.
         let finding = trace.finding.as_ref();
-        let is_wanted = finding.is_some_and(|wrong| wrong.kind == INVARIANT);
-        let mut check = |shown: &[(String, ExposedData)]| {
-            let broken = self.broken(When::OnChange, shown, &mut arena);
-            broken.filter(|_| is_wanted)
+        let wanted = finding.filter(|wrong| wrong.kind == INVARIANT);
+        let mut confirming = wanted.map(|wrong| Confirming::new(&self.invariants, &wrong.message));
+        let checks = Checks {
+            times: self
+                .invariants
+                .iter()
+                .flat_map(|file| file.times())
+                .collect(),
+            look: &mut |moment, shown| confirming.as_mut()?.look(moment, shown),
         };
         let (topology, faults) = (&self.scenario.topology, &self.scenario.faults);
-        let mut seen = match run_world(hosts, topology, faults, &trace.hosts, &mut check) {
+        let mut seen = match run_world(hosts, topology, faults, &trace.hosts, checks) {
             Ok(seen) => seen,
             Err(NativeError::NotReplayable(why)) => return Ok(Verdict::NotReplayable(why)),
             Err(error) => return Err(error).context("the native programs could not be run"),
         };
-        if is_wanted && seen.broken.is_none() {
-            seen.broken = self.broken(When::AtEnd, &seen.shown, &mut arena);
+        if let Some(confirming) = &mut confirming
+            && seen.broken.is_none()
+        {
+            seen.broken = confirming.look_back(&seen.shown);
         }
         Ok(match &trace.finding {
             Some(wrong) => self.compare_finding(wrong, &trace.hosts, &seen),
             None => compare_ends(&trace.hosts, &seen),
         })
-    }
-
-    /// Which invariant does not hold.
-    fn broken(
-        &self,
-        when: When,
-        shown: &[(String, ExposedData)],
-        arena: &mut Arena,
-    ) -> Option<String> {
-        let mut view = Exposed::new();
-        for (name, data) in shown {
-            let node = view.add_node(name.clone());
-            for ((state, key), bytes) in data.iter() {
-                let bytes = bytes.bytes().iter().map(|byte| Byte::Known(*byte));
-                view.expose(node, state, key, bytes.collect());
-            }
-        }
-        let all = self.invariants.iter().flat_map(|file| file.iter());
-        for invariant in all.filter(|one| one.when().contains(&when)) {
-            // What cannot be evaluated is not broken.
-            let Ok(verdict) = evaluate(invariant, &view, arena) else {
-                continue;
-            };
-            if arena.as_const(verdict.holds) == Some(0) {
-                let name = invariant.name();
-                return Some(format!("the invariant {name} does not hold"));
-            }
-        }
-        None
     }
 
     /// A host has ended otherwise than it had to.

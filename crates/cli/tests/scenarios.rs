@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{everett, expect, folder, text};
+use common::{build, everett, expect, folder, text};
 use std::fs;
 
 const WORLD: &str = r#"
@@ -127,10 +127,6 @@ fn what_is_not_explored_yet_is_refused_not_left_out() {
     fs::write(folder.join("program"), "").expect("written");
     let hosts = "[host.a]\nprogram = \"./program\"\n[host.b]\nprogram = \"./program\"\n";
     for (more, said) in [
-        (
-            "[fault.gone]\nkind = \"crash\"\n",
-            "faults of hosts (crash)",
-        ),
         ("[search]\norders = 2\n", "orders of messages"),
         ("[limits]\npaths = 3\n", "paths, depth and events"),
     ] {
@@ -138,5 +134,49 @@ fn what_is_not_explored_yet_is_refused_not_left_out() {
         let refused = expect(everett(&folder).args(["run", "world.toml"]), 2);
         let refused = text(&refused);
         assert!(refused.contains(said), "{refused}");
+    }
+}
+
+#[test]
+fn watched_data_that_is_not_there_is_told() {
+    const SOURCE: &str = r#"
+        #include <unistd.h>
+        struct table { int count; int rows[3]; struct table *next; };
+        struct table table;
+        static struct { int read; int written; } kept;
+        static _Thread_local int own;
+        int main(int argc, char **argv) {
+            table.count = argc;
+            kept.written = argc;
+            while (getpid() > 1 << 20)
+                kept.read += argc + own++;
+            return kept.read;
+        }"#;
+    let folder = folder("scenario_watched");
+    build(&folder, "program", SOURCE, &["-g", "-O2"]);
+    let world = "[host.a]\nprogram = \"./program\"\n[host.b]\nprogram = \"./program\"\n";
+    fs::write(folder.join("world.toml"), world).expect("written");
+    let run = |path: &str, code: i32| {
+        let setting = format!("host.a.watch={{ x = \"{path}\" }}");
+        let mut command = everett(&folder);
+        let command = command.args(["run", "--max-time", "60s", "--out", "out"]);
+        text(&expect(
+            command.args(["--set", &setting, "world.toml"]),
+            code,
+        ))
+    };
+    for (path, said) in [
+        ("tabel.count", "there is `table`"),
+        ("table.cuont", "it has: count, rows, next"),
+        ("table.rows[3]", "index 3 is beyond the 3 elements"),
+        ("table.next.count", "a pointer; `->` follows it"),
+        ("kept.written", "the optimiser has left `kept.written` out"),
+        ("own", "every thread has a variable of its own"),
+    ] {
+        let refused = run(path, 2);
+        assert!(refused.contains(said), "{path}: {refused}");
+    }
+    for path in ["table", "table.rows[2]", "table.next->count", "kept.read"] {
+        run(path, 0);
     }
 }

@@ -43,6 +43,7 @@ pub struct Invariants {
 pub struct Invariant {
     name: String,
     when: Vec<When>,
+    says_when: bool,
     span: Span,
     function: FunctionId,
     collect: Option<Collect>,
@@ -61,7 +62,11 @@ fn read(source: &str) -> Result<Invariants, Mistake> {
     let pairs = file.invariants.into_iter().zip(checked.invariants);
     let all = pairs.map(|(item, (function, collect))| Invariant {
         name: item.function.name.text,
-        when: item.when,
+        says_when: !item.when.is_empty(),
+        when: match item.when.is_empty() {
+            true => vec![When::OnChange],
+            false => item.when,
+        },
         span: item.span,
         function,
         collect,
@@ -79,6 +84,22 @@ impl Invariants {
     /// The invariant of this name.
     pub fn get(&self, name: &str) -> Option<&Invariant> {
         self.iter().find(|invariant| invariant.name == name)
+    }
+
+    /// Says when those are to be evaluated that do not say so themselves.
+    pub fn unless_they_say(&mut self, when: &[When]) {
+        for invariant in self.all.iter_mut().filter(|one| !one.says_when) {
+            invariant.when = when.to_vec();
+        }
+    }
+
+    /// All times at which some are to be evaluated.
+    pub fn times(&self) -> impl Iterator<Item = u64> + '_ {
+        let when = self.iter().flat_map(Invariant::when);
+        when.filter_map(|when| match when {
+            When::At { time_ns } => Some(*time_ns),
+            _ => None,
+        })
     }
 
     /// How many there are.

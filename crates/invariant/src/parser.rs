@@ -193,10 +193,7 @@ impl Parser {
         };
         let (body, end) = self.block("the body of the invariant")?;
         file.invariants.push(InvariantItem {
-            when: match when.is_empty() {
-                true => vec![When::OnChange],
-                false => when,
-            },
+            when,
             function: Function {
                 name,
                 result: Type::Bool,

@@ -8,7 +8,7 @@ use std::fmt;
 /// A global variable and the way from it to a field. Resolving it needs debug information and is done elsewhere.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct FieldPath {
-    /// The global variable.
+    /// The global variable, behind its scope where that is said: `function::name`.
     pub root: String,
     /// The way from there.
     pub steps: Vec<FieldStep>,
@@ -35,7 +35,11 @@ impl FieldPath {
 
 fn path(text: &str) -> Result<FieldPath, Mistake> {
     let mut parser = Parser::new(text)?;
-    let root = parser.any_word("the name of a global variable")?.text;
+    let mut root = parser.any_word("the name of a global variable")?.text;
+    while parser.accept("::") {
+        let name = parser.any_word("a name after `::`")?;
+        root = format!("{root}::{}", name.text);
+    }
     let mut steps = Vec::new();
     loop {
         if parser.accept(".") {
@@ -80,7 +84,12 @@ mod tests {
 
     #[test]
     fn paths_are_read_and_written() {
-        for text in ["count", "server.table.count", "queue[3]->next.data[0][12]"] {
+        for text in [
+            "count",
+            "server.table.count",
+            "queue[3]->next.data[0][12]",
+            "main::a::count.x",
+        ] {
             let path = FieldPath::parse(text).expect(text);
             assert_eq!(path.to_string(), text);
         }

@@ -85,6 +85,7 @@ pub(crate) struct Function {
 /// An invariant is a function that gives `bool`, with the functions that collect what it looks at.
 #[derive(Debug)]
 pub(crate) struct InvariantItem {
+    /// Empty where the text says nothing.
     pub when: Vec<When>,
     pub function: Function,
     /// Functions that give nodes, states and keys.

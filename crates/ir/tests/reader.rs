@@ -246,6 +246,11 @@ fn paths_lead_to_fields() {
         assert!(fails("server.next.name").contains("pointer"));
         assert!(fails("server.name[12]").contains("12 elements"));
         assert!(fails("nothing").contains("no global variable"));
+        assert!(fails("severs").contains("there is `server`"));
+        let next = find_path(&module, "server.next->table.count").expect("next");
+        let (through, offset) = (next.through, next.offset_bits);
+        assert_eq!((through, offset), (vec![160 * 8], 128));
+        assert!(fails("server.table->count").contains("struct"));
         assert!(matches!(
             find_path(&module, ".x"),
             Err(PathError::Syntax(_))

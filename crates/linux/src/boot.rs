@@ -20,7 +20,7 @@ use crate::schedule::Schedule;
 use crate::slots::Slots;
 
 /// Number of the first process.
-const FIRST_PID: u32 = 1000;
+pub(crate) const FIRST_PID: u32 = 1000;
 
 const AT_NULL: u64 = 0;
 const AT_PAGESZ: u64 = 6;
@@ -151,6 +151,7 @@ pub(crate) fn prepare(
             waits: 0,
             wire: crate::wire::Wire::new(config.is_networked()),
             exposed: Default::default(),
+            watches: Arc::new(config.watches.clone()),
         };
         Ok((state, executions))
     }

@@ -38,6 +38,8 @@ pub struct HostConfig {
     pub start_time_ns: u64,
     /// Further processes that are there from the start.
     pub others: Vec<ProcessConfig>,
+    /// Data of its programs that checks look at though nobody shows it.
+    pub watches: Vec<crate::Watch>,
 }
 
 /// A further process that a host starts with. It reads nothing from descriptor 0.
@@ -70,6 +72,7 @@ impl Default for HostConfig {
             // 2020-01-01 00:00:00 UTC: any fixed day will do.
             start_time_ns: 1_577_836_800_000_000_000,
             others: Vec::new(),
+            watches: Vec::new(),
         }
     }
 }

@@ -158,7 +158,7 @@ impl<'k, 'v> Slice<'k, 'v> {
         if kernel.vm.memory.has_views() {
             kernel.host.publish_files(kernel.vm.memory);
         }
-        if !self.unseen && kernel.must_stop(number) {
+        if !self.unseen && (kernel.sees_changes() || kernel.must_stop(number)) {
             return Err(Stop::Ask);
         }
         let result = match table::row(number) {

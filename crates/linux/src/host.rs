@@ -149,6 +149,8 @@ pub struct HostState {
     pub wire: crate::wire::Wire,
     /// Data that programs show to checks, by state and key.
     pub exposed: ExposedData,
+    /// Data that is looked at though nobody shows it.
+    pub watches: Arc<Vec<crate::Watch>>,
 }
 
 /// Data that programs show to checks, by state and key.

@@ -36,6 +36,7 @@ mod syscalls;
 mod table;
 mod timers;
 mod wait;
+mod watched;
 mod wire;
 
 #[cfg(test)]
@@ -57,3 +58,4 @@ pub use native_files::{MappedFile, MemoryChange};
 pub use packets::{Packet, PacketKind};
 pub use schedule::{Passed, PreemptAt, SchedulerKind};
 pub use table::{ArgKind, Row, row, rows};
+pub use watched::{Watch, same_bytes};

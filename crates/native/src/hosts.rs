@@ -2,13 +2,13 @@
 //! they send each other, as the search does it.
 
 use everett_engine::{
-    Arrival, AtNobody, Befallen, Befalls, Doing, Expects, Mailbox, Next, Sent, Trace, arrive,
-    arrive_at_nobody, befalls, described, least_latency_ns, send,
+    Arrival, AtNobody, Befallen, Befalls, Doing, Expects, Look, Looks, Mailbox, Next, Sent, Story,
+    Trace, arrive, arrive_at_nobody, befalls, described, least_latency_ns, send,
 };
 use everett_linux::{Disk, ExposedData, HostExit, Packet, PacketKind};
 use everett_net::{FaultCounters, Faults, HostEvent, HostIndex, HostMoment, LinkState, Topology};
 use everett_vm::{Buffer, Oracle};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::oracle::Source;
 use crate::sandbox::Pinned;
@@ -33,12 +33,29 @@ pub struct WorldRun {
     pub hosts: BTreeMap<String, NativeRun>,
     /// What a check says is wrong.
     pub broken: Option<String>,
-    /// What hosts showed at the end.
-    pub shown: Vec<(String, ExposedData)>,
+    /// What hosts showed, change after change and at the end.
+    pub shown: Vec<(String, Story)>,
+}
+
+/// When hosts are looked at.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Moment {
+    /// One of them shows other data.
+    Change,
+    /// It is this time.
+    At(u64),
 }
 
 /// Looks at what hosts show; says what is wrong.
-pub type Check<'c> = &'c mut dyn FnMut(&[(String, ExposedData)]) -> Option<String>;
+pub type Looker<'c> = &'c mut dyn FnMut(Moment, &[(String, ExposedData)]) -> Option<String>;
+
+/// What is looked at while a world goes on.
+pub struct Checks<'c> {
+    /// Times at which all hosts are looked at.
+    pub times: BTreeSet<u64>,
+    /// Looks then and after changes.
+    pub look: Looker<'c>,
+}
 
 struct Node<'c> {
     world: World<'c>,
@@ -47,6 +64,7 @@ struct Node<'c> {
     counters: FaultCounters,
     links: LinkState,
     sent: u64,
+    looks: Looks,
     end: Option<NativeEnd>,
     /// What others learn of it though it does not say it.
     outbox: Vec<Packet>,
@@ -64,12 +82,12 @@ impl Node<'_> {
     }
 }
 
-struct Loop<'c, 'n> {
+struct Loop<'c, 'n, 'l> {
     nodes: Vec<Node<'c>>,
     names: Vec<String>,
     topology: &'n Topology,
     faults: &'n Faults,
-    check: Check<'n>,
+    checks: Checks<'l>,
     broken: Option<String>,
     max_calls: u64,
 }
@@ -81,7 +99,7 @@ pub fn run_world(
     topology: &Topology,
     faults: &Faults,
     traces: &BTreeMap<String, Trace>,
-    check: Check<'_>,
+    checks: Checks<'_>,
 ) -> Result<WorldRun, NativeError> {
     let _pinned = Pinned::here();
     let mut watchers: Vec<Nobody> = hosts.iter().map(|_| Nobody).collect();
@@ -99,6 +117,7 @@ pub fn run_world(
             counters: FaultCounters::default(),
             links: LinkState::default(),
             sent: 0,
+            looks: Looks::default(),
             end: None,
             outbox: Vec::new(),
             disk: None,
@@ -111,7 +130,7 @@ pub fn run_world(
         names: hosts.iter().map(|host| host.name.clone()).collect(),
         topology,
         faults,
-        check,
+        checks,
         broken: None,
         max_calls: hosts
             .iter()
@@ -124,7 +143,7 @@ pub fn run_world(
         node.world.kill_all();
     }
     ran?;
-    let shown = all.shown();
+    let shown = all.stories();
     let mut runs = BTreeMap::new();
     for (name, node) in all.names.into_iter().zip(all.nodes) {
         let run = node.world.finish_run(node.end.unwrap_or(NativeEnd::Idle))?;
@@ -137,10 +156,19 @@ pub fn run_world(
     })
 }
 
-impl Loop<'_, '_> {
+impl Loop<'_, '_, '_> {
     fn run(&mut self) -> Result<(), NativeError> {
         loop {
             let next = self.nodes.iter().map(Node::next_ns).zip(0..).min();
+            let next_ns = next.map_or(u64::MAX, |(next_ns, _)| next_ns);
+            let time_ns = self.checks.times.first().copied();
+            if let Some(time_ns) = time_ns.filter(|time_ns| *time_ns < next_ns) {
+                self.checks.times.remove(&time_ns);
+                if self.is_broken(Moment::At(time_ns)) {
+                    return Ok(());
+                }
+                continue;
+            }
             let Some((_, at)) = next.filter(|(next_ns, _)| *next_ns != u64::MAX) else {
                 return Ok(());
             };
@@ -159,7 +187,10 @@ impl Loop<'_, '_> {
             .filter(|(other, _)| *other != at);
         let next = others.map(|(_, node)| node.next_ns()).min();
         let next = next.unwrap_or(u64::MAX);
-        next.saturating_add(least_latency_ns(self.topology) - 1)
+        let horizon = next.saturating_add(least_latency_ns(self.topology) - 1);
+        // Nobody is ahead of a time at which all are looked at.
+        let looked_at = self.checks.times.first().copied();
+        horizon.min(looked_at.unwrap_or(u64::MAX))
     }
 
     /// Runs a host as far as it may go. `false` if the world has come to what is wrong with it.
@@ -168,6 +199,7 @@ impl Loop<'_, '_> {
             let horizon = self.horizon(at);
             let node = &mut self.nodes[at];
             let clock_ns = node.world.host.clock_ns();
+            let was_off = matches!(node.doing, Doing::Off(_));
             if node.mailbox.is_due(node.doing, clock_ns, horizon) {
                 self.arrive(at)?;
             } else if node.doing == Doing::Runs {
@@ -175,8 +207,10 @@ impl Loop<'_, '_> {
                 node.world.host.set_horizon(until);
                 match node.world.advance(self.max_calls)? {
                     Advance::Paused(HostExit::Exposed) => {
-                        node.world.host.take_exposed();
-                        if self.is_broken() {
+                        let (at_ns, data) =
+                            (node.world.host.clock_ns(), node.world.host.take_exposed());
+                        node.looks.push(Look { at_ns, data });
+                        if self.is_broken(Moment::Change) {
                             return Ok(false);
                         }
                     }
@@ -216,6 +250,11 @@ impl Loop<'_, '_> {
             } else {
                 return Ok(true);
             }
+            // Who is off shows nothing.
+            let is_off = matches!(self.nodes[at].doing, Doing::Off(_));
+            if is_off && !was_off && self.is_broken(Moment::Change) {
+                return Ok(false);
+            }
             self.transmit(at);
         }
     }
@@ -233,9 +272,19 @@ impl Loop<'_, '_> {
             .collect()
     }
 
-    fn is_broken(&mut self) -> bool {
+    fn stories(&self) -> Vec<(String, Story)> {
+        let shown = self.shown().into_iter().zip(&self.nodes);
+        shown
+            .map(|((name, last), node)| {
+                let looks = node.looks.clone();
+                (name, Story { looks, last })
+            })
+            .collect()
+    }
+
+    fn is_broken(&mut self, moment: Moment) -> bool {
         let shown = self.shown();
-        self.broken = (self.check)(&shown);
+        self.broken = (self.checks.look)(moment, &shown);
         self.broken.is_some()
     }
 
@@ -355,11 +404,13 @@ impl Loop<'_, '_> {
                 }
             }
             Befalls::Off => {
+                node.looks.push(Look::nothing(now_ns));
                 node.world.kill_all();
                 node.doing = Doing::Off(None);
                 node.end = Some(NativeEnd::Off);
             }
             Befalls::Restarts(at_ns, disk) => {
+                node.looks.push(Look::nothing(now_ns));
                 node.world.kill_all();
                 node.doing = Doing::Off(Some(at_ns));
                 node.disk = Some(disk);

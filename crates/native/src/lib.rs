@@ -18,13 +18,14 @@ mod sandbox;
 mod shadow;
 mod shared_files;
 mod tracee;
+mod variables;
 mod watch;
 mod watchdog;
 mod world;
 
 pub use allocations::is_checked_build;
 pub use events::{Event, Kind};
-pub use hosts::{Check, NativeHost, WorldRun, run_world};
+pub use hosts::{Checks, Moment, NativeHost, WorldRun, run_world};
 pub use libraries::libraries;
 pub use oracle::Source;
 pub use place::{NativeFrame, NativeStack};

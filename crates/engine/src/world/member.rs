@@ -5,6 +5,7 @@ use everett_net::{FaultCounters, LinkState};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
+use super::looks::{Look, Looks};
 use super::post::{Doing, Mailbox};
 use crate::state::State;
 
@@ -37,6 +38,8 @@ pub struct Member {
     pub restarts: u32,
     /// How often something overtook what would have arrived before it.
     pub overtaken: u32,
+    /// What it showed so far, where somebody will ask.
+    pub looks: Looks,
 }
 
 /// A digest of all that made a state what it is: which host, which sides of forks, what it received and when. What a host does
@@ -74,6 +77,7 @@ impl Member {
             disk: None,
             restarts: 0,
             overtaken: 0,
+            looks: Looks::default(),
         }
     }
 
@@ -93,11 +97,23 @@ impl Member {
             disk: self.disk.clone(),
             restarts: self.restarts,
             overtaken: self.overtaken,
+            looks: self.looks.clone(),
+        }
+    }
+
+    /// What it shows now is remembered.
+    pub fn note_look(&mut self) {
+        if let Some(host) = &self.state.host {
+            self.looks.push(Look {
+                at_ns: host.clock_ns(),
+                data: host.exposed().clone(),
+            });
         }
     }
 
     /// The host is off: all is gone but its disk, with which it may start again at a time.
-    pub fn switch_off(&mut self, again: Option<(u64, Box<Disk>)>) {
+    pub fn switch_off(&mut self, now_ns: u64, again: Option<(u64, Box<Disk>)>) {
+        self.looks.push(Look::nothing(now_ns));
         self.state.host = None;
         self.ending = None;
         self.doing = Doing::Off(again.as_ref().map(|(at_ns, _)| *at_ns));

@@ -5,6 +5,7 @@
 
 mod ending;
 mod invariants;
+mod looks;
 mod member;
 mod messages;
 mod moments;
@@ -22,6 +23,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 pub use ending::{Expects, WorldFinding};
+pub use looks::{Look, Looks, Story, broken_message, moments, never_held, view};
 use member::{Member, Past};
 pub use messages::Message;
 pub use moments::{AtNobody, Befallen, Befalls, arrive_at_nobody, befalls};
@@ -154,6 +156,8 @@ pub struct Worlds<'a> {
     messages: Option<Vec<Message>>,
     /// Shortest time that something takes to another host.
     least_latency_ns: u64,
+    /// Times at which invariants are still to be looked at.
+    times: BTreeSet<u64>,
 }
 
 impl<'a> Worlds<'a> {
@@ -191,6 +195,11 @@ impl<'a> Worlds<'a> {
                 0 => least_latency_ns(&config.topology),
                 _ => 1,
             },
+            times: config
+                .invariants
+                .iter()
+                .flat_map(|file| file.times())
+                .collect(),
             config,
         };
         let mut first = Vec::new();
@@ -263,6 +272,10 @@ impl<'a> Worlds<'a> {
             let Some((next_ns, _, id)) = self.queue.first().copied() else {
                 return Stopped::Finished;
             };
+            if let Some(time_ns) = self.time_before(next_ns) {
+                self.check_at(time_ns, listener);
+                continue;
+            }
             if next_ns == u64::MAX {
                 break;
             }
@@ -333,7 +346,10 @@ impl<'a> Worlds<'a> {
     fn horizon(&self, id: MemberId) -> u64 {
         let mut others = self.queue.iter().filter(|(_, _, other)| *other != id);
         let next = others.next().map_or(u64::MAX, |(next, _, _)| *next);
-        next.saturating_add(self.least_latency_ns - 1)
+        let horizon = next.saturating_add(self.least_latency_ns - 1);
+        // Nobody is ahead of a time at which all are looked at.
+        let looked_at = self.times.first().copied();
+        horizon.min(looked_at.unwrap_or(u64::MAX))
     }
 
     /// Runs a state as far as it may go.
@@ -378,6 +394,10 @@ impl<'a> Worlds<'a> {
                 member.doing = Doing::Runs;
             } else {
                 break;
+            }
+            if matches!(member.doing, Doing::Off(_)) && !matches!(doing, Doing::Off(_)) {
+                // Who is off shows nothing.
+                self.check_change(id, &member, listener);
             }
             if let Some(message) = member.state.path.diverged.take() {
                 self.warn(format!("a trace could not be followed: {message}"));

@@ -309,8 +309,8 @@ impl Worlds<'_> {
                     member.doing = Doing::Runs;
                 }
             }
-            Befalls::Off => member.switch_off(None),
-            Befalls::Restarts(at_ns, disk) => member.switch_off(Some((at_ns, disk))),
+            Befalls::Off => member.switch_off(now_ns, None),
+            Befalls::Restarts(at_ns, disk) => member.switch_off(now_ns, Some((at_ns, disk))),
         }
         true
     }

@@ -27,6 +27,7 @@ mod tag {
 const FLAG_FORWARD_DECLARATION: u64 = 1 << 2;
 const FLAG_STATIC_MEMBER: u64 = 1 << 12;
 const OP_PLUS_UCONST: u64 = 0x23;
+const OP_LLVM_FRAGMENT: u64 = 0x1000;
 /// Namespaces and functions around a variable.
 const MAX_SCOPES: usize = 64;
 
@@ -37,6 +38,37 @@ struct TypeBuilder {
     pending: Vec<(u64, DebugTypeId)>,
     /// Definitions of records by name, made when the first declaration asks for one.
     definitions: Option<HashMap<Box<str>, u64>>,
+}
+
+/// What an expression says of where a variable is.
+#[derive(Default)]
+struct Whereabouts {
+    offset: u64,
+    fragment: Option<(u64, u64)>,
+    is_computed: bool,
+}
+
+impl Whereabouts {
+    fn of(mut operations: &[u64]) -> Whereabouts {
+        let mut found = Whereabouts::default();
+        while !operations.is_empty() {
+            operations = match operations {
+                [OP_PLUS_UCONST, offset, rest @ ..] => {
+                    found.offset = found.offset.saturating_add(*offset);
+                    rest
+                }
+                [OP_LLVM_FRAGMENT, offset_bits, size_bits, rest @ ..] => {
+                    found.fragment = Some((*offset_bits, *size_bits));
+                    rest
+                }
+                _ => {
+                    found.is_computed = true;
+                    return found;
+                }
+            };
+        }
+        found
+    }
 }
 
 impl Reader<'_> {
@@ -65,9 +97,10 @@ impl Reader<'_> {
         let &[_, variable, expression, ..] = ops else {
             return None;
         };
-        let offset = expression
+        let expression = expression
             .checked_sub(1)
-            .map_or(0, |node| self.expression_offset(node));
+            .and_then(|node| self.metadata.record_of(node, code::EXPRESSION));
+        let whereabouts = Whereabouts::of(expression.and_then(|ops| ops.get(1..)).unwrap_or(&[]));
         let ops = self
             .metadata
             .record_of(variable.checked_sub(1)?, code::GLOBAL_VAR)?;
@@ -82,16 +115,11 @@ impl Reader<'_> {
             line: u32::try_from(line).unwrap_or(0),
             ty: self.type_reference(builder, ty),
             global,
-            offset,
+            offset: whereabouts.offset,
+            fragment: whereabouts.fragment,
+            declaration: variable,
+            is_computed: whereabouts.is_computed,
         })
-    }
-
-    /// The constant that an expression adds to the address.
-    fn expression_offset(&self, node: u64) -> u64 {
-        match self.metadata.record_of(node, code::EXPRESSION) {
-            Some(&[_, OP_PLUS_UCONST, offset, ..]) => offset,
-            _ => 0,
-        }
     }
 
     /// Names of the namespaces and functions around a variable, joined by `::`.
@@ -396,5 +424,26 @@ impl Reader<'_> {
             }
         }
         found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn expressions_say_where_variables_are() {
+        let of = |operations: &[u64]| {
+            let found = Whereabouts::of(operations);
+            (found.offset, found.fragment, found.is_computed)
+        };
+        assert_eq!(of(&[]), (0, None, false));
+        assert_eq!(of(&[OP_PLUS_UCONST, 8]), (8, None, false));
+        assert_eq!(of(&[OP_LLVM_FRAGMENT, 32, 16]), (0, Some((32, 16)), false));
+        let both = [OP_PLUS_UCONST, 4, OP_LLVM_FRAGMENT, 64, 8];
+        assert_eq!(of(&both), (4, Some((64, 8)), false));
+        const DEREF_SIZE: u64 = 0x94;
+        assert!(of(&[DEREF_SIZE, 1]).2);
+        assert!(of(&[OP_PLUS_UCONST]).2);
     }
 }

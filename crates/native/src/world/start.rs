@@ -3,6 +3,7 @@
 use everett_linux::Disk;
 
 use super::*;
+use crate::variables::Variables;
 
 impl<'c> World<'c> {
     pub(crate) fn start(
@@ -94,6 +95,7 @@ impl<'c> World<'c> {
             }
             World::set_checks(config, image, &mut tracee);
             if threads.is_empty() {
+                place_watches(&mut host, program, &tracee)?;
                 arithmetic = config.watch_arithmetic(&oracle, &mut tracee)?;
                 jumps = config.watch_jumps(&oracle, &mut tracee)?;
                 races = config.watch_races(&oracle, &mut tracee)?;
@@ -165,4 +167,21 @@ impl<'c> World<'c> {
             events: self.events.events(),
         })
     }
+}
+
+/// Says where the data lies that is looked at.
+fn place_watches(
+    host: &mut Host,
+    program: &std::path::Path,
+    tracee: &Tracee,
+) -> Result<(), NativeError> {
+    if !host.is_watched() {
+        return Ok(());
+    }
+    let variables = Variables::of(program, tracee)?;
+    let placed = host.place_watches(|symbol| variables.address(symbol));
+    placed.map_err(|symbol| {
+        let program = program.display();
+        NativeError::NotReplayable(format!("{program} has no variable {symbol}"))
+    })
 }

@@ -1,0 +1,111 @@
+//! Data that a scenario names and that the program need not show itself: looked at whenever the first process of a host is about to
+//! make a system call, which is the same moment for bitcode and native programs.
+
+use everett_vm::{Buffer, ImageId};
+use triomphe::Arc;
+
+use crate::boot::FIRST_PID;
+use crate::kernel::Kernel;
+
+/// Data of a program.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Watch {
+    /// The state and key that it is shown under.
+    pub name: (String, String),
+    /// The program that has it.
+    pub image: ImageId,
+    /// The symbol of its variable.
+    pub symbol: String,
+    /// Where that lies, once it is known.
+    pub address: u64,
+    /// Where the pointers on the way lie: the first in the variable, each other one in what the one before it points to.
+    pub through: Vec<u64>,
+    /// Where the data lies in what the last one points to, or else in the variable.
+    pub offset: u64,
+    /// Bytes.
+    pub len: u64,
+}
+
+/// Two rows of bytes are the same, terms and all.
+pub fn same_bytes(one: &Buffer, other: &Buffer) -> bool {
+    one.bytes() == other.bytes()
+        && (0..one.len()).all(|at| one.has_symbolic(at, 1) == other.has_symbolic(at, 1))
+        && one.terms().eq(other.terms())
+}
+
+impl Kernel<'_, '_> {
+    /// Looks at what is watched. `true` if that has changed, and whoever runs the host is to know it.
+    pub(crate) fn sees_changes(&mut self) -> bool {
+        if self.host.watches.is_empty() || self.process().pid != FIRST_PID {
+            return false;
+        }
+        let watches = Arc::clone(&self.host.watches);
+        let image = self.process().image;
+        let mut is_changed = false;
+        for watch in watches.iter().filter(|watch| watch.image == image) {
+            let found = self.find_watched(watch);
+            let known = self.host.exposed.get(&watch.name);
+            match (found, known) {
+                (None, None) => continue,
+                (Some(new), Some(old)) if same_bytes(&new, old) => continue,
+                (Some(new), _) => {
+                    let shown = Arc::make_mut(&mut self.host.exposed);
+                    shown.insert(watch.name.clone(), Arc::new(new));
+                }
+                (None, Some(_)) => {
+                    Arc::make_mut(&mut self.host.exposed).remove(&watch.name);
+                }
+            }
+            is_changed = true;
+        }
+        if is_changed {
+            self.host.wire.note_exposed();
+        }
+        is_changed
+    }
+
+    /// The data, unless a pointer on the way to it leads nowhere.
+    fn find_watched(&mut self, watch: &Watch) -> Option<Buffer> {
+        const POINTER: u64 = 8;
+        let mut start = watch.address;
+        for at in &watch.through {
+            let pointer = self.look_at(start.checked_add(*at)?, POINTER)?;
+            if pointer.has_symbolic(0, pointer.len()) {
+                let (_, key) = &watch.name;
+                let warning =
+                    format!("a pointer on the way to {key} is symbolic: it is not watched");
+                self.host.warn(warning);
+                return None;
+            }
+            start = u64::from_le_bytes(pointer.bytes().try_into().ok()?);
+        }
+        self.look_at(start.checked_add(watch.offset)?, watch.len)
+    }
+
+    /// A copy of guest memory, if there is such; that it is not there is nobody's fault.
+    fn look_at(&mut self, address: u64, len: u64) -> Option<Buffer> {
+        if let Some(guest) = &mut self.guest {
+            let mut bytes = vec![0; usize::try_from(len).ok()?];
+            let is_there = guest.read(address, &mut bytes);
+            return is_there.then(|| Buffer::with_bytes(&bytes, bytes.len()));
+        }
+        let object = self.vm.memory.object_at(address, len)?;
+        Some(object.snapshot(address - object.start, len))
+    }
+}
+
+impl crate::Host {
+    /// There is data that is looked at though nobody shows it.
+    pub fn is_watched(&self) -> bool {
+        !self.state.watches.is_empty()
+    }
+
+    /// A native program lies elsewhere than its bitcode: `place` knows where the variable of a symbol is. The first symbol that it
+    /// does not know is returned.
+    pub fn place_watches(&mut self, place: impl Fn(&str) -> Option<u64>) -> Result<(), String> {
+        for watch in Arc::make_mut(&mut self.state.watches) {
+            watch.address = place(&watch.symbol).ok_or_else(|| watch.symbol.clone())?;
+        }
+        Ok(())
+    }
+}
