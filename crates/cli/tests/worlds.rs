@@ -5,6 +5,9 @@
 //! ```text
 //! # finds: KIND KIND …      kinds of its findings; none are expected where none is named
 //! # worlds: 6               worlds that come to their end, however states are kept together
+//! # least worlds: 50        where how many there are depends on the version of a server
+//! # messages: none          findings come before anything is sent
+//! # needs: memcached        a target of `tests/targets/`, whose programs are put into the folder
 //! # mappings: sds           only these state mappings: others would take too long
 //! # tests: none             worlds are too many to be told one by one
 //! ```
@@ -19,6 +22,7 @@ use libtest_mimic::{Arguments, Failed, Trial};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::{Arc, OnceLock};
 
 const MAPPINGS: [&str; 3] = ["sds", "cow", "cob"];
@@ -61,6 +65,29 @@ fn listed(folder: &Path) -> Vec<PathBuf> {
     paths
 }
 
+/// What a scenario says in its head.
+fn said(text: &str, key: &str) -> Option<String> {
+    let mut lines = text.lines();
+    lines.find_map(|line| Some(line.strip_prefix(key)?.trim().to_owned()))
+}
+
+/// Puts the programs of a target into a folder.
+fn put_target(name: &str, folder: &Path) {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut make = Command::new(root.join("tests/targets/make"));
+    make.arg(name).env("EVERETT", env!("CARGO_BIN_EXE_everett"));
+    let output = expect(&mut make, 0);
+    let built = String::from_utf8(output.stdout).expect("a path");
+    for path in listed(Path::new(built.trim())) {
+        if path.extension().is_some_and(|extension| extension == "bc") {
+            for file in [&path, &path.with_extension("")] {
+                let name = file.file_name().expect("a name");
+                fs::copy(file, folder.join(name)).expect("it can be copied");
+            }
+        }
+    }
+}
+
 /// A copy of an example with its programs.
 fn build(example: &Path) -> PathBuf {
     let name = example.file_name().expect("a name").to_string_lossy();
@@ -68,6 +95,17 @@ fn build(example: &Path) -> PathBuf {
     for path in listed(example) {
         let name = path.file_name().expect("a name");
         fs::copy(&path, folder.join(name)).expect("it can be copied");
+    }
+    let scenarios = listed(example).into_iter();
+    let needs: BTreeSet<String> = scenarios
+        .filter(|path| {
+            path.extension()
+                .is_some_and(|extension| extension == "toml")
+        })
+        .filter_map(|path| said(&fs::read_to_string(path).ok()?, "# needs:"))
+        .collect();
+    for target in &needs {
+        put_target(target, &folder);
     }
     let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../include");
     for path in listed(&folder) {
@@ -86,10 +124,7 @@ fn build(example: &Path) -> PathBuf {
 
 fn explore(folder: &Path, scenario: &Path) -> Result<(), Failed> {
     let text = fs::read_to_string(scenario)?;
-    let said = |key: &str| {
-        let mut lines = text.lines();
-        lines.find_map(|line| Some(line.strip_prefix(key)?.trim().to_owned()))
-    };
+    let said = |key: &str| said(&text, key);
     let finds = said("# finds:").unwrap_or_default();
     let finds: BTreeSet<&str> = finds.split_whitespace().collect();
     let file = scenario.file_name().expect("a name").to_string_lossy();
@@ -128,7 +163,7 @@ fn explore(folder: &Path, scenario: &Path) -> Result<(), Failed> {
         }
         for number in 1..=summary["findings"].as_array().map_or(0, Vec::len) {
             let file = out.join(format!("findings/{number:04}/messages.txt"));
-            if fs::read_to_string(&file)?.is_empty() {
+            if fs::read_to_string(&file)?.is_empty() && said("# messages:").is_none() {
                 return Err(format!("{mapping}: nothing was sent before finding {number}").into());
             }
         }
@@ -137,6 +172,11 @@ fn explore(folder: &Path, scenario: &Path) -> Result<(), Failed> {
             && expected != worlds.to_string()
         {
             return Err(format!("{mapping}: {worlds} worlds, expected {expected}").into());
+        }
+        if let Some(least) = said("# least worlds:")
+            && worlds < least.parse()?
+        {
+            return Err(format!("{mapping}: {worlds} worlds, at least {least} expected").into());
         }
         let tests = listed(&out.join("tests"));
         let told: Result<BTreeSet<String>, Failed> =
