@@ -44,7 +44,7 @@ impl Bench {
     }
 
     /// MiB a second at which a program reads a file of the disk in pieces of 4 KiB.
-    fn reading(&self) -> Result<f64> {
+    pub fn reading(&self) -> Result<f64> {
         self.build("read_file", "-O2")?;
         let program = self.work.join("read_file");
         let data = self.work.join("data");

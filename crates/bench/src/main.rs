@@ -7,6 +7,7 @@
 mod calls;
 mod native;
 mod servers;
+mod worlds;
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
@@ -86,6 +87,8 @@ struct Measured {
     seconds: f64,
     summary: Value,
     peak_kib: u64,
+    /// What it wrote.
+    out: PathBuf,
 }
 
 struct Bench {
@@ -100,7 +103,7 @@ fn main() -> Result<()> {
     let everett = std::env::args_os()
         .nth(1)
         .map(PathBuf::from)
-        .context("usage: everett-bench EVERETT [engine] [calls] [native] [servers]")?;
+        .context("usage: everett-bench EVERETT [engine] [calls] [native] [servers] [worlds]")?;
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let work = std::env::temp_dir().join(format!("everett-bench-{}", std::process::id()));
     std::fs::create_dir_all(&work)?;
@@ -111,9 +114,18 @@ fn main() -> Result<()> {
         runs: Cell::new(0),
     };
     let parts: Vec<String> = std::env::args().skip(2).collect();
-    let table = bench.table(|part| parts.is_empty() || parts.iter().any(|it| it == part))?;
-    println!("{table}");
-    std::fs::write(bench.root.join("benches/results.md"), &table)?;
+    let is_wanted = |part: &str| parts.is_empty() || parts.iter().any(|it| it == part);
+    let table = bench.table(is_wanted)?;
+    if !table.is_empty() {
+        println!("{table}");
+        std::fs::write(bench.root.join("benches/results.md"), &table)?;
+    }
+    if is_wanted("worlds") {
+        let mut table = String::new();
+        bench.worlds(&mut table)?;
+        println!("{table}");
+        std::fs::write(bench.root.join("benches/worlds.md"), &table)?;
+    }
     std::fs::remove_dir_all(&bench.work)?;
     Ok(())
 }
@@ -304,6 +316,7 @@ impl Bench {
             seconds,
             summary,
             peak_kib,
+            out: out.to_owned(),
         })
     }
 

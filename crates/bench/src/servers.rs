@@ -135,15 +135,7 @@ impl Bench {
 
     /// A folder with a target's programs and files and a script.
     fn prepare(&self, target: &str, script: Option<&str>) -> Result<PathBuf> {
-        let make = self.root.join("tests/targets/make");
-        let output = Command::new(&make)
-            .arg(target)
-            .env("EVERETT", &self.everett)
-            .output()?;
-        if !output.status.success() {
-            bail!("{target}: {}", String::from_utf8_lossy(&output.stderr));
-        }
-        let built = PathBuf::from(String::from_utf8(output.stdout)?.trim());
+        let built = self.target(target)?;
         let work = self.work.join(format!("target-{}", self.number()));
         std::fs::create_dir_all(work.join("files"))?;
         let described = self.root.join("tests/targets").join(target);
@@ -159,16 +151,35 @@ impl Bench {
                 std::fs::copy(from, folder.join(script))?;
             }
         }
-        for entry in std::fs::read_dir(&built)? {
+        self.put_programs(&built, &work)?;
+        Ok(work)
+    }
+
+    /// The folder with a target's programs, which are built where they are not yet.
+    pub fn target(&self, name: &str) -> Result<PathBuf> {
+        let make = self.root.join("tests/targets/make");
+        let output = Command::new(&make)
+            .arg(name)
+            .env("EVERETT", &self.everett)
+            .output()?;
+        if !output.status.success() {
+            bail!("{name}: {}", String::from_utf8_lossy(&output.stderr));
+        }
+        Ok(PathBuf::from(String::from_utf8(output.stdout)?.trim()))
+    }
+
+    /// Puts a target's programs into a folder where they are not yet.
+    pub fn put_programs(&self, built: &Path, work: &Path) -> Result<()> {
+        for entry in std::fs::read_dir(built)? {
             let name = entry?.file_name();
             let is_bitcode = Path::new(&name).extension().is_some_and(|it| it == "bc");
-            if is_bitcode {
+            if is_bitcode && !work.join(&name).exists() {
                 let program = Path::new(&name).with_extension("");
                 std::os::unix::fs::symlink(built.join(&program), work.join(&program))?;
                 std::os::unix::fs::symlink(built.join(&name), work.join(&name))?;
             }
         }
-        Ok(work)
+        Ok(())
     }
 
     /// Seconds for starting memcached, storing a value, getting it back and stopping.
