@@ -228,7 +228,8 @@ impl Bench {
     }
 }
 
-fn copy(from: &Path, to: &Path) -> Result<()> {
+/// Copies what is in a folder into another.
+pub fn copy(from: &Path, to: &Path) -> Result<()> {
     for entry in std::fs::read_dir(from)? {
         let path = entry?.path();
         let target = to.join(path.file_name().unwrap_or_default());

@@ -6,6 +6,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::servers::copy;
 use crate::{Bench, Measured, RUNS, succeed};
 
 /// Runs that take longer are not done again.
@@ -414,19 +415,18 @@ impl Bench {
             return Ok(folder);
         }
         std::fs::create_dir_all(&folder)?;
-        for entry in std::fs::read_dir(self.root.join("examples").join(name))? {
+        copy(&self.root.join("examples").join(name), &folder)?;
+        for entry in std::fs::read_dir(&folder)? {
             let path = entry?.path();
-            let copied = folder.join(path.file_name().unwrap_or_default());
-            std::fs::copy(&path, &copied)?;
             match path.extension().and_then(|extension| extension.to_str()) {
                 Some("c") => {
                     let mut build = Command::new(&self.everett);
                     build.args(["cc", "-g", "-O1", "-I"]);
                     build.arg(self.root.join("include")).arg("-o");
-                    succeed(build.arg(copied.with_extension("")).arg(&copied))?;
+                    succeed(build.arg(path.with_extension("")).arg(&path))?;
                 }
                 Some("toml") => {
-                    let text = std::fs::read_to_string(&copied)?;
+                    let text = std::fs::read_to_string(&path)?;
                     let mut needs = text
                         .lines()
                         .filter_map(|line| line.strip_prefix("# needs:"));
