@@ -26,7 +26,7 @@ pub fn follow(args: &FollowArgs) -> Result<u8> {
     let (folder, traces) = traces_of(&args.path)?;
     let run = RunArgs::of(&folder)?;
     if is_scenario(run.program()) {
-        return crate::world::follow(&run, &traces);
+        return crate::world_follow::follow(&run, &traces);
     }
     let images = run.load()?;
     let mut different = 0;
@@ -61,7 +61,10 @@ pub fn said(followed: usize, different: usize) -> u8 {
 /// Follows one trace and prints its system calls, in the form of strace.
 pub fn strace(args: &FollowArgs) -> Result<u8> {
     let (folder, traces) = traces_of(&args.path)?;
-    let mut run = RunArgs::of_program(&folder)?;
+    let mut run = RunArgs::of(&folder)?;
+    if is_scenario(run.program()) {
+        return crate::world_follow::strace(&run, &traces);
+    }
     run.log_calls();
     let images = run.load()?;
     for path in &traces {

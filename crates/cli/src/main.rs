@@ -23,9 +23,15 @@ mod step;
 mod summary;
 mod watched;
 mod world;
+mod world_chart;
 mod world_checks;
+mod world_follow;
 mod world_hosts;
+mod world_look;
+mod world_native;
+mod world_output;
 mod world_replay;
+mod world_trace;
 
 use clap::{Parser, Subcommand};
 use std::ffi::OsString;
@@ -121,7 +127,9 @@ fn main() -> ExitCode {
                 .map_err(Into::into),
         );
     }
-    let outcome = match Cli::parse().command {
+    let parsed = Cli::parse();
+    let parsed = options_behind_scenario(&parsed, words).unwrap_or(parsed);
+    let outcome = match parsed.command {
         Command::Run(args) => run::run(&args),
         Command::Resume(args) => run::resume(&args),
         Command::Follow(args) => follow::follow(&args),
@@ -142,6 +150,26 @@ fn main() -> ExitCode {
         | Command::Rustc(_) => unreachable!("build tools are handled before options are read"),
     };
     report(outcome)
+}
+
+/// What stands behind a program is the program's. A scenario has no arguments: what looks like options there are ours.
+fn options_behind_scenario(parsed: &Cli, mut words: Vec<OsString>) -> Option<Cli> {
+    let of = |cli: &Cli| match &cli.command {
+        Command::Run(args) => Some(args.command().to_vec()),
+        Command::Native(args) => Some(args.command.clone()),
+        _ => None,
+    };
+    let command = of(parsed)?;
+    let (scenario, behind) = command.split_first()?;
+    let is_option = behind.first()?.as_encoded_bytes().starts_with(b"-");
+    if !is_option || !world::is_scenario(scenario.as_ref()) {
+        return None;
+    }
+    let at = words.len().checked_sub(command.len())?;
+    let scenario = words.remove(at);
+    words.push(scenario.clone());
+    let cli = Cli::parse_from(words);
+    (of(&cli)? == [scenario]).then_some(cli)
 }
 
 fn report(outcome: anyhow::Result<u8>) -> ExitCode {

@@ -19,7 +19,9 @@ use crate::compare::describe;
 use crate::host_args::HostArgs;
 use crate::replay::{BuildArgs, MAX_CALLS, MAX_LONG_COMPUTATIONS, add_libraries, native_config};
 use crate::run::RunArgs;
+use crate::scenario::parse_setting;
 use crate::step::print_log;
+use crate::world::is_scenario;
 use crate::{EXIT_CLEAN, EXIT_ERROR, EXIT_FINDINGS};
 
 /// What `everett native` is told.
@@ -27,26 +29,36 @@ use crate::{EXIT_CLEAN, EXIT_ERROR, EXIT_FINDINGS};
 pub struct NativeArgs {
     /// Seed of all choices: schedules and failures.
     #[arg(long, value_name = "N", default_value_t = 0)]
-    seed: u64,
+    pub seed: u64,
     /// Run so many times, with this seed and those that follow, and report how the runs ended. Unless told otherwise,
     /// threads are scheduled at random before system calls.
     #[arg(long, value_name = "N")]
-    runs: Option<std::num::NonZeroU32>,
+    pub runs: Option<std::num::NonZeroU32>,
     /// Folder for what many runs find; default: the next number below everett-out/.
     #[arg(long, value_name = "DIR", requires = "runs")]
-    out: Option<PathBuf>,
+    pub out: Option<PathBuf>,
     /// Print system calls to stderr, as strace does.
     #[arg(long)]
-    strace: bool,
+    pub strace: bool,
+    /// Where it is a scenario: a key of it and its value, such as host.server.args='["-p", "80"]'.
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = parse_setting)]
+    pub settings: Vec<(String, String)>,
+    /// The host of a single program.
     #[command(flatten)]
-    host: HostArgs,
-    /// The program and its arguments.
+    pub host: HostArgs,
+    /// The program and its arguments, or a scenario: a file that ends in .toml.
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
-    command: Vec<OsString>,
+    pub command: Vec<OsString>,
 }
 
 /// Runs native programs under the model. The exit code of one run is ours; many give 1 if something was found.
 pub fn native(args: &NativeArgs) -> Result<u8> {
+    if is_scenario(Path::new(&args.command[0])) {
+        return crate::world_native::native(args);
+    }
+    if !args.settings.is_empty() {
+        anyhow::bail!("--set is for scenarios");
+    }
     match args.runs {
         Some(runs) => many(args, runs.get()),
         None => one(args),
@@ -115,26 +127,31 @@ fn one(args: &NativeArgs) -> Result<u8> {
 
 /// Runs that ended the same.
 #[derive(Serialize)]
-struct Ended {
+pub struct Ended {
     /// How, for people.
-    end: String,
+    pub end: String,
     /// How many.
-    runs: u32,
+    pub runs: u32,
     /// The first of their seeds.
-    seed: u64,
+    pub seed: u64,
     /// Where its trace lies, if something is wrong.
     #[serde(skip_serializing_if = "Option::is_none")]
-    finding: Option<String>,
+    pub finding: Option<String>,
 }
 
 /// What `summary.json` says about many runs.
 #[derive(Serialize)]
-struct Summary {
-    runs: u32,
-    seed: u64,
-    calls: u64,
-    ends: Vec<Ended>,
-    wall_seconds: f64,
+pub struct Summary {
+    /// How many.
+    pub runs: u32,
+    /// The first seed.
+    pub seed: u64,
+    /// System calls of all.
+    pub calls: u64,
+    /// How they ended.
+    pub ends: Vec<Ended>,
+    /// How long it took.
+    pub wall_seconds: f64,
 }
 
 fn many(args: &NativeArgs, runs: u32) -> Result<u8> {
@@ -183,36 +200,39 @@ fn many(args: &NativeArgs, runs: u32) -> Result<u8> {
         wall_seconds: started.elapsed().as_secs_f64(),
     };
     folder.write("summary.json", &serde_json::to_vec_pretty(&summary)?)?;
-    print(&summary, folder.path(), findings);
+    summary.print(folder.path(), findings, "the program ");
     Ok(match findings {
         0 => EXIT_CLEAN,
         _ => EXIT_FINDINGS,
     })
 }
 
-fn print(summary: &Summary, folder: &Path, findings: u32) {
-    println!(
-        "{} runs, {} distinct ends, {findings} findings, {:.2} s, {:.0} runs/s, {:.0} system calls/s",
-        summary.runs,
-        summary.ends.len(),
-        summary.wall_seconds,
-        f64::from(summary.runs) / summary.wall_seconds,
-        summary.calls as f64 / summary.wall_seconds,
-    );
-    for ended in &summary.ends {
-        let place = match &ended.finding {
-            Some(place) => format!(": {}", folder.join(place).display()),
-            None => String::new(),
-        };
+impl Summary {
+    /// Prints it; `who` it is that ends.
+    pub fn print(&self, folder: &Path, findings: u32, who: &str) {
         println!(
-            "{:>8} the program {} (first with seed {}){place}",
-            ended.runs, ended.end, ended.seed
+            "{} runs, {} distinct ends, {findings} findings, {:.2} s, {:.0} runs/s, {:.0} system calls/s",
+            self.runs,
+            self.ends.len(),
+            self.wall_seconds,
+            f64::from(self.runs) / self.wall_seconds,
+            self.calls as f64 / self.wall_seconds,
         );
+        for ended in &self.ends {
+            let place = match &ended.finding {
+                Some(place) => format!(": {}", folder.join(place).display()),
+                None => String::new(),
+            };
+            println!(
+                "{:>8} {who}{} (first with seed {}){place}",
+                ended.runs, ended.end, ended.seed
+            );
+        }
     }
 }
 
 /// How a run ended, as traces have it.
-fn end_of(seen: &NativeRun) -> Option<TraceEnd> {
+pub fn end_of(seen: &NativeRun) -> Option<TraceEnd> {
     let output = [0, 1].map(|at| digest(&seen.output[at]));
     let end = TraceEnd {
         output,

@@ -1,8 +1,8 @@
 //! `everett test` and `everett confirm`: many traces on the native program, several at a time.
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use everett_engine::{Start, Trace};
-use everett_native::{NativeConfig, NativeEnd};
+use everett_native::{NativeConfig, NativeEnd, NativeRun};
 use everett_report::{Outcome, TestCase, junit};
 use everett_vm::Image;
 use serde_json::Value;
@@ -16,6 +16,10 @@ use crate::follow::{follow_with, following_config, read_trace, run_of, traces_be
 use crate::load::bitcode_of;
 use crate::replay::{BuildArgs, Verdict, native_config, replay_one};
 use crate::run::{RunArgs, clock};
+use crate::world::is_scenario;
+use crate::world_follow;
+use crate::world_replay::{NativeWorld, diverged};
+use crate::world_trace::{WorldTrace, read_world};
 use crate::{EXIT_CLEAN, EXIT_FINDINGS};
 
 /// What `everett test` is told.
@@ -55,20 +59,74 @@ pub struct ConfirmArgs {
 /// Time for following one trace in the bitcode.
 const FOLLOW_TIME: Duration = Duration::from_secs(60);
 
+/// What traces are replayed on.
+enum Native {
+    /// One program and its host.
+    Program(Box<NativeConfig>),
+    /// Several hosts; whether other builds stand in the place of their programs.
+    World(Box<NativeWorld>, bool),
+}
+
+/// What is replayed.
+enum Recorded {
+    /// On one host.
+    Program(Trace),
+    /// On several.
+    World(WorldTrace),
+}
+
+impl Recorded {
+    /// Reads it. Nothing where it does not say how it ends.
+    fn read(path: &Path) -> Result<Option<Recorded>> {
+        if path
+            .extension()
+            .is_some_and(|extension| extension == "world")
+        {
+            return Ok(Some(Recorded::World(read_world(path)?)));
+        }
+        let trace = read_trace(path)?;
+        Ok(trace.end.is_some().then_some(Recorded::Program(trace)))
+    }
+
+    fn is_finding(&self) -> bool {
+        match self {
+            Recorded::Program(trace) => {
+                let end = trace.end.as_ref();
+                end.is_some_and(|end| end.finding.is_some() || end.signal.is_some())
+            }
+            Recorded::World(trace) => trace.finding.is_some(),
+        }
+    }
+
+    /// The kind of finding that it ends in.
+    fn kind(&self) -> Option<&String> {
+        match self {
+            Recorded::Program(trace) => trace.end.as_ref()?.finding.as_ref(),
+            Recorded::World(trace) => Some(&trace.finding.as_ref()?.kind),
+        }
+    }
+}
+
 /// A run that traces belong to.
 struct Suite {
     folder: PathBuf,
     run: RunArgs,
-    native: NativeConfig,
+    native: Native,
     /// What the run says about its findings, by their folders: the kind, and whether they were confirmed.
     confirmed: BTreeMap<PathBuf, (String, String)>,
 }
 
 impl Suite {
     fn open(folder: PathBuf, build: &BuildArgs) -> Result<Suite> {
-        let run = RunArgs::of_program(&folder)?;
-        let native = native_config(&run, build)?;
-        let run = run.on(&build.on)?;
+        let mut run = RunArgs::of(&folder)?;
+        let native = if is_scenario(run.program()) {
+            let world = NativeWorld::of(&run, build)?;
+            Native::World(Box::new(world), !build.on.is_empty())
+        } else {
+            let config = native_config(&run, build)?;
+            run = run.on(&build.on)?;
+            Native::Program(Box::new(config))
+        };
         let confirmed = confirmed_in(&folder);
         Ok(Suite {
             folder,
@@ -85,7 +143,7 @@ impl Suite {
             return Some(said == "confirmed");
         }
         // A test that ends in a finding: as it was with others of its kind.
-        let kind = replayed.trace.end.as_ref()?.finding.as_ref()?;
+        let kind = replayed.trace.kind()?;
         let mut same = self
             .confirmed
             .values()
@@ -117,7 +175,7 @@ fn confirmed_in(folder: &Path) -> BTreeMap<PathBuf, (String, String)> {
 struct Replayed {
     path: PathBuf,
     suite: usize,
-    trace: Trace,
+    trace: Recorded,
     verdict: Verdict,
     /// It parted from the trace.
     diverged: bool,
@@ -142,8 +200,7 @@ fn gather(paths: &[PathBuf], build: &BuildArgs) -> Result<(Vec<Suite>, Vec<Repla
                     suites.len() - 1
                 }
             };
-            let trace = read_trace(&path)?;
-            if trace.end.is_some() {
+            if let Some(trace) = Recorded::read(&path)? {
                 traces.push(Replayed {
                     path,
                     suite,
@@ -205,22 +262,34 @@ fn replay_all(
 impl Replayed {
     fn replay(&mut self, suite: &Suite) {
         let start = Instant::now();
-        let Some(expected) = self.trace.end.clone() else {
-            return;
+        let replayed = match (&suite.native, &self.trace) {
+            (Native::Program(config), Recorded::Program(trace)) => {
+                let Some(expected) = &trace.end else {
+                    return;
+                };
+                let replayed = replay_one(config, trace.clone(), expected);
+                let diverged = |seen: NativeRun| matches!(seen.end, NativeEnd::Diverged(_));
+                replayed.map(|(verdict, seen)| (verdict, seen.is_some_and(diverged)))
+            }
+            (Native::World(world, _), Recorded::World(trace)) => {
+                let replayed = world.replay(trace);
+                replayed.map(|(verdict, seen)| {
+                    let diverged = seen.is_some_and(|seen| diverged(&seen).is_some());
+                    // What parts from its trace may still be confirmed by checked builds.
+                    let diverged = diverged && verdict != Verdict::Confirmed;
+                    (verdict, diverged)
+                })
+            }
+            _ => Err(anyhow!("it is not of the run that it lies in")),
         };
-        match replay_one(&suite.native, self.trace.clone(), &expected) {
-            Ok((verdict, seen)) => {
+        match replayed {
+            Ok((verdict, diverged)) => {
                 self.verdict = verdict;
-                self.diverged = seen.is_some_and(|seen| matches!(seen.end, NativeEnd::Diverged(_)));
+                self.diverged = diverged;
             }
             Err(error) => self.verdict = Verdict::NotReplayable(format!("{error:#}")),
         }
         self.took = start.elapsed();
-    }
-
-    fn is_finding(&self) -> bool {
-        let end = self.trace.end.as_ref();
-        end.is_some_and(|end| end.finding.is_some() || end.signal.is_some())
     }
 
     /// What a test suite makes of it.
@@ -230,7 +299,7 @@ impl Replayed {
             return Outcome::Error(why());
         }
         let was_confirmed = suite.was_confirmed(self);
-        if fixed && self.is_finding() {
+        if fixed && self.trace.is_finding() {
             return match &self.verdict {
                 Verdict::Confirmed => Outcome::Failed("it still happens".to_owned()),
                 Verdict::NotReplayable(why) => Outcome::Skipped(why.clone()),
@@ -260,14 +329,21 @@ impl Replayed {
 
     /// The finding happens in the bitcode that lies beside the program. An error where that cannot be told.
     fn happens_in_model(&self, suite: &Suite) -> Result<bool> {
+        let trace = match (&suite.native, &self.trace) {
+            (Native::World(_, true), _) => {
+                bail!("worlds are followed in the bitcode of the scenario's own programs only")
+            }
+            (_, Recorded::World(trace)) => return world_follow::happens(&suite.run, trace),
+            (_, Recorded::Program(trace)) => trace,
+        };
         bitcode_of(suite.run.program())?;
         let images: Vec<Image> = suite.run.load()?;
         let mut config = following_config(&suite.run)?;
         config.limits.max_time = Some(clock() + FOLLOW_TIME);
-        let seen = follow_with(config, &images, Start::Trace(self.trace.clone()))?;
+        let seen = follow_with(config, &images, Start::Trace(trace.clone()))?;
         let seen = seen.trace.and_then(|seen| seen.end);
         let seen = seen.context("the bitcode parts from the trace or does not end")?;
-        let expected = self.trace.end.as_ref();
+        let expected = trace.end.as_ref();
         Ok(expected.is_some_and(|expected| {
             seen.finding == expected.finding && seen.signal == expected.signal
         }))
@@ -324,7 +400,8 @@ pub fn confirm(args: &ConfirmArgs) -> Result<u8> {
     let folder = run_of(&args.path)?;
     let (suites, mut traces) = gather(std::slice::from_ref(&args.path), &args.build)?;
     if !args.tests {
-        let of_a_finding = |path: &Path| path.ends_with("finding.trace");
+        let of_a_finding =
+            |path: &Path| path.ends_with("finding.trace") || path.ends_with("finding.world");
         traces.retain(|trace| of_a_finding(&trace.path) || args.path.is_file());
     }
     let tell = |replayed: &Replayed| {
@@ -364,9 +441,9 @@ fn note_in_summary(folder: &Path, replayed: &[Replayed]) -> Result<()> {
         let Some(dir) = finding["dir"].as_str() else {
             continue;
         };
-        let trace = Path::new(dir).join("finding.trace");
-        let mut all = replayed.iter();
-        if let Some(one) = all.find(|one| one.path.ends_with(&trace)) {
+        let traces = ["trace", "world"].map(|kind| Path::new(dir).join(format!("finding.{kind}")));
+        let is_its = |one: &&Replayed| traces.iter().any(|trace| one.path.ends_with(trace));
+        if let Some(one) = replayed.iter().find(is_its) {
             finding["confirmed"] = one.verdict.name().into();
             finding["confirmed_reason"] = one.verdict.reason().into();
         }

@@ -2,7 +2,9 @@
 
 use anyhow::{Context, Result};
 use everett_engine::Trace;
-use everett_native::{Event, NativeConfig, NativeRun, Source};
+use everett_native::{Event, NativeConfig, NativeRun, Source, WorldRun};
+use std::num::NonZeroU32;
+use std::path::Path;
 
 /// What came out of many runs of one trace.
 pub struct Repeats {
@@ -12,6 +14,22 @@ pub struct Repeats {
     pub others: u32,
     /// The first difference.
     pub difference: Option<String>,
+}
+
+impl Repeats {
+    /// Prints what came of a trace. Returns whether all runs were the same.
+    pub fn tell(&self, path: &Path, times: NonZeroU32) -> bool {
+        println!(
+            "{}: {times} runs, {} with another log than the first, which has {} events",
+            path.display(),
+            self.others,
+            self.events
+        );
+        if let Some(difference) = &self.difference {
+            println!("{}: {difference}", path.display());
+        }
+        self.difference.is_none()
+    }
 }
 
 /// Runs a trace so many times and compares the logs of all events.
@@ -28,13 +46,43 @@ pub fn repeat(config: &NativeConfig, trace: &Trace, times: u32) -> Result<Repeat
     };
     for _ in 1..times {
         let seen = run()?;
-        if seen.digest != first.digest || seen.end != first.end || seen.output != first.output {
+        if is_other(&first, &seen) {
             repeats.others += 1;
             let difference = || difference(&first.events, &seen.events);
             repeats.difference.get_or_insert_with(difference);
         }
     }
     Ok(repeats)
+}
+
+/// The same for worlds: the logs of all hosts have to be the same.
+pub fn repeat_world(run: impl Fn() -> Result<WorldRun>, times: u32) -> Result<Repeats> {
+    let first = run()?;
+    let mut repeats = Repeats {
+        events: first.hosts.values().map(|host| host.events.len()).sum(),
+        others: 0,
+        difference: None,
+    };
+    for _ in 1..times {
+        let seen = run()?;
+        let hosts = first.hosts.iter().zip(&seen.hosts);
+        let mut others = hosts.filter(|(first, seen)| is_other(first.1, seen.1));
+        let difference = match others.next() {
+            Some(((name, first), (_, seen))) => {
+                let difference = difference(&first.events, &seen.events);
+                format!("host {name}: {difference}")
+            }
+            None if seen.broken != first.broken => "other invariants hold".to_owned(),
+            None => continue,
+        };
+        repeats.others += 1;
+        repeats.difference.get_or_insert(difference);
+    }
+    Ok(repeats)
+}
+
+fn is_other(first: &NativeRun, seen: &NativeRun) -> bool {
+    seen.digest != first.digest || seen.end != first.end || seen.output != first.output
 }
 
 /// Where two logs part.

@@ -39,21 +39,24 @@ pub const MAX_LONG_COMPUTATIONS: u32 = 40;
 #[derive(clap::Args)]
 pub struct ReplayArgs {
     /// A trace, the folder of a finding, or the folder of a run.
-    path: PathBuf,
+    pub path: PathBuf,
+    /// How it is looked at.
     #[command(flatten)]
-    look: LookArgs,
+    pub look: LookArgs,
+    /// On which build.
     #[command(flatten)]
-    build: BuildArgs,
+    pub build: BuildArgs,
     /// Replay each trace so many times and compare everything that happens, event by event.
     #[arg(long, value_name = "N")]
-    times: Option<std::num::NonZeroU32>,
+    pub times: Option<std::num::NonZeroU32>,
 }
 
 /// Which build of the program traces are replayed on.
 #[derive(clap::Args, Clone, Default)]
 pub struct BuildArgs {
     /// Replay on this native program instead of the one that was explored: another build of the same source, or a
-    /// newer one. With PATH, instead of the one that the run has there (`--program`).
+    /// newer one. With PATH, instead of the one that the run has there (`--program`); of a world, instead of that of
+    /// a host or group of hosts.
     #[arg(long, value_name = "[PATH=]PROGRAM", value_parser = OtherBuild::parse)]
     pub on: Vec<OtherBuild>,
     /// Replay on the builds that check every access to memory, not only where a finding needs them.
@@ -65,6 +68,20 @@ impl BuildArgs {
     /// It is the one that was explored.
     pub fn is_own(&self) -> bool {
         self.on.is_empty() && !self.checked
+    }
+}
+
+impl ReplayArgs {
+    /// Only one trace can be looked at closely.
+    pub fn expect_one(&self, traces: &[PathBuf]) -> Result<()> {
+        if self.look.is_about_one() && traces.len() != 1 {
+            anyhow::bail!(
+                "{} has {} traces; name the one to look at",
+                self.path.display(),
+                traces.len()
+            );
+        }
+        Ok(())
     }
 }
 
@@ -113,25 +130,14 @@ pub fn replay(args: &ReplayArgs) -> Result<u8> {
     let (folder, traces) = traces_of(&args.path)?;
     let mut run = RunArgs::of(&folder)?;
     if is_scenario(run.program()) {
-        if args.look.needs_log() || args.times.is_some() || !args.build.is_own() {
-            anyhow::bail!(
-                "looking at single events and other builds are not possible yet for worlds"
-            );
-        }
-        return crate::world_replay::replay(&run, &traces);
+        return crate::world_look::replay(args, &run, &traces);
     }
     if args.look.needs_log() {
         run.log_calls();
     }
     let mut config = native_config(&run, &args.build)?;
     config.host.options.logs_packets = args.look.pcap.is_some();
-    if args.look.is_about_one() && traces.len() != 1 {
-        anyhow::bail!(
-            "{} has {} traces; name the one to look at",
-            args.path.display(),
-            traces.len()
-        );
-    }
+    args.expect_one(&traces)?;
     config.keeps_events = args.times.is_some();
     let mut others = 0;
     for path in &traces {
@@ -149,14 +155,7 @@ pub fn replay(args: &ReplayArgs) -> Result<u8> {
         };
         if let Some(times) = args.times {
             let seen = repeat(&config, &trace, times.get())?;
-            println!(
-                "{}: {times} runs, {} with another log than the first, which has {} events",
-                path.display(),
-                seen.others,
-                seen.events
-            );
-            if let Some(difference) = seen.difference {
-                println!("{}: {difference}", path.display());
+            if !seen.tell(path, times) {
                 others += 1;
                 continue;
             }

@@ -166,7 +166,7 @@ impl RunArgs {
         let args = RunArgs::of(dir)?;
         if is_scenario(args.program()) {
             bail!(
-                "{} has worlds of several hosts; only `everett follow` and `everett replay` can be used on them yet",
+                "{} has worlds of several hosts, for which this is not possible yet",
                 dir.display()
             );
         }
@@ -188,6 +188,11 @@ impl RunArgs {
     pub fn of_native(host: HostArgs, command: &[OsString]) -> Result<RunArgs> {
         let run = RunArgs::of_words(command)?;
         Ok(RunArgs { host, ..run })
+    }
+
+    /// Keys of a scenario that stand above those that it has.
+    pub fn set(&mut self, settings: &[(String, String)]) {
+        self.settings.extend_from_slice(settings);
     }
 
     /// Options that are about one program: a scenario says the same host by host, and what it does not say cannot be
@@ -238,6 +243,11 @@ impl RunArgs {
             }
         }
         Ok(args)
+    }
+
+    /// The program and its arguments, or a scenario.
+    pub fn command(&self) -> &[OsString] {
+        &self.command
     }
 
     /// The program and its arguments.

@@ -21,8 +21,8 @@ pub struct LookArgs {
     /// Print system calls to stderr, as strace does, each with the number of its event.
     #[arg(long)]
     pub strace: bool,
-    /// Stop at the end, or when this event has happened, and open gdb on the process that did it. From there on
-    /// nobody answers its system calls: the next one raises SIGSYS. The one host is called `host`.
+    /// Stop at the end, or when this event of a host has happened, and open gdb on the process that did it. From there on
+    /// nobody answers its system calls: the next one raises SIGSYS. The one host of a program is called `host`.
     #[arg(
         long,
         value_name = "HOST[:EVENT]",
@@ -37,7 +37,8 @@ pub struct LookArgs {
     /// gdb, q to quit.
     #[arg(long, conflicts_with_all = ["pcap", "speed"])]
     pub step: bool,
-    /// Write what internet sockets send each other to this file, for Wireshark.
+    /// Write what internet sockets send each other to this file, for Wireshark; for a world, a file for each host, whose
+    /// name has that of the host behind this one.
     #[arg(long, value_name = "FILE")]
     pub pcap: Option<PathBuf>,
     /// `real`: let the time of the replay go by as the time of its clock does.
@@ -46,10 +47,12 @@ pub struct LookArgs {
 }
 
 /// Where a debugger is wanted.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Place {
+    /// On this host.
+    pub host: String,
     /// When this event has happened; at the end if there is none.
-    event: Option<usize>,
+    pub event: Option<usize>,
 }
 
 impl Place {
@@ -58,14 +61,19 @@ impl Place {
             Some((host, event)) => (host, Some(event)),
             None => (text, None),
         };
-        if host != HOST && !(host.is_empty() && event.is_some()) {
-            return Err(format!("there is no host {host:?}; the only one is {HOST}"));
+        if host.is_empty() && event.is_none() {
+            return Err("a place is a host, or a host and an event: HOST:EVENT".to_owned());
         }
+        let host = match host {
+            "" => HOST,
+            host => host,
+        };
         let event = event.map(|digits| match digits.parse() {
             Ok(0) | Err(_) => Err(format!("{digits:?} is no event; the first is 1")),
             Ok(event) => Ok(event),
         });
         Ok(Place {
+            host: host.to_owned(),
             event: event.transpose()?,
         })
     }
@@ -84,7 +92,7 @@ impl LookArgs {
 }
 
 /// Prints an event.
-fn show(number: usize, line: &str) -> String {
+pub fn show(number: usize, line: &str) -> String {
     format!("{number:>6} {line}")
 }
 
@@ -97,8 +105,11 @@ pub fn print_log(log: &[String]) {
 
 /// Opens a debugger in a replay, or walks through it. The exit code is not about the trace.
 pub fn look(args: &LookArgs, config: &NativeConfig, trace: &Trace) -> Result<()> {
-    match args.gdb {
-        Some(place) => debug(config, trace, place),
+    match &args.gdb {
+        Some(place) if place.host != HOST => {
+            bail!("there is no host {:?}; the only one is {HOST}", place.host)
+        }
+        Some(place) => debug(config, trace, place.event),
         None => walk(config, trace),
     }
 }
@@ -113,17 +124,38 @@ fn debugger() -> PathBuf {
 }
 
 /// Stops a replay and gives the process to a debugger.
-struct HandOver {
+pub struct HandOver {
     /// When this event has happened.
-    at: Option<usize>,
+    pub at: Option<usize>,
     /// It faults where it stands when it goes on.
     faults: bool,
     /// Events so far.
     seen: usize,
-    outcome: Result<()>,
+    /// Whether the debugger could be opened.
+    pub outcome: Result<()>,
 }
 
 impl HandOver {
+    /// When an event has happened, or at the end.
+    pub fn at(event: Option<usize>) -> HandOver {
+        HandOver {
+            at: event,
+            faults: false,
+            seen: 0,
+            outcome: Ok(()),
+        }
+    }
+
+    /// At the end of a run that went like this.
+    pub fn at_end_of(&mut self, seen: &NativeRun) {
+        match &seen.end {
+            NativeEnd::Signal { place, .. } => self.faults = place.is_some(),
+            NativeEnd::Finding { .. } | NativeEnd::Hang | NativeEnd::Idle => {}
+            // Whoever ends is gone afterwards: the last that can be looked at is before that.
+            _ => self.at = Some(seen.log.len()),
+        }
+    }
+
     fn goes_on(&self, number: usize) -> bool {
         self.at.is_none_or(|at| number < at)
     }
@@ -197,22 +229,12 @@ fn number_of_thread(process: i32, thread: i32) -> Option<usize> {
     Some(others.position(|other| other == thread)? + 2)
 }
 
-fn debug(config: &NativeConfig, trace: &Trace, place: Place) -> Result<()> {
-    let mut watcher = HandOver {
-        at: place.event,
-        faults: false,
-        seen: 0,
-        outcome: Ok(()),
-    };
+fn debug(config: &NativeConfig, trace: &Trace, event: Option<usize>) -> Result<()> {
+    let mut watcher = HandOver::at(event);
     if watcher.at.is_none() {
         let seen = everett_native::run(config, source(trace))?;
         println!("the native program {}", describe(&seen));
-        match seen.end {
-            NativeEnd::Signal { place, .. } => watcher.faults = place.is_some(),
-            NativeEnd::Finding { .. } | NativeEnd::Hang | NativeEnd::Idle => {}
-            // Whoever ends is gone afterwards: the last that can be looked at is before that.
-            _ => watcher.at = Some(seen.log.len()),
-        }
+        watcher.at_end_of(&seen);
     }
     let seen = run_watched(config, source(trace), &mut watcher);
     watcher.outcome?;
@@ -225,7 +247,7 @@ fn debug(config: &NativeConfig, trace: &Trace, place: Place) -> Result<()> {
 
 /// What somebody who walks through a replay wants.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-enum Wish {
+pub enum Wish {
     /// To see this event.
     Event(usize),
     /// A debugger.
@@ -235,7 +257,7 @@ enum Wish {
 }
 
 /// Asks what comes next, at an event or behind the last one.
-fn ask(number: usize) -> Wish {
+pub fn ask(number: usize) -> Wish {
     loop {
         print!("(next: Enter, back: b, event: its number, gdb: g, quit: q) ");
         let _ = std::io::stdout().flush();
@@ -258,11 +280,13 @@ fn ask(number: usize) -> Wish {
 }
 
 /// Shows events and asks.
-struct Walker {
+pub struct Walker {
     /// The next event that is shown.
-    next: usize,
-    wish: Option<Wish>,
-    outcome: Result<()>,
+    pub next: usize,
+    /// What is wanted other than to go on.
+    pub wish: Option<Wish>,
+    /// Whether the debugger could be opened, where it was wanted.
+    pub outcome: Result<()>,
 }
 
 impl Watcher for Walker {
@@ -379,11 +403,17 @@ mod tests {
 
     #[test]
     fn places_name_the_host_and_an_event() {
-        let event = |event| Ok(Place { event });
-        assert_eq!(Place::parse("host"), event(None));
-        assert_eq!(Place::parse("host:17"), event(Some(17)));
-        assert_eq!(Place::parse(":3"), event(Some(3)));
-        for wrong in ["", "other", "host:", "host:0", "host:x", "17"] {
+        let place = |host: &str, event| {
+            Ok(Place {
+                host: host.to_owned(),
+                event,
+            })
+        };
+        assert_eq!(Place::parse("host"), place(HOST, None));
+        assert_eq!(Place::parse("host:17"), place(HOST, Some(17)));
+        assert_eq!(Place::parse("server:2"), place("server", Some(2)));
+        assert_eq!(Place::parse(":3"), place(HOST, Some(3)));
+        for wrong in ["", ":", "host:", "host:0", "host:x"] {
             assert!(Place::parse(wrong).is_err(), "{wrong}");
         }
     }

@@ -41,17 +41,17 @@ fn when(time: &CheckTime) -> When {
     }
 }
 
-/// Looks for one finding in a world of native programs.
+/// Looks for what does not hold in a world of native programs.
 pub struct Confirming<'c> {
     invariants: &'c [Arc<Invariants>],
-    /// What the finding says.
-    message: &'c str,
+    /// What the finding says; anything where it does not matter.
+    message: Option<&'c str>,
     arena: Arena,
 }
 
 impl<'c> Confirming<'c> {
-    /// What is said of this finding is looked for, and nothing else.
-    pub fn new(invariants: &'c [Arc<Invariants>], message: &'c str) -> Confirming<'c> {
+    /// What is said of this finding is looked for, and nothing else; where nothing is said, whatever does not hold.
+    pub fn new(invariants: &'c [Arc<Invariants>], message: Option<&'c str>) -> Confirming<'c> {
         Confirming {
             invariants,
             message,
@@ -81,19 +81,21 @@ impl<'c> Confirming<'c> {
         let names: Vec<String> = stories.iter().map(|(name, _)| name.clone()).collect();
         let stories: Vec<&Story> = stories.iter().map(|(_, story)| story).collect();
         let moments = moments(&stories);
-        let arena = &mut self.arena;
+        let (arena, said) = (&mut self.arena, self.message);
+        let is_wanted = |message: &str| said.is_none_or(|said| said == message);
         let all = self.invariants.iter().flat_map(|file| file.iter());
         let mut asked = all.filter(|one| one.when().contains(&When::Eventually));
         asked.find_map(|invariant| {
             let message = broken_message(invariant, When::Eventually);
             let (never, _) = never_held(invariant, &names, &moments, arena);
-            (message == self.message && arena.as_const(never) == Some(1)).then_some(message)
+            (is_wanted(&message) && arena.as_const(never) == Some(1)).then_some(message)
         })
     }
 
     fn broken(&mut self, when: When, hosts: &[(&String, &ExposedData)]) -> Option<String> {
         let view = view(hosts.iter().copied(), &mut self.arena);
-        let arena = &mut self.arena;
+        let (arena, said) = (&mut self.arena, self.message);
+        let is_wanted = |message: &str| said.is_none_or(|said| said == message);
         let all = self.invariants.iter().flat_map(|file| file.iter());
         let mut asked = all.filter(|one| one.when().contains(&when));
         asked.find_map(|invariant| {
@@ -101,7 +103,7 @@ impl<'c> Confirming<'c> {
             // What cannot be evaluated is not broken.
             let verdict = evaluate(invariant, &view, arena).ok()?;
             let is_broken = arena.as_const(verdict.holds) == Some(0);
-            (message == self.message && is_broken).then_some(message)
+            (is_wanted(&message) && is_broken).then_some(message)
         })
     }
 }

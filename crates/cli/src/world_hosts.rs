@@ -102,7 +102,7 @@ fn starts(scenario: &Scenario) -> Vec<u64> {
 }
 
 /// How the first process of a host has to end, if anything is expected of it.
-pub fn expected(setup: &HostSetup) -> Option<Expects> {
+fn expected(setup: &HostSetup) -> Option<Expects> {
     let number = |number: Option<u8>| number.map(i32::from);
     Some(match setup.processes.first()?.expect? {
         Expectation::Exit(code) => Expects::Exit(number(code)),

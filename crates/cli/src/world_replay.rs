@@ -1,110 +1,238 @@
 //! Worlds on native programs: whether what was found happens again with all hosts.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use everett_engine::{Expects, Trace};
 use everett_invariant::Invariants;
-use everett_native::{Checks, NativeEnd, NativeError, NativeHost, WorldRun, run_world};
+use everett_native::{
+    Checks, Guide, NativeEnd, NativeError, NativeHost, NativeNetwork, Nobody, Source, WorldRun,
+    run_world,
+};
 use everett_scenario::Scenario;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::compare::{checks_for, compare, describe};
-use crate::replay::{Verdict, checked_builds, confirmed_of};
+use crate::load::OtherBuild;
+use crate::replay::{BuildArgs, Verdict, add_libraries, checked_builds};
 use crate::run::RunArgs;
 use crate::scenario::load;
-use crate::world::{WorldTrace, Wrong, read_world};
 use crate::world_checks::{Confirming, invariants};
-use crate::world_hosts::{expected, native_hosts};
+use crate::world_hosts::native_hosts;
+use crate::world_trace::{INVARIANT, WorldTrace, Wrong};
 
-/// The kind of findings that are about what hosts show.
-const INVARIANT: &str = "invariant";
+/// Which invariants are looked at.
+#[derive(Copy, Clone, Debug)]
+pub enum Wanted<'m> {
+    /// None: a world goes on whatever it shows.
+    Nothing,
+    /// The one of which this is said when it does not hold.
+    Invariant(&'m str),
+    /// All.
+    AnyInvariant,
+}
 
 /// A scenario with its native programs.
 pub struct NativeWorld {
-    scenario: Scenario,
-    hosts: Vec<NativeHost>,
+    /// The scenario.
+    pub scenario: Scenario,
+    /// Its hosts.
+    pub hosts: Vec<NativeHost>,
     invariants: Vec<Arc<Invariants>>,
 }
 
 impl NativeWorld {
-    /// That of a run.
-    pub fn of(args: &RunArgs) -> Result<NativeWorld> {
+    /// That of a run, on other builds of its programs where that is wanted.
+    pub fn of(args: &RunArgs, build: &BuildArgs) -> Result<NativeWorld> {
         let scenario = load(&args.scenario())?;
+        let mut hosts = native_hosts(&scenario)?;
+        for other in &build.on {
+            if !other.file.exists() {
+                bail!("there is no native program {}", other.file.display());
+            }
+            let replaced = replace(&scenario, &mut hosts, other)?;
+            if let (0, Some(name)) = (replaced, &other.path) {
+                let names: Vec<&str> = hosts.iter().map(|host| host.name.as_str()).collect();
+                bail!("there is no host {name}; there are: {}", names.join(", "));
+            }
+        }
+        if build.checked {
+            for host in &mut hosts {
+                host.config.programs =
+                    checked_builds(&host.config.programs, everett_toolchain::Checks::Memory)?;
+            }
+        }
         Ok(NativeWorld {
-            hosts: native_hosts(&scenario)?,
+            hosts,
             invariants: invariants(&scenario)?,
             scenario,
         })
     }
 
-    /// Whether a world happens again.
-    pub fn confirm(&self, trace: &WorldTrace) -> Result<Verdict> {
-        let plain = self.try_on(&self.hosts, trace)?;
-        let wrong = trace.finding.as_ref();
-        let end = wrong.and_then(|wrong| trace.hosts.get(&wrong.host)?.end.as_ref());
-        let (Some(wrong), Some(end)) = (wrong, end) else {
-            return Ok(plain);
+    /// Runs hosts of it. What is looked for and does not hold ends it.
+    pub fn run<'c>(
+        &self,
+        hosts: &'c [NativeHost],
+        guides: Vec<Guide<'c>>,
+        looked_for: Wanted<'_>,
+    ) -> Result<WorldRun, NativeError> {
+        let mut confirming = match looked_for {
+            Wanted::Nothing => None,
+            Wanted::Invariant(message) => Some(Confirming::new(&self.invariants, Some(message))),
+            Wanted::AnyInvariant => Some(Confirming::new(&self.invariants, None)),
         };
-        if plain == Verdict::Confirmed {
-            return Ok(plain);
-        }
-        for checks in checks_for(end) {
-            let mut hosts = native_hosts(&self.scenario)?;
-            for host in hosts.iter_mut().filter(|host| host.name == wrong.host) {
-                match checked_builds(&host.config.programs, *checks) {
-                    Ok(programs) => host.config.programs = programs,
-                    Err(_) => return Ok(plain),
-                }
-            }
-            let checked = self.try_on(&hosts, trace)?;
-            if checked == Verdict::Confirmed {
-                return Ok(checked);
-            }
-        }
-        Ok(plain)
-    }
-
-    fn try_on(&self, hosts: &[NativeHost], trace: &WorldTrace) -> Result<Verdict> {
-        // A world goes on after a broken invariant, unless that is what is looked for.
-        let finding = trace.finding.as_ref();
-        let wanted = finding.filter(|wrong| wrong.kind == INVARIANT);
-        let mut confirming = wanted.map(|wrong| Confirming::new(&self.invariants, &wrong.message));
+        let files = self.invariants.iter();
         let checks = Checks {
-            times: self
-                .invariants
-                .iter()
-                .flat_map(|file| file.times())
-                .collect(),
+            times: files.flat_map(|file| file.times()).collect(),
             look: &mut |moment, shown| confirming.as_mut()?.look(moment, shown),
         };
-        let (topology, faults) = (&self.scenario.topology, &self.scenario.faults);
-        let mut seen = match run_world(hosts, topology, faults, &trace.hosts, checks) {
-            Ok(seen) => seen,
-            Err(NativeError::NotReplayable(why)) => return Ok(Verdict::NotReplayable(why)),
-            Err(error) => return Err(error).context("the native programs could not be run"),
+        let network = NativeNetwork {
+            topology: &self.scenario.topology,
+            faults: &self.scenario.faults,
+            max_virtual_ns: self.scenario.limits.virtual_time_ns,
         };
+        let mut seen = run_world(hosts, &network, guides, checks)?;
         if let Some(confirming) = &mut confirming
             && seen.broken.is_none()
+            && !seen.is_cut
         {
             seen.broken = confirming.look_back(&seen.shown);
         }
-        Ok(match &trace.finding {
-            Some(wrong) => self.compare_finding(wrong, &trace.hosts, &seen),
-            None => compare_ends(&trace.hosts, &seen),
-        })
+        Ok(seen)
+    }
+
+    /// Runs them as traces say, with nobody looking.
+    fn follow(&self, hosts: &[NativeHost], trace: &WorldTrace) -> Result<WorldRun, NativeError> {
+        let mut watchers: Vec<Nobody> = hosts.iter().map(|_| Nobody).collect();
+        let watchers = hosts.iter().zip(&mut watchers);
+        let guides = watchers.map(|(host, watcher)| Guide {
+            source: source_of(trace, &host.name),
+            watcher,
+        });
+        self.run(hosts, guides.collect(), trace.wanted())
+    }
+
+    /// Whether a world happens again.
+    pub fn confirm(&self, trace: &WorldTrace) -> Result<Verdict> {
+        Ok(self.replay(trace)?.0)
+    }
+
+    /// The same, with what came out of it on the programs themselves.
+    pub fn replay(&self, trace: &WorldTrace) -> Result<(Verdict, Option<WorldRun>)> {
+        let (plain, seen) = self.try_on(&self.hosts, trace)?;
+        let wrong = trace.finding.as_ref();
+        let end = wrong.and_then(|wrong| trace.hosts.get(&wrong.host)?.end.as_ref());
+        let (Some(wrong), Some(end)) = (wrong, end) else {
+            return Ok((plain, seen));
+        };
+        if plain == Verdict::Confirmed {
+            return Ok((plain, seen));
+        }
+        for checks in checks_for(end) {
+            let mut hosts = self.copy_hosts();
+            for host in hosts.iter_mut().filter(|host| host.name == wrong.host) {
+                match checked_builds(&host.config.programs, *checks) {
+                    Ok(programs) => host.config.programs = programs,
+                    Err(_) => return Ok((plain, seen)),
+                }
+            }
+            let (checked, _) = self.try_on(&hosts, trace)?;
+            if checked == Verdict::Confirmed {
+                return Ok((checked, seen));
+            }
+        }
+        Ok((plain, seen))
+    }
+
+    /// The hosts, of whose programs nothing is known yet.
+    fn copy_hosts(&self) -> Vec<NativeHost> {
+        let hosts = self.hosts.iter();
+        let copy = |host: &NativeHost| {
+            let mut copy = host.clone();
+            copy.config.known_allocators = OnceLock::new();
+            copy
+        };
+        hosts.map(copy).collect()
+    }
+
+    fn try_on(
+        &self,
+        hosts: &[NativeHost],
+        trace: &WorldTrace,
+    ) -> Result<(Verdict, Option<WorldRun>)> {
+        match self.follow(hosts, trace) {
+            Ok(seen) => Ok((self.judge(trace, &seen), Some(seen))),
+            Err(NativeError::NotReplayable(why)) => Ok((Verdict::NotReplayable(why), None)),
+            Err(error) => Err(error).context("the native programs could not be run"),
+        }
+    }
+
+    /// Whether a native run ended as a trace did.
+    pub fn judge(&self, trace: &WorldTrace, seen: &WorldRun) -> Verdict {
+        match &trace.finding {
+            Some(wrong) => self.compare_finding(wrong, &trace.hosts, seen),
+            None => compare_ends(&trace.hosts, seen),
+        }
+    }
+
+    /// How a host has to end.
+    fn expected(&self, name: &str) -> Option<Expects> {
+        let host = self.hosts.iter().find(|host| host.name == name)?;
+        host.expects
     }
 
     /// A host has ended otherwise than it had to.
     fn is_unexpected(&self, name: &str, end: &NativeEnd) -> bool {
-        let host = self.scenario.hosts.iter().find(|host| host.name == name);
-        match (host.and_then(expected), end) {
+        match (self.expected(name), end) {
             (Some(Expects::Exit(wanted)), NativeEnd::Exit(status)) => {
                 wanted.is_some_and(|wanted| wanted != *status)
             }
             (Some(_), NativeEnd::Exit(_)) => true,
             _ => false,
         }
+    }
+
+    /// What is wrong with a world that nobody has told how to go.
+    pub fn wrong_with(&self, seen: &WorldRun) -> Option<Wrong> {
+        let wrong = |host: &str, kind: &str, message: String| {
+            Some(Wrong {
+                host: host.to_owned(),
+                kind: kind.to_owned(),
+                message,
+            })
+        };
+        for (name, run) in &seen.hosts {
+            match &run.end {
+                NativeEnd::Signal { signal, .. } => {
+                    let expected = self.expected(name);
+                    if !expected.is_some_and(|expected| expected.is_signal(*signal)) {
+                        return wrong(name, "signal", describe(run));
+                    }
+                }
+                NativeEnd::Finding { kind, message } => return wrong(name, kind, message.clone()),
+                NativeEnd::Hang => return wrong(name, "hang", describe(run)),
+                _ => {}
+            }
+        }
+        let first = self.hosts.first().map(|host| &host.name);
+        let shows = seen.broken_on.as_ref().or(first)?;
+        let is_at_end = seen.broken_on.is_none() && !seen.is_cut;
+        let hosts = self.hosts.iter().filter(|_| is_at_end);
+        for (name, expected) in hosts.filter_map(|host| Some((&host.name, host.expects?))) {
+            match (seen.hosts.get(name).map(|run| &run.end), expected) {
+                (Some(NativeEnd::Idle), Expects::Running) => {}
+                (Some(NativeEnd::Idle), expected) => {
+                    let message = format!("it waits for ever, and should {expected}");
+                    return wrong(name, "deadlock", message);
+                }
+                (Some(end), expected) if self.is_unexpected(name, end) => {
+                    let message = format!("it does not {expected} as expected");
+                    return wrong(name, "expectation", message);
+                }
+                // Nothing is expected of who was switched off.
+                _ => {}
+            }
+        }
+        wrong(shows, INVARIANT, seen.broken.clone()?)
     }
 
     fn compare_finding(
@@ -143,7 +271,35 @@ impl NativeWorld {
     }
 }
 
-fn diverged(seen: &WorldRun) -> Option<(&String, &String)> {
+/// Puts another build in the place of the program of a host, of those of a group, or of those of all. Says of how many.
+fn replace(scenario: &Scenario, hosts: &mut [NativeHost], other: &OtherBuild) -> Result<usize> {
+    let mut replaced = 0;
+    for (setup, host) in scenario.hosts.iter().zip(hosts) {
+        let names = [&setup.name, &setup.group];
+        if other
+            .path
+            .as_ref()
+            .is_some_and(|name| !names.contains(&name))
+        {
+            continue;
+        }
+        replaced += 1;
+        if let Some(program) = host.config.programs.first_mut() {
+            program.clone_from(&other.file);
+        }
+        add_libraries(&mut host.config.host, std::slice::from_ref(&other.file))?;
+    }
+    Ok(replaced)
+}
+
+/// Where the answers to what a host asks come from.
+pub fn source_of(trace: &WorldTrace, name: &str) -> Source {
+    let trace = trace.hosts.get(name).cloned().unwrap_or_default();
+    Source::Trace(Box::new(trace))
+}
+
+/// A host that has parted from its trace, and how.
+pub fn diverged(seen: &WorldRun) -> Option<(&String, &String)> {
     let mut hosts = seen.hosts.iter();
     hosts.find_map(|(name, run)| match &run.end {
         NativeEnd::Diverged(why) => Some((name, why)),
@@ -166,15 +322,4 @@ fn compare_ends(traces: &BTreeMap<String, Trace>, seen: &WorldRun) -> Verdict {
         }
     }
     Verdict::Confirmed
-}
-
-/// Replays worlds natively; exit code 1 if one of them ends otherwise.
-pub fn replay(args: &RunArgs, traces: &[PathBuf]) -> Result<u8> {
-    let world = NativeWorld::of(args)?;
-    let mut others = 0;
-    for path in traces {
-        let verdict = world.confirm(&read_world(path)?)?;
-        others += usize::from(!verdict.tell(path));
-    }
-    Ok(confirmed_of(traces.len(), others, "worlds"))
 }

@@ -107,19 +107,33 @@ fn build(example: &Path) -> PathBuf {
     for target in &needs {
         put_target(target, &folder);
     }
-    let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../include");
     for path in listed(&folder) {
-        let mut command = everett(&folder);
-        match path.extension().and_then(|extension| extension.to_str()) {
-            Some("c") => command
-                .args(["cc", "-g", "-O1", "-Wall", "-I"])
-                .arg(&include),
-            Some("rs") => command.args(["rustc", "--edition", "2024", "-g", "-O"]),
-            _ => continue,
-        };
-        expect(command.arg("-o").arg(path.with_extension("")).arg(&path), 0);
+        let extension = path.extension().and_then(|extension| extension.to_str());
+        if matches!(extension, Some("c" | "rs")) {
+            let program = path.with_extension("");
+            compile(&folder, &program, &program, "-O1");
+        }
     }
     folder
+}
+
+/// Builds a program from the source beside it.
+fn compile(folder: &Path, source: &Path, program: &Path, level: &str) {
+    let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../include");
+    let mut command = everett(folder);
+    let source = match source.with_extension("c") {
+        c if c.exists() => {
+            let flags = ["cc", "-g", level, "-Wall", "-I"];
+            command.args(flags).arg(&include);
+            c
+        }
+        _ => {
+            let level = format!("opt-level={}", &level[2..]);
+            command.args(["rustc", "--edition", "2024", "-g", "-C", &level]);
+            source.with_extension("rs")
+        }
+    };
+    expect(command.arg("-o").arg(program).arg(source), 0);
 }
 
 fn explore(folder: &Path, scenario: &Path) -> Result<(), Failed> {
@@ -185,6 +199,10 @@ fn explore(folder: &Path, scenario: &Path) -> Result<(), Failed> {
         if worlds <= MOST_FOLLOWED || mapping == MAPPINGS[0] {
             expect(everett(folder).arg("follow").arg(&out), 0);
         }
+        // Other builds of targets are replayed on where the targets are tested by themselves.
+        if !finds.is_empty() && mapping == MAPPINGS[0] && said("# needs:").is_none() {
+            replay_on_other_builds(folder, &text, &out);
+        }
         if tells && worlds <= MOST_REPLAYED && mapping == MAPPINGS[0] {
             expect(everett(folder).arg("replay").arg(&out), 0);
         }
@@ -200,6 +218,47 @@ fn explore(folder: &Path, scenario: &Path) -> Result<(), Failed> {
         }
     }
     Ok(())
+}
+
+/// Findings have to happen on other builds of the programs, too.
+fn replay_on_other_builds(folder: &Path, scenario: &str, out: &Path) {
+    let findings = out.join("findings");
+    expect(
+        everett(folder)
+            .arg("replay")
+            .arg("--checked")
+            .arg(&findings),
+        0,
+    );
+    for level in ["-O0", "-O3"] {
+        let mut replay = everett(folder);
+        replay.arg("replay");
+        for (host, program) in programs(scenario) {
+            let build = format!("{program}{level}");
+            if !folder.join(&build).exists() {
+                compile(folder, &folder.join(&program), &folder.join(&build), level);
+            }
+            replay.arg("--on").arg(format!("{host}=./{build}"));
+        }
+        expect(replay.arg(&findings), 0);
+    }
+}
+
+/// Hosts of a scenario, or groups of them, and their programs.
+fn programs(scenario: &str) -> Vec<(String, String)> {
+    let mut programs = Vec::new();
+    let mut host = None;
+    for line in scenario.lines() {
+        if line.starts_with('[') {
+            let name = line.strip_prefix("[host.");
+            host = name.map(|name| name.trim_matches(['"', ']']).to_owned());
+        }
+        let program = line.strip_prefix("program = \"./");
+        if let (Some(host), Some(program)) = (&host, program) {
+            programs.push((host.clone(), program.trim_end_matches('"').to_owned()));
+        }
+    }
+    programs
 }
 
 /// What is chosen in a world and how its hosts end. Which of the possible inputs a test has is not the same everywhere.

@@ -32,8 +32,8 @@ pub use source::{SourceFrame, describe, principal};
 pub use trace::{Pending, Trace, TraceChoice, TraceEnd, TraceInput, digest, input_of};
 pub use weight::{Weight, WeightSum};
 pub use world::{
-    Arrival, AtNobody, Befallen, Befalls, Doing, Expects, Fated, Look, Looks, Mailbox, Message,
-    Next, Sent, Story, WorldConfig, WorldError, WorldFinding, WorldHost, WorldListener,
-    WorldStatistics, Worlds, arrive, arrive_at_nobody, befalls, broken_message, described,
-    least_latency_ns, moments, never_held, send, view,
+    Arrival, AtNobody, Befallen, Befalls, Doing, Expects, Fated, HostStanding, Look, Looks,
+    Mailbox, Message, Messages, Next, Sent, Story, WorldConfig, WorldError, WorldFinding,
+    WorldHost, WorldListener, WorldStatistics, Worlds, arrive, arrive_at_nobody, befalls,
+    broken_message, carried, described, least_latency_ns, moments, never_held, send, view,
 };

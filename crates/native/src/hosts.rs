@@ -2,8 +2,8 @@
 //! they send each other, as the search does it.
 
 use everett_engine::{
-    Arrival, AtNobody, Befallen, Befalls, Doing, Expects, Look, Looks, Mailbox, Next, Sent, Story,
-    Trace, arrive, arrive_at_nobody, befalls, described, least_latency_ns, send,
+    Arrival, AtNobody, Befalls, Doing, Expects, Look, Looks, Mailbox, Message, Messages, Next,
+    Sent, Story, arrive, arrive_at_nobody, befalls, carried, described, least_latency_ns, send,
 };
 use everett_linux::{Disk, ExposedData, HostExit, Packet, PacketKind};
 use everett_net::{FaultCounters, Faults, HostEvent, HostIndex, HostMoment, LinkState, Topology};
@@ -12,10 +12,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::oracle::Source;
 use crate::sandbox::Pinned;
-use crate::watch::Nobody;
+use crate::watch::Watcher;
 use crate::world::{Advance, NativeConfig, NativeEnd, NativeError, NativeRun, World};
 
 /// A host of a world.
+#[derive(Clone)]
 pub struct NativeHost {
     /// Its name.
     pub name: String,
@@ -27,14 +28,38 @@ pub struct NativeHost {
     pub expects: Option<Expects>,
 }
 
+/// What is between the hosts of a world, and when it is cut off.
+pub struct NativeNetwork<'n> {
+    /// Where packets go.
+    pub topology: &'n Topology,
+    /// What can go wrong.
+    pub faults: &'n Faults,
+    /// Virtual time at which a world is cut off.
+    pub max_virtual_ns: Option<u64>,
+}
+
+/// Where the answers to what a host asks come from, and who looks at it.
+pub struct Guide<'w> {
+    /// Where answers come from. What a trace does not say goes as usual.
+    pub source: Source,
+    /// Who looks.
+    pub watcher: &'w mut dyn Watcher,
+}
+
 /// What came out of a world.
 pub struct WorldRun {
     /// What came out of each host; who has not ended waits.
     pub hosts: BTreeMap<String, NativeRun>,
     /// What a check says is wrong.
     pub broken: Option<String>,
+    /// The host that showed it, where one did.
+    pub broken_on: Option<String>,
     /// What hosts showed, change after change and at the end.
     pub shown: Vec<(String, Story)>,
+    /// What hosts sent each other.
+    pub messages: Vec<Message>,
+    /// It was cut off: something would still have happened.
+    pub is_cut: bool,
 }
 
 /// When hosts are looked at.
@@ -85,35 +110,33 @@ impl Node<'_> {
 struct Loop<'c, 'n, 'l> {
     nodes: Vec<Node<'c>>,
     names: Vec<String>,
-    topology: &'n Topology,
-    faults: &'n Faults,
+    network: &'n NativeNetwork<'n>,
+    messages: Messages,
     checks: Checks<'l>,
     broken: Option<String>,
+    broken_on: Option<String>,
+    is_cut: bool,
     max_calls: u64,
 }
 
-/// Runs the hosts of a world natively, each as its trace says; what a trace does not say goes as usual. It ends when nothing will happen
-/// any more, when something is wrong on a host, or when the check finds something.
-pub fn run_world(
-    hosts: &[NativeHost],
-    topology: &Topology,
-    faults: &Faults,
-    traces: &BTreeMap<String, Trace>,
+/// Runs the hosts of a world natively, each as its guide says. It ends when nothing will happen any more, when something is wrong on a
+/// host, when somebody who looks stops it, or when the check finds something.
+pub fn run_world<'c>(
+    hosts: &'c [NativeHost],
+    network: &NativeNetwork<'_>,
+    guides: Vec<Guide<'c>>,
     checks: Checks<'_>,
 ) -> Result<WorldRun, NativeError> {
     let _pinned = Pinned::here();
-    let mut watchers: Vec<Nobody> = hosts.iter().map(|_| Nobody).collect();
     let mut nodes = Vec::with_capacity(hosts.len());
-    for ((host, watcher), at) in hosts.iter().zip(&mut watchers).zip(0..) {
-        let trace = traces.get(&host.name).cloned().unwrap_or_default();
-        let source = Source::Trace(Box::new(trace));
-        let mut world = World::start(&host.config, source, watcher)?;
+    for ((host, guide), at) in hosts.iter().zip(guides).zip(0..) {
+        let mut world = World::start(&host.config, guide.source, guide.watcher)?;
         world.oracle.is_free = true;
         world.host.pass_time(host.start_ns);
         nodes.push(Node {
             world,
             doing: Doing::Runs,
-            mailbox: Mailbox::new(faults.times(HostIndex(at))),
+            mailbox: Mailbox::new(network.faults.times(HostIndex(at))),
             counters: FaultCounters::default(),
             links: LinkState::default(),
             sent: 0,
@@ -125,13 +148,16 @@ pub fn run_world(
             expects: host.expects,
         });
     }
+    let names: Vec<String> = hosts.iter().map(|host| host.name.clone()).collect();
     let mut all = Loop {
         nodes,
-        names: hosts.iter().map(|host| host.name.clone()).collect(),
-        topology,
-        faults,
+        messages: Messages::between(names.clone()),
+        names,
+        network,
         checks,
         broken: None,
+        broken_on: None,
+        is_cut: false,
         max_calls: hosts
             .iter()
             .map(|host| host.config.max_calls)
@@ -139,6 +165,9 @@ pub fn run_world(
             .unwrap_or(0),
     };
     let ran = all.run();
+    for node in &mut all.nodes {
+        node.world.stand();
+    }
     for node in &mut all.nodes {
         node.world.kill_all();
     }
@@ -152,7 +181,10 @@ pub fn run_world(
     Ok(WorldRun {
         hosts: runs,
         broken: all.broken,
+        broken_on: all.broken_on,
         shown,
+        messages: all.messages.in_order(),
+        is_cut: all.is_cut,
     })
 }
 
@@ -164,7 +196,7 @@ impl Loop<'_, '_, '_> {
             let time_ns = self.checks.times.first().copied();
             if let Some(time_ns) = time_ns.filter(|time_ns| *time_ns < next_ns) {
                 self.checks.times.remove(&time_ns);
-                if self.is_broken(Moment::At(time_ns)) {
+                if self.is_broken(Moment::At(time_ns), None) {
                     return Ok(());
                 }
                 continue;
@@ -172,6 +204,14 @@ impl Loop<'_, '_, '_> {
             let Some((_, at)) = next.filter(|(next_ns, _)| *next_ns != u64::MAX) else {
                 return Ok(());
             };
+            if self
+                .network
+                .max_virtual_ns
+                .is_some_and(|most| next_ns > most)
+            {
+                self.is_cut = true;
+                return Ok(());
+            }
             if !self.advance(at)? {
                 return Ok(());
             }
@@ -187,7 +227,8 @@ impl Loop<'_, '_, '_> {
             .filter(|(other, _)| *other != at);
         let next = others.map(|(_, node)| node.next_ns()).min();
         let next = next.unwrap_or(u64::MAX);
-        let horizon = next.saturating_add(least_latency_ns(self.topology) - 1);
+        let latency_ns = least_latency_ns(self.network.topology);
+        let horizon = next.saturating_add(latency_ns - 1);
         // Nobody is ahead of a time at which all are looked at.
         let looked_at = self.checks.times.first().copied();
         horizon.min(looked_at.unwrap_or(u64::MAX))
@@ -210,7 +251,7 @@ impl Loop<'_, '_, '_> {
                         let (at_ns, data) =
                             (node.world.host.clock_ns(), node.world.host.take_exposed());
                         node.looks.push(Look { at_ns, data });
-                        if self.is_broken(Moment::Change) {
+                        if self.is_broken(Moment::Change, Some(at)) {
                             return Ok(false);
                         }
                     }
@@ -252,7 +293,7 @@ impl Loop<'_, '_, '_> {
             }
             // Who is off shows nothing.
             let is_off = matches!(self.nodes[at].doing, Doing::Off(_));
-            if is_off && !was_off && self.is_broken(Moment::Change) {
+            if is_off && !was_off && self.is_broken(Moment::Change, Some(at)) {
                 return Ok(false);
             }
             self.transmit(at);
@@ -282,9 +323,11 @@ impl Loop<'_, '_, '_> {
             .collect()
     }
 
-    fn is_broken(&mut self, moment: Moment) -> bool {
+    fn is_broken(&mut self, moment: Moment, at: Option<usize>) -> bool {
         let shown = self.shown();
         self.broken = (self.checks.look)(moment, &shown);
+        let at = at.filter(|_| self.broken.is_some());
+        self.broken_on = at.map(|at| self.names[at].clone());
         self.broken.is_some()
     }
 
@@ -301,17 +344,21 @@ impl Loop<'_, '_, '_> {
             let node = &mut self.nodes[at];
             node.sent += 1;
             let (links, known) = (&mut node.links, &node.counters);
-            match send(self.topology, from, packet, node.sent, links, known) {
+            let topology = self.network.topology;
+            match send(topology, from, packet, node.sent, links, known) {
                 Sent::Nowhere => {}
                 Sent::Back(arrival) => node.mailbox.expect(arrival),
                 Sent::To(targets, mut arrival) => {
                     arrival.decided |= !is_own;
                     arrival.met |= !is_own;
                     let counters = node.counters.clone();
+                    let (inputs, arena) = (&node.world.oracle.inputs, &mut node.world.arena);
+                    let bytes = carried(&arrival.packet).map(|bytes| inputs.bytes(bytes, arena));
                     for target in targets {
+                        self.messages.sent(&arrival, target, bytes.clone());
                         let receiver = &mut self.nodes[target.index()];
                         // In one world nobody contradicts anybody.
-                        let _ = self.faults.meet(&mut receiver.counters, &counters);
+                        let _ = self.network.faults.meet(&mut receiver.counters, &counters);
                         receiver.mailbox.expect(arrival.clone());
                     }
                 }
@@ -335,6 +382,7 @@ impl Loop<'_, '_, '_> {
         };
         if let Doing::Off(until) = node.doing {
             node.mailbox.take();
+            self.messages.finds_nobody(&arrival, HostIndex(at as u32));
             match arrive_at_nobody(&arrival, until.is_none()) {
                 AtNobody::Lost => {}
                 AtNobody::Later(arrival) => node.mailbox.expect(arrival),
@@ -343,8 +391,9 @@ impl Loop<'_, '_, '_> {
             return Ok(());
         }
         let here = HostIndex(at as u32);
-        self.faults.learn(&mut node.counters, &arrival.known);
-        if !arrival.met && self.faults.asks_at_messages(here) {
+        let faults = self.network.faults;
+        faults.learn(&mut node.counters, &arrival.known);
+        if !arrival.met && faults.asks_at_messages(here) {
             let now_ns = arrival.at_ns.max(node.world.host.clock_ns());
             node.mailbox.is_met();
             let packet = described(&arrival, here, node.doing);
@@ -364,19 +413,27 @@ impl Loop<'_, '_, '_> {
         let here = HostIndex(at as u32);
         let (arena, counters) = (&mut world.arena, &mut node.counters);
         // A trace answers everything.
-        let here = (here, node.doing);
-        let Ok(fated) = arrive(oracle, arena, self.faults, here, arrival, counters) else {
+        let faults = self.network.faults;
+        let doing = node.doing;
+        let Ok(fated) = arrive(oracle, arena, faults, (here, doing), arrival, counters) else {
             return;
         };
-        if let Some(later) = fated.later {
-            node.mailbox.expect(later);
+        if let Some(later) = &fated.later {
+            node.mailbox.expect(later.clone());
         }
+        let known = fated.now.as_ref().and_then(|packet| {
+            let bytes = carried(packet)?;
+            Some(world.oracle.inputs.bytes(bytes, &mut world.arena))
+        });
+        self.messages
+            .arrives(arrival, here, &fated, faults, known.clone());
         node.outbox.extend(fated.back);
         let Some(packet) = fated.now else { return };
         let mut packet = (*packet).clone();
-        if let PacketKind::Datagram(bytes) | PacketKind::Data(bytes) = &mut packet.kind {
+        if let (PacketKind::Datagram(bytes) | PacketKind::Data(bytes), Some(known)) =
+            (&mut packet.kind, known)
+        {
             // What may be anything is what the trace says.
-            let known = world.oracle.inputs.bytes(bytes, &mut world.arena);
             *bytes = Buffer::with_bytes(&known, known.len());
         }
         receive(node, arrival.at_ns, &packet);
@@ -391,11 +448,13 @@ impl Loop<'_, '_, '_> {
         };
         let node = &mut self.nodes[at];
         let (oracle, host) = (&mut node.world.oracle, &node.world.host);
-        let befallen = befalls(oracle, self.faults, &event, Some(host), &mut node.counters);
-        let Ok(Befallen { what, .. }) = befallen else {
+        let faults = self.network.faults;
+        let befallen = befalls(oracle, faults, &event, Some(host), &mut node.counters);
+        let Ok(befallen) = befallen else {
             return false;
         };
-        match what {
+        self.messages.befalls(event.host, &befallen, faults, now_ns);
+        match befallen.what {
             Befalls::Nothing => return false,
             Befalls::Pauses(until) => {
                 node.world.host.pass_time(until);

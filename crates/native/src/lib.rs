@@ -25,7 +25,7 @@ mod world;
 
 pub use allocations::is_checked_build;
 pub use events::{Event, Kind};
-pub use hosts::{Checks, Moment, NativeHost, WorldRun, run_world};
+pub use hosts::{Checks, Guide, Moment, NativeHost, NativeNetwork, WorldRun, run_world};
 pub use libraries::libraries;
 pub use oracle::Source;
 pub use place::{NativeFrame, NativeStack};

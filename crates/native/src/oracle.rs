@@ -175,9 +175,45 @@ impl NativeOracle {
         0
     }
 
+    /// Random bytes are drawn again until something is true of them. `false` if it does not become true.
+    fn draws_again(&mut self, arena: &mut Arena, condition: ExprId) -> bool {
+        const MOST_DRAWS: u32 = 10_000;
+        let Source::Random(mut state) = self.source else {
+            return false;
+        };
+        let support = arena.support(condition);
+        let mut holds = false;
+        for _ in 0..MOST_DRAWS {
+            for variable in support.variables() {
+                let byte = split_mix(&mut state) as u8;
+                let (array, at) = (variable.array, variable.index as usize);
+                let Some(input) = self.inputs.0.iter().position(|input| input.0 == array) else {
+                    continue;
+                };
+                if let Some(known) = self.inputs.0[input].1.get_mut(at) {
+                    *known = byte;
+                }
+            }
+            holds = self.eval(arena, condition) != 0;
+            if holds {
+                break;
+            }
+        }
+        self.source = Source::Random(state);
+        holds
+    }
+
     /// What was given and chosen, as a trace.
     pub fn trace(&self) -> Trace {
-        self.made.clone()
+        let made = self.made.inputs.iter().zip(&self.inputs.0);
+        let inputs = made.map(|(input, (_, bytes))| TraceInput {
+            name: input.name.clone(),
+            bytes: bytes.clone(),
+        });
+        Trace {
+            inputs: inputs.collect(),
+            ..self.made.clone()
+        }
     }
 
     /// Undefined arithmetic that the trace ends in, and where: file and line.
@@ -290,7 +326,7 @@ impl Oracle for NativeOracle {
     }
 
     fn assume(&mut self, arena: &mut Arena, condition: ExprId) -> Result<bool, Suspend> {
-        Ok(self.eval(arena, condition) != 0)
+        Ok(self.eval(arena, condition) != 0 || self.draws_again(arena, condition))
     }
 
     fn input(&mut self, arena: &mut Arena, name: &str, size: u32) -> Result<ArrayId, Suspend> {

@@ -112,6 +112,8 @@ pub struct NativeRun {
     pub output: [Vec<u8>; 2],
     /// Where real code was at its end, if it did not end itself.
     pub stack: NativeStack,
+    /// The time of its clock at the end.
+    pub clock_ns: u64,
     /// System calls that were answered.
     pub calls: u64,
     /// The log of system calls, where the host keeps one.

@@ -71,7 +71,7 @@ pub fn junit(suite: &str, cases: &[TestCase]) -> String {
 }
 
 /// Text inside of an attribute. What XML cannot have at all is replaced.
-fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
         match character {

@@ -5,6 +5,8 @@ mod junit;
 mod ktest;
 mod lcov;
 mod pcap;
+mod plot;
+mod sequence;
 mod writer;
 
 pub use folder::{Folder, WriteError};
@@ -12,4 +14,6 @@ pub use junit::{Outcome, TestCase, junit};
 pub use ktest::{KTest, KTestError};
 pub use lcov::LineCoverage;
 pub use pcap::{CapturedPacket, PacketContent, pcap};
+pub use plot::{Curve, Panel, plot};
+pub use sequence::{Arrow, sequence_chart};
 pub use writer::{NamedFile, Writer};

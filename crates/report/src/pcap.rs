@@ -9,8 +9,14 @@ use std::net::{IpAddr, SocketAddr};
 pub enum PacketContent {
     /// A connection is made: all three packets of it.
     Opened,
-    /// Nobody takes connections there.
+    /// Nobody takes connections there: what asked for one, and what answered it.
     Refused,
+    /// A connection is asked for, of another host.
+    Request,
+    /// A connection is taken, of another host.
+    Accepted,
+    /// The same host takes none.
+    Rejected,
     /// Bytes of a connection.
     Data(Vec<u8>),
     /// Nothing more will be sent.
@@ -88,6 +94,16 @@ impl Capture {
                 self.tcp(at, from, to, flag::SYN, &[]);
                 self.tcp(at, to, from, flag::RST | flag::ACK, &[]);
             }
+            PacketContent::Request => {
+                self.sequence.insert((from, to), 0);
+                self.sequence.insert((to, from), 0);
+                self.tcp(at, from, to, flag::SYN, &[]);
+            }
+            PacketContent::Accepted => {
+                self.tcp(at, from, to, flag::SYN | flag::ACK, &[]);
+                self.tcp(at, to, from, flag::ACK, &[]);
+            }
+            PacketContent::Rejected => self.tcp(at, from, to, flag::RST | flag::ACK, &[]),
             PacketContent::Data(bytes) => {
                 for segment in bytes.chunks(SEGMENT) {
                     self.tcp(at, from, to, flag::PSH | flag::ACK, segment);
@@ -295,6 +311,28 @@ mod tests {
         ];
         assert_eq!(seen, expected);
         assert_eq!(&frames[3][54..], b"hello");
+    }
+
+    #[test]
+    fn connections_between_hosts_are_made_step_by_step() {
+        let (client, server) = ("10.0.0.2:40000", "10.0.0.1:80");
+        let steps = [
+            packet(client, server, PacketContent::Request),
+            packet(server, client, PacketContent::Accepted),
+        ];
+        let refused = [
+            packet(client, server, PacketContent::Request),
+            packet(server, client, PacketContent::Rejected),
+        ];
+        let flags = |packets: &[CapturedPacket]| {
+            let file = pcap(packets);
+            let frames = frames(&file);
+            assert!(frames.iter().all(|frame| is_intact(frame)));
+            frames.iter().map(|frame| frame[47]).collect::<Vec<_>>()
+        };
+        let (syn, ack) = (flag::SYN, flag::ACK);
+        assert_eq!(flags(&steps), [syn, syn | ack, ack]);
+        assert_eq!(flags(&refused), [syn, flag::RST | ack]);
     }
 
     #[test]

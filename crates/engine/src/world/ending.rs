@@ -19,6 +19,10 @@ pub struct WorldFinding {
     pub host: String,
     /// What leads there: inputs and choices of every host.
     pub traces: BTreeMap<String, Trace>,
+    /// What each host was doing then, where one world is followed.
+    pub standing: Vec<HostStanding>,
+    /// What hosts had sent each other, where one world is followed.
+    pub messages: Vec<Message>,
 }
 
 /// How a host has to end.
@@ -185,15 +189,19 @@ impl Worlds<'_> {
         traces.insert(name.clone(), trace.clone());
         let output = self.worker.output(&state);
         let finding = self.worker.finding(&state, bug, place, trace, output);
+        self.note_standing(Some((id, member)));
         listener.finding(&WorldFinding {
             finding,
             host: name,
             traces,
+            standing: self.standing.clone(),
+            messages: self.messages(),
         });
     }
 
     /// Nothing will happen any more: all worlds are at their end.
     pub(super) fn finish_all(&mut self, listener: &mut dyn WorldListener) {
+        self.note_standing(None);
         let all: Vec<DstateId> = self.table.dstates().map(|(id, _)| id).collect();
         for id in all {
             let Some(dstate) = self.table.dstate(id).cloned() else {

@@ -10,6 +10,7 @@ mod member;
 mod messages;
 mod moments;
 mod post;
+mod standing;
 mod traffic;
 
 use everett_invariant::Invariants;
@@ -25,11 +26,12 @@ use std::time::Duration;
 pub use ending::{Expects, WorldFinding};
 pub use looks::{Look, Looks, Story, broken_message, moments, never_held, view};
 use member::{Member, Past};
-pub use messages::Message;
+pub use messages::{Message, Messages, carried};
 pub use moments::{AtNobody, Befallen, Befalls, arrive_at_nobody, befalls};
 pub use post::{
     Arrival, Doing, Fated, Mailbox, Next, Sent, arrive, described, least_latency_ns, send,
 };
+pub use standing::HostStanding;
 
 use crate::explorer::{Limits, Statistics, Stopped};
 use crate::finding::FindingIndex;
@@ -153,7 +155,9 @@ pub struct Worlds<'a> {
     /// Steps of the search so far.
     steps: u64,
     /// What hosts sent each other, where that is noted.
-    messages: Option<Vec<Message>>,
+    messages: Option<Messages>,
+    /// What hosts were doing at the end of a world that is followed.
+    standing: Vec<HostStanding>,
     /// Shortest time that something takes to another host.
     least_latency_ns: u64,
     /// Times at which invariants are still to be looked at.
@@ -189,7 +193,11 @@ impl<'a> Worlds<'a> {
             warnings: Vec::new(),
             fired: BTreeSet::new(),
             steps: 0,
-            messages: follow.map(|_| Vec::new()),
+            messages: follow.map(|_| {
+                let names = config.hosts.iter().map(|host| host.name.clone());
+                Messages::between(names.collect())
+            }),
+            standing: Vec::new(),
             // Where it matters who else has sent something, nobody goes ahead.
             least_latency_ns: match config.orders {
                 0 => least_latency_ns(&config.topology),

@@ -248,7 +248,7 @@ impl Worlds<'_> {
         member.mailbox.take();
         self.fired.extend(fated.taken.and_then(|taken| taken.fault));
         self.fired.extend(fated.marks.iter().copied());
-        self.note_fate(arrival, host, fated.taken.as_ref(), !fated.marks.is_empty());
+        self.note_fate(arrival, host, &fated, member);
         if let Some(later) = fated.later {
             member.mailbox.expect(later);
         }

@@ -18,7 +18,7 @@ impl World<'_> {
     }
 
     /// Shows the processes to who watches, now that all stand still.
-    pub(super) fn stand(&mut self) {
+    pub(crate) fn stand(&mut self) {
         self.tell();
         let programs = &self.config.programs;
         let threads = self

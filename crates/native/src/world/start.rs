@@ -159,6 +159,7 @@ impl<'c> World<'c> {
             end,
             output,
             stack: std::mem::take(&mut self.stack),
+            clock_ns: self.host.clock_ns(),
             calls: self.calls,
             log: self.host.log().to_vec(),
             trace: self.oracle.trace(),

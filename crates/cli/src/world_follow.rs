@@ -1,0 +1,136 @@
+//! Traces of worlds followed again in the engine, each in a world of its own.
+
+use anyhow::Result;
+use everett_engine::{
+    HostStanding, Limits, Message, Trace, WorldConfig, WorldFinding, WorldListener, Worlds,
+};
+use everett_vm::Image;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+
+use crate::follow::said;
+use crate::run::RunArgs;
+use crate::world::prepare;
+use crate::world_trace::{WorldTrace, Wrong, read_world};
+
+/// What came of a world.
+#[derive(Default)]
+struct Seen {
+    findings: Vec<WorldFinding>,
+    ends: Vec<BTreeMap<String, Trace>>,
+}
+
+impl WorldListener for Seen {
+    fn finding(&mut self, found: &WorldFinding) {
+        self.findings.push(found.clone());
+    }
+
+    fn world(&mut self, traces: &BTreeMap<String, Trace>) {
+        self.ends.push(traces.clone());
+    }
+
+    fn tick(&mut self, _: &Worlds<'_>) {}
+}
+
+impl Seen {
+    fn wrong(&self) -> Vec<Wrong> {
+        self.findings.iter().map(Wrong::of).collect()
+    }
+}
+
+fn follow_one<'a>(
+    config: &WorldConfig,
+    images: &'a [Image],
+    trace: &WorldTrace,
+) -> Result<(Seen, Worlds<'a>)> {
+    // The limits of the run are not those of following it; only the one that made hangs is part of worlds.
+    let limits = Limits {
+        max_instructions: config.limits.max_instructions,
+        ..Limits::default()
+    };
+    let config = WorldConfig {
+        all_tests: true,
+        limits,
+        ..config.clone()
+    };
+    let mut worlds = Worlds::new(images, config, Some(&trace.hosts))?;
+    let mut seen = Seen::default();
+    worlds.run(&AtomicBool::new(false), &mut seen);
+    Ok((seen, worlds))
+}
+
+/// Follows traces of worlds again; exit code 1 if one of them ends otherwise than it did.
+pub fn follow(args: &RunArgs, traces: &[PathBuf]) -> Result<u8> {
+    let (config, images) = prepare(args)?;
+    let mut different = 0;
+    for path in traces {
+        let trace = read_world(path)?;
+        let (seen, _) = follow_one(&config, &images, &trace)?;
+        let ends = |hosts: &BTreeMap<String, Trace>| -> BTreeMap<String, _> {
+            let ends = hosts.iter();
+            ends.map(|(name, trace)| (name.clone(), (trace.choices.clone(), trace.end.clone())))
+                .collect()
+        };
+        let is_same = match &trace.finding {
+            Some(wrong) => seen.wrong().contains(wrong),
+            None => seen.ends.iter().any(|end| ends(end) == ends(&trace.hosts)),
+        };
+        if !is_same {
+            different += 1;
+            println!("{}: it ends otherwise", path.display());
+            match &trace.finding {
+                Some(wrong) => println!("    expected {wrong:?}, seen {:?}", seen.wrong()),
+                None => println!(
+                    "    expected {:?}, seen {:?} {:?}",
+                    ends(&trace.hosts),
+                    seen.ends.iter().map(ends).collect::<Vec<_>>(),
+                    seen.wrong()
+                ),
+            }
+        }
+    }
+    Ok(said(traces.len(), different))
+}
+
+/// Prints the system calls of all hosts, those of each in their order.
+pub fn strace(args: &RunArgs, traces: &[PathBuf]) -> Result<u8> {
+    let (mut config, images) = prepare(args)?;
+    for host in &mut config.hosts {
+        host.config.options.logs_calls = true;
+    }
+    for path in traces {
+        if traces.len() > 1 {
+            println!("{}:", path.display());
+        }
+        let (_, worlds) = follow_one(&config, &images, &read_world(path)?)?;
+        for host in worlds.standing() {
+            for call in &host.calls {
+                println!("{} {call}", host.name);
+            }
+        }
+    }
+    Ok(crate::EXIT_CLEAN)
+}
+
+/// What is wrong with a world is still wrong with it in the bitcode.
+pub fn happens(args: &RunArgs, trace: &WorldTrace) -> Result<bool> {
+    let (config, images) = prepare(args)?;
+    let (seen, _) = follow_one(&config, &images, trace)?;
+    let wrong = trace.finding.as_ref();
+    Ok(wrong.is_some_and(|wrong| seen.wrong().contains(wrong)))
+}
+
+/// What happened on the way to a finding, and what each host was doing then.
+pub fn on_the_way(
+    config: &WorldConfig,
+    images: &[Image],
+    found: &WorldTrace,
+) -> Result<(Vec<Message>, Vec<HostStanding>)> {
+    let (seen, worlds) = follow_one(config, images, found)?;
+    let is_it = |one: &WorldFinding| Some(Wrong::of(one)) == found.finding;
+    Ok(match seen.findings.into_iter().find(is_it) {
+        Some(found) => (found.messages, found.standing),
+        None => (worlds.messages(), Vec::new()),
+    })
+}

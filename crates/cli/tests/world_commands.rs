@@ -1,0 +1,217 @@
+//! What can be done with worlds besides exploring them: running them natively without a trace, replaying, looking, testing.
+
+mod common;
+
+use common::{everett, expect, folder, summary, text};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A copy of an example with its programs, for a test.
+fn example(name: &str, test: &str, programs: &[&str]) -> PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let folder = folder(&format!("world_commands_{test}"));
+    for entry in fs::read_dir(root.join("examples").join(name)).expect("an example") {
+        let path = entry.expect("an entry").path();
+        fs::copy(&path, folder.join(path.file_name().expect("a name"))).expect("a copy");
+    }
+    for program in programs {
+        let mut command = everett(&folder);
+        command
+            .args(["cc", "-g", "-O1", "-I"])
+            .arg(root.join("include"));
+        expect(command.args(["-o", program, &format!("{program}.c")]), 0);
+    }
+    folder
+}
+
+fn said(folder: &Path, args: &[&str], code: i32) -> String {
+    text(&expect(everett(folder).args(args), code))
+}
+
+#[test]
+fn worlds_run_natively_with_random_faults() {
+    let folder = example("deadlock", "native", &["client", "server"]);
+    let runs = |out: &str, seed: &str| {
+        let args = [
+            "native",
+            "scenario.toml",
+            "--runs",
+            "150",
+            "--seed",
+            seed,
+            "--out",
+            out,
+        ];
+        said(&folder, &args, 1);
+        summary(&folder.join(out))
+    };
+    let first = runs("native", "7");
+    let again = runs("again", "7");
+    assert_eq!(
+        first["ends"], again["ends"],
+        "the same seeds are the same runs"
+    );
+    let ends = first["ends"].as_array().expect("ends");
+    assert!(
+        ends.len() >= 2,
+        "some lose a packet, others do not: {ends:?}"
+    );
+    let found = |end: &&serde_json::Value| end["finding"] == "findings/0001";
+    let found = ends.iter().find(found).expect("a finding");
+    let end = found["end"].as_str().expect("an end");
+    assert!(end.starts_with("host client: deadlock: "), "{end}");
+    // It happens again: natively and in the bitcode.
+    said(&folder, &["replay", "native"], 0);
+    said(&folder, &["follow", "native"], 0);
+    for file in [
+        "finding.txt",
+        "messages.txt",
+        "messages.svg",
+        "client.pcap",
+        "server.pcap",
+    ] {
+        let path = folder.join("native/findings/0001").join(file);
+        assert!(
+            fs::metadata(&path).is_ok_and(|file| file.len() > 0),
+            "{}",
+            path.display()
+        );
+    }
+    // One run with the seed of the finding ends so, too; one with faults that cannot happen ends well.
+    let seed = found["seed"].to_string();
+    let one = said(&folder, &["native", "--seed", &seed, "scenario.toml"], 1);
+    assert!(one.contains("host client: deadlock"), "{one}");
+    let args = [
+        "native",
+        "--seed",
+        &seed,
+        "--set",
+        "fault.lost.most=0",
+        "scenario.toml",
+    ];
+    said(&folder, &args, 0);
+}
+
+#[test]
+fn random_packets_are_printable_where_they_have_to_be() {
+    let folder = example("fragile-parser", "printable", &["client", "server"]);
+    let printable = "fault.anything.printable=true";
+    let args = [
+        "native", "--runs", "20", "--out", "native", "--set", printable,
+    ];
+    let output = everett(&folder)
+        .args(args)
+        .args(["--set", "host.server.expect=exit 0", "scenario.toml"])
+        .output()
+        .expect("it starts");
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output));
+    let world = fs::read(folder.join("native/findings/0001/finding.world")).expect("a finding");
+    let world: serde_json::Value = serde_json::from_slice(&world).expect("JSON");
+    let inputs = world["hosts"]["server"]["inputs"]
+        .as_array()
+        .expect("inputs");
+    assert_eq!(inputs.len(), 1);
+    assert!(inputs[0].to_string().contains("packet"), "{inputs:?}");
+    let shown = fs::read_to_string(folder.join("native/findings/0001/messages.txt")).expect("it");
+    assert!(shown.contains("may be anything; here \""), "{shown}");
+    let first = shown
+        .lines()
+        .next()
+        .and_then(|line| line.split("; here ").nth(1));
+    assert!(first.is_some_and(|bytes| !bytes.contains("\\x")), "{shown}");
+    said(&folder, &["replay", "native"], 0);
+}
+
+#[test]
+fn replays_of_worlds_are_looked_at() {
+    let folder = example(
+        "two-phase-commit",
+        "looked_at",
+        &["coordinator", "committer", "committer-fixed"],
+    );
+    said(&folder, &["run", "--out", "out", "scenario.toml"], 1);
+    let finding = "out/findings/0001";
+    let times = said(&folder, &["replay", finding, "--times", "50"], 0);
+    assert!(times.contains("50 runs, 0 with another log"), "{times}");
+    let strace = said(&folder, &["replay", finding, "--strace"], 0);
+    for host in ["coordinator", "committer0", "committer1"] {
+        assert!(strace.contains(&format!("1 {host} 0.0")), "{strace}");
+    }
+    let strace = said(&folder, &["strace", finding], 0);
+    assert!(
+        strace.contains("committer1 0.0") && strace.contains(" sendto("),
+        "{strace}"
+    );
+    said(&folder, &["replay", finding, "--pcap", "seen.pcap"], 0);
+    let (sent, seen) = ("coordinator.pcap", "seen-coordinator.pcap");
+    let explored = fs::read(folder.join(finding).join(sent)).expect("a capture of the search");
+    let native = fs::read(folder.join(seen)).expect("a capture of the replay");
+    assert!(explored == native, "the same packets at the same times");
+    // Who is mended does not decide otherwise than the others.
+    let mended = ["replay", finding, "--on", "committer=./committer-fixed"];
+    assert!(said(&folder, &mended, 1).contains("not-reproduced"));
+    let unknown = said(
+        &folder,
+        &["replay", finding, "--on", "nobody=./committer"],
+        2,
+    );
+    assert!(
+        unknown.contains("there are: coordinator, committer0, committer1"),
+        "{unknown}"
+    );
+    let debugged = expect(
+        everett(&folder)
+            .env("EVERETT_GDB", "echo")
+            .args(["replay", finding, "--gdb=committer1:4"]),
+        0,
+    );
+    let debugged = text(&debugged);
+    assert!(
+        debugged.contains("stands still") && debugged.contains("/committer"),
+        "{debugged}"
+    );
+}
+
+#[test]
+fn worlds_are_confirmed_and_tested() {
+    let folder = example(
+        "deadlock",
+        "tested",
+        &["client", "server", "client-fixed", "server-fixed"],
+    );
+    said(
+        &folder,
+        &[
+            "run",
+            "--no-confirm",
+            "--all-tests",
+            "--out",
+            "out",
+            "scenario.toml",
+        ],
+        1,
+    );
+    assert!(summary(&folder.join("out"))["findings"][0]["confirmed"].is_null());
+    said(&folder, &["confirm", "--tests", "out"], 0);
+    assert_eq!(
+        summary(&folder.join("out"))["findings"][0]["confirmed"],
+        "confirmed"
+    );
+    let tested = said(&folder, &["test", "out", "--junit", "results.xml"], 0);
+    assert!(
+        tested.contains(" 0 failed, 0 diverged, 0 skipped"),
+        "{tested}"
+    );
+    let junit = fs::read_to_string(folder.join("results.xml")).expect("results");
+    assert!(junit.contains("finding.world"), "{junit}");
+    let tested = said(&folder, &["test", "--fixed", "out/findings"], 1);
+    assert!(tested.contains("it still happens"), "{tested}");
+    let mended = [
+        "--on",
+        "client=./client-fixed",
+        "--on",
+        "server=./server-fixed",
+    ];
+    let args = [&["test", "--fixed", "out/findings"][..], &mended].concat();
+    said(&folder, &args, 0);
+}

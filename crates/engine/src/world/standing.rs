@@ -1,0 +1,83 @@
+//! What the hosts of a world were doing when something was found.
+
+use everett_linux::{Ending, Host};
+
+use super::member::Member;
+use super::post::Doing;
+use super::*;
+use crate::source::{SourceFrame, describe_ends};
+
+/// What a host was doing.
+#[derive(Clone, Debug)]
+pub struct HostStanding {
+    /// Its name.
+    pub name: String,
+    /// The time of its clock.
+    pub clock_ns: u64,
+    /// What it did, for people.
+    pub doing: String,
+    /// Its threads: who each is, what it does, and its stack.
+    pub threads: Vec<(String, Vec<SourceFrame>)>,
+    /// The log of its system calls, where it keeps one.
+    pub calls: Vec<String>,
+}
+
+impl Worlds<'_> {
+    /// What every host was doing when the world that is followed came to its end, or to the last thing that was found.
+    pub fn standing(&self) -> &[HostStanding] {
+        &self.standing
+    }
+
+    /// Notes what every host is doing, where one world is followed; one of them may not be in the table of states at the moment.
+    pub(super) fn note_standing(&mut self, own: Option<(MemberId, &Member)>) {
+        if self.messages.is_none() {
+            return;
+        }
+        let mut all = BTreeMap::new();
+        let others = self.members.iter().map(|(id, member)| (*id, member));
+        for (id, member) in others.chain(own) {
+            let host = self.table.host(id);
+            all.insert(host, self.standing_of(host, member));
+        }
+        self.standing = all.into_values().collect();
+    }
+
+    fn standing_of(&self, host: HostIndex, member: &Member) -> HostStanding {
+        let doing = match (&member.ending, member.doing, &member.state.host) {
+            (Some(Ending::Exit(status)), _, _) if status.term.is_none() => {
+                format!("has exited with {}", status.bits as i32)
+            }
+            (Some(_), _, _) => "has ended".to_owned(),
+            (None, Doing::Off(Some(until)), _) => {
+                format!("is off until {:.6} s", until as f64 / 1e9)
+            }
+            (None, Doing::Off(None), _) => "is off".to_owned(),
+            (None, _, None) => "has not started".to_owned(),
+            (None, Doing::Runs, _) => "runs".to_owned(),
+            (None, Doing::Waits(Some(until)), _) => {
+                format!("waits, until {:.6} s at most", until as f64 / 1e9)
+            }
+            (None, Doing::Waits(None), _) => "waits for what others send".to_owned(),
+            (None, Doing::Over, _) => "has ended".to_owned(),
+        };
+        let threads = member
+            .state
+            .host
+            .as_ref()
+            .map_or_else(Vec::new, Host::threads);
+        HostStanding {
+            name: self.host(host).name.clone(),
+            clock_ns: member.clock_ns(),
+            doing,
+            threads: threads
+                .into_iter()
+                .map(|(who, sites)| (who, describe_ends(self.worker.images, &sites)))
+                .collect(),
+            calls: member
+                .state
+                .host
+                .as_ref()
+                .map_or_else(Vec::new, |host| host.log().to_vec()),
+        }
+    }
+}
