@@ -13,15 +13,19 @@ use std::path::{Path, PathBuf};
 
 use crate::EXIT_CLEAN;
 use crate::compare::signals_of;
+use crate::export_netns;
 use crate::follow::{one_trace, read_trace, run_of};
 use crate::output::chosen;
 use crate::run::{RunArgs, explorer_config};
+use crate::world::is_scenario;
 
 /// What `everett export` is told.
 #[derive(clap::Args)]
 pub struct ExportArgs {
-    /// The folder of a finding, or a trace.
-    path: PathBuf,
+    /// The folder of a finding, or a trace. A world of several hosts becomes a script that builds their network with
+    /// namespaces; the word `netns` may stand before it.
+    #[arg(required = true, num_args = 1..=2, value_names = ["[netns] FINDING"])]
+    words: Vec<PathBuf>,
     /// Write the script to this file; default: to standard output.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -32,13 +36,27 @@ const LONGEST_PRINTED: usize = 300;
 
 /// Writes a script for a finding.
 pub fn export(args: &ExportArgs) -> Result<u8> {
-    let path = one_trace(&args.path)?;
-    let trace = read_trace(&path)?;
-    let run = RunArgs::of_program(&run_of(&path)?)?;
-    let host = explorer_config(&run, None)?.host;
-    let title = title_of(&path, &trace);
-    let script = script(&run, &host, &trace, &title)
-        .with_context(|| format!("{} cannot be exported", path.display()))?;
+    let (wants_netns, path) = match args.words.as_slice() {
+        [form, path] if form.as_os_str() == "netns" => (true, path),
+        [path] => (false, path),
+        _ => bail!("say what to export: FINDING, or netns FINDING"),
+    };
+    let path = one_trace(path)?;
+    let run = RunArgs::of(&run_of(&path)?)?;
+    let script = if is_scenario(run.program()) {
+        export_netns::script(&run, &path)
+    } else if wants_netns {
+        bail!(
+            "{} is a trace of one program; export it without netns",
+            path.display()
+        )
+    } else {
+        let trace = read_trace(&path)?;
+        let host = explorer_config(&run, None)?.host;
+        let title = title_of(&path, &trace);
+        script(&run, &host, &trace, &title)
+    };
+    let script = script.with_context(|| format!("{} cannot be exported", path.display()))?;
     match &args.out {
         None => print!("{script}"),
         Some(file) => {
@@ -93,13 +111,14 @@ fn forbid_deviations(trace: &Trace) -> Result<()> {
 }
 
 /// Inputs and choices of a trace, handed out as the host asks for them at its start.
-struct Given {
+pub struct Given {
     inputs: Vec<TraceInput>,
     choices: BTreeMap<String, VecDeque<u32>>,
 }
 
 impl Given {
-    fn of(trace: &Trace) -> Given {
+    /// Those of a trace.
+    pub fn of(trace: &Trace) -> Given {
         let mut choices: BTreeMap<String, VecDeque<u32>> = BTreeMap::new();
         for choice in trace.choices.iter() {
             let queue = choices.entry(choice.site.clone()).or_default();
@@ -117,7 +136,7 @@ impl Given {
     }
 
     /// The next input of a name; one that was asked for again has a number behind its name.
-    fn input(&mut self, name: &str) -> Result<Vec<u8>> {
+    pub fn input(&mut self, name: &str) -> Result<Vec<u8>> {
         let is_same = |input: &TraceInput| match input.name.strip_prefix(name) {
             Some("") => true,
             Some(rest) => rest.strip_prefix('_').is_some_and(|digits| {
@@ -131,6 +150,19 @@ impl Given {
         }
     }
 
+    /// What the program asks for by calls of its own, as a file from which its native build takes it; nothing where it asks for nothing.
+    pub fn rest(&self, words: Vec<String>) -> Option<Vec<u8>> {
+        // Packets come from others.
+        let inputs = self.inputs.iter().filter(|input| &*input.name != "packet");
+        let test = KTest {
+            args: words,
+            objects: inputs
+                .map(|input| (input.name.to_string(), input.bytes.clone()))
+                .collect(),
+        };
+        (!test.objects.is_empty()).then(|| test.to_bytes())
+    }
+
     /// A string: the bytes of an input up to the first NUL.
     fn string(&mut self, name: &str, most: u32) -> Result<Vec<u8>> {
         let mut bytes = self.input(name)?;
@@ -141,7 +173,7 @@ impl Given {
     }
 
     /// Strings of the command line or the environment, in the order in which the host makes them.
-    fn strings(&mut self, arguments: &[Argument], numbers: &mut u32) -> Result<Vec<Vec<u8>>> {
+    pub fn strings(&mut self, arguments: &[Argument], numbers: &mut u32) -> Result<Vec<Vec<u8>>> {
         let mut strings = Vec::new();
         let mut next = || {
             *numbers += 1;
@@ -261,16 +293,8 @@ fn script(run: &RunArgs, host: &HostConfig, trace: &Trace, title: &str) -> Resul
     for variable in &env {
         add_word(&mut text, variable);
     }
-    if !given.inputs.is_empty() {
-        // What the program asks for by calls of its own, its native build takes from here.
-        let inputs = given.inputs.iter();
-        let test = KTest {
-            args: run.words(),
-            objects: inputs
-                .map(|input| (input.name.to_string(), input.bytes.clone()))
-                .collect(),
-        };
-        write_contents(&mut text, &test.to_bytes(), "\"$folder/inputs.ktest\"");
+    if let Some(test) = given.rest(run.words()) {
+        write_contents(&mut text, &test, "\"$folder/inputs.ktest\"");
         text.push_str("set -- \"$@\" \"EVERETT_TEST=$folder/inputs.ktest\"\n");
     }
     text.push_str("set -- \"$@\" \"$program\"\n");
@@ -282,13 +306,16 @@ fn script(run: &RunArgs, host: &HostConfig, trace: &Trace, title: &str) -> Resul
     Ok(text)
 }
 
-/// Runs the program and compares how it ends.
-fn finish(text: &mut String, end: Option<&TraceEnd>, stdin: &str) {
+/// The status that `timeout` gives a program that does not end.
+const NEVER_ENDS: i32 = 124;
+
+/// Exit statuses that a shell sees where a path ends so; none where they say nothing about it.
+pub fn statuses_of(end: Option<&TraceEnd>) -> Vec<i32> {
     let finding = end.and_then(|end| end.finding.as_deref());
     let never_ends =
         matches!(finding, Some("hang" | "deadlock")) || end.is_some_and(|end| end.idle);
-    let statuses: Vec<i32> = match (finding, end) {
-        _ if never_ends => vec![124],
+    match (finding, end) {
+        _ if never_ends => vec![NEVER_ENDS],
         (Some("panic"), _) => vec![101, 134],
         (Some(kind), _) => signals_of(kind).iter().map(|signal| 128 + signal).collect(),
         (None, Some(end)) => {
@@ -296,7 +323,13 @@ fn finish(text: &mut String, end: Option<&TraceEnd>, stdin: &str) {
             end.exit.or(signal).into_iter().collect()
         }
         (None, None) => Vec::new(),
-    };
+    }
+}
+
+/// Runs the program and compares how it ends.
+fn finish(text: &mut String, end: Option<&TraceEnd>, stdin: &str) {
+    let statuses = statuses_of(end);
+    let never_ends = statuses == [NEVER_ENDS];
     if never_ends {
         text.push_str("set -- timeout 10 \"$@\"\n");
     }
@@ -321,7 +354,8 @@ fn finish(text: &mut String, end: Option<&TraceEnd>, stdin: &str) {
     text.push_str("esac\n");
 }
 
-fn write_file(
+/// Makes a file of the host.
+pub fn write_file(
     text: &mut String,
     spec: &FileSpec,
     host: &HostConfig,
@@ -360,7 +394,7 @@ fn write_file(
 }
 
 /// Writes bytes into a file, whose name is a word of the shell.
-fn write_contents(text: &mut String, bytes: &[u8], file: &str) {
+pub fn write_contents(text: &mut String, bytes: &[u8], file: &str) {
     if bytes.len() <= LONGEST_PRINTED {
         let _ = writeln!(text, "printf '{}' > {file}", octal(bytes));
         return;
@@ -373,7 +407,7 @@ fn write_contents(text: &mut String, bytes: &[u8], file: &str) {
 }
 
 /// Adds a word to the command.
-fn add_word(text: &mut String, bytes: &[u8]) {
+pub fn add_word(text: &mut String, bytes: &[u8]) {
     let plain = bytes.iter().all(|byte| matches!(byte, b' '..=b'~'));
     let _ = if plain {
         writeln!(text, "set -- \"$@\" {}", word(bytes))

@@ -127,6 +127,10 @@ pub struct RunArgs {
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = parse_setting)]
     #[serde(default)]
     settings: Vec<(String, String)>,
+    /// Where a scenario is explored: write findings and tests as .dtest too, each with a .ktest for every host.
+    #[arg(long)]
+    #[serde(default)]
+    dtest: bool,
     /// Print nothing but findings and errors.
     #[arg(long, short)]
     quiet: bool,
@@ -271,6 +275,11 @@ impl RunArgs {
         self.mapping.as_deref()
     }
 
+    /// Tests of worlds are to be written as `.dtest`, too.
+    pub fn writes_dtests(&self) -> bool {
+        self.dtest
+    }
+
     /// Where the results go.
     pub fn folder(&self) -> Result<Folder> {
         Ok(match &self.out {
@@ -326,6 +335,7 @@ const FOR_SCENARIOS: &[&str] = &[
     "solver_log",
     "mapping",
     "settings",
+    "dtest",
     "quiet",
     "json",
 ];
@@ -434,6 +444,9 @@ pub fn run(args: &RunArgs) -> Result<u8> {
     clock();
     if is_scenario(args.program()) {
         return crate::world::run(args);
+    }
+    if args.dtest {
+        bail!("--dtest is for scenarios; the tests of one program are .ktest");
     }
     let images = args.load()?;
     let folder = args.folder()?;

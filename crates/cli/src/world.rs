@@ -89,7 +89,7 @@ pub fn run(args: &RunArgs) -> Result<u8> {
     let mut worlds = Worlds::new(&images, config.clone(), None)?;
     let folder = args.folder()?;
     folder.write("args.json", &serde_json::to_vec(args)?)?;
-    let mut recorder = Recorder::new(args, folder.clone());
+    let mut recorder = Recorder::new(args, &config, folder.clone());
     let stopped = worlds.run(&*stop_flag()?, &mut recorder);
     recorder.write_samples(&worlds)?;
     for (dir, found) in recorder.traces() {

@@ -1,7 +1,7 @@
 //! What a run of worlds writes: findings and tests as they come, states over time, and the summary.
 
 use anyhow::{Context, Result};
-use everett_engine::{Stopped, Trace, WorldFinding, WorldListener, Worlds};
+use everett_engine::{Stopped, Trace, WorldConfig, WorldFinding, WorldListener, Worlds};
 use everett_report::{Curve, Folder, Panel, plot};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -11,6 +11,7 @@ use crate::display::{Display, short};
 use crate::output::{FindingEntry, chosen, finding_files, readable};
 use crate::run::{RunArgs, clock, memory_peak, memory_used};
 use crate::summary::{CoverageTotals, Paths, Weights, line_coverage};
+use crate::world_dtest::Tests;
 use crate::world_replay::NativeWorld;
 use crate::world_trace::WorldTrace;
 
@@ -22,6 +23,8 @@ pub struct Recorder {
     /// Folders of findings and what leads to them.
     traces: Vec<(String, WorldTrace)>,
     tests: u64,
+    /// Tests are written as `.dtest`, too.
+    dtests: Option<Tests>,
     error: Option<anyhow::Error>,
     /// Rows of `mapping.csv`, and when the next is due.
     samples: String,
@@ -67,13 +70,15 @@ fn picture(samples: &str) -> String {
 
 impl Recorder {
     /// One that has recorded nothing yet.
-    pub fn new(args: &RunArgs, folder: Folder) -> Recorder {
+    pub fn new(args: &RunArgs, config: &WorldConfig, folder: Folder) -> Recorder {
+        let dtests = args.writes_dtests();
         Recorder {
             display: Display::new(args.mode(), clock),
             folder,
             findings: Vec::new(),
             traces: Vec::new(),
             tests: 0,
+            dtests: dtests.then(|| Tests::of(&config.topology, &config.hosts)),
             error: None,
             samples: COLUMNS.to_owned(),
             next_sample: Duration::ZERO,
@@ -152,6 +157,17 @@ impl Recorder {
         Ok(())
     }
 
+    fn write_dtest(&self, stem: &str, traces: &BTreeMap<String, Trace>) -> Result<()> {
+        let files = self
+            .dtests
+            .iter()
+            .flat_map(|tests| tests.files(stem, traces));
+        for (name, bytes) in files {
+            self.folder.write(&name, &bytes)?;
+        }
+        Ok(())
+    }
+
     fn write_finding(&self, dir: &str, found: &WorldFinding) -> Result<()> {
         for (name, bytes) in finding_files(&found.finding, &found.host, false) {
             let bytes = match name.as_str() {
@@ -162,6 +178,7 @@ impl Recorder {
         }
         let trace = serde_json::to_vec(&WorldTrace::of(found))?;
         self.folder.write(&format!("{dir}/finding.world"), &trace)?;
+        self.write_dtest(&format!("{dir}/finding"), &found.traces)?;
         Ok(())
     }
 
@@ -232,7 +249,8 @@ impl WorldListener for Recorder {
         let name = format!("tests/{:06}.world", self.tests);
         let written = serde_json::to_vec(&trace)
             .map_err(anyhow::Error::from)
-            .and_then(|bytes| Ok(self.folder.write(&name, &bytes)?));
+            .and_then(|bytes| Ok(self.folder.write(&name, &bytes)?))
+            .and_then(|()| self.write_dtest(&format!("tests/{:06}", self.tests), traces));
         self.note(written);
     }
 

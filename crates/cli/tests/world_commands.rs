@@ -215,3 +215,78 @@ fn worlds_are_confirmed_and_tested() {
     let args = [&["test", "--fixed", "out/findings"][..], &mended].concat();
     said(&folder, &args, 0);
 }
+
+/// The world of a run in which everything went as usual.
+fn usual_world(tests: &Path) -> PathBuf {
+    let mut worlds: Vec<PathBuf> = fs::read_dir(tests)
+        .expect("tests")
+        .map(|entry| entry.expect("an entry").path())
+        .filter(|path| {
+            path.extension()
+                .is_some_and(|extension| extension == "world")
+        })
+        .collect();
+    worlds.sort();
+    let is_usual = |path: &PathBuf| {
+        let text = fs::read(path).expect("a trace");
+        let world: serde_json::Value = serde_json::from_slice(&text).expect("JSON");
+        let hosts = world["hosts"].as_object().expect("hosts");
+        let mut choices = hosts.values().flat_map(|host| host["choices"].as_array());
+        choices.all(|all| all.iter().all(|choice| choice["picked"] == 0))
+    };
+    worlds.into_iter().find(is_usual).expect("a usual world")
+}
+
+#[test]
+fn worlds_become_scripts_for_network_namespaces_and_distributed_tests() {
+    let folder = example("deadlock", "exported", &["client", "server"]);
+    let args = [
+        "run",
+        "--all-tests",
+        "--dtest",
+        "--out",
+        "out",
+        "scenario.toml",
+    ];
+    said(&folder, &args, 1);
+    let dtest = fs::read_to_string(folder.join("out/findings/0001/finding.dtest")).expect("it");
+    assert!(
+        dtest.contains("<node filename=\"finding-client.ktest\" hostname=\"client\""),
+        "{dtest}"
+    );
+    assert!(
+        folder
+            .join("out/findings/0001/finding-client.ktest")
+            .exists()
+    );
+    assert!(folder.join("out/tests/000001.dtest").exists());
+    // A script for the finding says what gets lost; one for a world as usual runs on the real network of the machine.
+    let script = said(&folder, &["export", "netns", "out/findings/0001"], 0);
+    assert!(
+        script.contains("# Datagram 1 from client to port 7000 of server is dropped"),
+        "{script}"
+    );
+    let world = usual_world(&folder.join("out/tests"));
+    let export = ["export", "netns", "--out", "world.sh"];
+    expect(everett(&folder).args(export).arg(&world), 0);
+    if std::env::var_os("EVERETT_NO_NETNS").is_some() {
+        eprintln!("EVERETT_NO_NETNS is set: the script is not run");
+        return;
+    }
+    let mut shell = std::process::Command::new("sh");
+    let output = shell
+        .arg("world.sh")
+        .current_dir(&folder)
+        .output()
+        .expect("a shell");
+    let seen = text(&output);
+    assert!(
+        output.status.code() != Some(2),
+        "network namespaces cannot be used here (root and iproute2 are needed; EVERETT_NO_NETNS=1 leaves this out): {seen}"
+    );
+    assert_eq!(output.status.code(), Some(0), "{seen}");
+    assert!(
+        seen.contains("client: answered") && seen.contains("server: confirmed"),
+        "{seen}"
+    );
+}

@@ -1,5 +1,6 @@
 //! Formats on disk: plain data in, files out. Knows nothing of engines.
 
+mod dtest;
 mod folder;
 mod junit;
 mod ktest;
@@ -9,6 +10,7 @@ mod plot;
 mod sequence;
 mod writer;
 
+pub use dtest::{DTest, TestHost, TestInterface, TestNode};
 pub use folder::{Folder, WriteError};
 pub use junit::{Outcome, TestCase, junit};
 pub use ktest::{KTest, KTestError};
