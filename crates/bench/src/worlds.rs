@@ -355,7 +355,7 @@ impl Bench {
         let folder = self.example("sde-grid")?;
         text.push_str(
             "\n### Grids of radios, every node may miss the first packet that reaches it (SDE)\n\n\
-             | grid | mapping | worlds | states made | states at most | dstates | seconds | MiB | SDE |\n\
+             | grid | mapping | worlds | states | most at once | dstates | seconds | MiB | SDE |\n\
              |---|---|---|---|---|---|---|---|---|\n",
         );
         for size in [5, 7, 10] {
