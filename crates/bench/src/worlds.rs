@@ -354,7 +354,7 @@ impl Bench {
     fn grids(&self, text: &mut String) -> Result<()> {
         let folder = self.example("sde-grid")?;
         text.push_str(
-            "\n### Grids of radios, every node may miss the first packet that reaches it (SDE)\n\n\
+            "\n### Grids of radios; nodes on the way and beside it may miss the first packet that reaches them (SDE)\n\n\
              | grid | mapping | worlds | states | most at once | dstates | seconds | MiB | SDE |\n\
              |---|---|---|---|---|---|---|---|---|\n",
         );
