@@ -33,8 +33,9 @@ pub struct Recorder {
 
 /// Columns of `mapping.csv`.
 const COLUMNS: &str = "seconds,virtual_seconds,states,virtual_states,dstates,states_total,forks,copied,united,memory_bytes\n";
-/// Time between its rows.
+/// Most time between its rows; at first they are nearer to each other.
 const BETWEEN_SAMPLES: Duration = Duration::from_millis(100);
+const LEAST_BETWEEN_SAMPLES: Duration = Duration::from_millis(1);
 
 /// The curves of `mapping.csv`.
 fn picture(samples: &str) -> String {
@@ -258,7 +259,8 @@ impl WorldListener for Recorder {
         self.display.tick_worlds(worlds);
         let now = clock();
         if now >= self.next_sample {
-            self.next_sample = now + BETWEEN_SAMPLES;
+            let between = now / 100;
+            self.next_sample = now + between.clamp(LEAST_BETWEEN_SAMPLES, BETWEEN_SAMPLES);
             self.sample(worlds);
         }
     }

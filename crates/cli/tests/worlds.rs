@@ -23,7 +23,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 const MAPPINGS: [&str; 3] = ["sds", "cow", "cob"];
 /// Worlds that are followed again at most: every one is followed in one of the smaller scenarios.
@@ -71,19 +71,22 @@ fn said(text: &str, key: &str) -> Option<String> {
     lines.find_map(|line| Some(line.strip_prefix(key)?.trim().to_owned()))
 }
 
-/// Puts the programs of a target into a folder.
-fn put_target(name: &str, folder: &Path) {
+/// Puts the programs of a target into a folder; those of another build have its level behind their names.
+fn put_target(name: &str, folder: &Path, level: Option<&str>) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut make = Command::new(root.join("tests/targets/make"));
-    make.arg(name).env("EVERETT", env!("CARGO_BIN_EXE_everett"));
+    make.args(level)
+        .arg(name)
+        .env("EVERETT", env!("CARGO_BIN_EXE_everett"));
     let output = expect(&mut make, 0);
     let built = String::from_utf8(output.stdout).expect("a path");
     for path in listed(Path::new(built.trim())) {
         if path.extension().is_some_and(|extension| extension == "bc") {
-            for file in [&path, &path.with_extension("")] {
-                let name = file.file_name().expect("a name");
-                fs::copy(file, folder.join(name)).expect("it can be copied");
-            }
+            let program = path.with_extension("");
+            let name = program.file_name().expect("a name").to_string_lossy();
+            let name = format!("{name}{}", level.unwrap_or_default());
+            fs::copy(&program, folder.join(&name)).expect("it can be copied");
+            fs::copy(&path, folder.join(format!("{name}.bc"))).expect("it can be copied");
         }
     }
 }
@@ -105,7 +108,7 @@ fn build(example: &Path) -> PathBuf {
         .filter_map(|path| said(&fs::read_to_string(path).ok()?, "# needs:"))
         .collect();
     for target in &needs {
-        put_target(target, &folder);
+        put_target(target, &folder, None);
     }
     for path in listed(&folder) {
         let extension = path.extension().and_then(|extension| extension.to_str());
@@ -199,8 +202,10 @@ fn explore(folder: &Path, scenario: &Path) -> Result<(), Failed> {
         if worlds <= MOST_FOLLOWED || mapping == MAPPINGS[0] {
             expect(everett(folder).arg("follow").arg(&out), 0);
         }
-        // Other builds of targets are replayed on where the targets are tested by themselves.
-        if !finds.is_empty() && mapping == MAPPINGS[0] && said("# needs:").is_none() {
+        let is_example = !scenario
+            .components()
+            .any(|part| part.as_os_str() == "tests");
+        if !finds.is_empty() && is_example && mapping == MAPPINGS[0] {
             replay_on_other_builds(folder, &text, &out);
         }
         if tells && worlds <= MOST_REPLAYED && mapping == MAPPINGS[0] {
@@ -220,8 +225,11 @@ fn explore(folder: &Path, scenario: &Path) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Findings have to happen on other builds of the programs, too.
+/// Findings of examples have to happen on other builds of the programs, too.
 fn replay_on_other_builds(folder: &Path, scenario: &str, out: &Path) {
+    /// Scenarios of an example share its programs.
+    static BUILDS: Mutex<()> = Mutex::new(());
+    let _alone = BUILDS.lock().unwrap_or_else(PoisonError::into_inner);
     let findings = out.join("findings");
     expect(
         everett(folder)
@@ -235,13 +243,23 @@ fn replay_on_other_builds(folder: &Path, scenario: &str, out: &Path) {
         replay.arg("replay");
         for (host, program) in programs(scenario) {
             let build = format!("{program}{level}");
-            if !folder.join(&build).exists() {
-                compile(folder, &folder.join(&program), &folder.join(&build), level);
+            match said(scenario, "# needs:") {
+                _ if folder.join(&build).exists() => {}
+                Some(target) if !has_source(&folder.join(&program)) => {
+                    put_target(&target, folder, Some(level));
+                }
+                _ => compile(folder, &folder.join(&program), &folder.join(&build), level),
             }
             replay.arg("--on").arg(format!("{host}=./{build}"));
         }
         expect(replay.arg(&findings), 0);
     }
+}
+
+fn has_source(program: &Path) -> bool {
+    ["c", "rs"]
+        .iter()
+        .any(|extension| program.with_extension(extension).exists())
 }
 
 /// Hosts of a scenario, or groups of them, and their programs.

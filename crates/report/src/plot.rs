@@ -130,14 +130,15 @@ fn round_up(value: f64) -> f64 {
 }
 
 fn short(value: f64) -> String {
-    match value {
-        _ if value >= 1e9 => format!("{:.4}G", value / 1e9),
-        _ if value >= 1e6 => format!("{:.4}M", value / 1e6),
-        _ if value >= 1e4 => format!("{:.4}k", value / 1e3),
-        _ => format!("{value:.3}"),
-    }
-    .replace(".0000", "")
-    .replace(".000", "")
+    let (value, unit) = match value {
+        _ if value >= 1e9 => (value / 1e9, "G"),
+        _ if value >= 1e6 => (value / 1e6, "M"),
+        _ if value >= 1e4 => (value / 1e3, "k"),
+        _ => (value, ""),
+    };
+    let digits = format!("{value:.3}");
+    let digits = digits.trim_end_matches('0').trim_end_matches('.');
+    format!("{digits}{unit}")
 }
 
 #[cfg(test)]
@@ -185,6 +186,12 @@ mod tests {
         assert!(kept.len() <= MOST_POINTS + 2);
         assert_eq!(kept.first(), Some(&(0.0, 0.0)));
         assert_eq!(kept.last(), Some(&(10_000.0, 10_000.0)));
+    }
+
+    #[test]
+    fn numbers_are_short() {
+        let shown = [0.0, 0.025, 2.5, 100.0, 37.5e6, 2e9].map(short);
+        assert_eq!(shown, ["0", "0.025", "2.5", "100", "37.5M", "2G"]);
     }
 
     #[test]

@@ -188,12 +188,8 @@ impl Chart {
                  stroke=\"{IS_LOST}\" stroke-width=\"2\"/>"
             );
         }
-        let (middle, above, below) = (from.midpoint(to), y - 6, y + 13);
-        let (whole, label) = (xml_text(&arrow.label), xml_text(&short(&arrow.label)));
-        let _ = writeln!(
-            out,
-            "<text x=\"{middle}\" y=\"{above}\" text-anchor=\"middle\">{label}<title>{whole}</title></text>"
-        );
+        let middle = from.midpoint(to);
+        label(middle, y - 6, "font-size=\"11\"", &arrow.label, out);
         let mut notes: Vec<String> = Vec::new();
         notes.extend(arrow.note.clone());
         match arrow.arrived_ns {
@@ -201,19 +197,24 @@ impl Chart {
             None if !arrow.is_lost => notes.push("on its way".to_owned()),
             None => {}
         }
-        let note = notes.join(", ");
-        let (whole, note) = (xml_text(&note), xml_text(&short(&note)));
-        let _ = writeln!(
-            out,
-            "<text x=\"{middle}\" y=\"{below}\" text-anchor=\"middle\" font-size=\"9\" fill=\"{colour}\">{note}\
-             <title>{whole}</title></text>"
-        );
+        let style = format!("font-size=\"9\" fill=\"{colour}\"");
+        label(middle, y + 13, &style, &notes.join(", "), out);
     }
 }
 
 const ARRIVES: &str = "#335";
 const IS_ODD: &str = "#a60";
 const IS_LOST: &str = "#c00";
+/// A text that stands out from the lines behind it.
+fn label(x: usize, y: usize, style: &str, text: &str, out: &mut String) {
+    let (whole, shown) = (xml_text(text), xml_text(&short(text)));
+    let place = format!("x=\"{x}\" y=\"{y}\" text-anchor=\"middle\" {style}");
+    let _ = writeln!(
+        out,
+        "<text {place} stroke=\"white\" stroke-width=\"4\">{shown}</text>\n\
+         <text {place}>{shown}<title>{whole}</title></text>"
+    );
+}
 
 fn seconds(time_ns: u64) -> String {
     format!("{:.6} s", time_ns as f64 / 1e9)
