@@ -28,10 +28,6 @@ pub fn is_scenario(path: &Path) -> bool {
 
 /// Refuses what scenarios can say and what is not explored yet: leaving it out silently would be wrong.
 fn refuse_the_impossible(scenario: &Scenario) -> Result<()> {
-    let limits = &scenario.limits;
-    if limits.paths.is_some() || limits.depth.is_some() || limits.events.is_some() {
-        bail!("[limits]: paths, depth and events are not possible yet for worlds");
-    }
     if scenario.search.orders > 0 {
         bail!("[search]: orders of messages are not possible yet");
     }
@@ -59,11 +55,10 @@ pub fn prepare(args: &RunArgs) -> Result<(WorldConfig, Vec<Image>)> {
     if let Some(memory) = scenario.limits.memory_bytes {
         limits.max_memory = Some(memory);
     }
-    if limits.max_paths.is_some() || limits.max_depth.is_some() {
-        bail!(
-            "worlds have no limits on paths and depth; there are those on time, memory and forks"
-        );
-    }
+    limits.max_paths = limits.max_paths.or(scenario.limits.paths);
+    let depth = scenario.limits.depth;
+    let depth = depth.map(|depth| u32::try_from(depth).unwrap_or(u32::MAX));
+    limits.max_depth = limits.max_depth.or(depth);
     let config = WorldConfig {
         hosts,
         topology: scenario.topology.clone(),
@@ -74,6 +69,7 @@ pub fn prepare(args: &RunArgs) -> Result<(WorldConfig, Vec<Image>)> {
         solver: general.solver,
         limits,
         orders: scenario.search.orders,
+        max_events: scenario.limits.events,
         max_virtual_ns: scenario.limits.virtual_time_ns,
         all_tests: general.all_tests,
         clock,

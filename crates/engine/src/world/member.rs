@@ -40,6 +40,8 @@ pub struct Member {
     pub overtaken: u32,
     /// What it showed so far, where somebody will ask.
     pub looks: Looks,
+    /// Messages that arrived and times that it waited for.
+    pub events: u64,
 }
 
 /// A digest of all that made a state what it is: which host, which sides of forks, what it received and when. What a host does
@@ -78,6 +80,7 @@ impl Member {
             restarts: 0,
             overtaken: 0,
             looks: Looks::default(),
+            events: 0,
         }
     }
 
@@ -98,6 +101,7 @@ impl Member {
             restarts: self.restarts,
             overtaken: self.overtaken,
             looks: self.looks.clone(),
+            events: self.events,
         }
     }
 

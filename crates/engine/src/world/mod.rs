@@ -17,7 +17,7 @@ use everett_invariant::Invariants;
 use everett_linux::{Ending, HostConfig, HostExit};
 use everett_net::{FaultIndex, Faults, HostIndex, HostMoment, Topology};
 use everett_solver::{SolverConfig, SolverError, SolverStatistics};
-use everett_vm::{Coverage, Image, VmOptions};
+use everett_vm::{Bug, BugKind, Coverage, Image, VmOptions};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -80,6 +80,8 @@ pub struct WorldConfig {
     pub limits: Limits,
     /// How often at most something arrives at a host before what would have arrived earlier.
     pub orders: u32,
+    /// Messages and times to wait for of one host before it counts as a livelock.
+    pub max_events: Option<u64>,
     /// Virtual time at which a world is cut off.
     pub max_virtual_ns: Option<u64>,
     /// Make a trace for every world.
@@ -316,6 +318,11 @@ impl<'a> Worlds<'a> {
             Some("max-time")
         } else if limits.max_forks.is_some_and(|limit| forks >= limit) {
             Some("max-forks")
+        } else if limits
+            .max_paths
+            .is_some_and(|limit| self.statistics.paths_completed >= limit)
+        {
+            Some("max-paths")
         } else if looks
             && limits
                 .max_memory
@@ -372,6 +379,7 @@ impl<'a> Worlds<'a> {
             let horizon = self.horizon(id);
             let (doing, clock_ns) = (member.doing, member.clock_ns());
             if member.mailbox.is_due(doing, clock_ns, horizon) {
+                member.events += 1;
                 match self.arrive(host, &mut member) {
                     Ok(()) => {}
                     Err(Some(fork)) => self.fork(id, &mut member, fork),
@@ -399,6 +407,7 @@ impl<'a> Worlds<'a> {
             } else if let Doing::Waits(Some(until)) | Doing::Off(Some(until)) = member.doing
                 && until <= horizon
             {
+                member.events += 1;
                 member.doing = Doing::Runs;
             } else {
                 break;
@@ -414,8 +423,12 @@ impl<'a> Worlds<'a> {
                 // It is in no world any more.
                 return;
             }
-            if self.is_over_limit(&member) {
-                let ending = Ending::Bug(Box::new(member.state.hang()));
+            if self.is_over_depth(&member) {
+                self.note_limit("max-depth");
+                return self.cut(id);
+            }
+            if let Some(bug) = self.hang(&member) {
+                let ending = Ending::Bug(Box::new(bug));
                 if self.ended(id, &mut member, ending, listener) {
                     return;
                 }
@@ -429,10 +442,25 @@ impl<'a> Worlds<'a> {
         self.place(id);
     }
 
-    fn is_over_limit(&self, member: &Member) -> bool {
-        let limit = self.config.limits.max_instructions;
-        let runs = member.doing == Doing::Runs;
-        runs && limit.is_some_and(|limit| member.state.instructions() >= limit)
+    /// What is wrong with a host that does more than it may.
+    fn hang(&self, member: &Member) -> Option<Bug> {
+        let (limits, events) = (&self.config.limits, member.events);
+        let is_over = |most: Option<u64>, done: u64| most.is_some_and(|most| done >= most);
+        if member.doing != Doing::Runs {
+            None
+        } else if is_over(limits.max_instructions, member.state.instructions()) {
+            Some(member.state.hang())
+        } else if is_over(self.config.max_events, events) {
+            let message = format!("over {events} messages and times that it waited for");
+            Some(Bug::new(BugKind::Hang, message))
+        } else {
+            None
+        }
+    }
+
+    fn is_over_depth(&self, member: &Member) -> bool {
+        let most = self.config.limits.max_depth;
+        most.is_some_and(|most| member.state.path.depth > most)
     }
 
     /// Runs the programs of a host.
@@ -568,6 +596,14 @@ impl<'a> Worlds<'a> {
         let weight = self.weight_with(id);
         self.statistics.finished.add_sum(&weight);
         self.forget(id)
+    }
+
+    /// Worlds with a state are not followed any further.
+    fn cut(&mut self, id: MemberId) {
+        let weight = self.weight_with(id);
+        self.statistics.unknown.add_sum(&weight);
+        self.statistics.paths_partial += 1;
+        self.forget(id);
     }
 
     /// Worlds are not followed any further: what would become of them is not known.

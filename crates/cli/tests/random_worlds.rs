@@ -1,0 +1,176 @@
+//! Random worlds: hosts that send, wait, branch on symbolic data and lose things in random order. Every state mapping has to reach the same worlds;
+//! each world is followed in a simulation of one world, and on native programs, and has to end as it ended.
+
+mod common;
+
+use common::generator::Numbers;
+use common::{build, check_weights, everett, expect, files, folder, summary};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+/// What a host does is its first argument, a letter and perhaps a host each; what it got to know is its exit code.
+const NODE: &str = r#"
+#include <arpa/inet.h>
+#include <everett.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+enum { PORT = 7000 };
+
+static unsigned known, last;
+
+static void send_to(int fd, char host, unsigned char byte) {
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(PORT)};
+    to.sin_addr.s_addr = htonl(0x0a000001u + (unsigned)(host - '0'));
+    sendto(fd, &byte, 1, 0, (struct sockaddr *)&to, sizeof to);
+}
+
+int main(int argc, char **argv) {
+    struct sockaddr_in here = {.sin_family = AF_INET, .sin_port = htons(PORT)};
+    struct timeval wait = {.tv_usec = 5000};
+    int fd = socket(AF_INET, SOCK_DGRAM, 0);
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof wait);
+    if (argc < 2 || bind(fd, (struct sockaddr *)&here, sizeof here) != 0)
+        return 2;
+    for (const char *at = argv[1]; *at; at++) {
+        unsigned char byte = 0;
+        switch (*at) {
+        case 's': /* sends what it knows */
+            send_to(fd, *++at, (unsigned char)known);
+            break;
+        case 'y': /* sends what it got last */
+            send_to(fd, *++at, (unsigned char)last);
+            break;
+        case 'r': /* receives */
+            if (recv(fd, &byte, 1, 0) == 1) {
+                last = byte;
+                known = known * 3 + 1;
+            } else {
+                known = known * 3 + 2;
+            }
+            break;
+        case 'm': /* gets something symbolic */
+            everett_make_symbolic(&byte, 1, "byte");
+            last = byte;
+            break;
+        case 'c': /* decides by it */
+            if (last > 100)
+                known += 7;
+            break;
+        case 'w':
+            usleep(1000);
+            break;
+        }
+    }
+    return (int)(known % 100);
+}
+"#;
+
+const HOSTS: usize = 3;
+
+/// A scenario, and whether something of it is symbolic or goes wrong.
+fn scenario(random: &mut Numbers) -> String {
+    let mut text = String::from("[defaults]\nprogram = \"./node\"\nstart = \"0ms\"\n");
+    for host in 0..HOSTS {
+        let mut script = String::new();
+        for _ in 0..3 + random.below(4) {
+            let other = (host + 1 + random.below(HOSTS - 1)) % HOSTS;
+            match random.below(8) {
+                0 | 1 => script.push_str(&format!("s{other}")),
+                2 => script.push_str(&format!("my{other}")),
+                3 => script.push_str("mc"),
+                4 => script.push('w'),
+                _ => script.push_str("rc"),
+            }
+        }
+        text.push_str(&format!("[host.h{host}]\nargs = [\"{script}\"]\n"));
+    }
+    let faults = [
+        "kind = \"loss\"",
+        "kind = \"duplication\"\nafter = \"2ms\"",
+        "kind = \"delay\"\nby = \"3ms\"",
+        "kind = \"reordering\"",
+        "kind = \"late\"",
+        "kind = \"partition\"\nbetween = [\"h0\"]\nheal = \"4ms\"",
+        "kind = \"corruption\"",
+        "kind = \"automark\"\nmost = 1",
+        "kind = \"crash\"\nhosts = [\"h1\"]\non = \"message\"",
+        "kind = \"restart\"\nhosts = [\"h2\"]\non = \"call\"\ncalls = [\"recvfrom\"]",
+        "kind = \"pause\"\nhosts = [\"h0\"]\non = \"message\"\nfor = \"4ms\"",
+    ];
+    for number in 0..1 + random.below(2) {
+        let fault = random.pick(&faults);
+        text.push_str(&format!("[fault.f{number}]\n{fault}\n"));
+    }
+    text
+}
+
+/// What is chosen in the worlds of a run and how hosts end in them, and how many worlds look like that.
+fn worlds(out: &Path) -> BTreeMap<String, usize> {
+    let tests = files(&out.join("tests")).into_values();
+    let told = tests.map(|bytes| {
+        let world: serde_json::Value = serde_json::from_slice(&bytes).expect("a world");
+        let hosts = world["hosts"].as_object().expect("hosts").iter();
+        let told = hosts
+            .map(|(name, trace)| format!("{name}: {} {}", trace["choices"], trace["end"]["exit"]));
+        told.collect::<Vec<_>>().join("\n")
+    });
+    let mut counts = BTreeMap::new();
+    for world in told {
+        *counts.entry(world).or_default() += 1;
+    }
+    counts
+}
+
+#[test]
+fn all_mappings_reach_the_same_worlds_and_each_happens_again() {
+    let folder = folder("random-worlds");
+    let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../include");
+    let include = format!("-I{}", include.display());
+    build(&folder, "node", NODE, &["-g", "-O1", &include]);
+    let seeds = std::env::var("EVERETT_RANDOM_SEEDS");
+    let seeds: u64 = seeds.map_or(12, |count| count.parse().expect("a number"));
+    for seed in 1..=seeds {
+        let text = scenario(&mut Numbers(seed));
+        fs::write(folder.join("world.toml"), &text).expect("it can be written");
+        let mut reached: Option<BTreeMap<String, usize>> = None;
+        for mapping in ["cob", "cow", "sds"] {
+            let out = folder.join(format!("out-{seed}-{mapping}"));
+            let mut run = everett(&folder);
+            run.args([
+                "run",
+                "-q",
+                "--all-tests",
+                "--max-time",
+                "120s",
+                "--mapping",
+                mapping,
+            ]);
+            expect(run.arg("--out").arg(&out).arg("world.toml"), 0);
+            let summary = summary(&out);
+            assert_eq!(
+                summary["complete"], true,
+                "seed {seed}, {mapping}: {summary:#}\n{text}"
+            );
+            check_weights(&summary);
+            let found = worlds(&out);
+            match &reached {
+                None => {
+                    expect(everett(&folder).arg("follow").arg(&out), 0);
+                    expect(everett(&folder).arg("replay").arg(&out), 0);
+                    reached = Some(found);
+                }
+                Some(first) => {
+                    let mut differing = first.iter().filter(|one| found.get(one.0) != Some(one.1));
+                    let seen = (differing.next(), found.len());
+                    let same = (None, first.len());
+                    assert_eq!(seen, same, "seed {seed}: cob and {mapping} differ\n{text}");
+                }
+            }
+        }
+    }
+}
