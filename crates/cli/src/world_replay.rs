@@ -309,6 +309,9 @@ pub fn diverged(seen: &WorldRun) -> Option<(&String, &String)> {
 
 /// Do all hosts end as their traces did?
 fn compare_ends(traces: &BTreeMap<String, Trace>, seen: &WorldRun) -> Verdict {
+    if let Some((name, why)) = diverged(seen) {
+        return Verdict::NotReproduced(format!("host {name} parts from its trace: {why}"));
+    }
     for (name, run) in &seen.hosts {
         let Some(end) = traces.get(name).and_then(|trace| trace.end.as_ref()) else {
             continue;

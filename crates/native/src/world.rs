@@ -307,7 +307,9 @@ impl<'c> World<'c> {
             if let Some(end) = self.carry_out(name, served)? {
                 return Ok(Advance::Ended(end));
             }
+            // The call that it waited for may have brought it to its horizon.
             if self.is_still_running(name)
+                && self.host.interruption().is_none()
                 && let Some(end) = self.step(name)?
             {
                 return Ok(Advance::Ended(end));

@@ -419,8 +419,11 @@ pub fn arrive(
     if !arrival.decided {
         faults.note_packet(&known, at, &alternatives, picked, &marks, counters);
     }
+    let is_twice = matches!(taken, Some(taken) if matches!(taken.fate, Fate::Twice { .. }));
     let again = |by_ns: u64, behind: u32| {
         Some(Arrival {
+            // What only comes later has met the host already, what comes twice meets it twice.
+            met: !is_twice,
             at_ns: arrival.at_ns.saturating_add(by_ns),
             packet: packet.clone(),
             decided: true,
