@@ -35,5 +35,5 @@ pub use world::{
     Arrival, AtNobody, Befallen, Befalls, Doing, Expects, Fated, HostStanding, Look, Looks,
     Mailbox, Message, Messages, Next, Sent, Story, WorldConfig, WorldError, WorldFinding,
     WorldHost, WorldListener, WorldStatistics, Worlds, arrive, arrive_at_nobody, befalls,
-    broken_message, carried, described, least_latency_ns, moments, never_held, send, view,
+    broken_message, carried, decided, described, least_latency_ns, moments, never_held, send, view,
 };

@@ -194,6 +194,14 @@ impl Path {
         self.answer(Answer::Choice(picked));
     }
 
+    /// It begins with a choice that nobody asks for.
+    pub fn begin_with(&mut self, choice: TraceChoice) {
+        self.weight = self.weight.half();
+        self.depth += 1;
+        self.faults += u32::from(choice.picked > 0);
+        self.choices.push(choice);
+    }
+
     /// From here on this holds.
     pub fn constrain(&mut self, arena: &mut Arena, condition: ExprId) {
         // Nobody asks for the condition of a path whose inputs are given.

@@ -140,12 +140,17 @@ impl Table {
     /// One world: a state of each host.
     pub fn new(states: impl IntoIterator<Item = (HostIndex, MemberId)>) -> Table {
         let mut table = Table::default();
-        let first = table.add_dstate();
-        for (host, state) in states {
-            table.hosts.insert(state, host);
-            table.put(state, first);
-        }
+        table.add_world(states);
         table
+    }
+
+    /// One more world, of states that are in no other.
+    pub fn add_world(&mut self, states: impl IntoIterator<Item = (HostIndex, MemberId)>) {
+        let world = self.add_dstate();
+        for (host, state) in states {
+            self.hosts.insert(state, host);
+            self.put(state, world);
+        }
     }
 
     fn add_dstate(&mut self) -> DstateId {

@@ -3,6 +3,7 @@
 //! A state is run when no other one has an earlier clock, and as far as nothing that others still send could arrive: so
 //! nothing arrives in anybody's past, and what a host does depends on what it has received alone.
 
+mod beginnings;
 mod ending;
 mod invariants;
 mod looks;
@@ -23,6 +24,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+pub use beginnings::decided;
 pub use ending::{Expects, WorldFinding};
 pub use looks::{Look, Looks, Story, broken_message, moments, never_held, view};
 use member::{Member, Past};
@@ -212,28 +214,7 @@ impl<'a> Worlds<'a> {
                 .collect(),
             config,
         };
-        let mut first = Vec::new();
-        for number in 0..worlds.config.hosts.len() {
-            let past = Past::default().then(&number);
-            let name = worlds.config.hosts[number].name.clone();
-            let mut path = match follow {
-                Some(traces) => {
-                    let trace = traces.get(&name).cloned().unwrap_or_default();
-                    Path::following_loosely(Arc::new(trace))
-                }
-                None => Path::default(),
-            };
-            path.owner = Some(name.into());
-            let host = HostIndex(number as u32);
-            let start_ns = worlds.host(host).start_ns;
-            let times = worlds.config.faults.times(host);
-            let member = Member::new(State::starting(path), past, start_ns, times);
-            first.push((host, worlds.add(member)));
-        }
-        worlds.table = Table::new(first.iter().copied());
-        for (_, id) in first {
-            worlds.place(id);
-        }
+        worlds.begin(follow);
         Ok(worlds)
     }
 

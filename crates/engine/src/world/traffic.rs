@@ -100,9 +100,7 @@ impl Worlds<'_> {
 
     /// Whether two states can be in one world; then the first one knows what the other one knew.
     fn meets(&mut self, receiver: &mut Member, sender: &Member) -> bool {
-        let faults = &self.config.faults;
-        faults.meet(&mut receiver.counters, &sender.counters)
-            && self.join(&mut receiver.state.path, &sender.state.path, false)
+        self.join(&mut receiver.state.path, &sender.state.path, false)
     }
 
     /// Adds the condition of one path to that of another. `false` if both together cannot be, or, where that must be known,

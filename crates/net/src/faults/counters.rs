@@ -46,22 +46,6 @@ impl FaultCounters {
         found.ok().map(|at| self.decided[at].1)
     }
 
-    /// Takes up what another host of the same world has decided for all of it. `false` if the two contradict each other:
-    /// then nothing is changed.
-    pub(super) fn agree(&mut self, other: &FaultCounters) -> bool {
-        let mut known = other.decided.iter();
-        let contradicts = |(fault, answer): &(FaultIndex, bool)| {
-            self.decided(*fault).is_some_and(|own| own != *answer)
-        };
-        if known.any(contradicts) {
-            return false;
-        }
-        for (fault, answer) in &other.decided {
-            self.decide(*fault, *answer);
-        }
-        true
-    }
-
     /// Takes up how often faults happened on other hosts, those that matter everywhere.
     pub(super) fn learn(
         &mut self,
@@ -75,7 +59,8 @@ impl FaultCounters {
         }
     }
 
-    pub(super) fn decide(&mut self, fault: FaultIndex, answer: bool) {
+    /// Whether something happens in this world is known from its start on.
+    pub fn decide(&mut self, fault: FaultIndex, answer: bool) {
         let found = self.decided.binary_search_by_key(&fault, |known| known.0);
         if let Err(at) = found {
             self.decided.insert(at, (fault, answer));

@@ -258,22 +258,17 @@ impl Faults {
                 fault: Some(index),
                 fate,
             };
-            if fault.kind.is_of_the_world {
-                match counters.decided(index) {
-                    Some(false) => continue,
-                    Some(true) => return vec![alternative],
-                    None => {}
-                }
-            }
             if fault.always {
                 return vec![alternative];
             }
+            if fault.kind.is_of_the_world {
+                match counters.decided(index) {
+                    Some(true) => return vec![alternative],
+                    _ => continue,
+                }
+            }
             // The same again, by another name, would be explored twice.
-            let is_same = |other: &Alternative<Fate>| {
-                let is_of_the_world = |index| self.get(index).kind.is_of_the_world;
-                other.fate == fate && !other.fault.is_some_and(is_of_the_world)
-            };
-            if fault.kind.is_of_the_world || !all.iter().any(is_same) {
+            if !all.iter().any(|other| other.fate == fate) {
                 all.push(alternative);
             }
         }
@@ -327,13 +322,6 @@ impl Faults {
                 counters.count_seen(FaultIndex(number as u16), at);
             }
         }
-        for (number, alternative) in alternatives.iter().enumerate() {
-            if let Some(fault) = alternative.fault
-                && self.get(fault).kind.is_of_the_world
-            {
-                counters.decide(fault, number == picked);
-            }
-        }
         let taken = alternatives.get(picked).and_then(|taken| taken.fault);
         let marked = marks.iter().map(|mark| mark.fault);
         for fault in taken.into_iter().chain(marked) {
@@ -341,11 +329,11 @@ impl Faults {
         }
     }
 
-    /// A message is sent: what its sender knows of the whole world holds for its receiver too. `false` if the two contradict
-    /// each other: then they are not of one world, the message cannot arrive, and nothing is changed.
-    #[must_use]
-    pub fn meet(&self, receiver: &mut FaultCounters, sender: &FaultCounters) -> bool {
-        receiver.agree(sender)
+    /// Faults of which it is decided once, when a world begins, whether they happen in it; hosts are told by [`FaultCounters::decide`].
+    pub fn of_the_world(&self) -> Vec<FaultIndex> {
+        let packets = self.of(Place::Packet);
+        let undecided = packets.filter(|(_, fault)| fault.kind.is_of_the_world && !fault.always);
+        undecided.map(|(index, _)| index).collect()
     }
 
     /// A message arrives: its receiver learns what had happened when it was sent. Not before: what a host knows must not depend on the
