@@ -11,8 +11,16 @@ impl<'c> World<'c> {
         source: Source,
         watcher: &'c mut dyn Watcher,
     ) -> Result<World<'c>, NativeError> {
-        let (arena, oracle) = (Arena::new(), NativeOracle::new(source));
-        World::begin(config, None, arena, oracle, watcher)
+        World::answered_by(config, NativeOracle::new(source), watcher)
+    }
+
+    /// The same with somebody who has answered questions before.
+    pub(crate) fn answered_by(
+        config: &'c NativeConfig,
+        oracle: NativeOracle,
+        watcher: &'c mut dyn Watcher,
+    ) -> Result<World<'c>, NativeError> {
+        World::begin(config, None, Arena::new(), oracle, watcher)
     }
 
     /// The host was switched off and starts again with the disk that it had. What was asked so far stays answered.
