@@ -123,6 +123,10 @@ pub struct RunArgs {
     #[arg(long, value_name = "NAME")]
     #[serde(default)]
     mapping: Option<String>,
+    /// Where a scenario is explored: how often on a path something arrives before what would have arrived earlier.
+    #[arg(long, value_name = "N")]
+    #[serde(default)]
+    orders: Option<u32>,
     /// Where a scenario is explored: a key of it and its value, such as host.server.args='["-p", "80"]'.
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = parse_setting)]
     #[serde(default)]
@@ -264,9 +268,12 @@ impl RunArgs {
 
     /// The scenario, and what stands above its keys.
     pub fn scenario(&self) -> ScenarioArgs {
+        let orders = self
+            .orders
+            .map(|most| ("search.orders".to_owned(), most.to_string()));
         ScenarioArgs {
             file: self.program().to_owned(),
-            settings: self.settings.clone(),
+            settings: self.settings.iter().cloned().chain(orders).collect(),
         }
     }
 
@@ -334,6 +341,7 @@ const FOR_SCENARIOS: &[&str] = &[
     "solver_conflicts",
     "solver_log",
     "mapping",
+    "orders",
     "settings",
     "dtest",
     "quiet",

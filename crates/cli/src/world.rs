@@ -34,9 +34,6 @@ fn refuse_the_impossible(scenario: &Scenario) -> Result<()> {
             "there are more than {MOST} partitions; each doubles the number of worlds from the start"
         );
     }
-    if scenario.search.orders > 0 {
-        bail!("[search]: orders of messages are not possible yet");
-    }
     Ok(())
 }
 

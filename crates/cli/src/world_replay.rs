@@ -89,6 +89,8 @@ impl NativeWorld {
             topology: &self.scenario.topology,
             faults: &self.scenario.faults,
             max_virtual_ns: self.scenario.limits.virtual_time_ns,
+            orders: self.scenario.search.orders,
+            max_events: self.scenario.limits.events,
         };
         let mut seen = run_world(hosts, &network, guides, checks)?;
         if let Some(confirming) = &mut confirming

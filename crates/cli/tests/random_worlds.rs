@@ -102,6 +102,9 @@ fn scenario(random: &mut Numbers) -> String {
         "kind = \"restart\"\nhosts = [\"h2\"]\non = \"call\"\ncalls = [\"recvfrom\"]",
         "kind = \"pause\"\nhosts = [\"h0\"]\non = \"message\"\nfor = \"4ms\"",
     ];
+    if random.below(4) == 0 {
+        text.push_str("[search]\norders = 1\n");
+    }
     for number in 0..1 + random.below(2) {
         let fault = random.pick(&faults);
         text.push_str(&format!("[fault.f{number}]\n{fault}\n"));

@@ -126,12 +126,19 @@ fn what_is_not_explored_yet_is_refused_not_left_out() {
     let folder = folder("scenario_refused");
     fs::write(folder.join("program"), "").expect("written");
     let hosts = "[host.a]\nprogram = \"./program\"\n[host.b]\nprogram = \"./program\"\n";
-    for (more, said) in [
-        ("[search]\norders = 2\n", "orders of messages"),
-        ("[limits]\npaths = 3\n", "paths, depth and events"),
+    let partitions = |count: usize| -> String {
+        let one = |at| format!("[fault.p{at}]\nkind = \"partition\"\nbetween = \"a\"\n");
+        (0..count).map(one).collect()
+    };
+    let process = "[host.c]\nprogram = \"./program\"\nprocess.d = { program = \"./program\", stdin = \"x\" }\n";
+    for (more, option, said) in [
+        (partitions(11), "-q", "more than 10 partitions"),
+        (process.to_owned(), "-q", "only the first process"),
+        (String::new(), "--faults=2", "is for single programs"),
+        (String::new(), "--search=dfs", "is for single programs"),
     ] {
         fs::write(folder.join("world.toml"), format!("{hosts}{more}")).expect("written");
-        let refused = expect(everett(&folder).args(["run", "world.toml"]), 2);
+        let refused = expect(everett(&folder).args(["run", option, "world.toml"]), 2);
         let refused = text(&refused);
         assert!(refused.contains(said), "{refused}");
     }

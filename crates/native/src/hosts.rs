@@ -3,7 +3,8 @@
 
 use everett_engine::{
     Arrival, AtNobody, Befalls, Doing, Expects, Look, Looks, Mailbox, Message, Messages, Next,
-    Sent, Story, arrive, arrive_at_nobody, befalls, carried, decided, described, least_latency_ns, send,
+    Sent, Story, arrive, arrive_at_nobody, befalls, carried, decided, described, least_latency_ns,
+    send,
 };
 use everett_linux::{Disk, ExposedData, HostExit, Packet, PacketKind};
 use everett_net::{FaultCounters, Faults, HostEvent, HostIndex, HostMoment, LinkState, Topology};
@@ -36,6 +37,10 @@ pub struct NativeNetwork<'n> {
     pub faults: &'n Faults,
     /// Virtual time at which a world is cut off.
     pub max_virtual_ns: Option<u64>,
+    /// How often at most something arrives at a host before what would have arrived earlier.
+    pub orders: u32,
+    /// Messages and times to wait for of one host before it counts as a livelock.
+    pub max_events: Option<u64>,
 }
 
 /// Where the answers to what a host asks come from, and who looks at it.
@@ -96,6 +101,10 @@ struct Node<'c> {
     /// The disk that it starts with again.
     disk: Option<Box<Disk>>,
     restarts: u32,
+    /// How often something overtook what would have arrived before it.
+    overtaken: u32,
+    /// Messages that arrived and times that it waited for.
+    events: u64,
     /// How it has to end.
     expects: Option<Expects>,
 }
@@ -156,6 +165,8 @@ pub fn run_world<'c>(
             outbox: Vec::new(),
             disk: None,
             restarts: 0,
+            overtaken: 0,
+            events: 0,
             expects: host.expects,
         });
     }
@@ -238,7 +249,10 @@ impl Loop<'_, '_, '_> {
             .filter(|(other, _)| *other != at);
         let next = others.map(|(_, node)| node.next_ns()).min();
         let next = next.unwrap_or(u64::MAX);
-        let latency_ns = least_latency_ns(self.network.topology);
+        let latency_ns = match self.network.orders {
+            0 => least_latency_ns(self.network.topology),
+            _ => 1,
+        };
         let horizon = next.saturating_add(latency_ns - 1);
         // Nobody is ahead of a time at which all are looked at.
         let looked_at = self.checks.times.first().copied();
@@ -252,7 +266,16 @@ impl Loop<'_, '_, '_> {
             let node = &mut self.nodes[at];
             let clock_ns = node.world.host.clock_ns();
             let was_off = matches!(node.doing, Doing::Off(_));
+            if node.doing == Doing::Runs
+                && let Some(most) = self.network.max_events
+                && node.events >= most
+            {
+                node.doing = Doing::Over;
+                node.end = Some(NativeEnd::Hang);
+                return Ok(false);
+            }
             if node.mailbox.is_due(node.doing, clock_ns, horizon) {
+                node.events += 1;
                 self.arrive(at)?;
             } else if node.doing == Doing::Runs {
                 let until = horizon.min(node.mailbox.next_ns().saturating_sub(1));
@@ -296,8 +319,10 @@ impl Loop<'_, '_, '_> {
             } else if let Doing::Off(Some(until)) = node.doing
                 && until <= horizon
             {
+                node.events += 1;
                 self.restart(at, until)?;
             } else if matches!(node.doing, Doing::Waits(Some(until)) if until <= horizon) {
+                node.events += 1;
                 node.doing = Doing::Runs;
             } else {
                 return Ok(true);
@@ -388,6 +413,13 @@ impl Loop<'_, '_, '_> {
             }
             Some(Next::Packet(arrival)) => arrival,
         };
+        if node.overtaken < self.network.orders
+            && !matches!(node.doing, Doing::Off(_))
+            && let Ok(true) = node.mailbox.race(&mut node.world.oracle)
+        {
+            node.overtaken += 1;
+            return Ok(());
+        }
         if let Doing::Off(until) = node.doing {
             node.mailbox.take();
             self.messages.finds_nobody(&arrival, HostIndex(at as u32));
