@@ -202,9 +202,8 @@ fn explore(folder: &Path, scenario: &Path) -> Result<(), Failed> {
         if worlds <= MOST_FOLLOWED || mapping == MAPPINGS[0] {
             expect(everett(folder).arg("follow").arg(&out), 0);
         }
-        let is_example = !scenario
-            .components()
-            .any(|part| part.as_os_str() == "tests");
+        let place = scenario.ancestors().nth(2).and_then(Path::file_name);
+        let is_example = place.is_some_and(|place| place == "examples");
         if !finds.is_empty() && is_example && mapping == MAPPINGS[0] {
             replay_on_other_builds(folder, &text, &out);
         }
