@@ -143,7 +143,8 @@ pub fn traces_below(path: &Path) -> Result<Vec<PathBuf>> {
 /// The name of a trace of a program or of a world that was not made simpler.
 fn is_trace(name: &str) -> bool {
     let ends = [".trace", ".world"];
-    ends.iter().any(|end| name.ends_with(end)) && !name.ends_with(ORIGINAL)
+    let is_original = name.ends_with(ORIGINAL) || name.ends_with(".original.world");
+    ends.iter().any(|end| name.ends_with(end)) && !is_original
 }
 
 /// Follows a trace in the engine.

@@ -33,6 +33,7 @@ mod world_look;
 mod world_native;
 mod world_output;
 mod world_replay;
+mod world_shrink;
 mod world_trace;
 
 use clap::{Parser, Subcommand};

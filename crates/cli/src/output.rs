@@ -24,7 +24,7 @@ use crate::summary::Summary;
 /// The name of the only host.
 pub const HOST: &str = "host";
 /// Time for making one finding simpler.
-const SHRINK_TIME: Duration = Duration::from_secs(3);
+pub const SHRINK_TIME: Duration = Duration::from_secs(3);
 /// How the name of a trace ends that was made simpler: what it was before.
 pub const ORIGINAL: &str = ".original.trace";
 /// Longest path of a guest's file that is written.

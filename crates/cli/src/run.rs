@@ -295,6 +295,13 @@ impl RunArgs {
         })
     }
 
+    /// Until when findings may be made simpler, where they are.
+    pub fn shrinks_until(&self) -> Option<Duration> {
+        let until = self.max_time.unwrap_or(Duration::MAX);
+        let until = until.min(clock() + AFTER_TIME);
+        (!self.no_shrink).then_some(until)
+    }
+
     /// Findings are to happen again natively.
     pub fn confirms(&self) -> bool {
         !self.no_confirm

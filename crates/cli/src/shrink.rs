@@ -13,6 +13,8 @@ use crate::EXIT_CLEAN;
 use crate::follow::{follow_with, following_config, one_trace, read_trace, run_of};
 use crate::output::{FindingEntry, HOST, ORIGINAL, finding_files, ktest};
 use crate::run::{RunArgs, clock, parse_time};
+use crate::world::is_scenario;
+use crate::world_shrink;
 
 /// What `everett shrink` is told.
 #[derive(clap::Args)]
@@ -433,8 +435,11 @@ pub fn shrink(args: &ShrinkArgs) -> Result<u8> {
     let until = clock() + args.max_time;
     let folder = run_of(&args.path)?;
     let path = one_trace(&args.path)?;
+    let run = RunArgs::of(&folder)?;
+    if is_scenario(run.program()) {
+        return world_shrink::shrink(&run, &path, args.out.as_ref(), until);
+    }
     let trace = read_trace(&path)?;
-    let run = RunArgs::of_program(&folder)?;
     let images = run.load()?;
     let goal = goal_of(&run, &images, &trace)
         .with_context(|| format!("{} cannot be made simpler", path.display()))?;

@@ -91,6 +91,9 @@ pub fn run(args: &RunArgs) -> Result<u8> {
     let mut recorder = Recorder::new(args, &config, folder.clone());
     let stopped = worlds.run(&*stop_flag()?, &mut recorder);
     recorder.write_samples(&worlds)?;
+    if let Some(until) = args.shrinks_until() {
+        recorder.simplify(&config, &images, until)?;
+    }
     for (dir, found) in recorder.traces() {
         let (messages, standing) = on_the_way(&config, &images, found)?;
         for (name, bytes) in messages_files(&config.topology, &messages) {

@@ -113,12 +113,21 @@ pub fn strace(args: &RunArgs, traces: &[PathBuf]) -> Result<u8> {
     Ok(crate::EXIT_CLEAN)
 }
 
+/// The finding of a world, if it happens where the world is followed.
+pub fn found_again(
+    config: &WorldConfig,
+    images: &[Image],
+    trace: &WorldTrace,
+) -> Result<Option<WorldFinding>> {
+    let (seen, _) = follow_one(config, images, trace)?;
+    let is_it = |one: &WorldFinding| Some(Wrong::of(one)) == trace.finding;
+    Ok(seen.findings.into_iter().find(is_it))
+}
+
 /// What is wrong with a world is still wrong with it in the bitcode.
 pub fn happens(args: &RunArgs, trace: &WorldTrace) -> Result<bool> {
     let (config, images) = prepare(args)?;
-    let (seen, _) = follow_one(&config, &images, trace)?;
-    let wrong = trace.finding.as_ref();
-    Ok(wrong.is_some_and(|wrong| seen.wrong().contains(wrong)))
+    Ok(found_again(&config, &images, trace)?.is_some())
 }
 
 /// What happened on the way to a finding, and what each host was doing then.

@@ -3,16 +3,18 @@
 use anyhow::{Context, Result};
 use everett_engine::{Stopped, Trace, WorldConfig, WorldFinding, WorldListener, Worlds};
 use everett_report::{Curve, Folder, Panel, plot};
+use everett_vm::Image;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::display::{Display, short};
-use crate::output::{FindingEntry, chosen, finding_files, readable};
+use crate::output::{FindingEntry, SHRINK_TIME, chosen, finding_files, readable};
 use crate::run::{RunArgs, clock, memory_peak, memory_used};
 use crate::summary::{CoverageTotals, Paths, Weights, line_coverage};
 use crate::world_dtest::Tests;
 use crate::world_replay::NativeWorld;
+use crate::world_shrink::simpler;
 use crate::world_trace::WorldTrace;
 
 /// Writes findings and tests as they come.
@@ -135,6 +137,24 @@ impl Recorder {
         if let Err(error) = written {
             self.error.get_or_insert(error);
         }
+    }
+
+    /// Makes findings simpler, in the time that there is.
+    pub fn simplify(
+        &mut self,
+        config: &WorldConfig,
+        images: &[Image],
+        until: Duration,
+    ) -> Result<()> {
+        for at in 0..self.traces.len() {
+            let (dir, trace) = &self.traces[at];
+            let until = until.min(clock() + SHRINK_TIME);
+            if let Some(found) = simpler(config, images, trace, until)? {
+                self.write_finding(dir, &found)?;
+                self.traces[at].1 = WorldTrace::of(&found);
+            }
+        }
+        Ok(())
     }
 
     /// Lets findings happen again natively.

@@ -290,3 +290,30 @@ fn worlds_become_scripts_for_network_namespaces_and_distributed_tests() {
         "{seen}"
     );
 }
+
+#[test]
+fn worlds_are_made_simpler() {
+    let folder = example("raft", "shrink", &["raft"]);
+    let more = [
+        "--set",
+        "fault.again.most=2",
+        "--set",
+        "fault.power.most=2",
+        "scenario.toml",
+    ];
+    let run = |options: &[&str]| said(&folder, &[&["run"], options, &more].concat(), 1);
+    run(&["--no-shrink", "--out", "long"]);
+    let shrunk = said(&folder, &["shrink", "long/findings/0001"], 0);
+    // Two messages twice and a restart that loses a file; one message is enough.
+    assert!(shrunk.contains("before: 4 choices"), "{shrunk}");
+    assert!(shrunk.contains("after:  3 choices"), "{shrunk}");
+    assert!(
+        folder
+            .join("long/findings/0001/finding.original.world")
+            .exists()
+    );
+    said(&folder, &["replay", "long/findings/0001"], 0);
+    run(&["--out", "short"]);
+    let again = said(&folder, &["shrink", "short/findings/0001"], 0);
+    assert!(again.contains("nothing simpler"), "{again}");
+}

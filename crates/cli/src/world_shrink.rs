@@ -1,0 +1,121 @@
+//! Worlds made simpler: less that goes wrong, simpler inputs of hosts, and the same finding.
+
+use anyhow::{Context, Result, bail};
+use everett_engine::{Trace, TraceChoice, TraceInput, WorldConfig, WorldFinding};
+use everett_vm::Image;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::EXIT_CLEAN;
+use crate::run::{RunArgs, clock};
+use crate::world::prepare;
+use crate::world_follow::found_again;
+use crate::world_trace::{WorldTrace, read_world};
+
+/// What is to become less: choices that are not as usual, then bytes that are not zero.
+fn size(trace: &WorldTrace) -> (usize, usize) {
+    let traces = || trace.hosts.values();
+    let choices = traces().flat_map(|trace| trace.choices.iter());
+    let inputs = traces().flat_map(|trace| trace.inputs.iter());
+    let bytes = inputs.flat_map(|input| &input.bytes);
+    (
+        choices.filter(|choice| choice.picked > 0).count(),
+        bytes.filter(|byte| **byte != 0).count(),
+    )
+}
+
+/// Traces of a host that are simpler by one step.
+fn steps(trace: &Trace) -> Vec<Trace> {
+    let mut all = Vec::new();
+    for (at, choice) in trace.choices.iter().enumerate() {
+        if choice.picked > 0 {
+            let mut choices: Vec<TraceChoice> = trace.choices.iter().cloned().collect();
+            choices[at].picked = 0;
+            all.push(Trace {
+                choices: choices.into_iter().collect(),
+                ..trace.clone()
+            });
+        }
+    }
+    let mut change = |number: usize, bytes: std::ops::Range<usize>| {
+        let mut inputs: Vec<TraceInput> = trace.inputs.iter().cloned().collect();
+        inputs[number].bytes[bytes].fill(0);
+        all.push(Trace {
+            inputs: inputs.into_iter().collect(),
+            ..trace.clone()
+        });
+    };
+    for (number, input) in trace.inputs.iter().enumerate() {
+        let others = input.bytes.iter().enumerate();
+        let others: Vec<usize> = others
+            .filter(|(_, byte)| **byte != 0)
+            .map(|(at, _)| at)
+            .collect();
+        if others.len() > 1 {
+            change(number, 0..input.bytes.len());
+        }
+        for at in others {
+            change(number, at..at + 1);
+        }
+    }
+    all
+}
+
+/// The same finding in a simpler world, if one is found in time.
+pub fn simpler(
+    config: &WorldConfig,
+    images: &[Image],
+    trace: &WorldTrace,
+    until: Duration,
+) -> Result<Option<WorldFinding>> {
+    let (mut current, mut best) = (trace.clone(), None);
+    'again: loop {
+        for (name, own) in &current.hosts {
+            for step in steps(own) {
+                if clock() >= until {
+                    return Ok(best);
+                }
+                let mut candidate = current.clone();
+                candidate.hosts.insert(name.clone(), step);
+                // What is no longer asked is gone from its traces, what is asked instead is there.
+                if let Some(found) = found_again(config, images, &candidate)?
+                    && size(&WorldTrace::of(&found)) < size(&current)
+                {
+                    current = WorldTrace::of(&found);
+                    best = Some(found);
+                    continue 'again;
+                }
+            }
+        }
+        return Ok(best);
+    }
+}
+
+/// `everett shrink` of a world.
+pub fn shrink(args: &RunArgs, path: &Path, out: Option<&PathBuf>, until: Duration) -> Result<u8> {
+    let trace = read_world(path)?;
+    let (config, images) = prepare(args)?;
+    if found_again(&config, &images, &trace)?.is_none() {
+        bail!("{} does not end in its finding", path.display());
+    }
+    let told = |trace: &WorldTrace| {
+        let (choices, bytes) = size(trace);
+        format!("{choices} choices that are not as usual, {bytes} bytes that are not zero")
+    };
+    println!("before: {}", told(&trace));
+    let Some(found) = simpler(&config, &images, &trace, until)? else {
+        println!("nothing simpler ends the same");
+        return Ok(EXIT_CLEAN);
+    };
+    let shrunk = WorldTrace::of(&found);
+    println!("after:  {}", told(&shrunk));
+    let target = out.map_or(path, PathBuf::as_path);
+    if out.is_none() {
+        let kept = path.with_extension("original.world");
+        std::fs::copy(path, &kept).with_context(|| format!("cannot write {}", kept.display()))?;
+    }
+    std::fs::write(target, serde_json::to_vec(&shrunk)?)
+        .with_context(|| format!("cannot write {}", target.display()))?;
+    println!("written to {}", target.display());
+    Ok(EXIT_CLEAN)
+}
