@@ -2,7 +2,7 @@
 //!
 //! KLEE's figures (3.3-pre, STP, the fastest settings found: solver in process, depth first) were taken on a machine on
 //! which `benches/calibrate.c` takes 0.30 s; they are scaled by what it takes here. Ours are the best of three runs,
-//! depth first, once with a test for every path and once without tests.
+//! depth first, once with a test for every path and once without tests. Worlds (`worlds`) are the scenarios under `examples/`.
 
 mod calls;
 mod native;
