@@ -6,6 +6,7 @@ use everett_engine::{Trace, TraceEnd, digest};
 use everett_linux::{HostConfig, Stdin};
 use everett_native::{NativeConfig, NativeEnd, NativeRun, Source, Watcher};
 use everett_report::Folder;
+use everett_vm::BugKind;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -65,6 +66,9 @@ pub fn native(args: &NativeArgs) -> Result<u8> {
     }
 }
 
+/// As shells report SIGABRT.
+const ABORTED: u8 = 128 + 6;
+
 /// The program's standard input is ours.
 struct OurInput;
 
@@ -118,9 +122,13 @@ fn one(args: &NativeArgs) -> Result<u8> {
             128 + signal as u8
         }
         NativeEnd::Idle => EXIT_CLEAN,
-        _ => {
-            eprintln!("everett: {}", describe(&seen));
-            EXIT_ERROR
+        ref end => {
+            eprintln!("everett: the program {}", describe(&seen));
+            match end {
+                // The model calls that by its name; who started the program sees a signal.
+                NativeEnd::Finding { kind, .. } if *kind == BugKind::Abort.name() => ABORTED,
+                _ => EXIT_ERROR,
+            }
         }
     })
 }

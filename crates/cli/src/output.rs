@@ -436,10 +436,21 @@ fn memory_used_time() -> Duration {
 pub fn chosen(choice: &TraceChoice) -> String {
     let number = choice.picked as usize;
     let failure = choice.site.strip_prefix("fault:").and_then(|site| {
-        let (call, failures) = site.split_once(':')?;
-        let failure = failures.split(',').nth(number - 1)?;
-        Some(format!("{call} fails: {failure}"))
+        let (what, names) = site.split_once(':')?;
+        if what == "lost" {
+            return Some(format!("{names} loses what was not synchronised"));
+        }
+        let name = names.split(',').nth(number - 1)?;
+        Some(match what {
+            "packet" => format!("{name} happens to a packet"),
+            "host" => format!("{name} happens to the host"),
+            "world" => format!("{name} happens"),
+            call => format!("{call} fails: {name}"),
+        })
     });
+    if choice.site == "order:packet" {
+        return "a packet arrives before one that was earlier".to_owned();
+    }
     let site = choice.site.trim_end_matches(':');
     let others = || format!("{site}: {number} of {}", choice.alternatives);
     failure.unwrap_or_else(others)
