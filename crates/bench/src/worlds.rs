@@ -358,7 +358,15 @@ impl Bench {
              | grid | mapping | worlds | states | most at once | dstates | seconds | MiB | SDE |\n\
              |---|---|---|---|---|---|---|---|---|\n",
         );
-        for size in [5, 7, 10] {
+        // With `all`, every node that hears a packet may miss it, not only those on the way and directly beside it.
+        for (size, who) in [(5, ""), (7, ""), (10, ""), (10, "all")] {
+            let name = format!("{size}x{size}{who}");
+            if !who.is_empty() {
+                let scenario = std::process::Command::new(folder.join("generate"))
+                    .args([&size.to_string(), who])
+                    .output()?;
+                std::fs::write(folder.join(format!("{name}.toml")), scenario.stdout)?;
+            }
             for (mapping, reported) in GRID {
                 let options = [
                     "--mapping",
@@ -368,7 +376,7 @@ impl Bench {
                     "--max-memory",
                     MOST_MEMORY,
                 ];
-                let run = self.world(&folder, &format!("{size}x{size}.toml"), &[], &options)?;
+                let run = self.world(&folder, &format!("{name}.toml"), &[], &options)?;
                 let worlds = match run.summary["complete"] == true {
                     true => count(&run, "worlds"),
                     false => format!(
@@ -377,15 +385,15 @@ impl Bench {
                     ),
                 };
                 let row = format!(
-                    "| {size}x{size} | {mapping} | {worlds} | {} | {} | {} | {} | {} |",
+                    "| {size}x{size} {who} | {mapping} | {worlds} | {} | {} | {} | {} | {} |",
                     count(&run, "states_total"),
                     count(&run, "states_peak"),
                     count(&run, "dstates"),
                     time_and_memory(&run),
-                    if size == 10 { reported } else { "–" },
+                    if name == "10x10" { reported } else { "–" },
                 );
                 self.row(text, &row)?;
-                self.keep_curve(&run.out, &format!("{size}x{size}-{mapping}"))?;
+                self.keep_curve(&run.out, &format!("{name}-{mapping}"))?;
             }
         }
         Ok(())

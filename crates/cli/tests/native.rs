@@ -106,17 +106,21 @@ fn native_processes_die_with_their_master() {
     let mut master = run.args(["native", "./spins"]).spawn().expect("it starts");
     let children = format!("/proc/{0}/task/{0}/children", master.id());
     let started = || fs::read_to_string(&children).unwrap_or_default();
-    let child = std::iter::repeat_with(started)
+    // The program, and the process that is copied for every program.
+    let children: Vec<PathBuf> = std::iter::repeat_with(started)
         .inspect(|_| std::thread::sleep(Duration::from_millis(10)))
-        .find(|children| !children.trim().is_empty())
-        .expect("a native process");
-    let child = PathBuf::from(format!("/proc/{}", child.trim()));
-    assert!(child.exists());
+        .map(|children| children.split_whitespace().map(str::to_owned).collect())
+        .find(|children: &Vec<String>| children.len() == 2)
+        .expect("native processes")
+        .iter()
+        .map(|child| PathBuf::from(format!("/proc/{child}")))
+        .collect();
+    assert!(children.iter().all(|child| child.exists()));
     master.kill().expect("it can be killed");
     master.wait().expect("it has ended");
     let gone = (0..500).any(|_| {
         std::thread::sleep(Duration::from_millis(10));
-        !child.exists()
+        !children.iter().any(|child| child.exists())
     });
     assert!(gone, "a native process has outlived everett");
 }

@@ -1,7 +1,6 @@
 //! How a real file comes into a native process, which can open none: over a socket that all processes of a run
-//! inherit and that nobody else can reach.
+//! have and that nobody else can reach.
 
-use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 
@@ -88,13 +87,13 @@ impl Channel {
         })
     }
 
-    /// The end that a process is to inherit. It goes away when a process executes a program, unless told otherwise.
-    pub fn theirs(&self) -> i32 {
-        self.theirs.as_raw_fd()
+    /// The end that processes are to have. It goes away when a process executes a program, unless told otherwise.
+    pub fn theirs(&self) -> &OwnedFd {
+        &self.theirs
     }
 
-    /// Gives a file to the process of a thread, which stands at a system call. Its number there.
-    pub fn give(&self, tracee: &mut Tracee, file: &File) -> io::Result<u64> {
+    /// Gives a file to the process of a thread that has the other end and stands at a system call. Its number there.
+    pub fn give(&self, tracee: &mut Tracee, file: &impl AsRawFd) -> io::Result<u64> {
         let mut words = Box::new([0; SIZE / 8]);
         let address = words.as_ptr() as u64;
         *words = Message::at(address, file.as_raw_fd() as u64).words();
@@ -112,8 +111,7 @@ impl Channel {
         let message = Message::at(room, 0).words();
         let message: Vec<u8> = message.iter().flat_map(|word| word.to_le_bytes()).collect();
         let borrowed = tracee.look(room, &mut kept) && tracee.put(room, &message);
-        let theirs = self.theirs() as u64;
-        let received = tracee.aside(RECVMSG, [theirs, room, 0, 0, 0, 0])?;
+        let received = tracee.aside(RECVMSG, [tracee.channel, room, 0, 0, 0, 0])?;
         let mut number = [0; 4];
         let there = tracee.look(room + FILE, &mut number);
         tracee.put(room, &kept);

@@ -10,6 +10,7 @@ mod instructions;
 mod jumps;
 mod leaks;
 mod libraries;
+mod nursery;
 mod oracle;
 mod place;
 mod points;

@@ -129,6 +129,18 @@ impl Pinned {
     }
 }
 
+/// Lets a process run where this thread of ours may run.
+pub fn keep_together(process: Pid) {
+    // SAFETY: a set is plain bits that live on our stack; 0 means this thread. Where it cannot be done all is only slower.
+    unsafe {
+        let size = size_of::<libc::cpu_set_t>();
+        let mut here: libc::cpu_set_t = std::mem::zeroed();
+        if libc::sched_getaffinity(0, size, &mut here) == 0 {
+            libc::sched_setaffinity(process.as_raw(), size, &here);
+        }
+    }
+}
+
 impl Drop for Pinned {
     fn drop(&mut self) {
         if let Some(before) = &self.before {

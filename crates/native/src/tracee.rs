@@ -2,13 +2,10 @@
 
 mod handlers;
 
-use std::ffi::OsStr;
 use std::fs::File;
-use std::os::fd::FromRawFd;
-use std::os::unix::ffi::OsStrExt;
+use std::os::fd::{AsRawFd, FromRawFd};
 use std::os::unix::fs::FileExt;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
@@ -18,6 +15,7 @@ use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 
+use crate::channel::Channel;
 use crate::sandbox::{self, Walls};
 use crate::shadow;
 use crate::world::Call;
@@ -63,6 +61,8 @@ pub struct Tracee {
     pub thread: Pid,
     /// The real process.
     pub process: Pid,
+    /// The socket that it has, by its number there.
+    pub channel: u64,
     memory: Arc<File>,
     /// It executes a checked build, whose memory has a shadow.
     pub is_checked: bool,
@@ -250,29 +250,13 @@ fn open_memory(process: Pid) -> std::io::Result<Arc<File>> {
 }
 
 impl Tracee {
-    /// Starts a program. It has not executed an instruction yet.
-    /// What it inherits besides is `channel`.
-    pub fn start(
-        program: &Path,
-        args: &[Vec<u8>],
-        env: &[Vec<u8>],
-        channel: i32,
-        walls: Walls,
-    ) -> std::io::Result<Tracee> {
-        // A name without a folder is no program of the search path.
-        let mut command = Command::new(std::path::absolute(program)?);
-        if let Some(name) = args.first() {
-            command.arg0(OsStr::from_bytes(name));
-        }
-        command.args(args.iter().skip(1).map(|arg| OsStr::from_bytes(arg)));
-        command.env_clear();
-        for variable in env {
-            let cut = variable.iter().position(|byte| *byte == b'=');
-            let (name, value) = variable.split_at(cut.unwrap_or(variable.len()));
-            let value = value.get(1..).unwrap_or_default();
-            command.env(OsStr::from_bytes(name), OsStr::from_bytes(value));
-        }
+    /// A process behind the walls, which inherits one end of a channel. It has not executed an instruction yet. Its
+    /// program is ours, which is always there: of one that could not be executed nobody behind the walls could tell.
+    pub fn spawn(channel: &Channel, walls: Walls) -> std::io::Result<Tracee> {
+        let channel = channel.theirs().as_raw_fd();
+        let mut command = Command::new("/proc/self/exe");
         command
+            .env_clear()
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null());
@@ -287,9 +271,7 @@ impl Tracee {
         let child = command.spawn()?;
         let thread = Pid::from_raw(child.id() as i32);
         if !matches!(waitpid(thread, None)?, WaitStatus::Stopped(..)) {
-            // Behind the walls it cannot even say why.
-            let message = format!("{} cannot be executed", program.display());
-            return Err(std::io::Error::other(message));
+            return Err(std::io::Error::other("no native process can be made"));
         }
         let options = Options::PTRACE_O_TRACESYSGOOD
             | Options::PTRACE_O_TRACECLONE
@@ -301,6 +283,7 @@ impl Tracee {
         Ok(Tracee {
             thread,
             process: thread,
+            channel: channel as u64,
             memory: open_memory(thread)?,
             is_checked: false,
             knows_written: false,
@@ -322,6 +305,7 @@ impl Tracee {
         Ok(Tracee {
             thread,
             process,
+            channel: self.channel,
             memory,
             is_checked: self.is_checked,
             knows_written: self.knows_written,
@@ -392,15 +376,22 @@ impl Tracee {
         Ok(())
     }
 
-    /// Executes a system call on the real machine though the thread stands at none. Everything is put back.
-    pub fn inject_anywhere(&mut self, number: u64, args: [u64; 6]) -> std::io::Result<u64> {
+    /// Puts a system call where the thread stands, and the thread behind it, as if it had made one. The registers that
+    /// it had.
+    pub fn stand_at_call(&mut self) -> std::io::Result<Registers> {
         const SYSCALL: [u8; 2] = [0x0f, 0x05];
         let before = self.registers()?;
-        let mut code = [0; 2];
-        self.look(before.rip, &mut code);
         self.put(before.rip, &SYSCALL);
         let rip = before.rip + SYSCALL.len() as u64;
         self.set_registers(Registers { rip, ..before })?;
+        Ok(before)
+    }
+
+    /// Executes a system call on the real machine though the thread stands at none. Everything is put back.
+    pub fn inject_anywhere(&mut self, number: u64, args: [u64; 6]) -> std::io::Result<u64> {
+        let mut code = [0; 2];
+        self.look(self.registers()?.rip, &mut code);
+        let before = self.stand_at_call()?;
         let result = self.really(number, args);
         self.put(before.rip, &code);
         self.set_registers(before)?;

@@ -7,6 +7,7 @@ use everett_vm::BugKind;
 
 use super::{Call, Native, NativeError, World, loading, number};
 use crate::events::Kind;
+use crate::nursery::string_list;
 use crate::tracee::{Registers, end_all};
 
 impl World<'_> {
@@ -178,21 +179,14 @@ impl World<'_> {
         if argv != 0 && (0..count).all(|at| word(native, at) != 0) && word(native, count) == 0 {
             return argv;
         }
-        let (mut at, mut places) = (room, Vec::new());
-        for arg in &execution.args {
-            let mut bytes = self.oracle.inputs.string(arg, &mut self.arena);
-            bytes.push(0);
-            at -= bytes.len() as u64;
-            native.tracee.put(at, &bytes);
-            places.push(at);
-        }
-        places.push(0);
-        let start = (at - 8 * places.len() as u64) & !15;
-        let bytes: Vec<u8> = places
+        let args: Vec<_> = execution
+            .args
             .iter()
-            .flat_map(|place| place.to_le_bytes())
+            .map(|arg| self.oracle.inputs.string(arg, &mut self.arena))
             .collect();
-        native.tracee.put(start, &bytes);
+        let size = string_list(&args, 0).len() as u64;
+        let start = (room - size) & !15;
+        native.tracee.put(start, &string_list(&args, start));
         start
     }
 

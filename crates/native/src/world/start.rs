@@ -3,6 +3,7 @@
 use everett_linux::Disk;
 
 use super::*;
+use crate::nursery::{self, Start};
 use crate::variables::Variables;
 
 impl<'c> World<'c> {
@@ -95,8 +96,14 @@ impl<'c> World<'c> {
         let tasks = host.alive();
         for ((execution, (args, env)), task) in executions.iter().zip(words).zip(tasks) {
             let image = usize::from(execution.image.0);
-            let (program, inherited) = (&config.programs[image], channel.theirs());
-            let mut tracee = Tracee::start(program, &args, &env, inherited, config.walls())?;
+            let program = &config.programs[image];
+            let start = Start {
+                program,
+                args: &args,
+                env: &env,
+                channel: &channel,
+            };
+            let mut tracee = nursery::start(&start, config.walls())?;
             tracee.hide_machine(&host.start_bytes())?;
             if let Some(allocator) = allocators.get_mut(image) {
                 allocator.watch(&mut tracee, oracle.expects(BugKind::Leak))?;

@@ -1,0 +1,231 @@
+//! Where native processes come from: a process that stands still behind the walls and is copied whenever one is wanted.
+//!
+//! The second wall is a filter that the real kernel compiles for every process that puts one up, and takes apart when
+//! nobody is behind it any more. Thousands of these a second have brought a kernel (6.18) to a standstill for ever:
+//! all its workers waited for one another in `bpf_prog_pack_free`. Copies of a process stand behind its wall.
+
+use std::cell::RefCell;
+use std::io;
+use std::os::unix::ffi::OsStringExt;
+use std::path::Path;
+
+use crate::channel::Channel;
+use crate::sandbox::{self, Walls};
+use crate::tracee::{Tracee, end_all};
+use crate::world::number::{CLONE, EXECVE, MMAP};
+
+thread_local! {
+    /// Those of this thread, behind close and behind wide walls: who traces a process is a thread.
+    static NURSERIES: RefCell<[Option<Nursery>; 2]> = const { RefCell::new([None, None]) };
+}
+
+/// What a program is started with.
+pub struct Start<'a> {
+    /// The program.
+    pub program: &'a Path,
+    /// Its arguments, with its name.
+    pub args: &'a [Vec<u8>],
+    /// Its environment.
+    pub env: &'a [Vec<u8>],
+    /// Of which it has one end.
+    pub channel: &'a Channel,
+}
+
+/// Starts a program, which has not executed an instruction yet.
+pub fn start(start: &Start, walls: Walls) -> io::Result<Tracee> {
+    NURSERIES.with_borrow_mut(|nurseries| {
+        let place = &mut nurseries[usize::from(walls == Walls::Wide)];
+        let copied = place.as_mut().and_then(|nursery| nursery.copy().ok());
+        let (nursery, mut tracee) = match (place, copied) {
+            (Some(nursery), Some(copied)) => (nursery, copied),
+            // There is none yet, or somebody has ended it.
+            (place, _) => {
+                let nursery = place.insert(Nursery::new(walls)?);
+                let copied = nursery.copy()?;
+                (nursery, copied)
+            }
+        };
+        match nursery.execute(&mut tracee, start) {
+            Ok(()) => Ok(tracee),
+            Err(error) => {
+                end_all(vec![tracee]);
+                Err(error)
+            }
+        }
+    })
+}
+
+/// A process that never goes on.
+struct Nursery {
+    template: Option<Tracee>,
+    /// Over which its copies are given what they are to have.
+    channel: Channel,
+}
+
+impl Nursery {
+    fn new(walls: Walls) -> io::Result<Nursery> {
+        let channel = Channel::new()?;
+        let mut template = Tracee::spawn(&channel, walls)?;
+        template.stand_at_call()?;
+        Ok(Nursery {
+            template: Some(template),
+            channel,
+        })
+    }
+
+    /// A copy that stands where the template does. It is a child of ours, not of the template, which could not bury it.
+    fn copy(&mut self) -> io::Result<Tracee> {
+        const CLONE_PARENT: u64 = 0x8000;
+        let refused = || io::Error::other("the real machine makes no more processes");
+        let template = self.template.as_mut().ok_or_else(refused)?;
+        let before = template.registers()?;
+        let (_, born) = template.really(CLONE, [CLONE_PARENT, 0, 0, 0, 0, 0])?;
+        template.set_registers(before)?;
+        let copy = template.child(born.ok_or_else(refused)?, false)?;
+        copy.set_registers(before)?;
+        sandbox::keep_together(copy.process);
+        Ok(copy)
+    }
+
+    /// Makes a copy execute a program.
+    fn execute(&self, copy: &mut Tracee, start: &Start) -> io::Result<()> {
+        const READ_AND_WRITE: u64 = 3;
+        const PRIVATE: u64 = 0x22;
+        let given = self.channel.give(copy, start.channel.theirs())?;
+        self.channel.take_back(copy, copy.channel)?;
+        copy.channel = given;
+        // A name without a folder is no program of the search path.
+        let mut path = std::path::absolute(start.program)?
+            .into_os_string()
+            .into_vec();
+        path.push(0);
+        path.resize(path.len().next_multiple_of(8), 0);
+        let lists = |at: u64| {
+            let args = string_list(start.args, at + path.len() as u64);
+            let env = string_list(start.env, at + (path.len() + args.len()) as u64);
+            (args, env)
+        };
+        let (args, env) = lists(0);
+        let size = (path.len() + args.len() + env.len()) as u64;
+        let room = copy.aside(MMAP, [0, size, READ_AND_WRITE, PRIVATE, u64::MAX, 0])?;
+        let (args, env) = lists(room);
+        let argv = room + path.len() as u64;
+        let envp = argv + args.len() as u64;
+        if !copy.put(room, &[path, args, env].concat()) {
+            return Err(io::Error::other("arguments of a program are too long"));
+        }
+        let (result, _) = copy.really(EXECVE, [room, argv, envp, 0, 0, 0])?;
+        match result as i64 {
+            0 if copy.registers().is_ok() => Ok(()),
+            // The real kernel has ended it; it does not say why.
+            0 => {
+                let program = start.program.display();
+                Err(io::Error::other(format!("{program} cannot be executed")))
+            }
+            error => Err(io::Error::from_raw_os_error(-error as i32)),
+        }
+    }
+}
+
+impl Drop for Nursery {
+    fn drop(&mut self) {
+        end_all(self.template.take().into_iter().collect());
+    }
+}
+
+/// Addresses of strings, with a zero behind them, and then the strings, as they lie at an address; a multiple of eight bytes.
+pub fn string_list(strings: &[Vec<u8>], at: u64) -> Vec<u8> {
+    let mut next = at + 8 * (strings.len() as u64 + 1);
+    let mut list = Vec::new();
+    for string in strings {
+        list.extend_from_slice(&next.to_le_bytes());
+        next += string.len() as u64 + 1;
+    }
+    list.extend_from_slice(&[0; 8]);
+    for string in strings {
+        list.extend_from_slice(string);
+        list.push(0);
+    }
+    list.resize(list.len().next_multiple_of(8), 0);
+    list
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn start_one() -> Tracee {
+        let what = Start {
+            program: Path::new("/bin/sh"),
+            args: &[b"sh".to_vec()],
+            env: &[],
+            channel: &Channel::new().unwrap(),
+        };
+        start(&what, Walls::Close).unwrap()
+    }
+
+    fn line_of_status(tracee: &Tracee, key: &str) -> String {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", tracee.process)).unwrap();
+        let line = status.lines().find(|line| line.starts_with(key)).unwrap();
+        line[key.len()..].trim().to_owned()
+    }
+
+    fn template() -> Option<nix::unistd::Pid> {
+        NURSERIES.with_borrow(|all| Some(all[0].as_ref()?.template.as_ref()?.process))
+    }
+
+    #[test]
+    fn copies_are_ours_and_stand_behind_the_wall() {
+        let first = start_one();
+        let from = template();
+        let second = start_one();
+        assert_eq!(template(), from);
+        for tracee in [&first, &second] {
+            assert_eq!(line_of_status(tracee, "Seccomp:"), "2");
+            assert_eq!(
+                line_of_status(tracee, "PPid:"),
+                std::process::id().to_string()
+            );
+        }
+        end_all(vec![first, second]);
+    }
+
+    #[test]
+    fn a_template_that_somebody_ended_is_replaced() {
+        end_all(vec![start_one()]);
+        let from = template().unwrap();
+        nix::sys::signal::kill(from, nix::sys::signal::Signal::SIGKILL).unwrap();
+        end_all(vec![start_one()]);
+        assert_ne!(template(), Some(from));
+    }
+
+    #[test]
+    fn what_cannot_be_executed_is_said() {
+        let what = Start {
+            program: Path::new("/no/such/program"),
+            args: &[],
+            env: &[],
+            channel: &Channel::new().unwrap(),
+        };
+        for _ in 0..2 {
+            let error = start(&what, Walls::Close).err().unwrap();
+            assert_eq!(error.kind(), io::ErrorKind::NotFound);
+            end_all(vec![start_one()]);
+        }
+    }
+
+    #[test]
+    fn lists_of_strings_say_where_they_lie() {
+        let strings = [b"ab".to_vec(), Vec::new()];
+        let list = string_list(&strings, 0x1000);
+        let words: Vec<u64> = list
+            .chunks_exact(8)
+            .map(|word| u64::from_le_bytes(word.try_into().unwrap()))
+            .collect();
+        assert_eq!(
+            words,
+            [0x1018, 0x101b, 0, u64::from(u16::from_le_bytes(*b"ab"))]
+        );
+        assert_eq!(string_list(&[], 8), [0; 8]);
+    }
+}
