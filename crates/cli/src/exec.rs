@@ -155,7 +155,7 @@ impl Session {
             }
             // As shells report them.
             Ending::Signal(signal) => 128 + signal as u8,
-            Ending::EndPath => 0,
+            Ending::EndPath | Ending::SetUp => 0,
             Ending::Idle => {
                 eprintln!("everett: all threads wait for what nobody will send");
                 0

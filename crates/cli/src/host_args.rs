@@ -4,9 +4,12 @@ use anyhow::Result;
 use everett_linux::{FaultFilter, FaultOptions, HostConfig, HostOptions, PreemptAt, SchedulerKind};
 use everett_vm::Image;
 use serde::{Deserialize, Serialize};
+use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use crate::bootstrap::absolute;
+use crate::bootstrap_text::{list, quoted, quoted_path};
 use crate::layers::Mount;
 use crate::load::{GuestProgram, guest_programs, load_all};
 
@@ -177,6 +180,51 @@ impl HostArgs {
     /// System calls are to be logged.
     pub fn log_calls(&mut self) {
         self.logs_calls = true;
+    }
+
+    /// What a scenario says of a host that is told the same.
+    pub fn scenario_keys(&self) -> Result<String> {
+        let mut text = String::new();
+        let mut key = |name: &str, value: String| {
+            if !matches!(value.as_str(), "[]" | "0" | "false") {
+                text.push_str(&format!("{name} = {value}\n"));
+            }
+        };
+        for program in &self.program {
+            let file = quoted_path(&absolute(&program.file)?)?;
+            key(&format!("programs.{}", quoted(&program.path)), file);
+        }
+        let (mut mounts, mut folders) = (Vec::new(), Vec::new());
+        for (from, to) in self.ro.iter().map(Mount::ends) {
+            let (from, to) = (from.as_os_str(), to.as_os_str());
+            let ends = [from, to].join(OsStr::new("="));
+            mounts.push(quoted_path(Path::new(&ends))?);
+        }
+        for (from, _) in self.files.iter().map(Mount::ends) {
+            folders.push(quoted_path(from)?);
+        }
+        key("ro", list(mounts));
+        key("files", list(folders));
+        for (from, to) in self.file.iter().map(Mount::ends) {
+            key(&format!("file.{}", quoted_path(to)?), quoted_path(from)?);
+        }
+        if let Some(cwd) = &self.cwd {
+            key("cwd", quoted_path(cwd)?);
+        }
+        for (name, word) in [("scheduler", &self.scheduler), ("preempt", &self.preempt)] {
+            if let Some(word) = word {
+                key(name, quoted(word));
+            }
+        }
+        let texts = |texts: &[String]| list(texts.iter().map(|text| quoted(text)));
+        key("faults", self.faults.to_string());
+        key("fault_calls", texts(&self.fault));
+        key("fault_programs", texts(&self.fault_program));
+        key("fault_regions", self.fault_regions.to_string());
+        key("fragment", self.fragment.to_string());
+        key("wait_all", self.wait_all.to_string());
+        key("trust_handlers", self.trust_handlers.to_string());
+        Ok(text)
     }
 
     /// Puts what was told into a configuration.

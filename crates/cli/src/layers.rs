@@ -50,6 +50,11 @@ impl Mount {
         }
     }
 
+    /// Where it is here, and where the guest finds it.
+    pub fn ends(&self) -> (&Path, &Path) {
+        (&self.from, &self.to)
+    }
+
     /// `GUESTPATH=FILE`.
     pub fn parse_file(text: &str) -> Result<Mount, String> {
         match text.split_once('=') {

@@ -1,5 +1,7 @@
 //! The command line of Everett: reads arguments, calls the rooms, shows what comes out.
 
+mod bootstrap;
+mod bootstrap_text;
 mod checkpoint;
 mod compare;
 mod display;

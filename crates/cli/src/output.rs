@@ -4,7 +4,7 @@ use anyhow::Result;
 use everett_engine::{
     Explorer, Finding, Listener, PathEnd, SourceFrame, Stopped, Trace, TraceChoice, principal,
 };
-use everett_linux::{Left, LeftFile};
+use everett_linux::{Left, LeftFile, Setup};
 use everett_native::NativeConfig;
 use everett_report::{Folder, KTest, NamedFile, Writer};
 use everett_vm::Image;
@@ -14,6 +14,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::bootstrap::SetUp;
 use crate::checkpoint::Checkpoint;
 use crate::display::{Display, Mode, short};
 use crate::replay::{BuildArgs, Verdict, confirm_one, native_config};
@@ -95,6 +96,8 @@ pub struct Recorder {
     pub tests: u64,
     /// Findings so far.
     pub findings: Vec<FindingEntry>,
+    /// Paths that are hosts of a world that is to be made.
+    pub hosts: Vec<SetUp>,
     /// Their numbers and traces, for those of this run.
     traces: Vec<(usize, Trace)>,
     /// Something could not be written; the run goes on, what is found is still shown.
@@ -122,6 +125,7 @@ impl Recorder {
             write_tests,
             tests: 0,
             findings: Vec::new(),
+            hosts: Vec::new(),
             traces: Vec::new(),
             failed: false,
             folder,
@@ -134,6 +138,11 @@ impl Recorder {
     pub fn continue_from(&mut self, checkpoint: &Checkpoint) {
         self.tests = checkpoint.tests;
         self.findings = checkpoint.findings.clone();
+    }
+
+    /// Says what the user should know.
+    pub fn warn(&mut self, warning: &str) {
+        self.display.warn(warning);
     }
 
     fn write(&mut self, name: String, bytes: Vec<u8>) {
@@ -160,29 +169,10 @@ impl Recorder {
         self.note(written);
     }
 
-    /// Files that a path left behind: a list, and below a folder what those hold that it made or changed.
     fn write_files(&mut self, folder: String, files: &[(LeftFile, Vec<u8>)]) {
-        if files.is_empty() {
-            return;
+        for (name, bytes) in written_files(&folder, files) {
+            self.write(name, bytes);
         }
-        let mut list = String::new();
-        for (file, bytes) in files {
-            let (path, mode) = (readable_path(&file.path), file.mode);
-            let _ = match &file.what {
-                Left::File(_) => writeln!(list, "file {mode:04o} {path} ({} bytes)", bytes.len()),
-                Left::Directory => writeln!(list, "directory {mode:04o} {path}"),
-                Left::Link(target) => writeln!(list, "link {path} -> {}", readable_path(target)),
-                Left::Special => writeln!(list, "special {mode:04o} {path}"),
-                Left::Removed => writeln!(list, "removed {path}"),
-            };
-            // Longer paths than this cannot be made here; their files are listed only.
-            if let Left::File(_) = file.what
-                && path.len() < MAX_PATH
-            {
-                self.write(format!("{folder}{path}"), bytes.clone());
-            }
-        }
-        self.write(format!("{folder}.txt"), list.into_bytes());
     }
 
     /// Makes the inputs of this run's findings simpler and lets them happen again natively, as long as there is time.
@@ -367,6 +357,13 @@ impl Listener for Recorder {
         self.display.finding(finding, number);
     }
 
+    fn set_up(&mut self, setup: &Setup, trace: &Trace) {
+        self.hosts.push(SetUp {
+            setup: setup.clone(),
+            trace: trace.clone(),
+        });
+    }
+
     fn tick(&mut self, explorer: &Explorer<'_>) {
         self.display.tick(explorer);
     }
@@ -415,6 +412,32 @@ pub fn ktest(command: &[String], trace: &Trace) -> Vec<u8> {
         objects: objects.collect(),
     }
     .to_bytes()
+}
+
+/// Files that a path left behind: a list, and below a folder what those hold that it made or changed.
+pub fn written_files(folder: &str, files: &[(LeftFile, Vec<u8>)]) -> Vec<NamedFile> {
+    if files.is_empty() {
+        return Vec::new();
+    }
+    let (mut list, mut written) = (String::new(), Vec::new());
+    for (file, bytes) in files {
+        let (path, mode) = (readable_path(&file.path), file.mode);
+        let _ = match &file.what {
+            Left::File(_) => writeln!(list, "file {mode:04o} {path} ({} bytes)", bytes.len()),
+            Left::Directory => writeln!(list, "directory {mode:04o} {path}"),
+            Left::Link(target) => writeln!(list, "link {path} -> {}", readable_path(target)),
+            Left::Special => writeln!(list, "special {mode:04o} {path}"),
+            Left::Removed => writeln!(list, "removed {path}"),
+        };
+        // Longer paths than this cannot be made here; their files are listed only.
+        if let Left::File(_) = file.what
+            && path.len() < MAX_PATH
+        {
+            written.push((format!("{folder}{path}"), bytes.clone()));
+        }
+    }
+    written.push((format!("{folder}.txt"), list.into_bytes()));
+    written
 }
 
 /// A path of the guest as a path here: bytes that are not printable are escaped.

@@ -2,6 +2,7 @@
 
 use anyhow::{Context, Result, bail};
 use everett_engine::{Explorer, ExplorerConfig, Limits, Start, Stopped};
+use everett_linux::Boot;
 use everett_report::Folder;
 use everett_solver::{SmtConfig, SolverConfig};
 use everett_vm::{Image, VmOptions};
@@ -14,6 +15,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use crate::bootstrap::{self, Booted, boots};
 use crate::checkpoint::Checkpoint;
 use crate::display::{Display, Mode};
 use crate::host_args::HostArgs;
@@ -131,6 +133,11 @@ pub struct RunArgs {
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = parse_setting)]
     #[serde(default)]
     settings: Vec<(String, String)>,
+    /// Where a program boots a world (netklee.h): a scenario without hosts, with what else there is to say of it, such as
+    /// faults, checks and limits.
+    #[arg(long, value_name = "FILE")]
+    #[serde(default)]
+    world: Option<PathBuf>,
     /// Where a scenario is explored: write findings and tests as .dtest too, each with a .ktest for every host.
     #[arg(long)]
     #[serde(default)]
@@ -253,6 +260,43 @@ impl RunArgs {
         Ok(args)
     }
 
+    /// A scenario with what is to be said of the world that a program boots.
+    pub fn world(&self) -> Option<&Path> {
+        self.world.as_deref()
+    }
+
+    /// Environment variables of the program.
+    pub fn environment(&self) -> &[String] {
+        &self.env
+    }
+
+    /// What a scenario says of a host that is told the same.
+    pub fn host_keys(&self) -> Result<String> {
+        self.host.scenario_keys()
+    }
+
+    /// The same run of the scenario of a world that the program boots. What hosts are told stands in it.
+    pub fn for_world(&self, scenario: &Path) -> Result<RunArgs> {
+        let mut usual = serde_json::to_value(RunArgs::of_words(&[scenario.into()])?)?;
+        let said = serde_json::to_value(self)?;
+        let in_scenario = serde_json::to_value(HostArgs::default())?;
+        for (name, value) in said.as_object().into_iter().flatten() {
+            if FOR_SCENARIOS.contains(&name.as_str()) {
+                usual[name] = value.clone();
+            } else if usual.get(name) != Some(value)
+                && in_scenario.get(name).is_none()
+                && !FOR_BOOTING.contains(&name.as_str())
+            {
+                let option = name.replace('_', "-");
+                bail!(
+                    "--{option} is for single programs; {} boots a world of several hosts",
+                    self.program().display()
+                );
+            }
+        }
+        Ok(serde_json::from_value(usual)?)
+    }
+
     /// The program and its arguments, or a scenario.
     pub fn command(&self) -> &[OsString] {
         &self.command
@@ -354,6 +398,9 @@ const FOR_SCENARIOS: &[&str] = &[
     "quiet",
     "json",
 ];
+
+/// Options that a program that boots a world is set up with; of no meaning behind that.
+const FOR_BOOTING: &[&str] = &["command", "env", "world", "search", "batch", "seed"];
 
 /// What `everett resume` is told.
 #[derive(clap::Args)]
@@ -460,10 +507,13 @@ pub fn run(args: &RunArgs) -> Result<u8> {
     if is_scenario(args.program()) {
         return crate::world::run(args);
     }
-    if args.dtest {
+    let images = args.load()?;
+    if args.dtest && !boots(&images) {
         bail!("--dtest is for scenarios; the tests of one program are .ktest");
     }
-    let images = args.load()?;
+    if args.world.is_some() && !boots(&images) {
+        bail!("--world is for programs that boot worlds; this one never calls klee_net_host_setup");
+    }
     let folder = args.folder()?;
     folder.write("args.json", &serde_json::to_vec(args)?)?;
     explore(args, &images, &folder, None)
@@ -493,7 +543,8 @@ fn explore(
     folder: &Folder,
     checkpoint: Option<Checkpoint>,
 ) -> Result<u8> {
-    let config = explorer_config(args, Some(folder.path().join("shelf")))?;
+    let mut config = explorer_config(args, Some(folder.path().join("shelf")))?;
+    config.host.boot = Boot::Stops;
     let start = checkpoint
         .as_ref()
         .map_or(Start::Beginning, Checkpoint::start);
@@ -512,6 +563,18 @@ fn explore(
     }
     let stop = stop_flag()?;
     let stopped = explorer.run(&stop, &mut recorder);
+    let hosts = std::mem::take(&mut recorder.hosts);
+    let booted = Booted {
+        others: explorer.statistics().paths_completed - hosts.len() as u64,
+        hosts,
+        stopped,
+    };
+    let boots_world = !booted.hosts.is_empty();
+    if boots_world && recorder.findings.is_empty() {
+        // Nothing of it can be taken up again without the hosts that are set up.
+        Checkpoint::remove(folder.path())?;
+        return bootstrap::explore(args, folder, &booted, &stop);
+    }
     if stopped == Stopped::Finished {
         Checkpoint::remove(folder.path())?;
     } else {
@@ -533,6 +596,9 @@ fn explore(
     let summary = Summary::new(&explorer, &recorder, stopped, clock() + earlier);
     folder.write("coverage.lcov", summary.line_coverage.to_lcov().as_bytes())?;
     folder.write("summary.json", &summary.to_json()?)?;
+    if boots_world {
+        recorder.warn(&booted.after_findings());
+    }
     recorder.finish(&summary, folder.path())?;
     Ok(if summary.findings.is_empty() {
         EXIT_CLEAN

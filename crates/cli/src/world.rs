@@ -2,9 +2,11 @@
 
 use anyhow::{Result, bail};
 use everett_engine::{WorldConfig, Worlds};
+use everett_report::Folder;
 use everett_scenario::Scenario;
 use everett_vm::Image;
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use crate::replay::BuildArgs;
@@ -83,13 +85,27 @@ pub fn prepare(args: &RunArgs) -> Result<(WorldConfig, Vec<Image>)> {
 
 /// Explores a scenario.
 pub fn run(args: &RunArgs) -> Result<u8> {
-    let (config, images) = prepare(args)?;
+    // What is wrong with it is said before there is a folder.
+    let prepared = prepare(args)?;
+    explore_prepared(args, prepared, &args.folder()?, &*stop_flag()?)
+}
+
+/// Explores a scenario, into a folder that there is already.
+pub fn explore(args: &RunArgs, folder: &Folder, stop: &AtomicBool) -> Result<u8> {
+    explore_prepared(args, prepare(args)?, folder, stop)
+}
+
+fn explore_prepared(
+    args: &RunArgs,
+    (config, images): (WorldConfig, Vec<Image>),
+    folder: &Folder,
+    stop: &AtomicBool,
+) -> Result<u8> {
     let mapping = config.mapping.clone();
     let mut worlds = Worlds::new(&images, config.clone(), None)?;
-    let folder = args.folder()?;
     folder.write("args.json", &serde_json::to_vec(args)?)?;
     let mut recorder = Recorder::new(args, &config, folder.clone());
-    let stopped = worlds.run(&*stop_flag()?, &mut recorder);
+    let stopped = worlds.run(stop, &mut recorder);
     recorder.write_samples(&worlds)?;
     if let Some(until) = args.shrinks_until() {
         recorder.simplify(&config, &images, until)?;
@@ -100,6 +116,8 @@ pub fn run(args: &RunArgs) -> Result<u8> {
             folder.write(&format!("{dir}/{name}"), &bytes)?;
         }
         recorder.add_text(dir, &standing_text(&standing))?;
+        let files = standing.into_iter().map(|host| (host.name, host.files));
+        recorder.write_files(&format!("{dir}/"), &files.collect())?;
     }
     if args.confirms() && !recorder.traces().is_empty() {
         recorder.confirm(&NativeWorld::of(args, &BuildArgs::default())?)?;
@@ -108,7 +126,7 @@ pub fn run(args: &RunArgs) -> Result<u8> {
     folder.write("summary.json", &serde_json::to_vec_pretty(&summary)?)?;
     let lines = line_coverage(worlds.images(), &worlds.coverage().segments);
     folder.write("coverage.lcov", lines.to_lcov().as_bytes())?;
-    recorder.finish(&summary, &folder);
+    recorder.finish(&summary, folder);
     Ok(if summary.findings.is_empty() {
         EXIT_CLEAN
     } else {

@@ -2,7 +2,8 @@
 
 use anyhow::Result;
 use everett_engine::{
-    HostStanding, Limits, Message, Trace, WorldConfig, WorldFinding, WorldListener, Worlds,
+    HostStanding, Limits, Message, SavedFiles, Trace, WorldConfig, WorldFinding, WorldListener,
+    Worlds,
 };
 use everett_vm::Image;
 use std::collections::BTreeMap;
@@ -26,7 +27,7 @@ impl WorldListener for Seen {
         self.findings.push(found.clone());
     }
 
-    fn world(&mut self, traces: &BTreeMap<String, Trace>) {
+    fn world(&mut self, traces: &BTreeMap<String, Trace>, _: &SavedFiles) {
         self.ends.push(traces.clone());
     }
 

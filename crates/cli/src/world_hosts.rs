@@ -3,8 +3,8 @@
 use anyhow::{Context, Result, bail};
 use everett_engine::{Expects, WorldHost};
 use everett_linux::{
-    Argument, Contents, FaultFilter, FaultOptions, FileSpec, HostConfig, ProcessConfig,
-    ProgramSpec, RouteSpec, Stdin,
+    Argument, Begin, Boot, Contents, FaultFilter, FaultOptions, FileSpec, HostConfig,
+    ProcessConfig, ProgramSpec, RouteSpec, Stdin,
 };
 use everett_native::NativeHost;
 use everett_net::{HostIndex, Prefix, Topology};
@@ -13,7 +13,9 @@ use everett_vm::{Image, ImageId};
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use crate::follow::read_trace;
 use crate::host_args::{preempt, scheduler};
 use crate::layers::Mount;
 use crate::load::load;
@@ -21,7 +23,7 @@ use crate::replay::native_host_config;
 use crate::watched::Modules;
 
 /// Time between the starts of hosts that begin when those before them wait.
-const STAGGER_NS: u64 = 10_000_000;
+pub const STAGGER_NS: u64 = 10_000_000;
 
 /// Programs of a scenario, each once.
 #[derive(Default)]
@@ -80,8 +82,9 @@ pub fn native_hosts(scenario: &Scenario) -> Result<Vec<NativeHost>> {
         all.push(NativeHost {
             name: host.name,
             config: native_host_config(host.config, programs.paths)?,
-            start_ns,
+            start_ns: host.start_ns,
             expects: host.expects,
+            begin: host.begin,
         });
         modules = programs.modules;
     }
@@ -133,13 +136,26 @@ fn host(
     start_ns: u64,
     programs: &mut Programs,
 ) -> Result<WorldHost> {
-    let config =
-        config(scenario, setup, programs).with_context(|| format!("host {}", setup.name))?;
+    let named = || format!("host {}", setup.name);
+    let mut config = config(scenario, setup, programs).with_context(named)?;
+    let begin = match &setup.begin {
+        Some(path) => {
+            // It runs from the beginning of time, alone, to where it waits for its start.
+            config.boot = Boot::Begins(Begin {
+                name: setup.name.clone(),
+                at_ns: start_ns,
+                random: std::mem::take(&mut config.random_seed),
+            });
+            Some(Arc::new(read_trace(path).with_context(named)?))
+        }
+        None => None,
+    };
     Ok(WorldHost {
         name: setup.name.clone(),
         config,
-        start_ns,
+        start_ns: if begin.is_some() { 0 } else { start_ns },
         expects: expected(setup),
+        begin,
     })
 }
 
@@ -234,7 +250,7 @@ fn environment(process: &Process) -> Vec<Argument> {
         Said::Text(text) => Argument::Concrete(format!("{name}={text}").into_bytes()),
         Said::Symbolic { length } => Argument::Prefixed {
             prefix: format!("{name}=").into_bytes(),
-            name: name.clone(),
+            name: format!("env-{name}"),
             max_len: *length,
         },
     };

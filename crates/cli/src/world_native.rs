@@ -46,10 +46,15 @@ pub fn native(args: &NativeArgs) -> Result<u8> {
 /// Makes one run.
 fn run_once(world: &NativeWorld, seed: u64) -> Result<WorldRun> {
     let mut watchers: Vec<Nobody> = world.hosts.iter().map(|_| Nobody).collect();
-    let guides = (0u64..).zip(&mut watchers).map(|(number, watcher)| Guide {
+    let hosts = (1u64..).zip(&world.hosts).zip(&mut watchers);
+    let guides = hosts.map(|((number, host), watcher)| {
         // Hosts draw from sources that have nothing to do with each other.
-        source: Source::Random(seed ^ number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15)),
-        watcher,
+        let seed = seed ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let source = match &host.begin {
+            Some(begin) => Source::Begun(Box::new(Trace::clone(begin)), seed),
+            None => Source::Random(seed),
+        };
+        Guide { source, watcher }
     });
     let seen = world.run(&world.hosts, guides.collect(), Wanted::AnyInvariant);
     seen.with_context(|| format!("seed {seed}"))

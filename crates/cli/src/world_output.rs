@@ -1,7 +1,9 @@
 //! What a run of worlds writes: findings and tests as they come, states over time, and the summary.
 
 use anyhow::{Context, Result};
-use everett_engine::{Stopped, Trace, WorldConfig, WorldFinding, WorldListener, Worlds};
+use everett_engine::{
+    SavedFiles, Stopped, Trace, WorldConfig, WorldFinding, WorldListener, Worlds,
+};
 use everett_report::{Curve, Folder, Panel, plot};
 use everett_vm::Image;
 use serde::Serialize;
@@ -9,7 +11,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::display::{Display, short};
-use crate::output::{FindingEntry, SHRINK_TIME, chosen, finding_files, readable};
+use crate::output::{FindingEntry, SHRINK_TIME, chosen, finding_files, readable, written_files};
 use crate::run::{RunArgs, clock, memory_peak, memory_used};
 use crate::summary::{CoverageTotals, Paths, Weights, line_coverage};
 use crate::world_dtest::Tests;
@@ -178,6 +180,16 @@ impl Recorder {
         Ok(())
     }
 
+    /// Writes the files of hosts that are to be written down.
+    pub fn write_files(&self, stem: &str, files: &SavedFiles) -> Result<()> {
+        for (name, files) in files {
+            for (name, bytes) in written_files(&format!("{stem}{name}.fs"), files) {
+                self.folder.write(&name, &bytes)?;
+            }
+        }
+        Ok(())
+    }
+
     fn write_dtest(&self, stem: &str, traces: &BTreeMap<String, Trace>) -> Result<()> {
         let files = self
             .dtests
@@ -261,7 +273,7 @@ impl WorldListener for Recorder {
             .push(FindingEntry::of(&found.finding, &found.host, dir));
     }
 
-    fn world(&mut self, traces: &BTreeMap<String, Trace>) {
+    fn world(&mut self, traces: &BTreeMap<String, Trace>, files: &SavedFiles) {
         self.tests += 1;
         let trace = WorldTrace {
             hosts: traces.clone(),
@@ -271,7 +283,8 @@ impl WorldListener for Recorder {
         let written = serde_json::to_vec(&trace)
             .map_err(anyhow::Error::from)
             .and_then(|bytes| Ok(self.folder.write(&name, &bytes)?))
-            .and_then(|()| self.write_dtest(&format!("tests/{:06}", self.tests), traces));
+            .and_then(|()| self.write_dtest(&format!("tests/{:06}", self.tests), traces))
+            .and_then(|()| self.write_files(&format!("tests/{:06}-", self.tests), files));
         self.note(written);
     }
 

@@ -5,7 +5,7 @@ mod endings;
 mod upkeep;
 
 use everett_expr::Arena;
-use everett_linux::{Ending, Host, HostConfig, HostExit};
+use everett_linux::{Ending, Host, HostConfig, HostExit, Setup};
 use everett_solver::{SolverConfig, SolverError, SolverStatistics, Verdict};
 use everett_vm::{Bug, BugKind, Coverage, Image, VmOptions, leak_finding, leaked_blocks};
 use std::collections::VecDeque;
@@ -38,6 +38,8 @@ pub trait Listener {
     fn path(&mut self, end: &PathEnd);
     /// Something wrong was found, for the first time at its place.
     fn finding(&mut self, finding: &Finding);
+    /// A path has set itself up as a host of a world that is to be made; this leads to where it stands.
+    fn set_up(&mut self, _setup: &Setup, _trace: &Trace) {}
     /// Called often; shows progress when it thinks fit.
     fn tick(&mut self, explorer: &Explorer<'_>);
     /// How long it would take to write down what was found if the search stopped now; the time limit includes it.

@@ -77,6 +77,8 @@ pub struct Path {
     pub names: Names,
     /// The host, where there are several: inputs of different hosts may have the same name.
     pub owner: Option<Arc<str>>,
+    /// Which of them are given again to a host that sets itself up again: it is the same machine.
+    pub again: std::ops::Range<usize>,
     /// Choices, in order.
     pub choices: SharedList<TraceChoice>,
     /// Faults among them.

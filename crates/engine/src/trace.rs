@@ -80,6 +80,17 @@ pub fn input_of(name: &str, bytes: usize) -> String {
     format!("input {name} of {bytes} {unit}")
 }
 
+/// An input was asked for by this name. Names that are used again have a number behind them in traces.
+pub fn is_named(in_trace: &str, asked: &str) -> bool {
+    match in_trace.strip_prefix(asked) {
+        Some("") => true,
+        Some(rest) => rest.strip_prefix('_').is_some_and(|digits| {
+            !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
+        }),
+        None => false,
+    }
+}
+
 /// Length and FNV-1a digest of bytes: enough to see that they are the same, short enough for every test.
 pub fn digest(bytes: &[u8]) -> String {
     let mut hash = 0xcbf2_9ce4_8422_2325u64;

@@ -2,7 +2,7 @@
 //! say.
 
 use everett_expr::{Arena, EvalScratch};
-use everett_linux::{Disk, Ending, Host, HostConfig, HostExit, Stream};
+use everett_linux::{Disk, Ending, Host, HostConfig, HostExit, Left, LeftFile, Stream};
 use everett_solver::{Solver, SolverConfig, SolverError};
 use everett_vm::{
     Bug, BugKind, Coverage, Image, Interrupt, StackId, StackTable, Surroundings, Value, VmOptions,
@@ -192,6 +192,28 @@ impl Worker<'_> {
             host.output(stream)
                 .evaluate(&mut self.arena, &state.path.model)
         })
+    }
+
+    /// What files hold, under the model of a state.
+    pub fn written(&mut self, state: &State, files: Vec<LeftFile>) -> Vec<(LeftFile, Vec<u8>)> {
+        let mut written = Vec::with_capacity(files.len());
+        for file in files {
+            let bytes = match &file.what {
+                Left::File(bytes) => bytes.evaluate(&mut self.arena, &state.path.model),
+                _ => Vec::new(),
+            };
+            written.push((file, bytes));
+        }
+        written
+    }
+
+    /// The same for files that its program wants to have written down.
+    pub fn saved_files(&mut self, state: &State) -> Vec<(LeftFile, Vec<u8>)> {
+        let saved = state.host.as_ref().and_then(Host::saved_files);
+        match saved.map(<[LeftFile]>::to_vec) {
+            Some(files) => self.written(state, files),
+            None => Vec::new(),
+        }
     }
 
     /// Says of an abort what it is, where that can be seen.

@@ -152,6 +152,7 @@ pub(crate) fn prepare(
             wire: crate::wire::Wire::new(config.is_networked()),
             exposed: Default::default(),
             watches: Arc::new(config.watches.clone()),
+            setup: Arc::new(crate::Setup::new(config.boot.clone())),
         };
         Ok((state, executions))
     }

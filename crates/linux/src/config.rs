@@ -40,6 +40,8 @@ pub struct HostConfig {
     pub others: Vec<ProcessConfig>,
     /// Data of its programs that checks look at though nobody shows it.
     pub watches: Vec<crate::Watch>,
+    /// What becomes of a program that sets it up itself.
+    pub boot: crate::Boot,
 }
 
 /// A further process that a host starts with. It reads nothing from descriptor 0.
@@ -73,6 +75,7 @@ impl Default for HostConfig {
             start_time_ns: 1_577_836_800_000_000_000,
             others: Vec::new(),
             watches: Vec::new(),
+            boot: crate::Boot::default(),
         }
     }
 }

@@ -260,6 +260,7 @@ impl<'k, 'v> Slice<'k, 'v> {
                 kernel.vm.commit();
                 Some(Pause::Budget)
             }
+            Stop::SetUp => Some(Pause::Exit(HostExit::Ended(Ending::SetUp))),
             Stop::Block(wait) => {
                 self.block(*wait);
                 Some(Pause::Off)

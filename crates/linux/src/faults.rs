@@ -109,7 +109,10 @@ impl Kernel<'_, '_> {
     /// How many failures may be injected into the process.
     fn faults_left_at_most(&self) -> u32 {
         let options = &self.host.options.faults;
-        if self.host.aside || !options.means_program(&self.process().execution.name) {
+        if self.host.aside
+            || self.host.setup.is_under_way()
+            || !options.means_program(&self.process().execution.name)
+        {
             return 0;
         }
         options.most.saturating_sub(self.host.faults.used)

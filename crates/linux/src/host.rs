@@ -46,6 +46,8 @@ pub enum Ending {
     EndPath,
     /// All threads wait for what only the outside could send, and nothing will come.
     Idle,
+    /// It is set up as a host of a world that is to be made ([`crate::Boot::Stops`]).
+    SetUp,
 }
 
 /// Why [`Host::run`] came back.
@@ -151,6 +153,8 @@ pub struct HostState {
     pub exposed: ExposedData,
     /// Data that is looked at though nobody shows it.
     pub watches: Arc<Vec<crate::Watch>>,
+    /// What was declared of the world that it is to be a host of.
+    pub setup: Arc<crate::Setup>,
 }
 
 /// Data that programs show to checks, by state and key.
@@ -407,5 +411,6 @@ impl Host {
         for bytes in state.exposed.values() {
             bytes.terms().for_each(&mut *visit);
         }
+        state.setup.for_each_term(visit);
     }
 }

@@ -25,6 +25,8 @@ pub enum Stop {
     Point,
     /// Whoever runs the host is asked before it is made.
     Ask,
+    /// The path stands here until all hosts of its world are set up.
+    SetUp,
     /// The thread ends.
     ExitThread,
     /// The process ends.

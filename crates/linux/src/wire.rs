@@ -85,7 +85,8 @@ impl Wire {
 impl Kernel<'_, '_> {
     /// Whoever runs the host is to be asked before this system call is made. Calls that only Everett has are no moments.
     pub(crate) fn must_stop(&mut self, number: u64) -> bool {
-        if !self.host.options.stops_at_calls || self.task().stop_asked {
+        let is_asked = self.task().stop_asked || self.host.setup.leads_to_begin();
+        if !self.host.options.stops_at_calls || is_asked {
             return false;
         }
         let Some(name) = numbers::name(number) else {

@@ -3,13 +3,14 @@
 
 use everett_engine::{
     Arrival, AtNobody, Befalls, Doing, Expects, Look, Looks, Mailbox, Message, Messages, Next,
-    Sent, Story, arrive, arrive_at_nobody, befalls, carried, decided, described, least_latency_ns,
-    send,
+    Sent, Story, Trace, arrive, arrive_at_nobody, befalls, carried, decided, described,
+    least_latency_ns, send,
 };
 use everett_linux::{Disk, ExposedData, HostExit, Packet, PacketKind};
 use everett_net::{FaultCounters, Faults, HostEvent, HostIndex, HostMoment, LinkState, Topology};
 use everett_vm::{Buffer, Oracle};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use crate::oracle::{NativeOracle, Source};
 use crate::sandbox::Pinned;
@@ -27,6 +28,8 @@ pub struct NativeHost {
     pub start_ns: u64,
     /// How it has to end.
     pub expects: Option<Expects>,
+    /// What leads to where it begins, where its program sets it up itself.
+    pub begin: Option<Arc<Trace>>,
 }
 
 /// What is between the hosts of a world, and when it is cut off.
@@ -107,9 +110,16 @@ struct Node<'c> {
     events: u64,
     /// How it has to end.
     expects: Option<Expects>,
+    /// Inputs that its program sets it up with.
+    set_up_with: usize,
 }
 
 impl Node<'_> {
+    /// Its program is still setting it up.
+    fn is_absent(&self) -> bool {
+        self.doing == Doing::Runs && self.world.host.setup().leads_to_begin()
+    }
+
     fn next_ns(&self) -> u64 {
         let clock_ns = self.world.host.clock_ns();
         self.mailbox.next_event_ns(self.doing, clock_ns)
@@ -168,6 +178,7 @@ pub fn run_world<'c>(
             overtaken: 0,
             events: 0,
             expects: host.expects,
+            set_up_with: host.begin.as_ref().map_or(0, |begin| begin.inputs.len()),
         });
     }
     let names: Vec<String> = hosts.iter().map(|host| host.name.clone()).collect();
@@ -274,11 +285,16 @@ impl Loop<'_, '_, '_> {
                 node.end = Some(NativeEnd::Hang);
                 return Ok(false);
             }
-            if node.mailbox.is_due(node.doing, clock_ns, horizon) {
+            // Nothing happens to a host that is on the way to where it begins.
+            let is_absent = node.is_absent();
+            if !is_absent && node.mailbox.is_due(node.doing, clock_ns, horizon) {
                 node.events += 1;
                 self.arrive(at)?;
             } else if node.doing == Doing::Runs {
-                let until = horizon.min(node.mailbox.next_ns().saturating_sub(1));
+                let until = match is_absent {
+                    true => u64::MAX,
+                    false => horizon.min(node.mailbox.next_ns().saturating_sub(1)),
+                };
                 node.world.host.set_horizon(until);
                 match node.world.advance(self.max_calls)? {
                     Advance::Paused(HostExit::Exposed) => {
@@ -523,6 +539,7 @@ impl Loop<'_, '_, '_> {
     fn restart(&mut self, at: usize, now_ns: u64) -> Result<(), NativeError> {
         let mut node = self.nodes.remove(at);
         if let Some(disk) = node.disk.take() {
+            node.world.oracle.again = 0..node.set_up_with;
             node.world = node.world.restart(&disk)?;
             node.restarts += 1;
             node.world.host.has_restarted(node.restarts);

@@ -1,6 +1,6 @@
 //! Answers for a native run: from a trace, or at random from a seed.
 
-use everett_engine::{SourceFrame, Trace, TraceChoice, TraceInput, input_of};
+use everett_engine::{SourceFrame, Trace, TraceChoice, TraceInput, input_of, is_named};
 use everett_expr::{Arena, ArrayId, Assignment, EvalScratch, ExprId};
 use everett_linux::{Bytes, split_mix};
 use everett_vm::{ALLOCATION_FAULT, Buffer, BugKind, ChoiceSite, Oracle, Suspend};
@@ -12,6 +12,8 @@ pub enum Source {
     Trace(Box<Trace>),
     /// Random choices; inputs are random bytes.
     Random(u64),
+    /// What a trace says as far as it goes, random from there on.
+    Begun(Box<Trace>, u64),
 }
 
 /// Inputs with their bytes. What was not made is 0.
@@ -50,6 +52,8 @@ pub struct NativeOracle {
     pub inputs: Inputs,
     /// The same as a trace has them, and what was chosen.
     made: Trace,
+    /// Which of them are given again to a host that sets itself up again: it is the same machine.
+    pub again: std::ops::Range<usize>,
     inputs_used: usize,
     choices_used: usize,
     scratch: EvalScratch,
@@ -70,6 +74,7 @@ impl NativeOracle {
             source,
             inputs: Inputs::default(),
             made: Trace::default(),
+            again: 0..0,
             inputs_used: 0,
             choices_used: 0,
             scratch: EvalScratch::new(),
@@ -93,13 +98,14 @@ impl NativeOracle {
         let number = self.inputs_used;
         self.inputs_used += 1;
         let bytes = match &mut self.source {
-            Source::Random(state) => {
-                return (0..size).map(|_| split_mix(state) as u8).collect();
+            Source::Random(state) => return random_bytes(state, size),
+            Source::Begun(trace, state) if number >= trace.inputs.len() => {
+                return random_bytes(state, size);
             }
-            Source::Trace(trace) => trace.inputs.get(number),
+            Source::Begun(trace, _) | Source::Trace(trace) => trace.inputs.get(number),
         };
         let problem = match bytes {
-            Some(input) if input.bytes.len() == size as usize && is_same(&input.name, name) => {
+            Some(input) if input.bytes.len() == size as usize && is_named(&input.name, name) => {
                 return input.bytes.clone();
             }
             Some(input) => format!(
@@ -113,8 +119,28 @@ impl NativeOracle {
         vec![0; size as usize]
     }
 
-    /// The concrete bytes of a new input, for code that is native.
+    /// An input that was made already, for a host that sets itself up again.
+    fn input_again(&mut self, name: &str, size: u32) -> Option<usize> {
+        let range = self.again.clone();
+        let mut known = self.made.inputs.iter().zip(0..).skip(range.start);
+        let (_, at) = known.find(|(input, at)| {
+            *at < range.end && input.bytes.len() == size as usize && is_named(&input.name, name)
+        })?;
+        self.again.start = at + 1;
+        Some(at)
+    }
+
+    /// The concrete bytes of an input, for code that is native.
     pub fn input_bytes(&mut self, arena: &mut Arena, name: &str, size: u32) -> Vec<u8> {
+        let at = self.take_input(arena, name, size);
+        self.inputs.0[at].1.clone()
+    }
+
+    /// The number of an input, made now unless it was already.
+    fn take_input(&mut self, arena: &mut Arena, name: &str, size: u32) -> usize {
+        if let Some(at) = self.input_again(name, size) {
+            return at;
+        }
         let ordinal = self.inputs.0.len() as u32;
         let array = arena.array(ordinal, &format!("{name}#{ordinal}"), size);
         let bytes = self.next_input(name, size);
@@ -122,8 +148,8 @@ impl NativeOracle {
             name: name.into(),
             bytes: bytes.clone(),
         });
-        self.inputs.0.push((array, bytes.clone()));
-        bytes
+        self.inputs.0.push((array, bytes));
+        self.inputs.0.len() - 1
     }
 
     /// A native allocator that is not watched is not asked whether it fails. Where it did not fail in the trace
@@ -132,7 +158,7 @@ impl NativeOracle {
         if self.sees_allocations {
             return;
         }
-        let Source::Trace(trace) = &self.source else {
+        let (Source::Trace(trace) | Source::Begun(trace, _)) = &self.source else {
             return;
         };
         let rest = trace.choices.iter().skip(self.choices_used);
@@ -154,6 +180,15 @@ impl NativeOracle {
         self.choices_used += 1;
         let choice = match &mut self.source {
             Source::Random(state) => return at_random(state, &site.name, alternatives),
+            Source::Begun(trace, state) => {
+                let choice = trace.choices.get(number);
+                if let Some(choice) = choice.filter(|choice| choice.site == site.name) {
+                    return choice.picked.min(alternatives.saturating_sub(1));
+                }
+                // It is not about how the host is set up.
+                self.choices_used = number;
+                return at_random(state, &site.name, alternatives);
+            }
             Source::Trace(trace) => trace.choices.get(number),
         };
         let problem = match choice {
@@ -178,8 +213,10 @@ impl NativeOracle {
     /// Random bytes are drawn again until something is true of them. `false` if it does not become true.
     fn draws_again(&mut self, arena: &mut Arena, condition: ExprId) -> bool {
         const MOST_DRAWS: u32 = 10_000;
-        let Source::Random(mut state) = self.source else {
-            return false;
+        let (mut state, fixed) = match &self.source {
+            Source::Random(state) => (*state, 0),
+            Source::Begun(trace, state) => (*state, trace.inputs.len()),
+            Source::Trace(_) => return false,
         };
         let support = arena.support(condition);
         let mut holds = false;
@@ -187,7 +224,8 @@ impl NativeOracle {
             for variable in support.variables() {
                 let byte = split_mix(&mut state) as u8;
                 let (array, at) = (variable.array, variable.index as usize);
-                let Some(input) = self.inputs.0.iter().position(|input| input.0 == array) else {
+                let input = self.inputs.0.iter().position(|input| input.0 == array);
+                let Some(input) = input.filter(|input| *input >= fixed) else {
                     continue;
                 };
                 if let Some(known) = self.inputs.0[input].1.get_mut(at) {
@@ -199,7 +237,9 @@ impl NativeOracle {
                 break;
             }
         }
-        self.source = Source::Random(state);
+        if let Source::Random(drawn) | Source::Begun(_, drawn) = &mut self.source {
+            *drawn = state;
+        }
         holds
     }
 
@@ -252,7 +292,7 @@ impl NativeOracle {
     pub fn expects(&self, kind: BugKind) -> bool {
         match &self.source {
             Source::Trace(trace) => ends_in(trace, kind),
-            Source::Random(_) => false,
+            Source::Random(_) | Source::Begun(..) => false,
         }
     }
 
@@ -286,15 +326,8 @@ fn ends_in(trace: &Trace, kind: BugKind) -> bool {
     end.is_some_and(|end| end.finding.as_deref() == Some(kind.name()))
 }
 
-/// Names that are used again have a number behind them in traces.
-fn is_same(in_trace: &str, asked: &str) -> bool {
-    match in_trace.strip_prefix(asked) {
-        Some("") => true,
-        Some(rest) => rest.strip_prefix('_').is_some_and(|digits| {
-            !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
-        }),
-        None => false,
-    }
+fn random_bytes(state: &mut u64, size: u32) -> Vec<u8> {
+    (0..size).map(|_| split_mix(state) as u8).collect()
 }
 
 /// A choice at random. Things that go wrong are rare, so that a run comes to what follows.
@@ -330,8 +363,8 @@ impl Oracle for NativeOracle {
     }
 
     fn input(&mut self, arena: &mut Arena, name: &str, size: u32) -> Result<ArrayId, Suspend> {
-        self.input_bytes(arena, name, size);
-        Ok(self.inputs.0[self.inputs.0.len() - 1].0)
+        let at = self.take_input(arena, name, size);
+        Ok(self.inputs.0[at].0)
     }
 
     fn prefer(&mut self, _: &mut Arena, _: ExprId) {}

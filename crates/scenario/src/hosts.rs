@@ -18,6 +18,8 @@ use crate::{NameKind, Surroundings};
 /// What reading hosts needs besides their tables.
 pub(crate) struct HostReader<'r> {
     pub folder: &'r Path,
+    /// The folder that the scenario's file is in.
+    pub beside: &'r Path,
     pub around: &'r dyn Surroundings,
     pub defaults: &'r [Entry],
 }
@@ -93,6 +95,7 @@ impl HostReader<'_> {
             programs: self.other_programs(&mut table, scope, findings),
             files: self.files(&mut table, scope, findings),
             start: start(&mut table, scope, findings),
+            begin: self.begin(&mut table, scope, findings),
             stop_ns: table
                 .get("stop")
                 .and_then(|node| scope.duration_ns(node, findings)),
@@ -235,6 +238,23 @@ impl HostReader<'_> {
             findings.help(node.spot, format!("there is no {}", path.display()), help);
         }
         path
+    }
+
+    /// A trace that lies beside the scenario.
+    fn begin(
+        &self,
+        table: &mut Table<'_>,
+        scope: Scope,
+        findings: &mut Findings,
+    ) -> Option<PathBuf> {
+        let node = table.get("begin")?;
+        let path = self.beside.join(scope.text(node, findings)?);
+        if !self.around.is_file(&path) {
+            let message = format!("there is no trace {}", path.display());
+            let help = "everett run PROGRAM writes it where the program sets up its hosts itself (netklee.h)";
+            findings.help(node.spot, message, help);
+        }
+        Some(path)
     }
 
     fn stdin(&self, node: &Node, scope: Scope, findings: &mut Findings) -> Option<Stdin> {

@@ -9,7 +9,7 @@ use everett_net::{Faults, HostIndex, Topology};
 pub struct Scenario {
     /// Name of its file, without the ending.
     pub name: String,
-    /// The folder that relative paths start from.
+    /// The folder that relative paths start from, but those of `begin`.
     pub folder: PathBuf,
     /// What runs on the hosts, in the order of [`Topology::hosts`].
     pub hosts: Vec<HostSetup>,
@@ -44,6 +44,8 @@ pub struct HostSetup {
     pub files: Vec<FileSource>,
     /// When it begins.
     pub start: Start,
+    /// The trace that leads its program to where it begins, where the program sets up the host itself.
+    pub begin: Option<PathBuf>,
     /// When it is switched off.
     pub stop_ns: Option<u64>,
     /// By how much its clock is ahead of the world's.

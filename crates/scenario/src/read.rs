@@ -65,7 +65,11 @@ fn read(
         set(&mut root, key, value, findings);
     }
     let mut table = Table::new(String::new(), Spot::default(), &root, findings)?;
-    let folder = file.parent().unwrap_or(Path::new("")).to_owned();
+    let beside = file.parent().unwrap_or(Path::new(""));
+    let folder = match table.get("folder") {
+        Some(node) => beside.join(Scope::default().text(node, findings)?),
+        None => beside.to_owned(),
+    };
     let name = file.file_stem().unwrap_or_default().to_string_lossy();
     let defaults = table.below("defaults", findings);
     let host_entries = expand(table.below("host", findings), findings);
@@ -84,6 +88,7 @@ fn read(
     let mut places = routers(router_entries, &known, findings);
     let reader = HostReader {
         folder: &folder,
+        beside,
         around,
         defaults,
     };
@@ -122,7 +127,14 @@ fn check_defaults(entries: &[Entry], findings: &mut Findings) {
     for entry in entries {
         if matches!(
             entry.key.as_str(),
-            "count" | "address" | "addresses" | "alias" | "aliases" | "interface" | "process"
+            "count"
+                | "address"
+                | "addresses"
+                | "alias"
+                | "aliases"
+                | "interface"
+                | "process"
+                | "begin"
         ) {
             let message = format!(
                 "[defaults] cannot have {:?}: it differs between hosts",

@@ -132,6 +132,10 @@ fn host(scenario: &Scenario, setup: &HostSetup, out: &mut String) {
             let _ = writeln!(out, "  starts at {}", show_ns(ns));
         }
     }
+    if let Some(trace) = &setup.begin {
+        let trace = trace.file_name().unwrap_or_default().display();
+        let _ = writeln!(out, "  is set up by its program, as in {trace}");
+    }
     if let Some(ns) = setup.stop_ns {
         let _ = writeln!(out, "  stops at {}", show_ns(ns));
     }

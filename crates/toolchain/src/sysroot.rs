@@ -32,6 +32,7 @@ const NATIVE_C: &str = concat!(
 );
 const EVERETT_H: &str = include_str!("../../../include/everett.h");
 const CLOUD9_H: &str = include_str!("../../../include/cloud9.h");
+const NETKLEE_H: &str = include_str!("../../../include/netklee.h");
 const KLEE_H: &str = include_str!("../../../include/klee/klee.h");
 
 /// Where the compiler driver looks for its runtime.
@@ -61,6 +62,7 @@ impl Sysroot {
             EVERETT_H,
             KLEE_H,
             CLOUD9_H,
+            NETKLEE_H,
         ];
         let mut parts: Vec<&[u8]> = sources.iter().map(|text| text.as_bytes()).collect();
         let identity = identity_of(&zig)?;

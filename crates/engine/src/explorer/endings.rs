@@ -1,7 +1,7 @@
 //! What happens when a path has ended: accounts, findings, tests.
 
 use super::*;
-use everett_linux::{Left, LeftFile, Passed};
+use everett_linux::{LeftFile, Passed};
 
 /// The finding for memory that nobody can free any more.
 fn leak(arena: &Arena, host: &Host) -> Option<Bug> {
@@ -84,6 +84,7 @@ impl Explorer<'_> {
                 return self.close(id, &state, PathEnding::Idle, trace, listener);
             }
             Ending::EndPath => return self.close(id, &state, PathEnding::Silent, None, listener),
+            Ending::SetUp => return self.set_up(id, &state, listener),
         };
         let path_ending = match signal {
             Some(signal) => PathEnding::Signal(signal),
@@ -101,6 +102,16 @@ impl Explorer<'_> {
         let first = self.report(&state, &bug, trace.clone(), output, listener);
         let trace = (first || self.config.all_tests || self.config.all_findings).then_some(trace);
         self.close(id, &state, path_ending, trace, listener);
+    }
+
+    /// A path stands where it goes on as a host of a world.
+    fn set_up(&mut self, id: StateId, state: &State, listener: &mut dyn Listener) {
+        self.frontier.remove(id);
+        self.searcher.removed(id);
+        if let Some(host) = &state.host {
+            let trace = state.path.pending_trace(&mut Sharing::default());
+            listener.set_up(host.setup(), &trace);
+        }
     }
 
     pub(super) fn wants_test(&self, state: &State) -> bool {
@@ -169,19 +180,13 @@ impl Explorer<'_> {
         }
     }
 
-    /// What a path left behind in its files, where that is asked for.
+    /// What a path left behind in its files, where that is asked for, be it by the program.
     fn left_files(&mut self, state: &State) -> Vec<(LeftFile, Vec<u8>)> {
         let host = state.host.as_ref().filter(|_| self.config.keep_files);
-        let files = host.map_or_else(Vec::new, Host::left_files);
-        let mut kept = Vec::with_capacity(files.len());
-        for file in files {
-            let bytes = match &file.what {
-                Left::File(bytes) => bytes.evaluate(&mut self.worker.arena, &state.path.model),
-                _ => Vec::new(),
-            };
-            kept.push((file, bytes));
+        match host.map(Host::left_files) {
+            Some(files) => self.worker.written(state, files),
+            None => self.worker.saved_files(state),
         }
-        kept
     }
 
     fn close(

@@ -52,7 +52,10 @@ impl Worlds<'_> {
                     let trace = traces.get(&name).cloned().unwrap_or_default();
                     Path::following_loosely(Arc::new(trace))
                 }
-                None => Path::default(),
+                None => match &self.host(host).begin {
+                    Some(begin) => Path::following(begin.clone()),
+                    None => Path::default(),
+                },
             };
             path.owner = Some(name.into());
             if at == 0 {

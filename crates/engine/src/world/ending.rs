@@ -82,7 +82,7 @@ impl Worlds<'_> {
                 return false;
             }
             Ending::Signal(signal) => Box::new(uncaught_signal(*signal)),
-            Ending::EndPath => {
+            Ending::EndPath | Ending::SetUp => {
                 self.statistics.paths_partial += 1;
                 self.finish_worlds_with(id);
                 return true;
@@ -334,7 +334,7 @@ impl Worlds<'_> {
     }
 
     fn tell_world(&mut self, path: &Path, chosen: &[MemberId], listener: &mut dyn WorldListener) {
-        let mut traces = BTreeMap::new();
+        let (mut traces, mut saved) = (BTreeMap::new(), SavedFiles::new());
         for id in chosen {
             let name = self.host(self.table.host(*id)).name.clone();
             let Some(member) = self.members.get(id) else {
@@ -352,8 +352,12 @@ impl Worlds<'_> {
             };
             let mut trace = state.path.trace_under(&path.model);
             trace.end = Some(self.worker.trace_end(&state, &ending));
+            let files = self.worker.saved_files(&state);
+            if !files.is_empty() {
+                saved.insert(name.clone(), files);
+            }
             traces.insert(name, trace);
         }
-        listener.world(&traces);
+        listener.world(&traces, &saved);
     }
 }

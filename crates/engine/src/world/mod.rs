@@ -15,7 +15,7 @@ mod standing;
 mod traffic;
 
 use everett_invariant::Invariants;
-use everett_linux::{Ending, HostConfig, HostExit};
+use everett_linux::{Boot, Ending, HostConfig, HostExit, LeftFile};
 use everett_net::{FaultIndex, Faults, HostIndex, HostMoment, Topology};
 use everett_solver::{SolverConfig, SolverError, SolverStatistics};
 use everett_vm::{Bug, BugKind, Coverage, Image, VmOptions};
@@ -59,6 +59,8 @@ pub struct WorldHost {
     pub start_ns: u64,
     /// How it has to end; anything else is a finding.
     pub expects: Option<Expects>,
+    /// What leads to where it begins, where its program sets it up itself.
+    pub begin: Option<Arc<Trace>>,
 }
 
 /// What is explored.
@@ -105,12 +107,15 @@ pub enum WorldError {
     Solver(#[from] SolverError),
 }
 
+/// Files that programs of hosts want to have written down, and what they hold.
+pub type SavedFiles = BTreeMap<String, Vec<(LeftFile, Vec<u8>)>>;
+
 /// Told while the search goes on.
 pub trait WorldListener {
     /// Something wrong was found, for the first time at its place.
     fn finding(&mut self, finding: &WorldFinding);
     /// A world came to its end by these traces of its hosts; only where they are wanted for all.
-    fn world(&mut self, traces: &BTreeMap<String, Trace>);
+    fn world(&mut self, traces: &BTreeMap<String, Trace>, files: &SavedFiles);
     /// Called often; shows progress when it thinks fit.
     fn tick(&mut self, worlds: &Worlds<'_>);
 }
@@ -359,7 +364,8 @@ impl<'a> Worlds<'a> {
             // Who receives something may answer, so this changes whenever something is sent.
             let horizon = self.horizon(id);
             let (doing, clock_ns) = (member.doing, member.clock_ns());
-            if member.mailbox.is_due(doing, clock_ns, horizon) {
+            let is_absent = self.is_absent(host, &member);
+            if !is_absent && member.mailbox.is_due(doing, clock_ns, horizon) {
                 member.events += 1;
                 match self.arrive(host, &mut member) {
                     Ok(()) => {}
@@ -367,7 +373,14 @@ impl<'a> Worlds<'a> {
                     Err(None) => break,
                 }
             } else if member.doing == Doing::Runs {
-                match self.execute(host, &mut member, horizon) {
+                let ran = self.execute(host, &mut member, horizon);
+                if is_absent && let Some(message) = member.state.path.diverged.take() {
+                    let name = &self.host(host).name;
+                    self.warn(format!("host {name} does not come to its begin: {message}"));
+                    self.note_limit("begin");
+                    return self.cut(id);
+                }
+                match ran {
                     (HostExit::Suspended, Some(fork)) => self.fork(id, &mut member, fork),
                     (HostExit::Suspended, None) | (HostExit::Horizon, _) => break,
                     (HostExit::AtCall(name), _) => {
@@ -423,6 +436,15 @@ impl<'a> Worlds<'a> {
         self.place(id);
     }
 
+    /// The host is on the way to where it begins: nothing happens to it before.
+    fn is_absent(&self, host: HostIndex, member: &Member) -> bool {
+        let begins = matches!(self.host(host).config.boot, Boot::Begins(_));
+        let running = member.state.host.as_ref();
+        member.doing == Doing::Runs
+            && begins
+            && running.is_none_or(|running| running.setup().leads_to_begin())
+    }
+
     /// What is wrong with a host that does more than it may.
     fn hang(&self, member: &Member) -> Option<Bug> {
         let (limits, events) = (&self.config.limits, member.events);
@@ -452,13 +474,21 @@ impl<'a> Worlds<'a> {
         horizon: u64,
     ) -> (HostExit, Option<Fork>) {
         // What arrives is looked at as soon as its time has come.
-        let horizon = horizon.min(member.mailbox.next_ns().saturating_sub(1));
+        let horizon = match self.is_absent(host, member) {
+            true => u64::MAX,
+            false => horizon.min(member.mailbox.next_ns().saturating_sub(1)),
+        };
         let deadline = self.deadline();
         let config = &self.config.hosts[host.index()];
         if let Some(running) = &mut member.state.host {
             running.set_horizon(horizon);
         }
         let is_start = member.state.host.is_none();
+        if let Some(begin) = config.begin.as_ref().filter(|_| member.restarts > 0)
+            && is_start
+        {
+            member.state.path.again = 0..begin.inputs.len();
+        }
         let before = member.state.instructions();
         let disk = member.disk.as_deref();
         let result = self

@@ -1,6 +1,6 @@
 //! What the hosts of a world were doing when something was found.
 
-use everett_linux::{Ending, Host};
+use everett_linux::{Ending, Host, LeftFile};
 
 use super::member::Member;
 use super::post::Doing;
@@ -20,6 +20,8 @@ pub struct HostStanding {
     pub threads: Vec<(String, Vec<SourceFrame>)>,
     /// The log of its system calls, where it keeps one.
     pub calls: Vec<String>,
+    /// Files that its program wants to have written down, and what they hold.
+    pub files: Vec<(LeftFile, Vec<u8>)>,
 }
 
 impl Worlds<'_> {
@@ -37,7 +39,9 @@ impl Worlds<'_> {
         let others = self.members.iter().map(|(id, member)| (*id, member));
         for (id, member) in others.chain(own) {
             let host = self.table.host(id);
-            all.insert(host, self.standing_of(host, member));
+            let files = self.worker.saved_files(&member.state);
+            let standing = self.standing_of(host, member);
+            all.insert(host, HostStanding { files, ..standing });
         }
         self.standing = all.into_values().collect();
     }
@@ -78,6 +82,7 @@ impl Worlds<'_> {
                 .host
                 .as_ref()
                 .map_or_else(Vec::new, |host| host.log().to_vec()),
+            files: Vec::new(),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! System calls, one file a family. Each is one function with its row beside it.
 
 mod attributes;
+pub(crate) mod bootstrap;
 mod control;
 mod copying;
 mod descriptors;

@@ -5,7 +5,7 @@ use everett_vm::{OWN_CALLS, Value};
 use triomphe::Arc;
 
 use crate::errno::Errno;
-use crate::kernel::Kernel;
+use crate::kernel::{Kernel, Stop};
 use crate::schedule::{PreemptAt, SchedulerKind};
 use crate::table::ArgKind::{Buffer, Fd, Int, Path};
 use crate::table::{Answer, Call, Row};
@@ -123,23 +123,29 @@ fn inject(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     kernel.mark(call.int(0), |open| open.faults = Some(call.args[1] != 0))
 }
 
-/// Longest name of a state or key of exposed data.
+/// Longest text, such as the name of a state or key of exposed data.
 const MAX_NAME: u64 = 256;
 
 /// Shows data to checks over all hosts: as it is now, in place of what was shown under the same names before.
 fn expose(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
-    let state = kernel.exposed_name(call.args[0])?;
-    let key = kernel.exposed_name(call.args[1])?;
-    let bytes = kernel.read_buffer(call.args[2], call.args[3])?;
+    let state = kernel.short_text(call.args[0])?;
+    show(kernel, state, &call.args[1..4])?;
+    Ok(Value::ZERO)
+}
+
+/// The same for what is shown in a state: a key, an address and a length.
+pub fn show(kernel: &mut Kernel<'_, '_>, state: String, shown: &[u64]) -> Result<(), Stop> {
+    let key = kernel.short_text(shown[0])?;
+    let bytes = kernel.read_buffer(shown[1], shown[2])?;
     let exposed = &mut kernel.host.exposed;
     Arc::make_mut(exposed).insert((state, key), Arc::new(bytes));
     kernel.host.wire.note_exposed();
-    Ok(Value::ZERO)
+    Ok(())
 }
 
 impl Kernel<'_, '_> {
     /// A short text that ends with NUL.
-    fn exposed_name(&mut self, address: u64) -> Result<String, crate::kernel::Stop> {
+    pub(super) fn short_text(&mut self, address: u64) -> Result<String, Stop> {
         let mut name = Vec::new();
         for at in 0..MAX_NAME {
             match self.read_bytes(address.wrapping_add(at), 1)?.first() {

@@ -80,7 +80,7 @@ impl World<'_> {
                 kind: bug.kind.name().to_owned(),
                 message: bug.message,
             },
-            HostExit::Ended(Ending::EndPath | Ending::Idle) => NativeEnd::Idle,
+            HostExit::Ended(Ending::EndPath | Ending::Idle | Ending::SetUp) => NativeEnd::Idle,
             HostExit::Budget
             | HostExit::Suspended
             | HostExit::NeedsInput

@@ -42,7 +42,9 @@ impl NativeConfig {
         let watched = all.iter().any(Allocator::bounds_memory)
             || match source {
                 Source::Trace(trace) => oracle::depends_on_allocations(trace),
-                Source::Random(_) => self.host.options.faults.allocations_may_fail(),
+                Source::Random(_) | Source::Begun(..) => {
+                    self.host.options.faults.allocations_may_fail()
+                }
             };
         Ok(if watched { all } else { Vec::new() })
     }

@@ -8,8 +8,8 @@ use std::process::Command;
 
 use super::probe::{check, link_probe, zig_cache, zig_library};
 use super::{
-    BUILTINS, CLOUD9_H, EVERETT_H, KLEE_H, LONG_DOUBLE_C, NATIVE_C, OWN_OBJECTS, START_ASM,
-    START_C, STRINGS_C, TARGET,
+    BUILTINS, CLOUD9_H, EVERETT_H, KLEE_H, LONG_DOUBLE_C, NATIVE_C, NETKLEE_H, OWN_OBJECTS,
+    START_ASM, START_C, STRINGS_C, TARGET,
 };
 use crate::cache;
 use crate::error::{IoContext, ToolchainError};
@@ -76,6 +76,7 @@ pub fn c_library(zig: &Path, folder: &Path) -> Result<(), ToolchainError> {
     fs::create_dir_all(headers.join("klee")).context("create", headers.join("klee"))?;
     write(&headers.join("everett.h"), EVERETT_H)?;
     write(&headers.join("cloud9.h"), CLOUD9_H)?;
+    write(&headers.join("netklee.h"), NETKLEE_H)?;
     write(&headers.join("klee/klee.h"), KLEE_H)?;
 
     let built = link_probe(zig, "cc", "int main(void) { return 0; }\n", "the C library")?;

@@ -1,4 +1,4 @@
-//! What a program under test says to Everett: the functions of `everett.h` and `klee/klee.h`, and how
+//! What a program under test says to Everett: the functions of `everett.h`, `klee/klee.h` and `netklee.h`, and how
 //! assertions and aborts end a path.
 
 use everett_expr::{ArrayId, ExprId};
@@ -30,6 +30,16 @@ pub const OPERATIONS: &[Operation] = &[
     replaced("everett_symbolic_source", own_call::<4>),
     replaced("everett_fragment", own_call::<5>),
     replaced("everett_inject", own_call::<6>),
+    replaced("klee_net_add_network", own_call::<32>),
+    replaced("klee_net_add_router", own_call::<33>),
+    replaced("klee_net_add_interface", own_call::<34>),
+    replaced("klee_net_add_ipv4_address", own_call::<35>),
+    replaced("klee_net_add_ipv6_address", own_call::<36>),
+    replaced("klee_net_add_ipv4_route", own_call::<37>),
+    replaced("klee_net_add_ipv6_route", own_call::<38>),
+    replaced("klee_net_host_setup", own_call::<39>),
+    replaced("klee_invariant_expose_data", klee_invariant_expose_data),
+    replaced("klee_net_write_filesystem", own_call::<41>),
     replaced("klee_make_symbolic", make_symbolic),
     replaced("klee_assume", klee_assume),
     replaced("klee_range", klee_range),
@@ -250,6 +260,13 @@ fn everett_expose(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interru
     vm.text(args.get(1))?;
     vm.ranges([(args.get(2), false)], args.get(3))?;
     own_call::<7>(vm, args)
+}
+
+/// The same for states that are numbers.
+fn klee_invariant_expose_data(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
+    vm.text(args.get(1))?;
+    vm.ranges([(args.get(2), false)], args.get(3))?;
+    own_call::<40>(vm, args)
 }
 
 fn is_symbolic(_: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {

@@ -1,0 +1,248 @@
+//! What a program declares of the world that it is to be a host of. These are no system calls of Linux: the functions of
+//! `netklee.h` make them. They return a C `int`: 0, or an error as a negative number.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use everett_vm::{OWN_CALLS, Value};
+use triomphe::Arc;
+
+use super::own::show;
+use crate::errno::Errno;
+use crate::kernel::{Kernel, Stop};
+use crate::setup::{Boot, Route, Setup, Subnet};
+use crate::table::ArgKind::{Buffer, Int, Path};
+use crate::table::{Answer, Call, Row};
+use crate::wait::Until;
+
+/// The number of the first of them among our own.
+pub const FIRST: usize = 32;
+
+const fn number(at: usize) -> u32 {
+    OWN_CALLS + (FIRST + at) as u32
+}
+
+/// The family, in the order of their numbers.
+pub const ROWS: &[Row] = &[
+    Row::new(
+        "klee_net_add_network",
+        number(0),
+        &[Path],
+        &[],
+        |kernel, call| as_int(add_network(kernel, call)),
+    ),
+    Row::new(
+        "klee_net_add_router",
+        number(1),
+        &[Path],
+        &[],
+        |kernel, call| as_int(add_router(kernel, call)),
+    ),
+    Row::new(
+        "klee_net_add_interface",
+        number(2),
+        &[Int, Path, Path],
+        &[],
+        |kernel, call| as_int(add_interface(kernel, call)),
+    ),
+    Row::new(
+        "klee_net_add_ipv4_address",
+        number(3),
+        &[Int, Int, Int, Int, Path],
+        &[],
+        |kernel, call| as_int(add_ipv4_address(kernel, call)),
+    ),
+    Row::new(
+        "klee_net_add_ipv6_address",
+        number(4),
+        &[Path, Int, Int, Int, Path],
+        &[],
+        |kernel, call| as_int(add_ipv6_address(kernel, call)),
+    ),
+    Row::new(
+        "klee_net_add_ipv4_route",
+        number(5),
+        &[Int, Int, Int, Path],
+        &[],
+        |kernel, call| as_int(add_ipv4_route(kernel, call)),
+    ),
+    Row::new(
+        "klee_net_add_ipv6_route",
+        number(6),
+        &[Path, Int, Path, Path],
+        &[],
+        |kernel, call| as_int(add_ipv6_route(kernel, call)),
+    ),
+    Row::new(
+        "klee_net_host_setup",
+        number(7),
+        &[Path, Int, Int],
+        &[],
+        |kernel, call| as_int(host_setup(kernel, call)),
+    ),
+    Row::new(
+        "klee_invariant_expose_data",
+        number(8),
+        &[Int, Path, Buffer, Int],
+        &[],
+        |kernel, call| as_int(expose_data(kernel, call)),
+    ),
+    Row::new(
+        "klee_net_write_filesystem",
+        number(9),
+        &[],
+        &[],
+        |kernel, _| as_int(write_filesystem(kernel)),
+    ),
+];
+
+/// What is done, or why it is not: the program gets all errors but those that are about the path.
+fn as_int(done: Result<(), Stop>) -> Answer {
+    match done {
+        Ok(()) => Ok(Value::ZERO),
+        Err(Stop::Errno(errno)) => Ok(Value::concrete(int(errno))),
+        Err(stop) => Err(stop),
+    }
+}
+
+/// An error as a register has it that holds an `int`.
+fn int(errno: Errno) -> u64 {
+    errno.result() & u64::from(u32::MAX)
+}
+
+impl Kernel<'_, '_> {
+    /// Changes what is declared.
+    fn declare(
+        &mut self,
+        change: impl FnOnce(&mut Setup) -> Result<(), Errno>,
+    ) -> Result<(), Stop> {
+        let setup = Arc::make_mut(&mut self.host.setup);
+        Ok(setup.declare().and_then(change)?)
+    }
+
+    /// A name that may be left out.
+    fn optional_name(&mut self, address: u64) -> Result<Option<String>, Stop> {
+        match address {
+            0 => Ok(None),
+            address => self.short_text(address).map(Some),
+        }
+    }
+
+    /// An IPv6 address as people write it.
+    fn ipv6_text(&mut self, address: u64) -> Result<IpAddr, Stop> {
+        let text = self.short_text(address)?;
+        let address = text.parse::<Ipv6Addr>().map_err(|_| Errno::EINVAL)?;
+        Ok(address.into())
+    }
+}
+
+/// An address as `in_addr_t` has it.
+fn ipv4(argument: u64) -> IpAddr {
+    Ipv4Addr::from((argument as u32).to_le_bytes()).into()
+}
+
+/// Lengths are of 32 bits.
+fn length(argument: u64) -> u64 {
+    argument & u64::from(u32::MAX)
+}
+
+fn add_network(kernel: &mut Kernel<'_, '_>, call: &Call) -> Result<(), Stop> {
+    let name = kernel.short_text(call.args[0])?;
+    kernel.declare(|setup| setup.add_network(name))
+}
+
+fn add_router(kernel: &mut Kernel<'_, '_>, call: &Call) -> Result<(), Stop> {
+    let name = kernel.short_text(call.args[0])?;
+    kernel.declare(|setup| setup.add_router(name))
+}
+
+fn add_interface(kernel: &mut Kernel<'_, '_>, call: &Call) -> Result<(), Stop> {
+    let network = kernel.short_text(call.args[1])?;
+    let router = kernel.optional_name(call.args[2])?;
+    kernel.declare(|setup| setup.add_interface(call.int(0), network, router.as_deref()))
+}
+
+fn add_ipv4_address(kernel: &mut Kernel<'_, '_>, call: &Call) -> Result<(), Stop> {
+    const USUAL: u8 = 24;
+    let subnet = Subnet::new(ipv4(call.args[0]), length(call.args[1]), USUAL)?;
+    add_address(kernel, call, subnet)
+}
+
+fn add_ipv6_address(kernel: &mut Kernel<'_, '_>, call: &Call) -> Result<(), Stop> {
+    const USUAL: u8 = 64;
+    let address = kernel.ipv6_text(call.args[0])?;
+    let subnet = Subnet::new(address, length(call.args[1]), USUAL)?;
+    add_address(kernel, call, subnet)
+}
+
+fn add_address(kernel: &mut Kernel<'_, '_>, call: &Call, subnet: Subnet) -> Result<(), Stop> {
+    let (interface, is_primary) = (call.int(2), call.int(3) != 0);
+    let router = kernel.optional_name(call.args[4])?;
+    kernel.declare(|setup| setup.add_address(subnet, interface, is_primary, router.as_deref()))
+}
+
+fn add_ipv4_route(kernel: &mut Kernel<'_, '_>, call: &Call) -> Result<(), Stop> {
+    let to = ipv4(call.args[0]);
+    add_route(kernel, call, to, ipv4(call.args[2]))
+}
+
+fn add_ipv6_route(kernel: &mut Kernel<'_, '_>, call: &Call) -> Result<(), Stop> {
+    let to = match call.args[0] {
+        0 => Ipv6Addr::UNSPECIFIED.into(),
+        address => kernel.ipv6_text(address)?,
+    };
+    let via = kernel.ipv6_text(call.args[2])?;
+    add_route(kernel, call, to, via)
+}
+
+fn add_route(
+    kernel: &mut Kernel<'_, '_>,
+    call: &Call,
+    to: IpAddr,
+    via: IpAddr,
+) -> Result<(), Stop> {
+    let bits = length(call.args[1]);
+    if bits == 0 && !to.is_unspecified() {
+        return Err(Errno::EINVAL.into());
+    }
+    let to = Subnet::new(to, bits, 0)?;
+    let router = kernel.optional_name(call.args[3])?;
+    kernel.declare(|setup| setup.add_route(Route { to, via }, router.as_deref()))
+}
+
+/// The host is set up. Where its world is not made yet the path stands here; in its world it goes on when it is to begin.
+fn host_setup(kernel: &mut Kernel<'_, '_>, call: &Call) -> Result<(), Stop> {
+    let name = kernel.short_text(call.args[0])?;
+    // Whoever has waited for the time to begin is set up already.
+    let has_waited = kernel.task().deadline_ns.is_some();
+    let boot = kernel.host.setup.boot().clone();
+    if !has_waited {
+        kernel.declare(|setup| setup.end(name.clone(), call.int(1) != 0, call.int(2)))?;
+        kernel.host.names.0 = Arc::new(name.clone().into_bytes());
+    }
+    match boot {
+        Boot::GoesOn => Ok(()),
+        Boot::Stops => Err(Stop::SetUp),
+        Boot::Begins(begin) if begin.name != name => Err(kernel.unsupported(format!(
+            "the program sets up host {name} where the scenario has {}: its `begin` leads elsewhere",
+            begin.name
+        ))),
+        Boot::Begins(begin) => {
+            if !has_waited {
+                kernel.host.random ^= begin.random;
+                // What it returns where a signal ends the wait.
+                kernel.task_mut().progress = int(Errno::EINTR);
+            }
+            kernel.wait(Until::Never, Some(begin.at_ns), "the host begins later")
+        }
+    }
+}
+
+fn expose_data(kernel: &mut Kernel<'_, '_>, call: &Call) -> Result<(), Stop> {
+    show(kernel, call.int(0).to_string(), &call.args[1..4])
+}
+
+fn write_filesystem(kernel: &mut Kernel<'_, '_>) -> Result<(), Stop> {
+    let files = kernel.host.files.left();
+    Arc::make_mut(&mut kernel.host.setup).save(files);
+    Ok(())
+}
