@@ -43,6 +43,11 @@ impl Wire {
         }
     }
 
+    /// Whoever runs the host says anew how far its clock may go.
+    pub(crate) fn end_horizon(&mut self) {
+        self.horizon_ns = 0;
+    }
+
     /// Data that checks look at has changed.
     pub(crate) fn note_exposed(&mut self) {
         self.exposed = self.is_networked;

@@ -137,7 +137,7 @@ fn flags_are_named() {
  |
  | --set host.a.colour=3
  |       ^^^^^^^^^^^^^
- = it can have: count, alias, aliases, gateway, routes, network, networks, address, addresses, interface, process, program, args, env, stdin, cwd, expect, programs, ro, files, file, start, stop, clock_skew, clock, scheduler, preempt, faults, fault_calls, fault_programs, fault_regions, fragment, wait_all, trust_handlers, watch"#
+ = it can have: count, alias, aliases, gateway, routes, network, networks, address, addresses, interface, process, program, args, env, stdin, cwd, expect, programs, ro, files, file, start, begin, stop, clock_skew, clock, scheduler, preempt, faults, fault_calls, fault_programs, fault_regions, fragment, wait_all, trust_handlers, watch"#
     );
     assert_eq!(
         said(host, &[("host.a.start", "soon")]),
@@ -231,6 +231,9 @@ fn every_wrong_thing_has_its_words() {
             "[check.c]\ntext = \"bad\"",
             "s.toml:4:8: there is no Invariant bad",
         ),
+        ("begin = \"a.begin\"", "there is no trace a.begin"),
+        ("begin = 1", "expected a string, found an integer"),
+        ("[defaults]\nbegin = \"server\"", "it differs between hosts"),
         ("watch = { a = 1 }", "expected a string, found an integer"),
         ("host = 1", "[host.a] has no key \"host\""),
     ];

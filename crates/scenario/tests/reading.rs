@@ -60,6 +60,28 @@ fn two_programs_are_enough() {
     assert_eq!(world.search.mapping, Mapping::Sds);
 }
 
+#[test]
+fn paths_start_where_the_scenario_says_but_traces_lie_beside_it() {
+    let text = "folder = \"../programs\"\n[host.a]\nprogram = \"a\"\nbegin = \"a.begin\"\nstart = \"3ms\"\n\
+                [check.c]\nfile = \"c.minv\"\n";
+    let world = read(text);
+    let host = &world.hosts[0];
+    let program = PathBuf::from("world/../programs/a");
+    assert_eq!(host.processes[0].program, program);
+    assert_eq!(host.begin, Some(PathBuf::from("world/a.begin")));
+    let check = PathBuf::from("world/../programs/c.minv");
+    assert_eq!(world.checks[0].file, Some(check));
+    let shown = show(&world);
+    assert!(
+        shown.contains("is set up by its program, as in a.begin"),
+        "{shown}"
+    );
+    assert_eq!(
+        read_with(text, &[("folder", "/abs")]).folder,
+        PathBuf::from("/abs")
+    );
+}
+
 const FULL: &str = r#"
 [defaults]
 env = { LANG = "C" }

@@ -229,6 +229,8 @@ fn host_setup(kernel: &mut Kernel<'_, '_>, call: &Call) -> Result<(), Stop> {
         Boot::Begins(begin) => {
             if !has_waited {
                 kernel.host.random ^= begin.random;
+                // It was alone until now; from here on it goes no further than others allow.
+                kernel.host.wire.end_horizon();
                 // What it returns where a signal ends the wait.
                 kernel.task_mut().progress = int(Errno::EINTR);
             }

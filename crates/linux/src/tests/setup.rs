@@ -139,6 +139,8 @@ fn the_host_of_a_world_waits_for_its_start() {
         "others can reach it already"
     );
     assert_eq!(host.state.random, before ^ 77);
+    host.pass_time(1);
+    assert_eq!(host.interruption(), Some(HostExit::Horizon));
     host.pass_time(5_000);
     triomphe::Arc::make_mut(&mut host.state.tasks[0]).deadline_ns = Some(5_000);
     let args = [name, 0, 0];
