@@ -331,3 +331,25 @@ fn worlds_are_made_simpler() {
     let again = said(&folder, &["shrink", "short/findings/0001"], 0);
     assert!(again.contains("nothing simpler"), "{again}");
 }
+
+#[test]
+fn tests_are_written_while_the_search_goes_on() {
+    let folder = example("echo", "streamed", &["client", "server"]);
+    let run = |out: &str, limits: &[&str]| {
+        let mut args = vec!["run", "-q", "--all-tests", "--out", out, "losses.toml"];
+        args.extend(limits);
+        said(&folder, &args, 0);
+        let summary = summary(&folder.join(out));
+        let tests = fs::read_dir(folder.join(out).join("tests"));
+        let tests = tests.map_or(0, |tests| tests.count() as u64);
+        assert_eq!(summary["tests"], tests);
+        assert_eq!(summary["worlds"], tests);
+        (summary["complete"] == true, tests)
+    };
+    let (is_complete, all) = run("all", &[]);
+    assert!(is_complete);
+    // Worlds that were over when the search was stopped are told, others are not.
+    let (is_complete, some) = run("some", &["--max-forks", "100"]);
+    assert!(!is_complete && some > 0 && some < all, "{some} of {all}");
+    said(&folder, &["follow", "some"], 0);
+}

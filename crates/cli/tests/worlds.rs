@@ -9,6 +9,8 @@
 //! # messages: none          findings come before anything is sent
 //! # needs: memcached        a target of `tests/targets/`, whose programs are put into the folder
 //! # mappings: sds           only these state mappings: others would take too long
+//! # most states: sds 68, cow 99    states that these mappings make at most
+//! # warns: TEXT             a warning of the summary begins with this
 //! # tests: none             worlds are too many to be told one by one
 //! ```
 //!
@@ -184,11 +186,28 @@ fn explore(folder: &Path, scenario: &Path) -> Result<(), Failed> {
                 return Err(format!("{mapping}: nothing was sent before finding {number}").into());
             }
         }
+        if let Some(expected) = said("# warns:") {
+            let warnings = summary["warnings"].as_array().expect("warnings");
+            let mut texts = warnings.iter().filter_map(|warning| warning.as_str());
+            if !texts.any(|text| text.starts_with(&expected)) {
+                return Err(format!("{mapping}: nothing warns of {expected}: {warnings:?}").into());
+            }
+        }
         let worlds = count(&summary, "/worlds");
         if let Some(expected) = said("# worlds:")
             && expected != worlds.to_string()
         {
             return Err(format!("{mapping}: {worlds} worlds, expected {expected}").into());
+        }
+        let most = said("# most states:").unwrap_or_default();
+        let of_mapping = most
+            .split(',')
+            .find_map(|one| one.trim().strip_prefix(mapping));
+        if let Some(most) = of_mapping
+            && let states = count(&summary, "/states_total")
+            && states > most.trim().parse()?
+        {
+            return Err(format!("{mapping}: {states} states, at most {most} expected").into());
         }
         if let Some(least) = said("# least worlds:")
             && worlds < least.parse()?

@@ -60,4 +60,4 @@ pub use packets::{Packet, PacketKind};
 pub use schedule::{Passed, PreemptAt, SchedulerKind};
 pub use setup::{Begin, Boot, Interface, Machine, Route, Setup, Subnet};
 pub use table::{ArgKind, Row, row, rows};
-pub use watched::{Watch, same_bytes};
+pub use watched::Watch;

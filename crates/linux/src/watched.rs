@@ -26,13 +26,6 @@ pub struct Watch {
     pub len: u64,
 }
 
-/// Two rows of bytes are the same, terms and all.
-pub fn same_bytes(one: &Buffer, other: &Buffer) -> bool {
-    one.bytes() == other.bytes()
-        && (0..one.len()).all(|at| one.has_symbolic(at, 1) == other.has_symbolic(at, 1))
-        && one.terms().eq(other.terms())
-}
-
 impl Kernel<'_, '_> {
     /// Looks at what is watched. `true` if that has changed, and whoever runs the host is to know it.
     pub(crate) fn sees_changes(&mut self) -> bool {
@@ -47,7 +40,7 @@ impl Kernel<'_, '_> {
             let known = self.host.exposed.get(&watch.name);
             match (found, known) {
                 (None, None) => continue,
-                (Some(new), Some(old)) if same_bytes(&new, old) => continue,
+                (Some(new), Some(old)) if new == **old => continue,
                 (Some(new), _) => {
                     let shown = Arc::make_mut(&mut self.host.exposed);
                     shown.insert(watch.name.clone(), Arc::new(new));

@@ -106,8 +106,6 @@ struct Node<'c> {
     restarts: u32,
     /// How often something overtook what would have arrived before it.
     overtaken: u32,
-    /// Messages that arrived and times that it waited for.
-    events: u64,
     /// How it has to end.
     expects: Option<Expects>,
     /// Inputs that its program sets it up with.
@@ -176,7 +174,6 @@ pub fn run_world<'c>(
             disk: None,
             restarts: 0,
             overtaken: 0,
-            events: 0,
             expects: host.expects,
             set_up_with: host.begin.as_ref().map_or(0, |begin| begin.inputs.len()),
         });
@@ -279,7 +276,7 @@ impl Loop<'_, '_, '_> {
             let was_off = matches!(node.doing, Doing::Off(_));
             if node.doing == Doing::Runs
                 && let Some(most) = self.network.max_events
-                && node.events >= most
+                && node.mailbox.events() >= most
             {
                 node.doing = Doing::Over;
                 node.end = Some(NativeEnd::Hang);
@@ -288,7 +285,6 @@ impl Loop<'_, '_, '_> {
             // Nothing happens to a host that is on the way to where it begins.
             let is_absent = node.is_absent();
             if !is_absent && node.mailbox.is_due(node.doing, clock_ns, horizon) {
-                node.events += 1;
                 self.arrive(at)?;
             } else if node.doing == Doing::Runs {
                 let until = match is_absent {
@@ -335,10 +331,10 @@ impl Loop<'_, '_, '_> {
             } else if let Doing::Off(Some(until)) = node.doing
                 && until <= horizon
             {
-                node.events += 1;
+                node.mailbox.has_waited();
                 self.restart(at, until)?;
             } else if matches!(node.doing, Doing::Waits(Some(until)) if until <= horizon) {
-                node.events += 1;
+                node.mailbox.has_waited();
                 node.doing = Doing::Runs;
             } else {
                 return Ok(true);

@@ -1,7 +1,5 @@
 //! Copy on branch: every world is its own. Simple, and what the others are held against.
 
-use everett_net::HostIndex;
-
 use super::{Copier, DstateId, Mapping, MemberId, Table};
 
 /// Every dstate has one state a host.
@@ -27,15 +25,5 @@ impl Mapping for CopyOnBranch {
         }
     }
 
-    fn sent(
-        &mut self,
-        table: &mut Table,
-        sender: MemberId,
-        to: HostIndex,
-        _copy: Copier<'_>,
-    ) -> Vec<MemberId> {
-        let places = table.places(sender);
-        let targets = places.filter_map(|place| table.dstate(place)?.of_host(to).next());
-        targets.collect()
-    }
+    fn part(&mut self, _table: &mut Table, _sender: MemberId, _copy: Copier<'_>) {}
 }

@@ -45,15 +45,22 @@ pub trait Mapping {
         }
     }
 
-    /// A state sends something to a host. Afterwards all worlds of those that are named receive it, and none of the
-    /// others.
-    fn sent(
+    /// A state is about to send something: afterwards it is the only one of its host wherever it is.
+    fn part(&mut self, table: &mut Table, sender: MemberId, copy: Copier<'_>);
+
+    /// Those of a host who receive something from a state that has parted from others. Afterwards all of their worlds receive it,
+    /// and no others.
+    fn receivers(
         &mut self,
         table: &mut Table,
         sender: MemberId,
         to: HostIndex,
-        copy: Copier<'_>,
-    ) -> Vec<MemberId>;
+        _copy: Copier<'_>,
+    ) -> Vec<MemberId> {
+        let places = table.places(sender);
+        let targets = places.filter_map(|place| table.dstate(place));
+        targets.flat_map(|found| found.of_host(to)).collect()
+    }
 
     /// The first of two states of a host is the same as the second, which takes its places. `false` if a state cannot be in
     /// several places, or they are in one together.
@@ -114,10 +121,10 @@ impl Dstate {
         self.members.get(&host).into_iter().flatten().copied()
     }
 
-    /// The part of it in which a host has this state alone.
-    pub fn with_only(&self, state: MemberId, host: HostIndex) -> Dstate {
+    /// The part of it in which a host has these states alone.
+    pub fn with_only(&self, states: impl IntoIterator<Item = MemberId>, host: HostIndex) -> Dstate {
         let mut part = self.clone();
-        part.members.insert(host, BTreeSet::from([state]));
+        part.members.insert(host, states.into_iter().collect());
         part
     }
 
@@ -134,6 +141,12 @@ pub struct Table {
     hosts: BTreeMap<MemberId, HostIndex>,
     places: BTreeMap<MemberId, BTreeSet<DstateId>>,
     next: u32,
+    /// States to which nothing will happen any more, unless somebody sends them something.
+    still: BTreeSet<MemberId>,
+    /// How many others each host has in a dstate; hosts that have none are left out.
+    live: BTreeMap<DstateId, BTreeMap<HostIndex, usize>>,
+    /// Dstates in which worlds may be at their end: at most one host has states that are not still.
+    settling: BTreeSet<DstateId>,
 }
 
 impl Table {
@@ -164,13 +177,19 @@ impl Table {
     fn add_like(&mut self, new: MemberId, like: MemberId) {
         let host = self.host(like);
         self.hosts.insert(new, host);
+        if self.still.contains(&like) {
+            self.still.insert(new);
+        }
     }
 
     fn put(&mut self, state: MemberId, dstate: DstateId) {
         let host = self.host(state);
-        if let Some(found) = self.dstates.get_mut(&dstate) {
-            found.members.entry(host).or_default().insert(state);
+        if let Some(found) = self.dstates.get_mut(&dstate)
+            && found.members.entry(host).or_default().insert(state)
+        {
             self.places.entry(state).or_default().insert(dstate);
+            let more = usize::from(!self.still.contains(&state));
+            self.count_live(dstate, host, |live| live + more);
         }
     }
 
@@ -178,12 +197,91 @@ impl Table {
         let host = self.host(state);
         if let Some(found) = self.dstates.get_mut(&dstate)
             && let Some(members) = found.members.get_mut(&host)
+            && members.remove(&state)
         {
-            members.remove(&state);
+            let fewer = usize::from(!self.still.contains(&state));
+            self.count_live(dstate, host, |live| live - fewer);
         }
         if let Some(places) = self.places.get_mut(&state) {
             places.remove(&dstate);
         }
+    }
+
+    fn count_live(&mut self, dstate: DstateId, host: HostIndex, changed: impl Fn(usize) -> usize) {
+        let live = self.live.entry(dstate).or_default();
+        match changed(live.get(&host).copied().unwrap_or(0)) {
+            0 => live.remove(&host),
+            left => live.insert(host, left),
+        };
+        if live.len() <= 1 {
+            self.settling.insert(dstate);
+        }
+    }
+
+    /// Nothing will happen to a state any more unless somebody sends it something, or something will.
+    pub fn set_still(&mut self, state: MemberId, is_still: bool) {
+        let is_new = match is_still {
+            true => self.still.insert(state),
+            false => self.still.remove(&state),
+        };
+        if !is_new {
+            return;
+        }
+        let host = self.host(state);
+        for place in self.places(state).collect::<Vec<_>>() {
+            self.count_live(place, host, |live| match is_still {
+                true => live - 1,
+                false => live + 1,
+            });
+        }
+    }
+
+    /// Worlds that are at their end because all of their states are still, as a part of a dstate: of one host it may have those
+    /// alone. They are to be taken out with [`Table::finish_part`] before others are asked for.
+    pub fn next_settled(&mut self) -> Option<(DstateId, Dstate)> {
+        while let Some(id) = self.settling.pop_first() {
+            let Some(dstate) = self.dstates.get(&id) else {
+                continue;
+            };
+            let mut live = self.live.get(&id).into_iter().flat_map(BTreeMap::keys);
+            let part = match (live.next(), live.next()) {
+                (None, _) => dstate.clone(),
+                (Some(host), None) => {
+                    let states = dstate.of_host(*host);
+                    let still = states.filter(|state| self.still.contains(state));
+                    dstate.with_only(still, *host)
+                }
+                (Some(_), Some(_)) => continue,
+            };
+            if part.hosts().all(|(_, states)| !states.is_empty()) {
+                return Some((id, part));
+            }
+        }
+        None
+    }
+
+    /// Takes worlds out that have come to their end. Returns the states that are in none any more.
+    pub fn finish_part(&mut self, id: DstateId, part: &Dstate) -> Vec<MemberId> {
+        let whole = self.dstates.get(&id);
+        let whole = whole.into_iter().flat_map(Dstate::hosts);
+        let smaller = whole.zip(part.hosts()).find(|(all, some)| all != some);
+        let Some((_, (_, states))) = smaller else {
+            return self.finish(id);
+        };
+        let states: Vec<MemberId> = states.iter().copied().collect();
+        for state in &states {
+            self.take_out(*state, id);
+        }
+        let gone: Vec<MemberId> = states
+            .into_iter()
+            .filter(|state| self.is_nowhere(*state))
+            .collect();
+        self.forget(&gone);
+        gone
+    }
+
+    fn is_nowhere(&self, state: MemberId) -> bool {
+        self.places(state).next().is_none()
     }
 
     /// Whose state it is.
@@ -268,11 +366,12 @@ impl Table {
         for state in gone {
             self.places.remove(state);
             self.hosts.remove(state);
+            self.still.remove(state);
         }
     }
 
     /// Takes a dstate away that has come to its end. Returns the states that are in none any more.
-    pub fn finish(&mut self, id: DstateId) -> Vec<MemberId> {
+    fn finish(&mut self, id: DstateId) -> Vec<MemberId> {
         let gone = self.dissolve(id);
         self.forget(&gone);
         gone
@@ -287,7 +386,9 @@ impl Table {
             self.take_out(*member, id);
         }
         self.dstates.remove(&id);
-        let is_nowhere = |state: &MemberId| self.places(*state).next().is_none();
+        self.live.remove(&id);
+        self.settling.remove(&id);
+        let is_nowhere = |state: &MemberId| self.is_nowhere(*state);
         members.into_iter().filter(is_nowhere).collect()
     }
 }

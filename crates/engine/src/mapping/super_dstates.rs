@@ -11,13 +11,7 @@ use super::{Copier, DstateId, Mapping, MemberId, Table};
 pub struct SuperDstates;
 
 impl Mapping for SuperDstates {
-    fn sent(
-        &mut self,
-        table: &mut Table,
-        sender: MemberId,
-        to: HostIndex,
-        copy: Copier<'_>,
-    ) -> Vec<MemberId> {
+    fn part(&mut self, table: &mut Table, sender: MemberId, _copy: Copier<'_>) {
         let places: Vec<DstateId> = table.places(sender).collect();
         for place in places {
             if table.has_rivals(sender, place) {
@@ -25,6 +19,15 @@ impl Mapping for SuperDstates {
                 others.into_iter().for_each(|other| table.put(other, new));
             }
         }
+    }
+
+    fn receivers(
+        &mut self,
+        table: &mut Table,
+        sender: MemberId,
+        to: HostIndex,
+        copy: Copier<'_>,
+    ) -> Vec<MemberId> {
         let sending: BTreeSet<DstateId> = table.places(sender).collect();
         let targets: BTreeSet<MemberId> = sending
             .iter()

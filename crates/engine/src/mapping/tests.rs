@@ -16,6 +16,8 @@ struct Local {
     arriving: BTreeMap<(u32, HostIndex), u64>,
     step: u32,
     halvings: u32,
+    /// It does nothing until something arrives.
+    waits: bool,
 }
 
 fn mix(mut z: u64) -> u64 {
@@ -31,39 +33,89 @@ fn digest(seed: u64, host: HostIndex, local: &Local) -> u64 {
     all.fold(start, |sum, one| mix(sum ^ one))
 }
 
-struct Run {
+/// What is done with states and worlds.
+#[derive(Copy, Clone, Default)]
+struct Ways {
     /// States to which the same happened are made one.
     unites: bool,
+    /// Hosts may wait for what arrives.
+    waits: bool,
+    /// Worlds are taken out as soon as all of their states are still.
+    finishes: bool,
+}
+
+struct Run {
+    ways: Ways,
+    /// Worlds that were taken out, and their weights.
+    finished: Vec<(Vec<History>, u32)>,
+    steps: u32,
     table: Table,
     states: BTreeMap<MemberId, Local>,
     copies: usize,
+    next: u32,
+}
+
+/// Copies states; numbers are not used again.
+fn copier<'r>(
+    states: &'r mut BTreeMap<MemberId, Local>,
+    copies: &'r mut usize,
+    next: &'r mut u32,
+) -> impl FnMut(MemberId) -> MemberId + 'r {
+    move |old| {
+        let new = MemberId(*next);
+        *copies += 1;
+        *next += 1;
+        states.insert(new, states[&old].clone());
+        new
+    }
 }
 
 impl Run {
     /// All hosts do as many steps; at each they branch, send, or do nothing.
-    fn of(name: &str, seed: u64, hosts: u32, steps: u32, unites: bool) -> Run {
+    fn of(name: &str, seed: u64, hosts: u32, steps: u32, ways: Ways) -> Run {
         let mut mapping = mapping(name).unwrap();
         let numbers: Vec<(HostIndex, MemberId)> =
             (0..hosts).map(|at| (HostIndex(at), MemberId(at))).collect();
         let mut run = Run {
-            unites,
+            ways,
+            finished: Vec::new(),
+            steps,
             table: Table::new(numbers.iter().copied()),
             states: numbers
                 .iter()
                 .map(|(_, id)| (*id, Local::default()))
                 .collect(),
             copies: 0,
+            next: hosts,
         };
         while let Some((id, _)) = run
             .states
             .iter()
-            .filter(|(_, local)| local.step < steps)
+            .filter(|(_, local)| local.step < steps && !local.waits)
             .min_by_key(|(id, local)| (local.step, run.table.host(**id), **id))
         {
             let id = *id;
             run.step(&mut *mapping, id, seed, hosts);
+            run.finish_settled();
         }
         run
+    }
+
+    /// Takes out all worlds in which nothing will happen.
+    fn finish_settled(&mut self) {
+        if !self.ways.finishes {
+            return;
+        }
+        for (id, local) in &self.states {
+            let is_still = local.waits || local.step >= self.steps;
+            self.table.set_still(*id, is_still);
+        }
+        while let Some((id, part)) = self.table.next_settled() {
+            self.finished.extend(self.worlds_of(&part));
+            for gone in self.table.finish_part(id, &part) {
+                self.states.remove(&gone);
+            }
+        }
     }
 
     fn step(&mut self, mapping: &mut dyn Mapping, id: MemberId, seed: u64, hosts: u32) {
@@ -75,9 +127,7 @@ impl Run {
         let action = digest(seed, host, local);
         let step = local.step;
         local.step += 1;
-        let (states, copies) = (&mut self.states, &mut self.copies);
-        let next =
-            |states: &BTreeMap<MemberId, Local>| MemberId(states.keys().last().unwrap().0 + 1);
+        let states = &mut self.states;
         match action % 8 {
             0 => {
                 let local = states.get_mut(&id).unwrap();
@@ -85,41 +135,48 @@ impl Run {
                 let mut twin = local.clone();
                 local.history.push(action ^ 1);
                 twin.history.push(action ^ 2);
-                let child = next(states);
+                let child = MemberId(self.next);
+                self.next += 1;
                 states.insert(child, twin);
-                mapping.branched(&mut self.table, id, child, &mut |old| {
-                    *copies += 1;
-                    let new = next(states);
-                    states.insert(new, states[&old].clone());
-                    new
-                });
+                let mut copy = copier(states, &mut self.copies, &mut self.next);
+                mapping.branched(&mut self.table, id, child, &mut copy);
             }
             1..=3 if hosts > 1 => {
                 let to = HostIndex((host.0 + 1 + (action >> 8) as u32 % (hosts - 1)) % hosts);
                 states.get_mut(&id).unwrap().history.push(action);
-                let targets = mapping.sent(&mut self.table, id, to, &mut |old| {
-                    *copies += 1;
-                    let new = next(states);
-                    states.insert(new, states[&old].clone());
-                    new
-                });
+                let mut copy = copier(states, &mut self.copies, &mut self.next);
+                mapping.part(&mut self.table, id, &mut copy);
+                drop(copy);
+                self.finish_settled();
+                let states = &mut self.states;
+                let mut copy = copier(states, &mut self.copies, &mut self.next);
+                let targets = mapping.receivers(&mut self.table, id, to, &mut copy);
+                drop(copy);
                 for target in targets {
                     let local = states.get_mut(&target).unwrap();
                     // What is sent looks the same whoever of the senders' states sends it.
-                    let look = if self.unites { action % 4 } else { action };
+                    let look = if self.ways.unites { action % 4 } else { action };
                     local.arriving.insert((step + 1, host), look);
+                    if std::mem::take(&mut local.waits) {
+                        local.step = step + 1;
+                    }
+                    self.table.set_still(target, false);
                     let local = local.clone();
                     let same = |(id, other): (&MemberId, &Local)| {
                         let same_host = self.table.host(*id) == self.table.host(target);
                         (*id != target && same_host && *other == local).then_some(*id)
                     };
-                    if self.unites
+                    if self.ways.unites
                         && let Some(other) = states.iter().find_map(same)
                         && mapping.unite(&mut self.table, target, other)
                     {
                         states.remove(&target);
                     }
                 }
+            }
+            4 | 5 if self.ways.waits => {
+                let local = states.get_mut(&id).unwrap();
+                local.waits = local.arriving.is_empty();
             }
             _ => {}
         }
@@ -138,24 +195,28 @@ impl Run {
 
     /// Every world, as what happened to its hosts, and its weight.
     fn worlds_with_weights(&self) -> Vec<(Vec<History>, u32)> {
-        let mut worlds = Vec::new();
+        let mut worlds = self.finished.clone();
         for (_, dstate) in self.table.dstates() {
-            let mut partial: Vec<(Vec<History>, u32)> = vec![(Vec::new(), 0)];
-            for (_, members) in dstate.hosts() {
-                let mut longer = Vec::new();
-                for (world, halvings) in &partial {
-                    for member in members {
-                        let local = &self.states[member];
-                        let mut world = world.clone();
-                        world.push(local.history.clone());
-                        longer.push((world, halvings + local.halvings));
-                    }
-                }
-                partial = longer;
-            }
-            worlds.extend(partial);
+            worlds.extend(self.worlds_of(dstate));
         }
         worlds
+    }
+
+    fn worlds_of(&self, dstate: &Dstate) -> Vec<(Vec<History>, u32)> {
+        let mut partial: Vec<(Vec<History>, u32)> = vec![(Vec::new(), 0)];
+        for (_, members) in dstate.hosts() {
+            let mut longer = Vec::new();
+            for (world, halvings) in &partial {
+                for member in members {
+                    let local = &self.states[member];
+                    let mut world = world.clone();
+                    world.push(local.history.clone());
+                    longer.push((world, halvings + local.halvings));
+                }
+            }
+            partial = longer;
+        }
+        partial
     }
 
     /// Every world, as what happened to its hosts.
@@ -182,7 +243,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
     #[test]
     fn all_mappings_reach_the_same(seed: u64, hosts in 1u32..5, steps in 1u32..7) {
-        let [sds, cow, cob] = ["sds", "cow", "cob"].map(|name| Run::of(name, seed, hosts, steps, false));
+        let [sds, cow, cob] = ["sds", "cow", "cob"].map(|name| Run::of(name, seed, hosts, steps, Ways::default()));
         let worlds = sds.worlds();
         prop_assert_eq!(&worlds, &cow.worlds());
         prop_assert_eq!(&worlds, &cob.worlds());
@@ -203,7 +264,8 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
     #[test]
     fn states_to_which_the_same_happened_can_be_one(seed: u64, hosts in 1u32..5, steps in 1u32..7) {
-        let [sds, cob] = ["sds", "cob"].map(|name| Run::of(name, seed, hosts, steps, true));
+        let ways = Ways { unites: true, ..Ways::default() };
+        let [sds, cob] = ["sds", "cob"].map(|name| Run::of(name, seed, hosts, steps, ways));
         let worlds = |run: &Run| {
             let mut all = run.worlds_with_weights();
             all.sort();
@@ -213,6 +275,57 @@ proptest! {
         prop_assert!(sds.weight().is_one() && cob.weight().is_one());
         prop_assert!(sds.states.len() <= cob.states.len());
     }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+    #[test]
+    fn worlds_that_are_finished_early_are_those_of_the_end(seed: u64, hosts in 1u32..5, steps in 1u32..8) {
+        let sorted = |run: &Run| {
+            let mut all = run.worlds_with_weights();
+            all.sort();
+            all
+        };
+        let waiting = Ways { waits: true, ..Ways::default() };
+        let finishing = Ways { finishes: true, ..waiting };
+        for name in ["sds", "cow", "cob"] {
+            let late = Run::of(name, seed, hosts, steps, waiting);
+            let early = Run::of(name, seed, hosts, steps, finishing);
+            prop_assert_eq!(sorted(&late), sorted(&early));
+            // Nothing is left over, and nobody was copied for worlds that were over.
+            prop_assert!(early.table.is_empty() && early.states.is_empty());
+            prop_assert!(early.copies <= late.copies);
+        }
+    }
+}
+
+#[test]
+fn still_states_go_when_all_others_are_still() {
+    let host = HostIndex;
+    let mut table = Table::new([(host(0), MemberId(0)), (host(1), MemberId(1))]);
+    let mut sds = mapping("sds").unwrap();
+    let mut copy = |_| unreachable!("nobody need be copied");
+    sds.branched(&mut table, MemberId(0), MemberId(2), &mut copy);
+    assert!(table.next_settled().is_none());
+    table.set_still(MemberId(0), true);
+    // The other host may send something.
+    assert!(table.next_settled().is_none());
+    table.set_still(MemberId(1), true);
+    let (id, part) = table.next_settled().expect("one world is over");
+    assert_eq!(
+        part.members().collect::<Vec<_>>(),
+        [MemberId(0), MemberId(1)]
+    );
+    assert_eq!(table.finish_part(id, &part), [MemberId(0)]);
+    assert!(table.next_settled().is_none());
+    // The rival is gone: who sends now parts from nobody.
+    sds.part(&mut table, MemberId(2), &mut copy);
+    let got = sds.receivers(&mut table, MemberId(2), host(1), &mut copy);
+    assert_eq!((got, table.len()), (vec![MemberId(1)], 1));
+    table.set_still(MemberId(2), true);
+    let (id, part) = table.next_settled().expect("the other one is over");
+    assert_eq!(table.finish_part(id, &part), [MemberId(2), MemberId(1)]);
+    assert!(table.is_empty());
 }
 
 #[test]
@@ -232,7 +345,8 @@ fn what_cannot_be_is_removed_with_those_who_were_only_there() {
     let mut sds = mapping("sds").unwrap();
     let twin = copy(MemberId(0));
     sds.branched(&mut table, MemberId(0), twin, &mut copy);
-    let got = sds.sent(&mut table, MemberId(0), host(1), &mut copy);
+    sds.part(&mut table, MemberId(0), &mut copy);
+    let got = sds.receivers(&mut table, MemberId(0), host(1), &mut copy);
     assert_eq!(got, [MemberId(1)]);
     assert_eq!(table.len(), 2);
     let gone = table.remove(MemberId(1));

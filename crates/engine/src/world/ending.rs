@@ -4,11 +4,11 @@ use everett_expr::ExprId;
 use everett_linux::Ending;
 use everett_vm::{Bug, BugKind, Value};
 
+use super::mailbox::Doing;
 use super::member::Member;
-use super::post::Doing;
 use super::*;
 use crate::finding::{Finding, PathEnding, uncaught_signal};
-use crate::mapping::{Dstate, DstateId};
+use crate::mapping::Dstate;
 
 /// A finding in a world.
 #[derive(Clone, Debug)]
@@ -55,9 +55,6 @@ impl std::fmt::Display for Expects {
     }
 }
 
-/// Worlds of a dstate that are told one by one at most: there may be more than anybody could read.
-const MOST_WORLDS: usize = 1 << 16;
-
 impl Worlds<'_> {
     /// The programs of a host have ended. `true` if its state is gone with that.
     pub(super) fn ended(
@@ -67,9 +64,6 @@ impl Worlds<'_> {
         ending: Ending,
         listener: &mut dyn WorldListener,
     ) -> bool {
-        for warning in member.state.host.iter().flat_map(|host| host.warnings()) {
-            self.warn(warning.clone());
-        }
         let bug = match &ending {
             Ending::Bug(bug) => {
                 let mut bug = bug.clone();
@@ -93,7 +87,12 @@ impl Worlds<'_> {
                 return false;
             }
         };
-        self.report(id, member, &bug, None, listener);
+        let places: Vec<Dstate> = self
+            .table
+            .places(id)
+            .filter_map(|place| self.table.dstate(place).cloned())
+            .collect();
+        self.report(id, member, &bug, None, &places, listener);
         if bug.kind.is_own_limit() {
             self.note_limit("unsupported");
             self.statistics.paths_partial += 1;
@@ -107,13 +106,14 @@ impl Worlds<'_> {
         true
     }
 
-    /// Tells of a finding if it is the first at its place and there is a world with it, in which something holds.
+    /// Tells of a finding if it is the first at its place and there is a world with it in these dstates, in which something holds.
     fn report(
         &mut self,
         id: MemberId,
         member: &Member,
         bug: &Bug,
         wanted: Option<ExprId>,
+        dstates: &[Dstate],
         listener: &mut dyn WorldListener,
     ) {
         let name = self.host(self.table.host(id)).name.clone();
@@ -124,13 +124,9 @@ impl Worlds<'_> {
             self.findings.count(key);
             return;
         }
-        let places: Vec<DstateId> = self.table.places(id).collect();
         let own = Some((id, member));
-        for dstate in places {
-            let Some(dstate) = self.table.dstate(dstate).cloned() else {
-                continue;
-            };
-            let host = self.table.host(id);
+        let host = self.table.host(id);
+        for dstate in dstates {
             let lists: Vec<Vec<MemberId>> = dstate
                 .hosts()
                 .map(|(other, members)| match other == host {
@@ -199,37 +195,8 @@ impl Worlds<'_> {
         });
     }
 
-    /// Nothing will happen any more: all worlds are at their end.
-    pub(super) fn finish_all(&mut self, listener: &mut dyn WorldListener) {
-        self.note_standing(None);
-        let all: Vec<DstateId> = self.table.dstates().map(|(id, _)| id).collect();
-        for id in all {
-            let Some(dstate) = self.table.dstate(id).cloned() else {
-                continue;
-            };
-            self.check_expectations(&dstate, listener);
-            self.check_at_end(&dstate, listener);
-            let weight = weight_of(&dstate, |id| self.weight(id));
-            self.statistics.finished.add_sum(&weight);
-            let counts = dstate.hosts().map(|(_, members)| members.len() as u128);
-            let worlds = counts.fold(1u128, u128::saturating_mul);
-            self.counted.worlds = self.counted.worlds.saturating_add(worlds);
-            let worlds = u64::try_from(worlds).unwrap_or(u64::MAX);
-            self.statistics.paths_completed =
-                self.statistics.paths_completed.saturating_add(worlds);
-            if self.config.all_tests {
-                self.tell_worlds(&dstate, listener);
-            }
-            for gone in self.table.finish(id) {
-                self.members.remove(&gone);
-            }
-        }
-        self.queue.clear();
-        self.places.clear();
-    }
-
     /// A host that had to end in a certain way and did not is a finding.
-    fn check_expectations(&mut self, dstate: &Dstate, listener: &mut dyn WorldListener) {
+    pub(super) fn check_expectations(&mut self, dstate: &Dstate, listener: &mut dyn WorldListener) {
         for id in dstate.members().collect::<Vec<_>>() {
             let host = self.table.host(id);
             let Some(expected) = self.host(host).expects else {
@@ -265,7 +232,8 @@ impl Worlds<'_> {
                 ),
             };
             let bug = Bug::new(kind, message);
-            self.report(id, &member, &bug, wanted, listener);
+            let dstates = std::slice::from_ref(dstate);
+            self.report(id, &member, &bug, wanted, dstates, listener);
         }
     }
 
@@ -285,79 +253,5 @@ impl Worlds<'_> {
         };
         let same = arena.eq(status, constant);
         arena.not(same)
-    }
-
-    /// Tells of every world of a dstate that can be.
-    fn tell_worlds(&mut self, dstate: &Dstate, listener: &mut dyn WorldListener) {
-        let lists: Vec<Vec<MemberId>> = dstate
-            .hosts()
-            .map(|(_, members)| members.iter().copied().collect())
-            .collect();
-        let mut told = 0;
-        let mut chosen = Vec::new();
-        self.tell_from(Path::default(), &lists, &mut chosen, &mut told, listener);
-        if told >= MOST_WORLDS {
-            self.note_limit("max-tests");
-        }
-    }
-
-    fn tell_from(
-        &mut self,
-        path: Path,
-        lists: &[Vec<MemberId>],
-        chosen: &mut Vec<MemberId>,
-        told: &mut usize,
-        listener: &mut dyn WorldListener,
-    ) {
-        if *told >= MOST_WORLDS {
-            return;
-        }
-        let Some((first, others)) = lists.split_first() else {
-            *told += 1;
-            return self.tell_world(&path, chosen, listener);
-        };
-        for candidate in first {
-            let Some(other) = self
-                .members
-                .get(candidate)
-                .map(|one| one.state.path.clone())
-            else {
-                continue;
-            };
-            let mut joined = path.clone();
-            if self.join(&mut joined, &other, true) {
-                chosen.push(*candidate);
-                self.tell_from(joined, others, chosen, told, listener);
-                chosen.pop();
-            }
-        }
-    }
-
-    fn tell_world(&mut self, path: &Path, chosen: &[MemberId], listener: &mut dyn WorldListener) {
-        let (mut traces, mut saved) = (BTreeMap::new(), SavedFiles::new());
-        for id in chosen {
-            let name = self.host(self.table.host(*id)).name.clone();
-            let Some(member) = self.members.get(id) else {
-                continue;
-            };
-            let (mut state, ending) = (member.state.clone(), member.ending.clone());
-            state.path.model = path.model.clone();
-            let ending = match ending {
-                Some(Ending::Exit(status)) => {
-                    PathEnding::Exit(self.worker.value(&state, status) as i32)
-                }
-                Some(Ending::Signal(signal)) => PathEnding::Signal(signal),
-                _ if matches!(member.doing, Doing::Off(_)) => PathEnding::Off,
-                _ => PathEnding::Idle,
-            };
-            let mut trace = state.path.trace_under(&path.model);
-            trace.end = Some(self.worker.trace_end(&state, &ending));
-            let files = self.worker.saved_files(&state);
-            if !files.is_empty() {
-                saved.insert(name.clone(), files);
-            }
-            traces.insert(name, trace);
-        }
-        listener.world(&traces, &saved);
     }
 }

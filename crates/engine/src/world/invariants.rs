@@ -6,7 +6,7 @@ use everett_linux::ExposedData;
 use everett_solver::Verdict;
 use everett_vm::{Bug, BugKind};
 
-use super::looks::{Story, broken_message, moments, never_held, same, view};
+use super::looks::{Story, broken_message, moments, never_held, view};
 use super::member::Member;
 use super::*;
 use crate::mapping::{Dstate, DstateId};
@@ -81,8 +81,13 @@ impl Worlds<'_> {
         }
     }
 
-    /// All worlds of a dstate are at their end.
+    /// All worlds of a dstate are at their end: at times to come they will look as they do now.
     pub(super) fn check_at_end(&mut self, dstate: &Dstate, listener: &mut dyn WorldListener) {
+        let most = self.config.max_virtual_ns.unwrap_or(u64::MAX);
+        let times: Vec<u64> = self.times.range(..=most).copied().collect();
+        for time_ns in times {
+            self.check(When::At { time_ns }, dstate, None, listener);
+        }
         self.check(When::AtEnd, dstate, None, listener);
         self.check(When::Eventually, dstate, None, listener);
     }
@@ -120,7 +125,7 @@ impl Worlds<'_> {
         let names: Vec<String> = names.collect();
         let mut chosen = Vec::new();
         if question.when == When::Eventually {
-            let stories = self.alike(dstate, own, story_of, Story::is_same);
+            let stories = self.alike(dstate, own, story_of);
             let ask = |worlds: &mut Self, picked: &[&Alike<Story>]| {
                 let stories: Vec<&Story> = picked.iter().map(|(story, _)| story).collect();
                 let arena = &mut worlds.worker.arena;
@@ -131,7 +136,7 @@ impl Worlds<'_> {
             };
             self.check_alike(question, &stories, &ask, &mut chosen, own, listener);
         } else {
-            let looks = self.alike(dstate, own, look_of, same);
+            let looks = self.alike(dstate, own, look_of);
             let ask = |worlds: &mut Self, picked: &[&Alike<ExposedData>]| {
                 let data = picked.iter().map(|(data, _)| data);
                 worlds.broken(question.invariant, names.iter().zip(data))
@@ -141,12 +146,11 @@ impl Worlds<'_> {
     }
 
     /// The states of each host, those that look the same together.
-    fn alike<T>(
+    fn alike<T: PartialEq>(
         &self,
         dstate: &Dstate,
         own: Option<(MemberId, &Member)>,
         look: fn(&Member) -> T,
-        is_same: fn(&T, &T) -> bool,
     ) -> Vec<Vec<Alike<T>>> {
         let mut all = Vec::new();
         for (host, members) in dstate.hosts() {
@@ -158,10 +162,7 @@ impl Worlds<'_> {
                 let Some(look) = member.map(look) else {
                     continue;
                 };
-                match different
-                    .iter_mut()
-                    .find(|(known, _)| is_same(known, &look))
-                {
+                match different.iter_mut().find(|(known, _)| *known == look) {
                     Some((_, ids)) => ids.push(id),
                     None => different.push((look, vec![id])),
                 }

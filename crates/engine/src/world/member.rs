@@ -6,7 +6,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use super::looks::{Look, Looks};
-use super::post::{Doing, Mailbox};
+use super::mailbox::{Doing, Mailbox};
 use crate::state::State;
 
 /// A state of one host in a world.
@@ -28,6 +28,8 @@ pub struct Member {
     pub links: LinkState,
     /// What happened to it.
     pub past: Past,
+    /// What it has sent and what is not on its way yet.
+    pub unsent: Vec<Packet>,
     /// What others learn of it though it does not say it.
     pub outbox: Vec<Packet>,
     /// When it is started, for the first time or again.
@@ -40,8 +42,6 @@ pub struct Member {
     pub overtaken: u32,
     /// What it showed so far, where somebody will ask.
     pub looks: Looks,
-    /// Messages that arrived and times that it waited for.
-    pub events: u64,
 }
 
 /// A digest of all that made a state what it is: which host, which sides of forks, what it received and when. What a host does
@@ -74,13 +74,13 @@ impl Member {
             counters: FaultCounters::default(),
             sent: 0,
             links: LinkState::default(),
+            unsent: Vec::new(),
             outbox: Vec::new(),
             start_ns,
             disk: None,
             restarts: 0,
             overtaken: 0,
             looks: Looks::default(),
-            events: 0,
         }
     }
 
@@ -95,13 +95,13 @@ impl Member {
             counters: self.counters.clone(),
             sent: self.sent,
             links: self.links.clone(),
+            unsent: self.unsent.clone(),
             outbox: self.outbox.clone(),
             start_ns: self.start_ns,
             disk: self.disk.clone(),
             restarts: self.restarts,
             overtaken: self.overtaken,
             looks: self.looks.clone(),
-            events: self.events,
         }
     }
 
@@ -128,6 +128,12 @@ impl Member {
         }
     }
 
+    /// What its host warns of.
+    pub fn warnings(&self) -> &[String] {
+        let host = self.state.host.as_ref();
+        host.map_or(&[], everett_linux::Host::warnings)
+    }
+
     /// The time of its clock.
     pub fn clock_ns(&self) -> u64 {
         let host = self.state.host.as_ref();
@@ -144,8 +150,16 @@ impl Member {
             && conditions.0.iter().all(|one| conditions.1.contains(one))
     }
 
+    /// When it sent what is not on its way yet.
+    pub fn unsent_ns(&self) -> Option<u64> {
+        self.unsent.iter().map(|packet| packet.clock_ns).min()
+    }
+
     /// When it does something next by itself or because something arrives. `u64::MAX` where nothing will happen.
     pub fn next_ns(&self) -> u64 {
+        if let Some(sent_ns) = self.unsent_ns() {
+            return sent_ns;
+        }
         match (&self.state.host, self.doing) {
             (None, Doing::Runs) => self.start_ns,
             (_, doing) => self.mailbox.next_event_ns(doing, self.clock_ns()),

@@ -4,9 +4,11 @@
 //! nothing arrives in anybody's past, and what a host does depends on what it has received alone.
 
 mod beginnings;
+mod done;
 mod ending;
 mod invariants;
 mod looks;
+mod mailbox;
 mod member;
 mod messages;
 mod moments;
@@ -27,12 +29,11 @@ use std::time::Duration;
 pub use beginnings::decided;
 pub use ending::{Expects, WorldFinding};
 pub use looks::{Look, Looks, Story, broken_message, moments, never_held, view};
+pub use mailbox::{Doing, Mailbox, Next};
 use member::{Member, Past};
 pub use messages::{Message, Messages, carried};
 pub use moments::{AtNobody, Befallen, Befalls, arrive_at_nobody, befalls};
-pub use post::{
-    Arrival, Doing, Fated, Mailbox, Next, Sent, arrive, described, least_latency_ns, send,
-};
+pub use post::{Arrival, Fated, Sent, arrive, described, least_latency_ns, send};
 pub use standing::HostStanding;
 
 use crate::explorer::{Limits, Statistics, Stopped};
@@ -240,6 +241,7 @@ impl<'a> Worlds<'a> {
             let next = member.next_ns();
             self.places.insert(id, (next, host));
             self.queue.insert((next, host, id));
+            self.table.set_still(id, next == u64::MAX);
         }
     }
 
@@ -265,15 +267,13 @@ impl<'a> Worlds<'a> {
                 return Stopped::Limit(limit);
             }
             listener.tick(self);
+            self.finish_settled(listener);
             let Some((next_ns, _, id)) = self.queue.first().copied() else {
                 return Stopped::Finished;
             };
             if let Some(time_ns) = self.time_before(next_ns) {
                 self.check_at(time_ns, listener);
                 continue;
-            }
-            if next_ns == u64::MAX {
-                break;
             }
             if self
                 .config
@@ -289,8 +289,6 @@ impl<'a> Worlds<'a> {
             self.counted.dstates_peak = self.counted.dstates_peak.max(self.table.len());
             self.advance(id, listener);
         }
-        self.finish_all(listener);
-        Stopped::Finished
     }
 
     fn limit_reached(&mut self) -> Option<&'static str> {
@@ -361,12 +359,18 @@ impl<'a> Worlds<'a> {
         self.forget_past(member.past, id);
         let host = self.table.host(id);
         loop {
+            if !self.transmit(id, &mut member, listener) {
+                // It is in no world any more.
+                return;
+            }
+            if !member.unsent.is_empty() {
+                break;
+            }
             // Who receives something may answer, so this changes whenever something is sent.
             let horizon = self.horizon(id);
             let (doing, clock_ns) = (member.doing, member.clock_ns());
             let is_absent = self.is_absent(host, &member);
             if !is_absent && member.mailbox.is_due(doing, clock_ns, horizon) {
-                member.events += 1;
                 match self.arrive(host, &mut member) {
                     Ok(()) => {}
                     Err(Some(fork)) => self.fork(id, &mut member, fork),
@@ -401,7 +405,7 @@ impl<'a> Worlds<'a> {
             } else if let Doing::Waits(Some(until)) | Doing::Off(Some(until)) = member.doing
                 && until <= horizon
             {
-                member.events += 1;
+                member.mailbox.has_waited();
                 member.doing = Doing::Runs;
             } else {
                 break;
@@ -412,10 +416,6 @@ impl<'a> Worlds<'a> {
             }
             if let Some(message) = member.state.path.diverged.take() {
                 self.warn(format!("a trace could not be followed: {message}"));
-            }
-            if !self.transmit(id, &mut member) {
-                // It is in no world any more.
-                return;
             }
             if self.is_over_depth(&member) {
                 self.note_limit("max-depth");
@@ -447,7 +447,7 @@ impl<'a> Worlds<'a> {
 
     /// What is wrong with a host that does more than it may.
     fn hang(&self, member: &Member) -> Option<Bug> {
-        let (limits, events) = (&self.config.limits, member.events);
+        let (limits, events) = (&self.config.limits, member.mailbox.events());
         let is_over = |most: Option<u64>, done: u64| most.is_some_and(|most| done >= most);
         if member.doing != Doing::Runs {
             None
@@ -489,7 +489,7 @@ impl<'a> Worlds<'a> {
         {
             member.state.path.again = 0..begin.inputs.len();
         }
-        let before = member.state.instructions();
+        let (before, warned) = (member.state.instructions(), member.warnings().len());
         let disk = member.disk.as_deref();
         let result = self
             .worker
@@ -499,6 +499,10 @@ impl<'a> Worlds<'a> {
             started.pass_time(member.start_ns);
         }
         self.statistics.instructions += member.state.instructions().saturating_sub(before);
+        // Whatever becomes of the host, what it warns of is told.
+        for warning in member.warnings().iter().skip(warned) {
+            self.warn(warning.clone());
+        }
         result
     }
 
@@ -538,22 +542,18 @@ impl<'a> Worlds<'a> {
             }
         };
         let child = self.add(child);
-        let mut copies = Vec::new();
-        self.with_mapping(&mut copies, |mapping, table, copy| {
-            mapping.branched(table, id, child, copy);
-        });
+        self.with_mapping(|mapping, table, copy| mapping.branched(table, id, child, copy));
         self.place(child);
-        copies.into_iter().for_each(|copy| self.place(copy));
     }
 
-    /// Lets the mapping work; it may want copies of states, which are noted.
+    /// Lets the mapping work; it may want copies of states.
     fn with_mapping<T>(
         &mut self,
-        copies: &mut Vec<MemberId>,
         work: impl FnOnce(&mut dyn Mapping, &mut Table, &mut dyn FnMut(MemberId) -> MemberId) -> T,
     ) -> T {
         let (members, weights) = (&mut self.members, &mut self.weights);
         let (next, counted) = (&mut self.next_id, &mut self.counted);
+        let mut copies = Vec::new();
         let mut copy = |old: MemberId| {
             let id = MemberId(*next);
             *next += 1;
@@ -566,7 +566,9 @@ impl<'a> Worlds<'a> {
             copies.push(id);
             id
         };
-        work(&mut *self.mapping, &mut self.table, &mut copy)
+        let result = work(&mut *self.mapping, &mut self.table, &mut copy);
+        copies.into_iter().for_each(|copy| self.place(copy));
+        result
     }
 
     /// The weight of a state.
@@ -579,7 +581,7 @@ impl<'a> Worlds<'a> {
         let mut sum = WeightSum::default();
         for place in self.table.places(id) {
             if let Some(dstate) = self.table.dstate(place) {
-                let with_it = dstate.with_only(id, self.table.host(id));
+                let with_it = dstate.with_only([id], self.table.host(id));
                 sum.add_sum(&weight_of(&with_it, |id| self.weight(id)));
             }
         }

@@ -1,7 +1,7 @@
 //! The post between hosts: where packets go, when they arrive, and what becomes of them. The same for hosts that are explored and for
 //! native ones.
 
-use everett_expr::{Arena, ExprId};
+use everett_expr::Arena;
 use everett_linux::{Errno, Packet, PacketKind};
 use everett_net::{
     Alternative, Fate, FaultCounters, FaultIndex, Faults, HostIndex, LinkState, Mark, Protocol,
@@ -12,6 +12,7 @@ use std::hash::Hash;
 use std::mem::discriminant;
 use std::sync::Arc;
 
+use super::mailbox::Doing;
 use super::moments::given_up;
 
 /// Bytes of a packet besides what it carries: of Ethernet, IP and TCP or UDP, about.
@@ -51,12 +52,7 @@ impl Arrival {
     pub fn look(&self) -> impl Hash + use<'_> {
         let packet = &self.packet;
         let bytes = match &packet.kind {
-            PacketKind::Datagram(bytes) | PacketKind::Data(bytes) => {
-                let terms: Vec<ExprId> = bytes.terms().collect();
-                let is_symbolic = |at: &usize| !terms.is_empty() && bytes.has_symbolic(*at, 1);
-                let symbolic: Vec<usize> = (0..bytes.len()).filter(is_symbolic).collect();
-                Some((bytes.bytes(), symbolic, terms))
-            }
+            PacketKind::Datagram(bytes) | PacketKind::Data(bytes) => Some(bytes),
             _ => None,
         };
         let room = match &packet.kind {
@@ -79,201 +75,13 @@ impl Arrival {
         )
     }
 
-    fn is_of_stream(&self, other: &Arrival) -> bool {
+    pub(super) fn is_of_stream(&self, other: &Arrival) -> bool {
         let ends = |one: &Arrival| (one.packet.from, one.packet.to);
         !self.is_alone() && ends(self) == ends(other)
     }
 
-    fn order(&self) -> (u64, HostIndex, u64) {
+    pub(super) fn order(&self) -> (u64, HostIndex, u64) {
         (self.at_ns, self.from, self.number)
-    }
-}
-
-/// What a host does.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum Doing {
-    /// It can go on, when its time comes.
-    Runs,
-    /// It waits until this time, or for what arrives.
-    Waits(Option<u64>),
-    /// Its programs have ended; its kernel answers what arrives.
-    Over,
-    /// It is switched off until this time, or for good.
-    Off(Option<u64>),
-}
-
-/// What is on its way to a host, the next first, and times at which something can become of it. Cloning is O(1).
-#[derive(Clone, Debug, Default)]
-pub struct Mailbox {
-    arriving: Arc<Vec<Arrival>>,
-    times: Arc<Vec<u64>>,
-    times_passed: usize,
-}
-
-/// What happens to a host next.
-pub enum Next {
-    /// This time comes.
-    Time(u64),
-    /// Something arrives.
-    Packet(Arrival),
-}
-
-impl Mailbox {
-    /// Nothing is on its way; something can become of the host at these times, in order.
-    pub fn new(times: Vec<u64>) -> Mailbox {
-        Mailbox {
-            times: Arc::new(times),
-            ..Mailbox::default()
-        }
-    }
-
-    /// Something will arrive. What belongs to a stream overtakes nothing of the same stream that was sent before it, however
-    /// late that is.
-    pub fn expect(&mut self, mut arrival: Arrival) {
-        let list = Arc::make_mut(&mut self.arriving);
-        if !arrival.is_alone() {
-            let same = list.iter().filter(|other| other.is_of_stream(&arrival));
-            let before = same.filter(|other| other.number < arrival.number);
-            let last = before.map(|other| other.at_ns).max().unwrap_or(0);
-            arrival.at_ns = arrival.at_ns.max(last);
-            for other in list.iter_mut() {
-                if other.is_of_stream(&arrival) && other.number > arrival.number {
-                    other.at_ns = other.at_ns.max(arrival.at_ns);
-                }
-            }
-            list.sort_by_key(Arrival::order);
-        }
-        let at = list.partition_point(|other| other.order() <= arrival.order());
-        list.insert(at, arrival);
-    }
-
-    fn next_time(&self) -> Option<u64> {
-        self.times.get(self.times_passed).copied()
-    }
-
-    /// What happens next.
-    pub fn next(&self) -> Option<Next> {
-        let arrival = self.arriving.first();
-        match (self.next_time(), arrival) {
-            (Some(time), Some(arrival)) if arrival.at_ns < time => {
-                Some(Next::Packet(arrival.clone()))
-            }
-            (Some(time), _) => Some(Next::Time(time)),
-            (None, arrival) => arrival.cloned().map(Next::Packet),
-        }
-    }
-
-    /// When that is; `u64::MAX` where nothing will.
-    pub fn next_ns(&self) -> u64 {
-        let arrival = self.arriving.first().map(|next| next.at_ns);
-        let time = self.next_time();
-        let next = [arrival, time].into_iter().flatten().min();
-        next.unwrap_or(u64::MAX)
-    }
-
-    /// What happens next is behind us.
-    pub fn take(&mut self) {
-        match self.next() {
-            Some(Next::Time(_)) => self.times_passed += 1,
-            Some(Next::Packet(_)) => {
-                Arc::make_mut(&mut self.arriving).remove(0);
-            }
-            None => {}
-        }
-    }
-
-    /// Others that could arrive before the next packet: the first of each other sender that had sent it by then.
-    fn racing(&self) -> Vec<usize> {
-        let Some(first) = self.arriving.first() else {
-            return Vec::new();
-        };
-        let mut senders = vec![first.from];
-        let mut racing = Vec::new();
-        for (at, other) in self.arriving.iter().enumerate() {
-            if !senders.contains(&other.from) {
-                senders.push(other.from);
-                if other.packet.clock_ns < first.at_ns {
-                    racing.push(at);
-                }
-            }
-        }
-        racing
-    }
-
-    /// Asks which of the packets that race for the host arrives first, where that can still be another one than by time. `true`
-    /// if it is. Nothing is changed where the question has several answers.
-    pub fn race(&mut self, oracle: &mut dyn Oracle) -> Result<bool, Interrupt> {
-        let racing = match self.arriving.first() {
-            Some(first) if !first.leads => self.racing(),
-            _ => return Ok(false),
-        };
-        if racing.is_empty() {
-            return Ok(false);
-        }
-        let site = ChoiceSite {
-            name: "order:packet".to_owned(),
-        };
-        let picked = oracle.choose(&site, 1 + racing.len() as u32)? as usize;
-        oracle.commit();
-        let list = Arc::make_mut(&mut self.arriving);
-        let at_ns = list[0].at_ns;
-        if picked == 0 {
-            list[0].leads = true;
-            return Ok(false);
-        }
-        let mut winner = list.remove(racing[picked - 1]);
-        winner.at_ns = at_ns.saturating_sub(1);
-        winner.leads = true;
-        list.insert(0, winner);
-        Ok(true)
-    }
-
-    /// What becomes of the host when the next packet arrives is decided.
-    pub fn is_met(&mut self) {
-        if let Some(first) = Arc::make_mut(&mut self.arriving).first_mut() {
-            first.met = true;
-        }
-    }
-
-    /// Something has arrived: what is held back for others may be due before its time.
-    pub fn let_others_follow(&mut self, now_ns: u64) {
-        if self.arriving.iter().all(|arrival| arrival.behind == 0) {
-            return;
-        }
-        let list = Arc::make_mut(&mut self.arriving);
-        for arrival in list.iter_mut().filter(|arrival| arrival.behind > 0) {
-            arrival.behind -= 1;
-            if arrival.behind == 0 {
-                arrival.at_ns = arrival.at_ns.min(now_ns);
-            }
-        }
-        list.sort_by_key(Arrival::order);
-    }
-
-    /// The next arrival is due before anything else happens at a host whose clock shows this.
-    pub fn is_due(&self, doing: Doing, clock_ns: u64, horizon_ns: u64) -> bool {
-        let next_ns = self.next_ns();
-        if next_ns == u64::MAX {
-            return false;
-        }
-        match doing {
-            Doing::Runs => next_ns <= clock_ns,
-            Doing::Waits(until) | Doing::Off(until) => {
-                next_ns <= until.unwrap_or(u64::MAX) && next_ns <= horizon_ns
-            }
-            Doing::Over => next_ns <= horizon_ns,
-        }
-    }
-
-    /// When a host does something next; `u64::MAX` where nothing will happen.
-    pub fn next_event_ns(&self, doing: Doing, clock_ns: u64) -> u64 {
-        match doing {
-            Doing::Runs => clock_ns,
-            Doing::Waits(until) | Doing::Off(until) => {
-                until.unwrap_or(u64::MAX).min(self.next_ns())
-            }
-            Doing::Over => self.next_ns(),
-        }
     }
 }
 

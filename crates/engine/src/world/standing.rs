@@ -2,8 +2,8 @@
 
 use everett_linux::{Ending, Host, LeftFile};
 
+use super::mailbox::Doing;
 use super::member::Member;
-use super::post::Doing;
 use super::*;
 use crate::source::{SourceFrame, describe_ends};
 

@@ -4,18 +4,30 @@ use everett_expr::ExprId;
 use everett_net::{HostEvent, HostIndex, HostMoment};
 use everett_solver::Verdict;
 
+use super::mailbox::{Doing, Next};
 use super::member::Member;
 use super::moments::{self, AtNobody, Befallen, Befalls};
-use super::post::{self, Arrival, Doing, Next, Sent};
+use super::post::{self, Arrival, Sent};
 use super::*;
 use crate::oracle::PathOracle;
 
 impl Worlds<'_> {
-    /// Sends on what a host has sent. `false` if its state turns out to be in no world.
-    pub(super) fn transmit(&mut self, id: MemberId, member: &mut Member) -> bool {
-        let sent = member.state.host.as_mut().map(|host| host.take_sent());
-        let own = sent.unwrap_or_default().into_iter();
-        let own = own.map(|packet| (packet, true));
+    /// Sends on what a host has sent, as soon as all others have come as far: those to whom nothing happens any more by then need not
+    /// be kept apart. `false` if its state turns out to be in no world.
+    pub(super) fn transmit(
+        &mut self,
+        id: MemberId,
+        member: &mut Member,
+        listener: &mut dyn WorldListener,
+    ) -> bool {
+        if let Some(host) = &mut member.state.host {
+            member.unsent.extend(host.take_sent());
+        }
+        let own = match member.unsent_ns() {
+            Some(sent_ns) if self.is_ahead(id, sent_ns) => Vec::new(),
+            _ => std::mem::take(&mut member.unsent),
+        };
+        let own = own.into_iter().map(|packet| (packet, true));
         // What the network says is not the host's, and nothing becomes of it.
         let others = std::mem::take(&mut member.outbox).into_iter();
         for (packet, is_own) in own.chain(others.map(|packet| (packet, false))) {
@@ -32,7 +44,7 @@ impl Worlds<'_> {
                     arrival.met |= !is_own;
                     for target in targets {
                         self.note_sent(&arrival, target, member);
-                        if !self.deliver(id, member, target, &arrival) {
+                        if !self.deliver(id, member, target, &arrival, listener) {
                             return false;
                         }
                     }
@@ -42,6 +54,14 @@ impl Worlds<'_> {
         true
     }
 
+    /// Something happens to another state before this time.
+    fn is_ahead(&self, id: MemberId, time_ns: u64) -> bool {
+        let mut others = self.queue.iter().filter(|(_, _, other)| *other != id);
+        others
+            .next()
+            .is_some_and(|(next_ns, _, _)| *next_ns < time_ns)
+    }
+
     /// Something goes to a host: in all worlds that the sender is in, and in no others.
     fn deliver(
         &mut self,
@@ -49,12 +69,13 @@ impl Worlds<'_> {
         member: &Member,
         target: HostIndex,
         arrival: &Arrival,
+        listener: &mut dyn WorldListener,
     ) -> bool {
-        let mut copies = Vec::new();
-        let receivers = self.with_mapping(&mut copies, |mapping, table, copy| {
-            mapping.sent(table, id, target, copy)
-        });
-        copies.into_iter().for_each(|copy| self.place(copy));
+        self.with_mapping(|mapping, table, copy| mapping.part(table, id, copy));
+        // Nobody need be copied for worlds that are at their end without this.
+        self.finish_settled(listener);
+        let receivers =
+            self.with_mapping(|mapping, table, copy| mapping.receivers(table, id, target, copy));
         for receiver in receivers {
             let Some(mut other) = self.members.remove(&receiver) else {
                 continue;
@@ -177,7 +198,10 @@ impl Worlds<'_> {
                 self.strike(host, member, befallen, time);
                 return Ok(());
             }
-            Some(Next::Packet(_)) => self.first_of_race(member)?,
+            Some(Next::Packet(_)) => match self.first_of_race(member)? {
+                Some(arrival) => arrival,
+                None => return Ok(()),
+            },
         };
         if let Doing::Off(until) = member.doing {
             member.mailbox.take();
@@ -204,20 +228,24 @@ impl Worlds<'_> {
         self.arrive_packet(host, member, &arrival)
     }
 
-    /// What arrives first of what races for a host.
-    fn first_of_race(&mut self, member: &mut Member) -> Result<Arrival, Option<Fork>> {
+    /// What arrives first of what races for a host; nothing where that is something that is not due yet.
+    fn first_of_race(&mut self, member: &mut Member) -> Result<Option<Arrival>, Option<Fork>> {
         if member.overtaken < self.config.orders && !matches!(member.doing, Doing::Off(_)) {
             let deadline = self.deadline();
             let (solver, scratch) = (&mut self.worker.solver, &mut self.worker.scratch);
             let mut oracle = PathOracle::new(&mut member.state.path, solver, scratch, deadline);
             match member.mailbox.race(&mut oracle) {
-                Ok(overtaken) => member.overtaken += u32::from(overtaken),
+                Ok(false) => {}
+                Ok(true) => {
+                    member.overtaken += 1;
+                    return Ok(None);
+                }
                 Err(_) => return Err(oracle.fork.take()),
             }
         }
         match member.mailbox.next() {
-            Some(Next::Packet(arrival)) => Ok(arrival),
-            _ => Err(None),
+            Some(Next::Packet(arrival)) => Ok(Some(arrival)),
+            _ => Ok(None),
         }
     }
 

@@ -2,6 +2,7 @@
 
 use everett_expr::{Arena, ExprId};
 use smallvec::SmallVec;
+use std::hash::{Hash, Hasher};
 
 use crate::value::Value;
 
@@ -73,6 +74,18 @@ impl Buffer {
         let line = self.overlay.get(at / LINE)?.as_ref()?;
         let byte = line[at % LINE];
         byte.term.is_some().then_some(byte)
+    }
+
+    /// What each byte is: a known one, or one of a term; which of its bytes makes a difference.
+    fn parts(&self) -> impl Iterator<Item = (u8, Option<(ExprId, u8)>)> + '_ {
+        (0..self.len()).map(|at| match self.symbolic(at) {
+            Some(SymbolicByte {
+                term: Some(term),
+                index,
+                ..
+            }) => (0, Some((term, index))),
+            _ => (self.bytes[at], None),
+        })
     }
 
     /// Whether a range has a symbolic byte.
@@ -243,6 +256,35 @@ impl Buffer {
     }
 }
 
+/// Two buffers are equal if each byte is: known ones by their value, others by their term and which byte of it they are. What lies
+/// below symbolic bytes does not count.
+impl PartialEq for Buffer {
+    fn eq(&self, other: &Buffer) -> bool {
+        match self.is_concrete() && other.is_concrete() {
+            true => self.bytes == other.bytes,
+            false => self.len() == other.len() && self.parts().eq(other.parts()),
+        }
+    }
+}
+
+impl Eq for Buffer {}
+
+impl Hash for Buffer {
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        self.len().hash(hasher);
+        if self.is_concrete() {
+            return hasher.write(&self.bytes);
+        }
+        let known: SmallVec<[u8; 32]> = self.parts().map(|(known, _)| known).collect();
+        hasher.write(&known);
+        let symbolic = self
+            .parts()
+            .enumerate()
+            .filter(|(_, (_, term))| term.is_some());
+        symbolic.for_each(|(at, (_, term))| (at, term).hash(hasher));
+    }
+}
+
 #[inline(always)]
 fn read_le(bytes: &[u8], at: usize, len: usize) -> u64 {
     let bytes = &bytes[at..at + len];
@@ -269,5 +311,59 @@ fn write_le(bytes: &mut [u8], at: usize, len: usize, value: u64) {
         4 => bytes.copy_from_slice(&(value as u32).to_le_bytes()),
         8 => bytes.copy_from_slice(&value.to_le_bytes()),
         _ => bytes.copy_from_slice(&value.to_le_bytes()[..len]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::hash::DefaultHasher;
+
+    fn digest(buffer: &Buffer) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        buffer.hash(&mut hasher);
+        hasher.finish()
+    }
+
+    #[test]
+    fn bytes_of_one_term_are_different_bytes() {
+        let mut arena = Arena::new();
+        let array = arena.array(0, "wide", 4);
+        let bytes = [0, 1].map(|at| arena.read(array, at));
+        let term = arena.concat(bytes[1], bytes[0]);
+        let mut whole = Buffer::zeroed(2);
+        whole.store(0, 2, Value::of_term(&arena, term));
+        let byte = |at: usize| {
+            let mut one = Buffer::with_bytes(&[7], 1);
+            one.copy_from(0, &whole, at, 1);
+            one
+        };
+        assert_ne!(byte(0), byte(1));
+        assert_ne!(digest(&byte(0)), digest(&byte(1)));
+        assert_eq!(byte(1), byte(1));
+        let mut swapped = Buffer::zeroed(2);
+        swapped.copy_from(0, &whole, 1, 1);
+        swapped.copy_from(1, &whole, 0, 1);
+        assert_ne!(whole, swapped);
+        assert_ne!(digest(&whole), digest(&swapped));
+    }
+
+    #[test]
+    fn what_lies_below_symbolic_bytes_makes_no_difference() {
+        let mut arena = Arena::new();
+        let array = arena.array(0, "byte", 1);
+        let term = arena.read(array, 0);
+        let [mut one, mut other] = [3, 4].map(|below| Buffer::with_bytes(&[below, 9], 2));
+        assert_ne!(one, other);
+        for buffer in [&mut one, &mut other] {
+            let value = Value::of_term(&arena, term);
+            buffer.store(0, 1, value);
+        }
+        assert_eq!(one, other);
+        assert_eq!(digest(&one), digest(&other));
+        one.write(0, &[5]);
+        let plain = Buffer::with_bytes(&[5, 9], 2);
+        assert_eq!(one, plain);
+        assert_eq!(digest(&one), digest(&plain));
     }
 }
