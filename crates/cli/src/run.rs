@@ -294,7 +294,11 @@ impl RunArgs {
                 );
             }
         }
-        Ok(serde_json::from_value(usual)?)
+        let mut args: RunArgs = serde_json::from_value(usual)?;
+        if self.seed != 0 {
+            args.set(&[("search.seed".to_owned(), self.seed.to_string())]);
+        }
+        Ok(args)
     }
 
     /// The program and its arguments, or a scenario.
