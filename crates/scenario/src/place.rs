@@ -79,6 +79,8 @@ struct Wish {
     network: usize,
     addresses: Vec<Prefix>,
     mtu: Option<u32>,
+    /// No further addresses are chosen.
+    is_exact: bool,
     spot: Spot,
 }
 
@@ -208,6 +210,7 @@ fn interfaces(
                 network,
                 addresses: Vec::new(),
                 mtu: None,
+                is_exact: false,
                 spot,
             });
             wishes.len() - 1
@@ -296,6 +299,7 @@ fn interface(
         network,
         addresses: addresses.into_iter().map(|(prefix, _)| prefix).collect(),
         mtu,
+        is_exact: given.is_some(),
         spot,
     })
 }
@@ -442,7 +446,11 @@ impl Choice<'_> {
         let mut interfaces = Vec::new();
         for wish in &wanted.interfaces {
             let mut addresses = wish.addresses.clone();
-            for number in 0..self.networks[wish.network].subnets.len() {
+            let subnets = match wish.is_exact {
+                true => 0,
+                false => self.networks[wish.network].subnets.len(),
+            };
+            for number in 0..subnets {
                 let subnet = self.networks[wish.network].subnets[number];
                 let is_same =
                     |given: &Prefix| given.address().is_ipv4() == subnet.address().is_ipv4();

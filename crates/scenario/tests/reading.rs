@@ -82,6 +82,19 @@ fn paths_start_where_the_scenario_says_but_traces_lie_beside_it() {
     );
 }
 
+#[test]
+fn an_interface_has_the_addresses_that_it_is_given() {
+    let text = "[network.n]\nsubnets = [\"10.0.0.0/24\", \"fd00::/64\"]\n\
+                [host.a]\nprogram = \"a\"\ninterface.eth0 = { network = \"n\", addresses = [\"10.0.0.7\"] }\n\
+                [host.b]\nprogram = \"b\"\ninterface.eth0 = { network = \"n\" }\n\
+                [host.c]\nprogram = \"c\"\ninterface.eth0 = { network = \"n\", addresses = [] }\n";
+    let topology = read(text).topology;
+    let addresses = |host| topology.addresses(HostIndex(host)).collect::<Vec<_>>();
+    assert_eq!(addresses(0), [ip("10.0.0.7")]);
+    assert_eq!(addresses(1), [ip("10.0.0.1"), ip("fd00::1")]);
+    assert!(addresses(2).is_empty());
+}
+
 const FULL: &str = r#"
 [defaults]
 env = { LANG = "C" }
