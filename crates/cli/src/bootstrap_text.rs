@@ -11,7 +11,7 @@ use everett_net::Prefix;
 use crate::bootstrap::{SetUp, World, absolute, begin_file};
 use crate::input::host_config;
 use crate::run::RunArgs;
-use crate::world_hosts::STAGGER_NS;
+use everett_scenario::BETWEEN_STARTS_NS;
 
 /// The scenario.
 pub fn world_text(args: &RunArgs, world: &World<'_>) -> Result<String> {
@@ -39,7 +39,7 @@ pub fn world_text(args: &RunArgs, world: &World<'_>) -> Result<String> {
         args.host_keys()?,
     ];
     let servers = world.hosts.iter().filter(|host| host.setup.is_server);
-    let others_ns = servers.count() as u64 * STAGGER_NS;
+    let others_ns = servers.count() as u64 * BETWEEN_STARTS_NS;
     for host in &world.hosts {
         host_text(host, &keys, others_ns, &mut text)?;
     }

@@ -85,7 +85,7 @@ fn what_went_wrong(trace: &WorldTrace, messages: &[Message]) -> (Vec<Loss>, Vec<
         let number = counts.entry((from, to, port)).or_default();
         *number += usize::from(is_datagram);
         let (from, to) = (from.to_owned(), to.to_owned());
-        match &message.fate {
+        match message.note() {
             None => {}
             Some(_) if message.is_lost && is_datagram && packet.to.is_ipv4() => losses.push(Loss {
                 from,

@@ -33,7 +33,7 @@ fn text(messages: &[Message]) -> String {
     let width = width.unwrap_or(0);
     let mut text = String::new();
     for message in messages {
-        let fate = message.fate.as_ref();
+        let fate = message.note();
         let fate = fate.map_or_else(String::new, |fate| format!("  ({fate})"));
         let ends = match message.packet {
             Some(_) => format!("{:>width$} → {:<width$}", message.from, message.to),
@@ -55,7 +55,7 @@ fn picture(names: &[String], messages: &[Message]) -> String {
             arrived_ns: message.arrived_ns.last().copied(),
             is_lost: message.is_lost,
             label: message.what.clone(),
-            note: message.fate.clone(),
+            note: message.note(),
         })
     };
     let arrows: Vec<Arrow> = messages.iter().filter_map(arrow).collect();

@@ -28,10 +28,17 @@ impl Tests {
     /// The files of a test: `STEM.dtest`, and `STEM-HOST.ktest` for each host.
     pub fn files(&self, stem: &str, traces: &BTreeMap<String, Trace>) -> Vec<NamedFile> {
         let mut files = Vec::new();
-        let mut starts: Vec<usize> = (0..self.hosts.len()).collect();
-        starts.sort_by_key(|at| self.hosts[*at].start_ns);
+        // Who waits for those before it comes after all of them.
+        let mut latest_ns = 0;
+        let mut starts: Vec<(u64, usize)> = Vec::with_capacity(self.hosts.len());
+        for (at, host) in self.hosts.iter().enumerate() {
+            let start_ns = host.start_ns.unwrap_or(latest_ns);
+            latest_ns = latest_ns.max(start_ns);
+            starts.push((start_ns, at));
+        }
+        starts.sort();
         let mut hosts = Vec::new();
-        for at in starts {
+        for (_, at) in starts {
             let (host, place) = (&self.hosts[at], &self.topology.hosts()[at]);
             let trace = traces.get(&host.name).cloned().unwrap_or_default();
             let name = format!("{stem}-{}.ktest", host.name);

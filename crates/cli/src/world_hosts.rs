@@ -1,14 +1,14 @@
 //! From a scenario to hosts that can be started: programs, files, addresses.
 
 use anyhow::{Context, Result, bail};
-use everett_engine::{Expects, WorldHost};
+use everett_engine::{Expected, Expects, WorldHost};
 use everett_linux::{
     Argument, Begin, Boot, Contents, FaultFilter, FaultOptions, FileSpec, HostConfig,
     ProcessConfig, ProgramSpec, RouteSpec, Stdin,
 };
 use everett_native::NativeHost;
 use everett_net::{HostIndex, Prefix, Topology};
-use everett_scenario::{Expectation, FileSource, HostSetup, Process, Scenario, Start};
+use everett_scenario::{Expectation, FileSource, HostSetup, Process, Scenario};
 use everett_vm::{Image, ImageId};
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::unix::ffi::OsStrExt;
@@ -21,9 +21,6 @@ use crate::layers::Mount;
 use crate::load::load;
 use crate::replay::native_host_config;
 use crate::watched::Modules;
-
-/// Time between the starts of hosts that begin when those before them wait.
-pub const STAGGER_NS: u64 = 10_000_000;
 
 /// Programs of a scenario, each once.
 #[derive(Default)]
@@ -56,7 +53,7 @@ impl Programs {
 
 /// All hosts of a scenario.
 pub fn hosts(scenario: &Scenario, programs: &mut Programs) -> Result<Vec<WorldHost>> {
-    let starts = starts(scenario);
+    let starts = scenario.start_times();
     let setups = scenario.hosts.iter().zip(starts);
     setups
         .map(|(setup, start_ns)| host(scenario, setup, start_ns, programs))
@@ -65,7 +62,7 @@ pub fn hosts(scenario: &Scenario, programs: &mut Programs) -> Result<Vec<WorldHo
 
 /// The same for native programs, whose numbers are those of their host.
 pub fn native_hosts(scenario: &Scenario) -> Result<Vec<NativeHost>> {
-    let starts = starts(scenario);
+    let starts = scenario.start_times();
     let mut all = Vec::new();
     let mut modules = Modules::default();
     for (setup, start_ns) in scenario.hosts.iter().zip(starts) {
@@ -91,59 +88,53 @@ pub fn native_hosts(scenario: &Scenario) -> Result<Vec<NativeHost>> {
     Ok(all)
 }
 
-/// When each host is started.
-fn starts(scenario: &Scenario) -> Vec<u64> {
-    let mut waiting = 0;
-    let start = |setup: &HostSetup| match setup.start {
-        Start::At(time) => time,
-        Start::Blocked => {
-            waiting += 1;
-            (waiting - 1) * STAGGER_NS
-        }
-    };
-    scenario.hosts.iter().map(start).collect()
-}
-
-/// How the first process of a host has to end, if anything is expected of it.
-fn expected(setup: &HostSetup) -> Option<Expects> {
+/// How the processes of a host have to end, as far as anything is expected of them.
+fn expected(setup: &HostSetup) -> Vec<Expected> {
     let number = |number: Option<u8>| number.map(i32::from);
-    Some(match setup.processes.first()?.expect? {
-        Expectation::Exit(code) => Expects::Exit(number(code)),
-        Expectation::Signal(signal) => Expects::Signal(number(signal)),
-        Expectation::Running => Expects::Running,
-    })
+    let expected = |(at, process): (usize, &Process)| {
+        let ends = match process.expect? {
+            Expectation::Exit(code) => Expects::Exit(number(code)),
+            Expectation::Signal(signal) => Expects::Signal(number(signal)),
+            Expectation::Running => Expects::Running,
+        };
+        Some(Expected {
+            number: at,
+            process: process.name.clone(),
+            ends,
+        })
+    };
+    let processes = setup.processes.iter().enumerate();
+    processes.filter_map(expected).collect()
 }
 
 /// The processes of a host, the first one first.
 fn processes(setup: &HostSetup) -> Result<(&Process, &[Process])> {
-    let Some((first, others)) = setup.processes.split_first() else {
+    let Some(processes) = setup.processes.split_first() else {
         bail!("host {} has no program", setup.name);
     };
-    for other in others {
-        if other.expect.is_some() || !matches!(other.stdin, everett_scenario::Stdin::Empty) {
-            let (host, process) = (&setup.name, &other.name);
-            bail!(
-                "host {host}, process {process}: only the first process of a host can have `expect` and `stdin`"
-            );
-        }
-    }
-    Ok((first, others))
+    Ok(processes)
 }
 
 fn host(
     scenario: &Scenario,
     setup: &HostSetup,
-    start_ns: u64,
+    start_ns: Option<u64>,
     programs: &mut Programs,
 ) -> Result<WorldHost> {
     let named = || format!("host {}", setup.name);
     let mut config = config(scenario, setup, programs).with_context(named)?;
     let begin = match &setup.begin {
         Some(path) => {
+            let Some(at_ns) = start_ns else {
+                bail!(
+                    "host {} is led to its begin by a trace, so it starts at a time: write start = \"10ms\" instead of \"blocked\"",
+                    setup.name
+                );
+            };
             // It runs from the beginning of time, alone, to where it waits for its start.
             config.boot = Boot::Begins(Begin {
                 name: setup.name.clone(),
-                at_ns: start_ns,
+                at_ns,
                 random: std::mem::take(&mut config.random_seed),
             });
             Some(Arc::new(read_trace(path).with_context(named)?))
@@ -153,7 +144,7 @@ fn host(
     Ok(WorldHost {
         name: setup.name.clone(),
         config,
-        start_ns: if begin.is_some() { 0 } else { start_ns },
+        start_ns: if begin.is_some() { Some(0) } else { start_ns },
         expects: expected(setup),
         begin,
     })
@@ -186,6 +177,7 @@ fn config(scenario: &Scenario, setup: &HostSetup, programs: &mut Programs) -> Re
             image: programs.number(&other.program)?,
             args: arguments(other),
             env: environment(other),
+            stdin: stdin(other)?,
             cwd: other.cwd.clone().unwrap_or_else(|| "/".to_owned()).into(),
         });
     }

@@ -1,11 +1,11 @@
 //! Worlds on native programs: whether what was found happens again with all hosts.
 
 use anyhow::{Context, Result, bail};
-use everett_engine::{Expects, Trace};
+use everett_engine::{Expects, Trace, first_expects};
 use everett_invariant::Invariants;
 use everett_native::{
-    Checks, Guide, NativeEnd, NativeError, NativeHost, NativeNetwork, Nobody, Source, WorldRun,
-    run_world,
+    Checks, Guide, NativeEnd, NativeError, NativeHost, NativeNetwork, NativeRun, Nobody, Source,
+    WorldRun, run_world,
 };
 use everett_scenario::Scenario;
 use std::collections::BTreeMap;
@@ -176,21 +176,37 @@ impl NativeWorld {
         }
     }
 
-    /// How a host has to end.
-    fn expected(&self, name: &str) -> Option<Expects> {
-        let host = self.hosts.iter().find(|host| host.name == name)?;
-        host.expects
-    }
-
-    /// A host has ended otherwise than it had to.
-    fn is_unexpected(&self, name: &str, end: &NativeEnd) -> bool {
-        match (self.expected(name), end) {
-            (Some(Expects::Exit(wanted)), NativeEnd::Exit(status)) => {
-                wanted.is_some_and(|wanted| wanted != *status)
-            }
-            (Some(_), NativeEnd::Exit(_)) => true,
-            _ => false,
+    /// Processes of a host that have not ended as they had to, when nothing happens any more: kinds and messages.
+    fn unexpected(&self, name: &str, run: &NativeRun) -> Vec<(&'static str, String)> {
+        let host = self.hosts.iter().find(|host| host.name == name);
+        // Nothing is expected of who was switched off.
+        let host = host.filter(|_| run.end != NativeEnd::Off);
+        let mut wrong = Vec::new();
+        for expected in host.iter().flat_map(|host| &host.expects) {
+            let end = match &run.end {
+                end @ (NativeEnd::Exit(_) | NativeEnd::Signal { .. }) if expected.number == 0 => {
+                    Some(end)
+                }
+                // A host with one process is at its end when that is, and all that it left behind.
+                _ if run.processes.len() == 1 => None,
+                _ => run.processes.get(expected.number).and_then(Option::as_ref),
+            };
+            let (kind, message) = match (expected.ends, end) {
+                (Expects::Running, None) => continue,
+                (_, None) => expected.waits_for_ever(),
+                (Expects::Exit(wanted), Some(NativeEnd::Exit(status)))
+                    if wanted.is_none_or(|wanted| wanted == *status) =>
+                {
+                    continue;
+                }
+                (ends, Some(NativeEnd::Signal { signal, .. })) if ends.is_signal(*signal) => {
+                    continue;
+                }
+                _ => expected.ends_otherwise(),
+            };
+            wrong.push((kind.name(), message));
         }
+        wrong
     }
 
     /// What is wrong with a world that nobody has told how to go.
@@ -205,7 +221,8 @@ impl NativeWorld {
         for (name, run) in &seen.hosts {
             match &run.end {
                 NativeEnd::Signal { signal, .. } => {
-                    let expected = self.expected(name);
+                    let host = self.hosts.iter().find(|host| host.name == *name);
+                    let expected = host.and_then(|host| first_expects(&host.expects));
                     if !expected.is_some_and(|expected| expected.is_signal(*signal)) {
                         return wrong(name, "signal", describe(run));
                     }
@@ -218,20 +235,9 @@ impl NativeWorld {
         let first = self.hosts.first().map(|host| &host.name);
         let shows = seen.broken_on.as_ref().or(first)?;
         let is_at_end = seen.broken_on.is_none() && !seen.is_cut;
-        let hosts = self.hosts.iter().filter(|_| is_at_end);
-        for (name, expected) in hosts.filter_map(|host| Some((&host.name, host.expects?))) {
-            match (seen.hosts.get(name).map(|run| &run.end), expected) {
-                (Some(NativeEnd::Idle), Expects::Running) => {}
-                (Some(NativeEnd::Idle), expected) => {
-                    let message = format!("it waits for ever, and should {expected}");
-                    return wrong(name, "deadlock", message);
-                }
-                (Some(end), expected) if self.is_unexpected(name, end) => {
-                    let message = format!("it does not {expected} as expected");
-                    return wrong(name, "expectation", message);
-                }
-                // Nothing is expected of who was switched off.
-                _ => {}
+        for (name, run) in seen.hosts.iter().filter(|_| is_at_end) {
+            if let Some((kind, message)) = self.unexpected(name, run).into_iter().next() {
+                return wrong(name, kind, message);
             }
         }
         wrong(shows, INVARIANT, seen.broken.clone()?)
@@ -249,11 +255,12 @@ impl NativeWorld {
         let Some(host) = seen.hosts.get(&wrong.host) else {
             return Verdict::NotReplayable(format!("there is no host {}", wrong.host));
         };
+        let mut unexpected = self.unexpected(&wrong.host, host).into_iter();
         let is_same = match wrong.kind.as_str() {
             INVARIANT => seen.broken.as_ref() == Some(&wrong.message),
-            // It waits, and nobody is left who could send something.
-            "deadlock" if host.end == NativeEnd::Idle => true,
-            "expectation" => self.is_unexpected(&wrong.host, &host.end),
+            // It waits, and nobody is left who could send something; or it has ended otherwise.
+            _ if unexpected.any(|(kind, message)| wrong.is(kind, &message)) => true,
+            "expectation" => false,
             _ => {
                 let end = traces.get(&wrong.host).and_then(|trace| trace.end.as_ref());
                 return match end {

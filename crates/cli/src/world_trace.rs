@@ -52,6 +52,11 @@ impl WorldTrace {
 }
 
 impl Wrong {
+    /// It is of this kind, and this is said of it.
+    pub fn is(&self, kind: &str, message: &str) -> bool {
+        self.kind == kind && self.message == message
+    }
+
     /// What a search has found.
     pub fn of(found: &WorldFinding) -> Wrong {
         Wrong {

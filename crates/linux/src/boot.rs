@@ -96,7 +96,11 @@ pub(crate) fn prepare(
         if disk.is_none() {
             files.tree.start();
         }
-        files.stdin = stdin(&config.stdin, around)?;
+        let others = config.others.iter().map(|other| &other.stdin);
+        let stdins: Vec<&Stdin> = std::iter::once(&config.stdin).chain(others).collect();
+        let inputs: Result<Vec<Input>, Interrupt> =
+            stdins.iter().map(|given| stdin(given, around)).collect();
+        files.feed(inputs?);
         let (mut processes, mut tasks, mut executions) = (Vec::new(), Vec::new(), Vec::new());
         for ((image, args, env, cwd), executable) in starting.into_iter().zip(executables) {
             let pid = FIRST_PID + processes.len() as u32;
@@ -107,7 +111,9 @@ pub(crate) fn prepare(
                 args,
                 env,
             };
-            let descriptors = standard_streams(&mut files, processes.is_empty());
+            let number = processes.len();
+            let reads = number == 0 || *stdins[number] != Stdin::Empty;
+            let descriptors = standard_streams(&mut files, reads.then_some(number as u16));
             processes.push(Arc::new(ProcessState {
                 image,
                 executable,
@@ -149,6 +155,7 @@ pub(crate) fn prepare(
             file_watchers: Default::default(),
             lock_releases: 0,
             waits: 0,
+            deaths: Arc::new(vec![None; executions.len()]),
             wire: crate::wire::Wire::new(config.is_networked()),
             exposed: Default::default(),
             watches: Arc::new(config.watches.clone()),
@@ -324,13 +331,13 @@ fn stdin(stdin: &Stdin, around: &mut Surroundings<'_>) -> Result<Input, Interrup
     })
 }
 
-/// Who does not read what the host is given reads nothing.
-fn standard_streams(files: &mut Files, reads: bool) -> Descriptors {
+/// Who is given nothing, and is not the first, reads nothing.
+fn standard_streams(files: &mut Files, reads: Option<u16>) -> Descriptors {
     let mut descriptors = Descriptors::default();
     let nothing = files.tree.lookup(ROOT, b"/dev/null", true);
-    let nothing = nothing.map_or(Target::Stdin, Target::Inode);
+    let nothing = nothing.map_or(Target::Stdin(0), Target::Inode);
     let streams = [
-        (if reads { Target::Stdin } else { nothing }, 0),
+        (reads.map_or(nothing, Target::Stdin), 0),
         (Target::Output(Stream::Stdout), OpenFlags::WRITE_ONLY),
         (Target::Output(Stream::Stderr), OpenFlags::WRITE_ONLY),
     ];

@@ -44,7 +44,7 @@ pub struct HostConfig {
     pub boot: crate::Boot,
 }
 
-/// A further process that a host starts with. It reads nothing from descriptor 0.
+/// A further process that a host starts with.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ProcessConfig {
     /// Its program.
@@ -53,6 +53,8 @@ pub struct ProcessConfig {
     pub args: Vec<Argument>,
     /// Environment, each `NAME=value`.
     pub env: Vec<Argument>,
+    /// What it reads from descriptor 0.
+    pub stdin: Stdin,
     /// The directory that it starts in; made if it is not there.
     pub cwd: Vec<u8>,
 }

@@ -16,7 +16,7 @@ use crate::native::{Guest, Injected};
 use crate::native_files::MemoryChange;
 use crate::objects::socket::Network;
 use crate::objects::{FileWatchers, Object, ObjectId, Watchers, event};
-use crate::process::{Doing, ProcessState, TaskState};
+use crate::process::{Death, Doing, ProcessState, TaskState};
 use crate::schedule::Schedule;
 use crate::slots::Slots;
 use crate::timers::Timer;
@@ -147,6 +147,8 @@ pub struct HostState {
     pub lock_releases: u64,
     /// Waits that began so far.
     pub waits: u64,
+    /// How the processes that the host was started with have ended, those that have.
+    pub deaths: Arc<Vec<Option<Death>>>,
     /// What goes to other hosts.
     pub wire: crate::wire::Wire,
     /// Data that programs show to checks, by state and key.
@@ -283,7 +285,7 @@ impl Host {
 
     /// Bytes for a live stdin; none mean that it is at its end.
     pub fn supply_input(&mut self, bytes: &[u8]) {
-        self.state.files.stdin.supply(bytes);
+        self.state.files.stdin_mut(0).supply(bytes);
         self.state.announce(ObjectId::STDIN, event::ALL);
     }
 
@@ -318,6 +320,12 @@ impl Host {
     /// Virtual time since the start, in nanoseconds.
     pub fn clock_ns(&self) -> u64 {
         self.state.clock_ns
+    }
+
+    /// How a process that the host was started with has ended, by its number; `None` where it has not.
+    pub fn end_of(&self, number: usize) -> Option<Ending> {
+        let death = self.state.deaths.get(number).copied().flatten();
+        death.map(Ending::from)
     }
 
     /// What was written to a stream.
@@ -399,6 +407,11 @@ impl Host {
         let state = &self.state;
         for process in &state.processes {
             process.for_each_term(visit);
+        }
+        for death in state.deaths.iter().flatten() {
+            if let Death::Exit(status) = death {
+                status.term.into_iter().for_each(&mut *visit);
+            }
         }
         state.files.for_each_term(visit);
         state.ipc.for_each_term(visit);

@@ -136,7 +136,7 @@ pub fn lay(
     now_ns: u64,
     around: &mut Surroundings<'_>,
 ) -> Result<(Files, InodeId), Interrupt> {
-    let files = Files::new(Default::default(), now_ns);
+    let files = Files::new(now_ns);
     let mut files = files.map_err(|errno| refused(b"/", errno))?;
     let made = files.tree.make_directories(ROOT, cwd);
     let cwd = made.map_err(|errno| refused(cwd, errno))?;

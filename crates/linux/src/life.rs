@@ -5,7 +5,7 @@ use everett_vm::{
 };
 use triomphe::Arc;
 
-use crate::boot::{self, reborrow};
+use crate::boot::{self, FIRST_PID, reborrow};
 use crate::errno::Errno;
 use crate::host::{Ending, Host, HostExit, HostState};
 use crate::kernel::{Kernel, Stop};
@@ -270,6 +270,10 @@ impl HostState {
             if task.pid == pid && task.doing != Doing::Ended {
                 Arc::make_mut(task).doing = Doing::Ended;
             }
+        }
+        let number = pid.wrapping_sub(FIRST_PID) as usize;
+        if number < self.deaths.len() {
+            Arc::make_mut(&mut self.deaths)[number] = Some(death);
         }
         self.remove_timers(pid, true);
         self.leave_ipc(pid);

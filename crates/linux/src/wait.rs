@@ -2,10 +2,10 @@
 //! waking can be lost; the scheduler looks which threads can go on.
 
 use crate::files::{DescriptionId, InodeId};
-use crate::host::HostState;
+use crate::host::{Host, HostState};
 use crate::ipc::IpcWait;
 use crate::objects::ObjectId;
-use crate::process::{Life, TaskState};
+use crate::process::{Doing, Life, TaskState};
 
 /// A word of memory that threads wait at, told apart from all others of the host.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -136,6 +136,18 @@ impl HostState {
         news || !any
     }
 
+    /// The best hope of all threads that wait.
+    pub fn hope_of_all(&self) -> Hope {
+        let waits = self.tasks.iter().filter_map(|task| match &task.doing {
+            Doing::Ended => None,
+            // Somebody outside may let it go on.
+            _ if self.is_stopped(task) => Some(Hope::Outside),
+            Doing::Waiting(wait) => Some(self.hope(wait)),
+            Doing::Running => None,
+        });
+        waits.max().unwrap_or(Hope::None)
+    }
+
     /// Where what a task waits for can come from when all others wait as well.
     pub fn hope(&self, wait: &Wait) -> Hope {
         match &wait.until {
@@ -148,6 +160,13 @@ impl HostState {
             Until::Never if wait.deadline_ns.is_none() => Hope::Outside,
             _ => Hope::None,
         }
+    }
+}
+
+impl Host {
+    /// Somebody on it waits for what only others could send, and does not merely let time go by.
+    pub fn awaits_others(&self) -> bool {
+        self.state.hope_of_all() == Hope::Outside
     }
 }
 

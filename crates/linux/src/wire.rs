@@ -17,6 +17,8 @@ pub struct Wire {
     pub is_networked: bool,
     /// The clock may go so far: something may arrive then.
     horizon_ns: u64,
+    /// Whoever runs the host wants to know when it waits, also where it could go on by itself later.
+    pub(crate) stops_at_waits: bool,
     /// What is to be sent.
     sent: Vec<Packet>,
     /// Data that checks look at has changed, and nobody knows yet.
@@ -36,6 +38,7 @@ impl Wire {
         Wire {
             is_networked,
             horizon_ns: u64::MAX,
+            stops_at_waits: false,
             sent: Vec::new(),
             exposed: false,
             call: None,
@@ -133,6 +136,11 @@ impl Host {
     /// The clock goes no further than this, except in the midst of a system call.
     pub fn set_horizon(&mut self, horizon_ns: u64) {
         self.state.wire.horizon_ns = horizon_ns;
+    }
+
+    /// Whether the host comes back whenever it waits for what others send, although its clock might jump.
+    pub fn stop_at_waits(&mut self, stops: bool) {
+        self.state.wire.stops_at_waits = stops;
     }
 
     /// What must be done before the host goes on: something was sent or exposed, or it has come to its horizon.

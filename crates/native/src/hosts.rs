@@ -2,9 +2,9 @@
 //! they send each other, as the search does it.
 
 use everett_engine::{
-    Arrival, AtNobody, Befalls, Doing, Expects, Look, Looks, Mailbox, Message, Messages, Next,
-    Sent, Story, Trace, arrive, arrive_at_nobody, befalls, carried, decided, described,
-    least_latency_ns, send,
+    Arrival, AtNobody, Awaited, Befalls, Doing, Expected, Expects, Look, Looks, Mailbox, Message,
+    Messages, Next, Sent, Story, Trace, arrive, arrive_at_nobody, befalls, carried, decided,
+    described, first_expects, least_latency_ns, send, waits,
 };
 use everett_linux::{Disk, ExposedData, HostExit, Packet, PacketKind};
 use everett_net::{FaultCounters, Faults, HostEvent, HostIndex, HostMoment, LinkState, Topology};
@@ -24,10 +24,10 @@ pub struct NativeHost {
     pub name: String,
     /// Its programs, and what it is started with.
     pub config: NativeConfig,
-    /// When it is started.
-    pub start_ns: u64,
-    /// How it has to end.
-    pub expects: Option<Expects>,
+    /// When it is started; `None` for when those before it wait.
+    pub start_ns: Option<u64>,
+    /// How its processes have to end.
+    pub expects: Vec<Expected>,
     /// What leads to where it begins, where its program sets it up itself.
     pub begin: Option<Arc<Trace>>,
 }
@@ -98,6 +98,11 @@ struct Node<'c> {
     links: LinkState,
     sent: u64,
     looks: Looks,
+    /// When it is started, where it is not yet, and what it knows of those that it waits for.
+    start_ns: u64,
+    awaited: Option<Awaited>,
+    /// It waits, and whoever wants to start then was told.
+    is_waiting: bool,
     end: Option<NativeEnd>,
     /// What others learn of it though it does not say it.
     outbox: Vec<Packet>,
@@ -106,7 +111,7 @@ struct Node<'c> {
     restarts: u32,
     /// How often something overtook what would have arrived before it.
     overtaken: u32,
-    /// How it has to end.
+    /// How its first process has to end.
     expects: Option<Expects>,
     /// Inputs that its program sets it up with.
     set_up_with: usize,
@@ -119,6 +124,9 @@ impl Node<'_> {
     }
 
     fn next_ns(&self) -> u64 {
+        if self.awaited.is_some() {
+            return self.start_ns;
+        }
         let clock_ns = self.world.host.clock_ns();
         self.mailbox.next_event_ns(self.doing, clock_ns)
     }
@@ -160,7 +168,8 @@ pub fn run_world<'c>(
         }
         let mut world = World::answered_by(&host.config, oracle, guide.watcher)?;
         world.oracle.is_free = true;
-        world.host.pass_time(host.start_ns);
+        let (start_ns, awaited) = Awaited::by(at as usize, host.start_ns);
+        world.host.pass_time(host.start_ns.unwrap_or(0));
         nodes.push(Node {
             world,
             doing: Doing::Runs,
@@ -169,12 +178,15 @@ pub fn run_world<'c>(
             links: LinkState::default(),
             sent: 0,
             looks: Looks::default(),
+            start_ns,
+            awaited,
+            is_waiting: false,
             end: None,
             outbox: Vec::new(),
             disk: None,
             restarts: 0,
             overtaken: 0,
-            expects: host.expects,
+            expects: first_expects(&host.expects),
             set_up_with: host.begin.as_ref().map_or(0, |begin| begin.inputs.len()),
         });
     }
@@ -262,17 +274,25 @@ impl Loop<'_, '_, '_> {
             _ => 1,
         };
         let horizon = next.saturating_add(latency_ns - 1);
-        // Nobody is ahead of a time at which all are looked at.
+        // Nobody is ahead of a time at which all are looked at, or at which somebody starts because others wait.
         let looked_at = self.checks.times.first().copied();
-        horizon.min(looked_at.unwrap_or(u64::MAX))
+        let others = self.nodes.iter().enumerate();
+        let starting = others.filter(|(other, node)| *other != at && node.awaited.is_some());
+        let starts = starting.map(|(_, node)| node.start_ns);
+        starts.chain(looked_at).fold(horizon, u64::min)
     }
 
     /// Runs a host as far as it may go. `false` if the world has come to what is wrong with it.
     fn advance(&mut self, at: usize) -> Result<bool, NativeError> {
         loop {
             let horizon = self.horizon(at);
+            let is_waited_for = self.is_waited_for(at);
             let node = &mut self.nodes[at];
+            if node.awaited.take().is_some() {
+                node.world.host.pass_time(node.start_ns);
+            }
             let clock_ns = node.world.host.clock_ns();
+            let now_ns;
             let was_off = matches!(node.doing, Doing::Off(_));
             if node.doing == Doing::Runs
                 && let Some(most) = self.network.max_events
@@ -285,6 +305,7 @@ impl Loop<'_, '_, '_> {
             // Nothing happens to a host that is on the way to where it begins.
             let is_absent = node.is_absent();
             if !is_absent && node.mailbox.is_due(node.doing, clock_ns, horizon) {
+                now_ns = clock_ns.max(node.mailbox.next_ns());
                 self.arrive(at)?;
             } else if node.doing == Doing::Runs {
                 let until = match is_absent {
@@ -292,7 +313,10 @@ impl Loop<'_, '_, '_> {
                     false => horizon.min(node.mailbox.next_ns().saturating_sub(1)),
                 };
                 node.world.host.set_horizon(until);
-                match node.world.advance(self.max_calls)? {
+                node.world.host.stop_at_waits(is_waited_for);
+                let advanced = node.world.advance(self.max_calls)?;
+                now_ns = node.world.host.clock_ns();
+                match advanced {
                     Advance::Paused(HostExit::Exposed) => {
                         let (at_ns, data) =
                             (node.world.host.clock_ns(), node.world.host.take_exposed());
@@ -332,9 +356,14 @@ impl Loop<'_, '_, '_> {
                 && until <= horizon
             {
                 node.mailbox.has_waited();
+                now_ns = until;
                 self.restart(at, until)?;
-            } else if matches!(node.doing, Doing::Waits(Some(until)) if until <= horizon) {
+            } else if let Doing::Waits(Some(until)) = node.doing
+                && until <= horizon
+            {
                 node.mailbox.has_waited();
+                now_ns = until;
+                node.world.host.pass_time(until);
                 node.doing = Doing::Runs;
             } else {
                 return Ok(true);
@@ -345,6 +374,30 @@ impl Loop<'_, '_, '_> {
                 return Ok(false);
             }
             self.transmit(at);
+            self.tell_waiting(at, now_ns);
+        }
+    }
+
+    /// Somebody wants to know when a host waits.
+    fn is_waited_for(&self, at: usize) -> bool {
+        let mut after = self.nodes.iter().skip(at + 1);
+        after.any(|node| node.awaited.is_some())
+    }
+
+    /// Tells those that have not started whether a host waits, if that has changed.
+    fn tell_waiting(&mut self, at: usize, now_ns: u64) {
+        let node = &mut self.nodes[at];
+        let waits = waits(node.doing, Some(&node.world.host));
+        if std::mem::replace(&mut node.is_waiting, waits) == waits {
+            return;
+        }
+        let known = node.counters.clone();
+        for other in self.nodes.iter_mut().skip(at + 1) {
+            if let Some(awaited) = &mut other.awaited {
+                awaited.note(HostIndex(at as u32), waits, now_ns);
+                other.start_ns = awaited.start_ns();
+                self.network.faults.learn(&mut other.counters, &known);
+            }
         }
     }
 

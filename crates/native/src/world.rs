@@ -108,6 +108,8 @@ pub enum NativeEnd {
 pub struct NativeRun {
     /// How it ended.
     pub end: NativeEnd,
+    /// How the processes that the host was started with have ended, those that have.
+    pub processes: Vec<Option<NativeEnd>>,
     /// What was written to standard output and standard error.
     pub output: [Vec<u8>; 2],
     /// Where real code was at its end, if it did not end itself.

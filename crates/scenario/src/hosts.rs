@@ -475,7 +475,14 @@ fn start(table: &mut Table<'_>, scope: Scope, findings: &mut Findings) -> Start 
     if matches!(&node.value, Value::Text(text) if text == "blocked") {
         return Start::Blocked;
     }
-    let at = scope.duration_ns(node, findings);
+    let parse = |text: &str| {
+        units::duration_ns(text)
+            .map_err(|why| format!("{why}; or write \"blocked\" for when the hosts before it wait"))
+    };
+    let at = match node.value {
+        Value::Text(_) => scope.parsed(node, findings, parse),
+        _ => scope.duration_ns(node, findings),
+    };
     at.map_or(Start::default(), Start::At)
 }
 

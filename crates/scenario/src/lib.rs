@@ -14,8 +14,8 @@ mod tree;
 mod units;
 
 pub use model::{
-    Argument, CallFaults, Check, CheckTime, EnvValue, Expectation, FileSource, HostSetup, Limits,
-    Mapping, OtherProgram, Process, Scenario, Search, Start, Stdin, Watch,
+    Argument, BETWEEN_STARTS_NS, CallFaults, Check, CheckTime, EnvValue, Expectation, FileSource,
+    HostSetup, Limits, Mapping, OtherProgram, Process, Scenario, Search, Start, Stdin, Watch,
 };
 pub use read::{load, parse};
 pub use show::show;

@@ -25,6 +25,25 @@ pub struct Scenario {
     pub search: Search,
 }
 
+/// Time between the starts of hosts that do not say when they begin.
+pub const BETWEEN_STARTS_NS: u64 = 10_000_000;
+
+impl Scenario {
+    /// When each host begins; `None` where that is when those before it wait.
+    pub fn start_times(&self) -> Vec<Option<u64>> {
+        let mut next_ns = 0;
+        let start = |setup: &HostSetup| match setup.start {
+            Start::At(time) => Some(time),
+            Start::Blocked => None,
+            Start::InTurn => {
+                next_ns += BETWEEN_STARTS_NS;
+                Some(next_ns - BETWEEN_STARTS_NS)
+            }
+        };
+        self.hosts.iter().map(start).collect()
+    }
+}
+
 /// What runs on a host.
 #[derive(Clone, PartialEq, Debug)]
 pub struct HostSetup {
@@ -184,8 +203,10 @@ pub enum FileSource {
 /// When a host begins.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Start {
-    /// When all hosts before it wait for something or have ended.
+    /// A little after the host before it that does not say when either.
     #[default]
+    InTurn,
+    /// When all hosts before it wait for something or have ended.
     Blocked,
     /// At this time.
     At(u64),

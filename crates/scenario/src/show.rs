@@ -5,8 +5,7 @@ use std::fmt::Write as _;
 use everett_net::{Fault, HostIndex, HostSet, Interface, Scope, StaticRoute, Value};
 
 use crate::model::{
-    Argument, CheckTime, EnvValue, Expectation, FileSource, HostSetup, Process, Scenario, Start,
-    Stdin,
+    Argument, CheckTime, EnvValue, Expectation, FileSource, HostSetup, Process, Scenario, Stdin,
 };
 use crate::units::show_ns;
 
@@ -32,8 +31,8 @@ pub fn show(scenario: &Scenario) -> String {
         let _ = writeln!(out, "router {}", router.name);
         place(scenario, &router.interfaces, &router.routes, &mut out);
     }
-    for setup in &scenario.hosts {
-        host(scenario, setup, &mut out);
+    for (setup, start_ns) in scenario.hosts.iter().zip(scenario.start_times()) {
+        host(scenario, setup, start_ns, &mut out);
     }
     for fault in scenario.faults.list() {
         show_fault(scenario, fault, &mut out);
@@ -107,7 +106,7 @@ fn relative(scenario: &Scenario, path: &std::path::Path) -> String {
     inside.display().to_string()
 }
 
-fn host(scenario: &Scenario, setup: &HostSetup, out: &mut String) {
+fn host(scenario: &Scenario, setup: &HostSetup, start_ns: Option<u64>, out: &mut String) {
     let host = scenario.topology.host(setup.index);
     let _ = write!(out, "host {}", setup.name);
     if !host.aliases.is_empty() {
@@ -126,9 +125,9 @@ fn host(scenario: &Scenario, setup: &HostSetup, out: &mut String) {
     for file in &setup.files {
         let _ = writeln!(out, "  {}", show_file(scenario, file));
     }
-    match setup.start {
-        Start::Blocked => out.push_str("  starts when the hosts before it wait\n"),
-        Start::At(ns) => {
+    match start_ns {
+        None => out.push_str("  starts when the hosts before it wait\n"),
+        Some(ns) => {
             let _ = writeln!(out, "  starts at {}", show_ns(ns));
         }
     }

@@ -141,7 +141,7 @@ fn flags_are_named() {
     );
     assert_eq!(
         said(host, &[("host.a.start", "soon")]),
-        r#"--set: "soon" is no unit of time; use ns, us, ms, s, m or h
+        r#"--set: "soon" is no unit of time; use ns, us, ms, s, m or h; or write "blocked" for when the hosts before it wait
  |
  | --set host.a.start=soon
  |                    ^^^^"#

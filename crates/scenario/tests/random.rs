@@ -147,7 +147,7 @@ proptest! {
                 prop_assert_eq!(&scenario.topology.host(host.index).name, &name);
                 let wanted: Vec<Argument> = args.iter().cloned().map(Argument::Text).collect();
                 prop_assert_eq!(&host.processes[0].args, &wanted);
-                prop_assert_eq!(host.start, start.map_or(Start::Blocked, Start::At));
+                prop_assert_eq!(host.start, start.map_or(Start::InTurn, Start::At));
             }
         }
         prop_assert_eq!(scenario.faults.list().first().map(|fault| fault.most), plan.loss);

@@ -50,7 +50,8 @@ fn two_programs_are_enough() {
         world.hosts[0].processes[0].program,
         PathBuf::from("world/./server")
     );
-    assert_eq!(world.hosts[0].start, Start::Blocked);
+    assert_eq!(world.hosts[0].start, Start::InTurn);
+    assert_eq!(world.start_times(), [Some(0), Some(10_000_000)]);
     assert_eq!(world.topology.resolve("server"), [ip("10.0.0.1")]);
     assert_eq!(world.topology.resolve("client"), [ip("10.0.0.2")]);
     let Route::Host { path, .. } = world.topology.route(HostIndex(1), ip("10.0.0.1")) else {

@@ -55,6 +55,45 @@ impl std::fmt::Display for Expects {
     }
 }
 
+/// How a process that a host is started with has to end.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Expected {
+    /// Its number; the first one is that of the host.
+    pub number: usize,
+    /// Its name.
+    pub process: String,
+    /// How.
+    pub ends: Expects,
+}
+
+impl Expected {
+    /// Who it is about, for people: the host itself, or one of its further processes.
+    fn who(&self) -> String {
+        match self.number {
+            0 => "it".to_owned(),
+            _ => format!("process {}", self.process),
+        }
+    }
+
+    /// What is wrong where it has not ended, and nothing will happen any more.
+    pub fn waits_for_ever(&self) -> (BugKind, String) {
+        let message = format!("{} waits for ever, and should {}", self.who(), self.ends);
+        (BugKind::Deadlock, message)
+    }
+
+    /// What is wrong where it has ended otherwise.
+    pub fn ends_otherwise(&self) -> (BugKind, String) {
+        let message = format!("{} does not {} as expected", self.who(), self.ends);
+        (BugKind::Expectation, message)
+    }
+}
+
+/// How the first process is expected to end.
+pub fn first_expects(all: &[Expected]) -> Option<Expects> {
+    let first = all.iter().find(|expected| expected.number == 0);
+    first.map(|expected| expected.ends)
+}
+
 impl Worlds<'_> {
     /// The programs of a host have ended. `true` if its state is gone with that.
     pub(super) fn ended(
@@ -92,7 +131,7 @@ impl Worlds<'_> {
             .places(id)
             .filter_map(|place| self.table.dstate(place).cloned())
             .collect();
-        self.report(id, member, &bug, None, &places, listener);
+        self.report(id, member, (&bug, ""), None, &places, listener);
         if bug.kind.is_own_limit() {
             self.note_limit("unsupported");
             self.statistics.paths_partial += 1;
@@ -106,12 +145,12 @@ impl Worlds<'_> {
         true
     }
 
-    /// Tells of a finding if it is the first at its place and there is a world with it in these dstates, in which something holds.
+    /// Tells of a finding, which may be about one process, if it is the first at its place and there is a world with it in these dstates, in which something holds.
     fn report(
         &mut self,
         id: MemberId,
         member: &Member,
-        bug: &Bug,
+        (bug, process): (&Bug, &str),
         wanted: Option<ExprId>,
         dstates: &[Dstate],
         listener: &mut dyn WorldListener,
@@ -119,7 +158,7 @@ impl Worlds<'_> {
         let name = self.host(self.table.host(id)).name.clone();
         let place = self.worker.place_of(&member.state, bug);
         let mut key = place.key(bug);
-        key.3 = format!("{name}:{}", key.3);
+        key.3 = format!("{name}{process}:{}", key.3);
         if self.findings.contains(&key) {
             self.findings.count(key);
             return;
@@ -195,51 +234,74 @@ impl Worlds<'_> {
         });
     }
 
-    /// A host that had to end in a certain way and did not is a finding.
+    /// A process that had to end in a certain way and did not is a finding.
     pub(super) fn check_expectations(&mut self, dstate: &Dstate, listener: &mut dyn WorldListener) {
         for id in dstate.members().collect::<Vec<_>>() {
             let host = self.table.host(id);
-            let Some(expected) = self.host(host).expects else {
+            let expects = self.host(host).expects.clone();
+            if expects.is_empty() {
                 continue;
-            };
+            }
             let Some(member) = self.members.get(&id).cloned() else {
                 continue;
             };
             if let Doing::Off(_) = member.doing {
                 continue;
             }
-            let wanted = match (expected, &member.ending) {
-                (Expects::Exit(None), Some(Ending::Exit(_)))
-                | (Expects::Signal(_), Some(Ending::Signal(_)))
-                | (Expects::Running, None) => continue,
-                (Expects::Exit(Some(expected)), Some(Ending::Exit(status))) => {
-                    let different = self.differs(*status, expected);
-                    if self.worker.arena.as_const(different) == Some(0) {
-                        continue;
-                    }
-                    Some(different)
-                }
-                _ => None,
-            };
-            let (kind, message) = match &member.ending {
-                Some(_) => (
-                    BugKind::Expectation,
-                    format!("it does not {expected} as expected"),
-                ),
-                None => (
-                    BugKind::Deadlock,
-                    format!("it waits for ever, and should {expected}"),
-                ),
-            };
-            let bug = Bug::new(kind, message);
-            let dstates = std::slice::from_ref(dstate);
-            self.report(id, &member, &bug, wanted, dstates, listener);
+            for expected in expects {
+                self.check_expected(id, &member, &expected, dstate, listener);
+            }
         }
+    }
+
+    fn check_expected(
+        &mut self,
+        id: MemberId,
+        member: &Member,
+        expected: &Expected,
+        dstate: &Dstate,
+        listener: &mut dyn WorldListener,
+    ) {
+        let first = member.ending.clone().filter(|_| expected.number == 0);
+        let host = member.state.host.as_ref();
+        let others = !self.host(self.table.host(id)).config.others.is_empty();
+        // A host with one process is at its end when that is, and all that it left behind.
+        let ending = match host.filter(|_| others) {
+            Some(host) => first.or_else(|| host.end_of(expected.number)),
+            None => first,
+        };
+        let wanted = match (expected.ends, &ending) {
+            (Expects::Exit(None), Some(Ending::Exit(_))) | (Expects::Running, None) => return,
+            (Expects::Signal(_), Some(Ending::Signal(signal)))
+                if expected.ends.is_signal(*signal) =>
+            {
+                return;
+            }
+            (Expects::Exit(Some(expected)), Some(Ending::Exit(status))) => {
+                let different = self.differs(*status, expected);
+                if self.worker.arena.as_const(different) == Some(0) {
+                    return;
+                }
+                Some(different)
+            }
+            _ => None,
+        };
+        let (kind, message) = match &ending {
+            Some(_) => expected.ends_otherwise(),
+            None => expected.waits_for_ever(),
+        };
+        let process = match expected.number {
+            0 => String::new(),
+            _ => format!(" {}", expected.process),
+        };
+        let bug = Bug::new(kind, message);
+        let dstates = std::slice::from_ref(dstate);
+        self.report(id, member, (&bug, &process), wanted, dstates, listener);
     }
 
     /// A host is ended by this signal as it has to be.
     fn expects_signal(&self, id: MemberId, signal: i32) -> bool {
-        let expects = self.host(self.table.host(id)).expects;
+        let expects = first_expects(&self.host(self.table.host(id)).expects);
         expects.is_some_and(|expects| expects.is_signal(signal))
     }
 

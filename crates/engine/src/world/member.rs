@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use super::looks::{Look, Looks};
 use super::mailbox::{Doing, Mailbox};
+use super::starts::Awaited;
 use crate::state::State;
 
 /// A state of one host in a world.
@@ -34,6 +35,10 @@ pub struct Member {
     pub outbox: Vec<Packet>,
     /// When it is started, for the first time or again.
     pub start_ns: u64,
+    /// What it knows of those that it waits for to start.
+    pub awaited: Option<Awaited>,
+    /// It waits, and whoever wants to start then was told.
+    pub is_waiting: bool,
     /// The disk that it starts with, where it was switched off.
     pub disk: Option<Arc<Disk>>,
     /// How often it was.
@@ -63,8 +68,14 @@ impl Past {
 }
 
 impl Member {
-    /// A host that is started at a time; something can become of it at some others.
-    pub fn new(state: State, past: Past, start_ns: u64, times: Vec<u64>) -> Member {
+    /// A host that is started at a time, or when it has learnt enough; something can become of it at some times.
+    pub fn new(
+        state: State,
+        past: Past,
+        start_ns: u64,
+        awaited: Option<Awaited>,
+        times: Vec<u64>,
+    ) -> Member {
         Member {
             past,
             state,
@@ -77,6 +88,8 @@ impl Member {
             unsent: Vec::new(),
             outbox: Vec::new(),
             start_ns,
+            awaited,
+            is_waiting: false,
             disk: None,
             restarts: 0,
             overtaken: 0,
@@ -98,6 +111,8 @@ impl Member {
             unsent: self.unsent.clone(),
             outbox: self.outbox.clone(),
             start_ns: self.start_ns,
+            awaited: self.awaited.clone(),
+            is_waiting: self.is_waiting,
             disk: self.disk.clone(),
             restarts: self.restarts,
             overtaken: self.overtaken,

@@ -37,6 +37,28 @@ pub struct Message {
     number: u64,
 }
 
+impl Message {
+    /// What became of it, and the bytes that arrived where they are not those that were sent, for people.
+    pub fn note(&self) -> Option<String> {
+        let Some(received) = &self.received else {
+            return self.fate.clone();
+        };
+        let sent = self.packet.as_ref().and_then(carried);
+        let sent = sent.map_or(&[][..], Buffer::bytes);
+        let mut pairs = sent.iter().zip(received);
+        let differs = pairs.position(|(sent, received)| sent != received);
+        // What is different has to be seen, however far behind it is.
+        let here = match differs.unwrap_or(0) {
+            from if from < MOST_SHOWN => format!("here {}", quoted(received)),
+            from => format!("here from byte {from} on {}", quoted(&received[from..])),
+        };
+        Some(match &self.fate {
+            Some(fate) => format!("{fate}; {here}"),
+            None => here,
+        })
+    }
+}
+
 /// What hosts sent each other.
 #[derive(Clone, Debug, Default)]
 pub struct Messages {
@@ -127,17 +149,19 @@ impl Messages {
         let fault = fated
             .taken
             .and_then(|taken| Some((taken.fault?, taken.fate)));
-        let mut fate = fault.map(|(fault, fate)| {
+        let fate = fault.map(|(fault, fate)| {
             message.is_lost |= fate == Fate::Drop;
             format!("{}: {}", named(fate), faults.get(fault).name)
         });
-        if !fated.marks.is_empty() && fate.is_none() {
-            fate = Some("may be anything".to_owned());
+        let marked = (!fated.marks.is_empty()).then(|| "may be anything".to_owned());
+        for new in [fate, marked].into_iter().flatten() {
+            message.fate = match message.fate.take() {
+                // What is sent again can be lost again, which says nothing new.
+                Some(known) if known.contains(&new) => Some(known),
+                Some(known) => Some(format!("{known}; {new}")),
+                None => Some(new),
+            };
         }
-        if let (Some(fate), Some(received)) = (&mut fate, &message.received) {
-            fate.push_str(&format!("; here {}", quoted(received)));
-        }
-        message.fate = fate.or(message.fate.take());
     }
 
     fn find(&mut self, arrival: &Arrival, to: HostIndex) -> Option<&mut Message> {
@@ -273,5 +297,86 @@ impl Worlds<'_> {
         if let Some(messages) = &mut self.messages {
             messages.arrives(arrival, to, fated, faults, bytes);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn arrival(bytes: &[u8]) -> Arrival {
+        let address = "10.0.0.1:7".parse().expect("an address");
+        Arrival {
+            at_ns: 5,
+            from: HostIndex(0),
+            number: 1,
+            packet: Arc::new(Packet {
+                clock_ns: 0,
+                from: address,
+                to: address,
+                kind: PacketKind::Datagram(Buffer::with_bytes(bytes, bytes.len())),
+            }),
+            decided: false,
+            behind: 0,
+            again: 0,
+            met: false,
+            known: Arc::default(),
+            leads: false,
+        }
+    }
+
+    /// What is told of a packet that is marked and, where that is so, arrives only the second time.
+    fn told(sent: &[u8], received: &[u8], is_late: bool) -> Option<String> {
+        let mut messages = Messages::between(vec!["a".to_owned(), "b".to_owned()]);
+        let (arrival, to) = (arrival(sent), HostIndex(1));
+        messages.sent(&arrival, to, Some(sent.to_vec()));
+        let faults = Faults::default();
+        let mut fated = Fated {
+            now: Some(arrival.packet.clone()).filter(|_| !is_late),
+            later: None,
+            back: None,
+            taken: None,
+            marks: vec![FaultIndex(0)],
+        };
+        let bytes = Some(received.to_vec());
+        messages.arrives(
+            &arrival,
+            to,
+            &fated,
+            &faults,
+            bytes.clone().filter(|_| !is_late),
+        );
+        if is_late {
+            (fated.now, fated.marks) = (Some(arrival.packet.clone()), Vec::new());
+            messages.arrives(&arrival, to, &fated, &faults, bytes);
+        }
+        messages.in_order()[0].note()
+    }
+
+    #[test]
+    fn the_bytes_that_arrived_are_shown() {
+        let told_at_once = told(b"hello", b"jello", false);
+        assert_eq!(
+            told_at_once.as_deref(),
+            Some("may be anything; here \"jello\"")
+        );
+        assert_eq!(
+            told(b"hello", b"hello", false).as_deref(),
+            Some("may be anything")
+        );
+    }
+
+    #[test]
+    fn they_are_shown_where_they_arrive_later_and_far_behind_too() {
+        assert_eq!(
+            told(b"hello", b"jello", true).as_deref(),
+            Some("may be anything; here \"jello\"")
+        );
+        let (sent, mut received) = ([b'x'; 50], [b'x'; 50]);
+        received[48] = b'y';
+        assert_eq!(
+            told(&sent, &received, false).as_deref(),
+            Some("may be anything; here from byte 48 on \"yx\"")
+        );
     }
 }

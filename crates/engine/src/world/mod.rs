@@ -14,6 +14,7 @@ mod messages;
 mod moments;
 mod post;
 mod standing;
+mod starts;
 mod traffic;
 
 use everett_invariant::Invariants;
@@ -27,7 +28,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 pub use beginnings::decided;
-pub use ending::{Expects, WorldFinding};
+pub use ending::{Expected, Expects, WorldFinding, first_expects};
 pub use looks::{Look, Looks, Story, broken_message, moments, never_held, view};
 pub use mailbox::{Doing, Mailbox, Next};
 use member::{Member, Past};
@@ -35,6 +36,7 @@ pub use messages::{Message, Messages, carried};
 pub use moments::{AtNobody, Befallen, Befalls, arrive_at_nobody, befalls};
 pub use post::{Arrival, Fated, Sent, arrive, described, least_latency_ns, send};
 pub use standing::HostStanding;
+pub use starts::{Awaited, waits};
 
 use crate::explorer::{Limits, Statistics, Stopped};
 use crate::finding::FindingIndex;
@@ -56,10 +58,10 @@ pub struct WorldHost {
     pub name: String,
     /// What it is started with.
     pub config: HostConfig,
-    /// When.
-    pub start_ns: u64,
-    /// How it has to end; anything else is a finding.
-    pub expects: Option<Expects>,
+    /// When; `None` for when those before it wait.
+    pub start_ns: Option<u64>,
+    /// How its processes have to end; anything else is a finding.
+    pub expects: Vec<Expected>,
     /// What leads to where it begins, where its program sets it up itself.
     pub begin: Option<Arc<Trace>>,
 }
@@ -172,6 +174,8 @@ pub struct Worlds<'a> {
     least_latency_ns: u64,
     /// Times at which invariants are still to be looked at.
     times: BTreeSet<u64>,
+    /// Hosts that start when those before them wait.
+    starting: Vec<HostIndex>,
 }
 
 impl<'a> Worlds<'a> {
@@ -217,6 +221,13 @@ impl<'a> Worlds<'a> {
                 .invariants
                 .iter()
                 .flat_map(|file| file.times())
+                .collect(),
+            starting: config
+                .hosts
+                .iter()
+                .zip(0..)
+                .filter(|(host, _)| host.start_ns.is_none())
+                .map(|(_, at)| HostIndex(at))
                 .collect(),
             config,
         };
@@ -348,7 +359,8 @@ impl<'a> Worlds<'a> {
         let horizon = next.saturating_add(self.least_latency_ns - 1);
         // Nobody is ahead of a time at which all are looked at.
         let looked_at = self.times.first().copied();
-        horizon.min(looked_at.unwrap_or(u64::MAX))
+        let limits = [looked_at, self.next_start_ns()].into_iter().flatten();
+        limits.fold(horizon, u64::min)
     }
 
     /// Runs a state as far as it may go.
@@ -370,20 +382,23 @@ impl<'a> Worlds<'a> {
             let horizon = self.horizon(id);
             let (doing, clock_ns) = (member.doing, member.clock_ns());
             let is_absent = self.is_absent(host, &member);
+            let now_ns;
             if !is_absent && member.mailbox.is_due(doing, clock_ns, horizon) {
+                now_ns = clock_ns.max(member.mailbox.next_ns());
                 match self.arrive(host, &mut member) {
                     Ok(()) => {}
                     Err(Some(fork)) => self.fork(id, &mut member, fork),
                     Err(None) => break,
                 }
             } else if member.doing == Doing::Runs {
-                let ran = self.execute(host, &mut member, horizon);
+                let ran = self.execute(id, &mut member, horizon);
                 if is_absent && let Some(message) = member.state.path.diverged.take() {
                     let name = &self.host(host).name;
                     self.warn(format!("host {name} does not come to its begin: {message}"));
                     self.note_limit("begin");
                     return self.cut(id);
                 }
+                now_ns = member.clock_ns();
                 match ran {
                     (HostExit::Suspended, Some(fork)) => self.fork(id, &mut member, fork),
                     (HostExit::Suspended, None) | (HostExit::Horizon, _) => break,
@@ -406,6 +421,10 @@ impl<'a> Worlds<'a> {
                 && until <= horizon
             {
                 member.mailbox.has_waited();
+                now_ns = until;
+                if let Some(running) = &mut member.state.host {
+                    running.pass_time(until);
+                }
                 member.doing = Doing::Runs;
             } else {
                 break;
@@ -416,6 +435,10 @@ impl<'a> Worlds<'a> {
             }
             if let Some(message) = member.state.path.diverged.take() {
                 self.warn(format!("a trace could not be followed: {message}"));
+            }
+            if !self.tell_waiting(id, &mut member, now_ns, listener) {
+                // It is in no world any more.
+                return;
             }
             if self.is_over_depth(&member) {
                 self.note_limit("max-depth");
@@ -469,19 +492,22 @@ impl<'a> Worlds<'a> {
     /// Runs the programs of a host.
     fn execute(
         &mut self,
-        host: HostIndex,
+        id: MemberId,
         member: &mut Member,
         horizon: u64,
     ) -> (HostExit, Option<Fork>) {
         // What arrives is looked at as soon as its time has come.
+        let host = self.table.host(id);
         let horizon = match self.is_absent(host, member) {
             true => u64::MAX,
             false => horizon.min(member.mailbox.next_ns().saturating_sub(1)),
         };
         let deadline = self.deadline();
+        let stops_at_waits = self.is_waited_for(id);
         let config = &self.config.hosts[host.index()];
         if let Some(running) = &mut member.state.host {
             running.set_horizon(horizon);
+            running.stop_at_waits(stops_at_waits);
         }
         let is_start = member.state.host.is_none();
         if let Some(begin) = config.begin.as_ref().filter(|_| member.restarts > 0)
@@ -497,6 +523,7 @@ impl<'a> Worlds<'a> {
         if is_start && let Some(started) = &mut member.state.host {
             started.has_restarted(member.restarts);
             started.pass_time(member.start_ns);
+            member.awaited = None;
         }
         self.statistics.instructions += member.state.instructions().saturating_sub(before);
         // Whatever becomes of the host, what it warns of is told.

@@ -62,7 +62,7 @@ impl Worlds<'_> {
             .is_some_and(|(next_ns, _, _)| *next_ns < time_ns)
     }
 
-    /// Something goes to a host: in all worlds that the sender is in, and in no others.
+    /// Something goes to a host.
     fn deliver(
         &mut self,
         id: MemberId,
@@ -71,19 +71,39 @@ impl Worlds<'_> {
         arrival: &Arrival,
         listener: &mut dyn WorldListener,
     ) -> bool {
+        let everybody = |_: &Member| true;
+        let expect = |other: &mut Member, _: &Faults| {
+            other.past = other.past.then(&arrival.look());
+            other.mailbox.expect(arrival.clone());
+        };
+        self.reach((id, member), target, everybody, expect, listener)
+    }
+
+    /// Something that a state does reaches those states of a host that it concerns: in all worlds that it is in, and in no others.
+    /// `false` if it turns out to be in no world.
+    pub(super) fn reach(
+        &mut self,
+        (id, member): (MemberId, &Member),
+        target: HostIndex,
+        concerns: impl Fn(&Member) -> bool,
+        happens: impl Fn(&mut Member, &Faults),
+        listener: &mut dyn WorldListener,
+    ) -> bool {
         self.with_mapping(|mapping, table, copy| mapping.part(table, id, copy));
         // Nobody need be copied for worlds that are at their end without this.
         self.finish_settled(listener);
         let receivers =
             self.with_mapping(|mapping, table, copy| mapping.receivers(table, id, target, copy));
         for receiver in receivers {
+            if !self.members.get(&receiver).is_some_and(&concerns) {
+                continue;
+            }
             let Some(mut other) = self.members.remove(&receiver) else {
                 continue;
             };
             if self.meets(&mut other, member) {
                 self.forget_past(other.past, receiver);
-                other.past = other.past.then(&arrival.look());
-                other.mailbox.expect(arrival.clone());
+                happens(&mut other, &self.config.faults);
                 self.members.insert(receiver, other);
                 self.place(receiver);
                 self.unite(receiver);

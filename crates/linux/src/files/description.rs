@@ -20,8 +20,8 @@ pub const MAX_DESCRIPTORS: usize = 1024;
 /// What is open.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Target {
-    /// The host's standard input.
-    Stdin,
+    /// The standard input that one of the processes which the host was started with was given, by its number.
+    Stdin(u16),
     /// One of its outputs.
     Output(Stream),
     /// A file of the tree.

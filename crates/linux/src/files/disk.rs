@@ -24,7 +24,7 @@ impl Disk {
     pub(crate) fn mount(&self) -> Files {
         let mut files = Files {
             tree: self.tree.clone(),
-            stdin: Input::default(),
+            stdins: vec![Input::default()],
             locks: Locks::default(),
             synced: Synced::default(),
             fifos: Arc::default(),

@@ -38,8 +38,8 @@ use crate::objects::ObjectId;
 pub struct Files {
     /// Names and contents.
     pub tree: Tree,
-    /// What descriptor 0 is fed from.
-    pub stdin: Input,
+    /// What descriptor 0 of each process is fed from that the host was started with.
+    stdins: Vec<Input>,
     /// Locks on files.
     pub locks: Locks,
     /// What files held when they were synchronised last.
@@ -52,19 +52,38 @@ pub struct Files {
 
 impl Files {
     /// A tree with what every host has, nothing open.
-    pub fn new(stdin: Input, now_ns: u64) -> Result<Files, Errno> {
+    pub fn new(now_ns: u64) -> Result<Files, Errno> {
         let mut tree = Tree::new(now_ns);
         root::furnish(&mut tree, now_ns)?;
         proc::furnish(&mut tree, now_ns)?;
         tree.finish_furnishing();
         Ok(Files {
             tree,
-            stdin,
+            stdins: vec![Input::default()],
             locks: Locks::default(),
             synced: Synced::default(),
             fifos: Arc::default(),
             descriptions: Arc::new(Vec::new()),
         })
+    }
+
+    /// What processes are fed with, by their numbers; the first one always is.
+    pub fn feed(&mut self, stdins: Vec<Input>) {
+        if !stdins.is_empty() {
+            self.stdins = stdins;
+        }
+    }
+
+    /// What the process of this number is fed with.
+    pub fn stdin(&self, number: u16) -> &Input {
+        let last = self.stdins.len() - 1;
+        &self.stdins[usize::from(number).min(last)]
+    }
+
+    /// The same for changing it.
+    pub fn stdin_mut(&mut self, number: u16) -> &mut Input {
+        let last = self.stdins.len() - 1;
+        &mut self.stdins[usize::from(number).min(last)]
     }
 
     /// Adds an open file, which one descriptor refers to.
@@ -152,6 +171,8 @@ impl Files {
     /// All terms, for marking what is alive.
     pub fn for_each_term(&self, visit: &mut dyn FnMut(ExprId)) {
         self.tree.for_each_term(visit);
-        self.stdin.for_each_term(visit);
+        self.stdins
+            .iter()
+            .for_each(|stdin| stdin.for_each_term(visit));
     }
 }

@@ -46,7 +46,7 @@ impl HostState {
                 _ => Status::of_inode(&self.files.tree, id),
             },
             // Standard streams are pipes: neither files nor terminals.
-            Target::Stdin => self.nameless_status(1, PIPE | 0o600),
+            Target::Stdin(_) => self.nameless_status(1, PIPE | 0o600),
             Target::Output(stream) => self.nameless_status(2 + stream as u64, PIPE | 0o600),
             Target::Object(id) if let Some(fifo) = self.files.fifo_of(id) => {
                 Status::of_inode(&self.files.tree, fifo)

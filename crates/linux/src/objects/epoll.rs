@@ -183,7 +183,7 @@ fn close(host: &mut HostState, open: Open<'_>) {
 pub fn source(target: Target) -> Option<ObjectId> {
     match target {
         Target::Object(object) => Some(object),
-        Target::Stdin => Some(ObjectId::STDIN),
+        Target::Stdin(_) => Some(ObjectId::STDIN),
         Target::Output(Stream::Stdout) => Some(ObjectId(u32::MAX - 1)),
         Target::Output(Stream::Stderr) => Some(ObjectId(u32::MAX - 2)),
         Target::Inode(_) => None,

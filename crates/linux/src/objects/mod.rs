@@ -220,8 +220,8 @@ impl HostState {
         match description.target {
             Target::Output(_) => WRITE,
             Target::Inode(_) => READ | WRITE,
-            Target::Stdin if self.files.stdin.must_wait() => 0,
-            Target::Stdin => READ,
+            Target::Stdin(number) if self.files.stdin(number).must_wait() => 0,
+            Target::Stdin(_) => READ,
             Target::Object(_) if self.faults.spurious => READ,
             Target::Object(_) => match self.open_object_for(asker, id, description) {
                 Some((open, operations)) => (operations.readiness)(self, open),
@@ -236,7 +236,7 @@ impl HostState {
             return Hope::None;
         };
         match description.target {
-            Target::Stdin => Hope::Input,
+            Target::Stdin(_) => Hope::Input,
             _ => match self.open_object(id, description) {
                 Some((open, operations)) => (operations.hope)(self, open, events),
                 None => Hope::None,

@@ -401,24 +401,15 @@ impl Host {
 
     /// Nobody can run: time jumps to where somebody can, or the host is at its end.
     fn idle(&mut self) -> Option<HostExit> {
-        let waits = self
-            .state
-            .tasks
-            .iter()
-            .filter_map(|task| match &task.doing {
-                Doing::Ended => None,
-                // Somebody outside may let it go on.
-                _ if self.state.is_stopped(task) => Some(Hope::Outside),
-                Doing::Waiting(wait) => Some(self.state.hope(wait)),
-                Doing::Running => None,
-            });
-        let hope = waits.max().unwrap_or(Hope::None);
+        let hope = self.state.hope_of_all();
         if hope == Hope::Input {
             return Some(HostExit::NeedsInput);
         }
         let deadline = self.state.next_deadline();
+        let is_told = self.state.wire.stops_at_waits && hope == Hope::Outside;
         if let Some(deadline) = deadline
             && !self.state.wire.is_beyond(deadline)
+            && !is_told
         {
             self.state.clock_ns = self.state.clock_ns.max(deadline);
             return None;

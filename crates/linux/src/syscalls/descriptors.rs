@@ -248,7 +248,7 @@ impl Kernel<'_, '_> {
         self.usable(fd)?;
         let (descriptor, description) = self.description(fd)?;
         Ok(match description.target {
-            Target::Stdin => Some(self.host.files.stdin.available()),
+            Target::Stdin(number) => Some(self.host.files.stdin(number).available()),
             Target::Output(_) => Some(0),
             Target::Inode(id) => match &self.host.files.tree.get(id).node {
                 Node::Regular(bytes) => Some(bytes.len().saturating_sub(description.offset)),

@@ -306,11 +306,11 @@ impl Kernel<'_, '_> {
         }
         let bytes = match description.target {
             Target::Object(_) | Target::Output(_) => return Err(Errno::EBADF.into()),
-            Target::Stdin if matches!(at, At::Offset(_)) => return Err(Errno::ESPIPE.into()),
-            Target::Stdin if wanted > 0 && self.host.files.stdin.must_wait() => {
+            Target::Stdin(_) if matches!(at, At::Offset(_)) => return Err(Errno::ESPIPE.into()),
+            Target::Stdin(number) if wanted > 0 && self.host.files.stdin(number).must_wait() => {
                 return Err(self.no_input_yet(descriptor, description.flags));
             }
-            Target::Stdin => self.host.files.stdin.peek(wanted),
+            Target::Stdin(number) => self.host.files.stdin(number).peek(wanted),
             Target::Inode(id) => match &self.host.files.tree.get(id).node {
                 Node::Regular(bytes) => bytes.read(offset, wanted),
                 Node::Directory(..) => return Err(Errno::EISDIR.into()),
@@ -324,7 +324,7 @@ impl Kernel<'_, '_> {
             .inspect_err(|_| self.host.random = random)?;
         let read = bytes.len() as u64;
         match description.target {
-            Target::Stdin => self.host.files.stdin.advance(read),
+            Target::Stdin(number) => self.host.files.stdin_mut(number).advance(read),
             Target::Inode(id) => {
                 self.note_access(id);
                 if read > 0 {
@@ -530,7 +530,7 @@ impl Kernel<'_, '_> {
         let parts = self.gather(ranges)?;
         let written = parts.iter().map(|part| part.len() as u64).sum();
         match description.target {
-            Target::Object(_) | Target::Stdin => return Err(Errno::EBADF.into()),
+            Target::Object(_) | Target::Stdin(_) => return Err(Errno::EBADF.into()),
             Target::Output(stream) => {
                 let output = &mut self.host.outputs[stream as usize];
                 parts.iter().for_each(|part| output.append(part));

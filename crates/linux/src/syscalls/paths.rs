@@ -544,7 +544,7 @@ impl Kernel<'_, '_> {
     fn open_again(&mut self, target: Target, flags: OpenFlags) -> Result<Target, Stop> {
         match target {
             Target::Inode(id) => self.open_existing(id, flags),
-            Target::Stdin | Target::Output(_) => Ok(target),
+            Target::Stdin(_) | Target::Output(_) => Ok(target),
             Target::Object(id) => self.open_object_again(id, flags),
         }
     }

@@ -68,7 +68,10 @@ impl Side {
 fn sendfile(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let from = kernel.side(call.int(1), call.args[2], false)?;
     let to = kernel.side(call.int(0), 0, true)?;
-    let is_object = matches!(from.description.target, Target::Object(_) | Target::Stdin);
+    let is_object = matches!(
+        from.description.target,
+        Target::Object(_) | Target::Stdin(_)
+    );
     if is_object && call.args[2] != 0 {
         return Err(Errno::ESPIPE.into());
     }

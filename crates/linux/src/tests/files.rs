@@ -78,7 +78,8 @@ fn vectors_are_scattered_and_gathered() {
     assert_eq!(bench.call(&mut host, "writev", &[1, vector, 3]), Ok(7));
     let output = host.output(crate::Stream::Stdout).clone();
     assert_eq!(bench.text(&output), b"abcdefg");
-    host.state.files.stdin = crate::files::Input::fixed(crate::Bytes::from_concrete(b"VWXYZ"));
+    *host.state.files.stdin_mut(0) =
+        crate::files::Input::fixed(crate::Bytes::from_concrete(b"VWXYZ"));
     assert_eq!(bench.call(&mut host, "readv", &[0, vector, 3]), Ok(5));
     assert_eq!(get(&host, first, 3).bytes(), b"VWX");
     assert_eq!(get(&host, second, 4).bytes(), b"YZfg");
@@ -113,7 +114,8 @@ fn copies_of_descriptors_share_their_offset() {
 #[test]
 fn bad_memory_is_efault_but_running_over_a_block_is_a_finding() {
     let (mut bench, mut host) = idle();
-    host.state.files.stdin = crate::files::Input::fixed(crate::Bytes::from_concrete(b"12345678"));
+    *host.state.files.stdin_mut(0) =
+        crate::files::Input::fixed(crate::Bytes::from_concrete(b"12345678"));
     let small = put(&mut host, &[0; 4]);
     assert_eq!(
         bench.call(&mut host, "read", &[0, 0, 4]),

@@ -170,8 +170,14 @@ impl<'c> World<'c> {
             let output = self.host.output(stream);
             output.evaluate(&mut self.arena, &self.oracle.inputs)
         });
+        let others = self.config.host.others.len();
+        let ends = (0..=others).map(|number| self.host.end_of(number));
+        let processes = ends
+            .map(|ending| Some(self.ended(HostExit::Ended(ending?))))
+            .collect();
         Ok(NativeRun {
             end,
+            processes,
             output,
             stack: std::mem::take(&mut self.stack),
             clock_ns: self.host.clock_ns(),
