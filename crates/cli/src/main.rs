@@ -34,6 +34,7 @@ mod world_hosts;
 mod world_look;
 mod world_native;
 mod world_output;
+mod world_points;
 mod world_replay;
 mod world_shrink;
 mod world_trace;

@@ -36,13 +36,19 @@ fn script_of(run: &RunArgs, images: &[Image], trace: &Trace) -> Result<Option<Sc
     let mut config = following_config(run)?;
     config.host.options.logs_points = true;
     let passed = follow_with(config, images, Start::Trace(trace.clone()))?.points;
+    Ok(script(&passed, 0))
+}
+
+/// The script of points that a host has passed since it was started so often before. `None` if there are none, or too many.
+pub fn script(passed: &[(Passed, SourceFrame)], restarts: u32) -> Option<Script> {
     if passed.is_empty() || passed.len() > MAX_POINTS {
-        return Ok(None);
+        return None;
     }
-    Ok(Some(Script {
-        points: numbered(&passed),
+    Some(Script {
+        points: numbered(passed),
+        restarts,
         ..Script::default()
-    }))
+    })
 }
 
 /// Points of lines.

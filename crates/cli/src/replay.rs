@@ -400,6 +400,21 @@ pub fn checked_builds(
     programs.iter().map(build).collect()
 }
 
+/// Native runs with places at which threads take turns, at most.
+pub fn most_attempts(is_finding: bool) -> usize {
+    match is_finding {
+        true => MAX_ATTEMPTS,
+        false => MAX_ATTEMPTS_OF_TESTS,
+    }
+}
+
+/// Why what happened is not said to happen natively though it may.
+pub fn no_places(tried: usize) -> String {
+    format!(
+        "threads were preempted between system calls, and none of {tried} native runs with nearby places ended the same"
+    )
+}
+
 /// What came of trying several places at which threads take turns.
 struct Tried {
     verdict: Verdict,
@@ -416,10 +431,7 @@ fn replay_scripted(
     expected: &TraceEnd,
     script: &Script,
 ) -> Result<Tried> {
-    let most = match expected.finding {
-        Some(_) => MAX_ATTEMPTS,
-        None => MAX_ATTEMPTS_OF_TESTS,
-    };
+    let most = most_attempts(expected.finding.is_some());
     let (mut last, mut tried) = (None, 0);
     for attempt in points::attempts(script, most) {
         let config = NativeConfig {
@@ -438,11 +450,8 @@ fn replay_scripted(
             script: attempt,
         });
     }
-    let why = format!(
-        "threads were preempted between system calls, and none of {tried} native runs with nearby places ended the same"
-    );
     Ok(Tried {
-        verdict: Verdict::NotReplayable(why),
+        verdict: Verdict::NotReplayable(no_places(tried)),
         seen: last,
         script: script.clone(),
     })

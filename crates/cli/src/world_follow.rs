@@ -5,6 +5,7 @@ use everett_engine::{
     HostStanding, Limits, Message, SavedFiles, Trace, WorldConfig, WorldFinding, WorldListener,
     Worlds,
 };
+use everett_net::HostIndex;
 use everett_vm::Image;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -13,6 +14,7 @@ use std::sync::atomic::AtomicBool;
 use crate::follow::said;
 use crate::run::RunArgs;
 use crate::world::prepare;
+use crate::world_hosts::draw_by;
 use crate::world_trace::{WorldTrace, Wrong, read_world};
 
 /// What came of a world.
@@ -50,11 +52,16 @@ fn follow_one<'a>(
         max_instructions: config.limits.max_instructions,
         ..Limits::default()
     };
-    let config = WorldConfig {
+    let mut config = WorldConfig {
         all_tests: true,
         limits,
         ..config.clone()
     };
+    for (host, at) in config.hosts.iter_mut().zip(0..) {
+        if let Some(seed) = trace.random_seed {
+            draw_by(seed, HostIndex(at), &mut host.config);
+        }
+    }
     let mut worlds = Worlds::new(images, config, Some(&trace.hosts))?;
     let mut seen = Seen::default();
     worlds.run(&AtomicBool::new(false), &mut seen);
@@ -131,7 +138,7 @@ pub fn happens(args: &RunArgs, trace: &WorldTrace) -> Result<bool> {
     Ok(found_again(&config, &images, trace)?.is_some())
 }
 
-/// What happened on the way to a finding, and what each host was doing then.
+/// What happened on the way to a finding or to the end of a world, and what each host was doing then.
 pub fn on_the_way(
     config: &WorldConfig,
     images: &[Image],
@@ -141,6 +148,7 @@ pub fn on_the_way(
     let is_it = |one: &WorldFinding| Some(Wrong::of(one)) == found.finding;
     Ok(match seen.findings.into_iter().find(is_it) {
         Some(found) => (found.messages, found.standing),
+        None if found.finding.is_none() => (worlds.messages(), worlds.standing().to_vec()),
         None => (worlds.messages(), Vec::new()),
     })
 }

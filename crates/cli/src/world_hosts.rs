@@ -88,6 +88,20 @@ pub fn native_hosts(scenario: &Scenario) -> Result<Vec<NativeHost>> {
     Ok(all)
 }
 
+/// Where the random bytes of a host begin: elsewhere on every host.
+fn random_seed(seed: u64, host: HostIndex) -> u64 {
+    seed ^ u64::from(host.0) << 32
+}
+
+/// Lets the random bytes of a host begin where this seed says.
+pub fn draw_by(seed: u64, host: HostIndex, config: &mut HostConfig) {
+    let seed = random_seed(seed, host);
+    match &mut config.boot {
+        Boot::Begins(begin) => begin.random = seed,
+        _ => config.random_seed = seed,
+    }
+}
+
 /// How the processes of a host have to end, as far as anything is expected of them.
 fn expected(setup: &HostSetup) -> Vec<Expected> {
     let number = |number: Option<u8>| number.map(i32::from);
@@ -163,7 +177,7 @@ fn config(scenario: &Scenario, setup: &HostSetup, programs: &mut Programs) -> Re
         stdin: stdin(process)?,
         addresses: topology.addresses(setup.index).collect(),
         routes: routes(topology, setup.index),
-        random_seed: scenario.search.seed ^ u64::from(setup.index.0) << 32,
+        random_seed: random_seed(scenario.search.seed, setup.index),
         ..HostConfig::default()
     };
     config.start_time_ns = config

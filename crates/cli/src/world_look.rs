@@ -29,26 +29,35 @@ pub fn replay(args: &ReplayArgs, run: &RunArgs, traces: &[PathBuf]) -> Result<u8
     let mut others = 0;
     for path in traces {
         let trace = read_world(path)?;
+        let is_looked_at = args.look.gdb.is_some()
+            || args.look.step
+            || args.times.is_some()
+            || args.look.needs_log();
+        let replayed = Replayed {
+            world: &world,
+            trace: &trace,
+            hosts: match is_looked_at {
+                true => world.prepared(&trace)?,
+                false => Vec::new(),
+            },
+        };
         if let Some(place) = &args.look.gdb {
-            debug(&world, &trace, place)?;
+            debug(&replayed, place)?;
             return Ok(EXIT_CLEAN);
         }
         if args.look.step {
-            walk(&world, &trace)?;
+            walk(&replayed)?;
             return Ok(EXIT_CLEAN);
         }
         if let Some(times) = args.times {
-            let seen = repeat_world(
-                || watched(&world, &trace, nobody(&world.hosts)),
-                times.get(),
-            )?;
+            let seen = repeat_world(|| watched(&replayed, nobody(&replayed.hosts)), times.get())?;
             if !seen.tell(path, times) {
                 others += 1;
                 continue;
             }
         }
         let verdict = if args.look.needs_log() {
-            let seen = watched(&world, &trace, paced(args, &world.hosts))?;
+            let seen = watched(&replayed, paced(args, &replayed.hosts))?;
             if let Some(prefix) = &args.look.pcap {
                 write_captures(prefix, &world.hosts, &seen.messages)?;
             }
@@ -100,18 +109,23 @@ fn nobody<'w>(hosts: &[NativeHost]) -> Watchers<'w> {
     watchers.collect()
 }
 
+/// A world with the hosts of a trace.
+struct Replayed<'w> {
+    world: &'w NativeWorld,
+    trace: &'w WorldTrace,
+    hosts: Vec<NativeHost>,
+}
+
 /// Runs a world as its traces say while somebody looks at each host.
-fn watched(
-    world: &NativeWorld,
-    trace: &WorldTrace,
-    mut watchers: Watchers<'_>,
-) -> Result<WorldRun> {
-    let hosts = world.hosts.iter().zip(&mut watchers);
-    let guides = hosts.map(|(host, watcher)| Guide {
+fn watched(replayed: &Replayed<'_>, mut watchers: Watchers<'_>) -> Result<WorldRun> {
+    let (trace, hosts) = (replayed.trace, &replayed.hosts);
+    let guides = hosts.iter().zip(&mut watchers);
+    let guides = guides.map(|(host, watcher)| Guide {
         source: source_of(trace, &host.name),
         watcher: &mut **watcher,
     });
-    let seen = world.run(&world.hosts, guides.collect(), trace.wanted());
+    let guides = guides.collect();
+    let seen = replayed.world.run(hosts, guides, trace.wanted());
     seen.context("the native programs could not be run")
 }
 
@@ -154,8 +168,9 @@ fn write_captures(prefix: &Path, hosts: &[NativeHost], messages: &[Message]) -> 
 }
 
 /// Opens a debugger on a host; all others stand still.
-fn debug(world: &NativeWorld, trace: &WorldTrace, place: &Place) -> Result<()> {
-    let names = world.hosts.iter().map(|host| host.name.as_str());
+fn debug(replayed: &Replayed<'_>, place: &Place) -> Result<()> {
+    let (trace, hosts) = (replayed.trace, &replayed.hosts);
+    let names = hosts.iter().map(|host| host.name.as_str());
     let names: Vec<&str> = names.collect();
     // Where none is named, the one that something is wrong on.
     let name = match &trace.finding {
@@ -167,16 +182,15 @@ fn debug(world: &NativeWorld, trace: &WorldTrace, place: &Place) -> Result<()> {
     };
     let mut watcher = HandOver::at(place.event);
     if watcher.at.is_none() {
-        let seen = watched(world, trace, nobody(&world.hosts))?;
+        let seen = watched(replayed, nobody(hosts))?;
         if let Some(host) = seen.hosts.get(name) {
             println!("host {name} {}", describe(host));
             watcher.at_end_of(host);
         }
     }
-    let watchers = (0..world.hosts.len()).map(|_| Box::new(Nobody) as Box<dyn Watcher>);
-    let mut watchers: Watchers<'_> = watchers.collect();
+    let mut watchers = nobody(hosts);
     watchers[at] = Box::new(Borrowed(&mut watcher));
-    let seen = watched(world, trace, watchers);
+    let seen = watched(replayed, watchers);
     watcher.outcome?;
     // What the trace says about the rest says nothing about the part that was looked at.
     if watcher.at.is_none() {
@@ -239,7 +253,7 @@ impl Watcher for WalkAt<'_> {
 }
 
 /// Walks through a world event by event.
-fn walk(world: &NativeWorld, trace: &WorldTrace) -> Result<()> {
+fn walk(replayed: &Replayed<'_>) -> Result<()> {
     let mut next = 1;
     loop {
         let walker = Walker {
@@ -258,7 +272,7 @@ fn walk(world: &NativeWorld, trace: &WorldTrace) -> Result<()> {
                 walk: &walk,
             })
         };
-        let seen = watched(world, trace, world.hosts.iter().map(at).collect());
+        let seen = watched(replayed, replayed.hosts.iter().map(at).collect());
         let walk = walk.into_inner();
         if let Err(error) = walk.walker.outcome {
             println!("{error:#}");

@@ -45,9 +45,10 @@ pub fn native(args: &NativeArgs) -> Result<u8> {
 
 /// Makes one run.
 fn run_once(world: &NativeWorld, seed: u64) -> Result<WorldRun> {
-    let mut watchers: Vec<Nobody> = world.hosts.iter().map(|_| Nobody).collect();
-    let hosts = (1u64..).zip(&world.hosts).zip(&mut watchers);
-    let guides = hosts.map(|((number, host), watcher)| {
+    let hosts = world.seeded(seed);
+    let mut watchers: Vec<Nobody> = hosts.iter().map(|_| Nobody).collect();
+    let guided = (1u64..).zip(&hosts).zip(&mut watchers);
+    let guides = guided.map(|((number, host), watcher)| {
         // Hosts draw from sources that have nothing to do with each other.
         let seed = seed ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let source = match &host.begin {
@@ -56,7 +57,7 @@ fn run_once(world: &NativeWorld, seed: u64) -> Result<WorldRun> {
         };
         Guide { source, watcher }
     });
-    let seen = world.run(&world.hosts, guides.collect(), Wanted::AnyInvariant);
+    let seen = world.run(&hosts, guides.collect(), Wanted::AnyInvariant);
     seen.with_context(|| format!("seed {seed}"))
 }
 
@@ -105,7 +106,9 @@ fn many(args: &NativeArgs, run: &RunArgs, world: &NativeWorld, runs: u32) -> Res
         let finding = match wrong {
             Some(wrong) => {
                 findings += 1;
-                Some(write_finding(&folder, findings, world, &seen, wrong)?)
+                let place = format!("findings/{findings:04}");
+                write_finding(&folder, &place, world, (seed, &seen), wrong)?;
+                Some(place)
             }
             None => None,
         };
@@ -159,12 +162,11 @@ fn end_of_host(run: &NativeRun, wrong: &Wrong) -> TraceEnd {
 
 fn write_finding(
     folder: &Folder,
-    number: u32,
+    place: &str,
     world: &NativeWorld,
-    seen: &WorldRun,
+    (seed, seen): (u64, &WorldRun),
     wrong: Wrong,
-) -> Result<String> {
-    let place = format!("findings/{number:04}");
+) -> Result<()> {
     let mut hosts: BTreeMap<String, Trace> = BTreeMap::new();
     for (name, run) in &seen.hosts {
         let mut trace = run.trace.clone();
@@ -195,6 +197,7 @@ fn write_finding(
     let trace = WorldTrace {
         hosts,
         finding: Some(wrong),
+        random_seed: Some(seed),
     };
     let trace = serde_json::to_vec(&trace)?;
     folder.write(&format!("{place}/finding.world"), &trace)?;
@@ -202,5 +205,5 @@ fn write_finding(
     for (name, bytes) in messages_files(&world.scenario.topology, &seen.messages) {
         folder.write(&format!("{place}/{name}"), &bytes)?;
     }
-    Ok(place)
+    Ok(())
 }

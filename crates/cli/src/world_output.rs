@@ -278,6 +278,7 @@ impl WorldListener for Recorder {
         let trace = WorldTrace {
             hosts: traces.clone(),
             finding: None,
+            random_seed: None,
         };
         let name = format!("tests/{:06}.world", self.tests);
         let written = serde_json::to_vec(&trace)

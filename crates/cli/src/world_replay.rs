@@ -7,17 +7,19 @@ use everett_native::{
     Checks, Guide, NativeEnd, NativeError, NativeHost, NativeNetwork, NativeRun, Nobody, Source,
     WorldRun, run_world,
 };
+use everett_net::HostIndex;
 use everett_scenario::Scenario;
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use crate::compare::{checks_for, compare, describe};
 use crate::load::OtherBuild;
-use crate::replay::{BuildArgs, Verdict, add_libraries, checked_builds};
+use crate::replay::{BuildArgs, Verdict, add_libraries, checked_builds, most_attempts, no_places};
 use crate::run::RunArgs;
 use crate::scenario::load;
 use crate::world_checks::{Confirming, invariants};
-use crate::world_hosts::native_hosts;
+use crate::world_hosts::{draw_by, native_hosts};
+use crate::world_points::{WorldPoints, attempts, scripted};
 use crate::world_trace::{INVARIANT, WorldTrace, Wrong};
 
 /// Which invariants are looked at.
@@ -37,6 +39,7 @@ pub struct NativeWorld {
     pub scenario: Scenario,
     /// Its hosts.
     pub hosts: Vec<NativeHost>,
+    points: WorldPoints,
     invariants: Vec<Arc<Invariants>>,
 }
 
@@ -63,6 +66,7 @@ impl NativeWorld {
         }
         Ok(NativeWorld {
             hosts,
+            points: WorldPoints::of(args),
             invariants: invariants(&scenario)?,
             scenario,
         })
@@ -120,7 +124,7 @@ impl NativeWorld {
 
     /// The same, with what came out of it on the programs themselves.
     pub fn replay(&self, trace: &WorldTrace) -> Result<(Verdict, Option<WorldRun>)> {
-        let (plain, seen) = self.try_on(&self.hosts, trace)?;
+        let (plain, seen, _) = self.try_with_points(self.hosts_of(trace), trace)?;
         let wrong = trace.finding.as_ref();
         let end = wrong.and_then(|wrong| trace.hosts.get(&wrong.host)?.end.as_ref());
         let (Some(wrong), Some(end)) = (wrong, end) else {
@@ -130,14 +134,16 @@ impl NativeWorld {
             return Ok((plain, seen));
         }
         for checks in checks_for(end) {
-            let mut hosts = self.copy_hosts();
+            let mut hosts = self.hosts_of(trace);
             for host in hosts.iter_mut().filter(|host| host.name == wrong.host) {
+                // Nothing is known yet of these programs.
+                host.config.known_allocators = OnceLock::new();
                 match checked_builds(&host.config.programs, *checks) {
                     Ok(programs) => host.config.programs = programs,
                     Err(_) => return Ok((plain, seen)),
                 }
             }
-            let (checked, _) = self.try_on(&hosts, trace)?;
+            let (checked, _, _) = self.try_with_points(hosts, trace)?;
             if checked == Verdict::Confirmed {
                 return Ok((checked, seen));
             }
@@ -145,15 +151,58 @@ impl NativeWorld {
         Ok((plain, seen))
     }
 
-    /// The hosts, of whose programs nothing is known yet.
-    fn copy_hosts(&self) -> Vec<NativeHost> {
-        let hosts = self.hosts.iter();
-        let copy = |host: &NativeHost| {
-            let mut copy = host.clone();
-            copy.config.known_allocators = OnceLock::new();
-            copy
-        };
-        hosts.map(copy).collect()
+    /// The hosts, with random bytes that begin there.
+    pub fn seeded(&self, seed: u64) -> Vec<NativeHost> {
+        let mut hosts = self.hosts.clone();
+        for (host, at) in hosts.iter_mut().zip(0..) {
+            draw_by(seed, HostIndex(at), &mut host.config.host);
+        }
+        hosts
+    }
+
+    /// The hosts of a trace: with the random bytes that it had.
+    fn hosts_of(&self, trace: &WorldTrace) -> Vec<NativeHost> {
+        match trace.random_seed {
+            Some(seed) => self.seeded(seed),
+            None => self.hosts.clone(),
+        }
+    }
+
+    /// The same for whoever looks at them: threads take turns between system calls as in the run that ends as the trace does.
+    pub fn prepared(&self, trace: &WorldTrace) -> Result<Vec<NativeHost>> {
+        let hosts = self.hosts_of(trace);
+        if self.points.scripts(&hosts, trace)?.is_empty() {
+            return Ok(hosts);
+        }
+        Ok(self.try_with_points(hosts, trace)?.2)
+    }
+
+    /// Runs hosts as a trace says. Where threads were preempted between system calls is known by the line, so several places are
+    /// tried; only a run that ends the same counts. Returns the hosts of the last one, too.
+    fn try_with_points(
+        &self,
+        hosts: Vec<NativeHost>,
+        trace: &WorldTrace,
+    ) -> Result<(Verdict, Option<WorldRun>, Vec<NativeHost>)> {
+        let scripts = self.points.scripts(&hosts, trace)?;
+        if scripts.is_empty() {
+            let (verdict, seen) = self.try_on(&hosts, trace)?;
+            return Ok((verdict, seen, hosts));
+        }
+        let attempts = attempts(&scripts, most_attempts(trace.finding.is_some()));
+        let (mut first, mut last) = (None, None);
+        let tried = attempts.len();
+        for attempt in attempts {
+            let hosts = scripted(&hosts, &attempt);
+            let (verdict, seen) = self.try_on(&hosts, trace)?;
+            if !matches!(verdict, Verdict::NotReproduced(_)) {
+                return Ok((verdict, seen, hosts));
+            }
+            first.get_or_insert(hosts);
+            last = seen;
+        }
+        let verdict = Verdict::NotReplayable(no_places(tried));
+        Ok((verdict, last, first.unwrap_or(hosts)))
     }
 
     fn try_on(

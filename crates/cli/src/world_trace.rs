@@ -19,6 +19,9 @@ pub struct WorldTrace {
     /// What is wrong with it, if it is a finding.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finding: Option<Wrong>,
+    /// Where the random bytes of hosts begin, where the scenario does not say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub random_seed: Option<u64>,
 }
 
 /// What is wrong with a world.
@@ -38,6 +41,7 @@ impl WorldTrace {
         WorldTrace {
             hosts: found.traces.clone(),
             finding: Some(Wrong::of(found)),
+            random_seed: None,
         }
     }
 

@@ -130,10 +130,8 @@ fn what_is_not_explored_yet_is_refused_not_left_out() {
         let one = |at| format!("[fault.p{at}]\nkind = \"partition\"\nbetween = \"a\"\n");
         (0..count).map(one).collect()
     };
-    let process = "[host.c]\nprogram = \"./program\"\nprocess.d = { program = \"./program\", stdin = \"x\" }\n";
     for (more, option, said) in [
         (partitions(11), "-q", "more than 10 partitions"),
-        (process.to_owned(), "-q", "only the first process"),
         (String::new(), "--faults=2", "is for single programs"),
         (String::new(), "--search=dfs", "is for single programs"),
     ] {

@@ -31,6 +31,8 @@ pub struct Script {
     pub points: Vec<Point>,
     /// For some points: so many accesses later, or earlier. Native code need not have the same accesses as the vm.
     pub shifts: BTreeMap<usize, i32>,
+    /// They are those of a host that was started so often before.
+    pub restarts: u32,
     /// Where lines lie in the programs, once that is known.
     pub lines: Arc<OnceLock<Vec<Lines>>>,
 }

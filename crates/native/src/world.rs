@@ -212,6 +212,8 @@ pub(crate) struct World<'c> {
     stack: NativeStack,
     /// Points of the script that are behind us.
     points_passed: usize,
+    /// How often the host was started before.
+    restarts: u32,
     /// Arithmetic that is looked at, in the first program.
     arithmetic: Arithmetic,
     /// Jumps that are looked at, in the first program.

@@ -1,11 +1,11 @@
 //! What the hosts of a world were doing when something was found.
 
-use everett_linux::{Ending, Host, LeftFile};
+use everett_linux::{Ending, Host, LeftFile, Passed};
 
 use super::mailbox::Doing;
 use super::member::Member;
 use super::*;
-use crate::source::{SourceFrame, describe_ends};
+use crate::source::{SourceFrame, describe, describe_ends};
 
 /// What a host was doing.
 #[derive(Clone, Debug)]
@@ -22,6 +22,10 @@ pub struct HostStanding {
     pub calls: Vec<String>,
     /// Files that its program wants to have written down, and what they hold.
     pub files: Vec<(LeftFile, Vec<u8>)>,
+    /// Points between system calls that it has passed since it was started last, where they are logged.
+    pub points: Vec<(Passed, SourceFrame)>,
+    /// How often it was started before.
+    pub restarts: u32,
 }
 
 impl Worlds<'_> {
@@ -64,11 +68,13 @@ impl Worlds<'_> {
             (None, Doing::Waits(None), _) => "waits for what others send".to_owned(),
             (None, Doing::Over, _) => "has ended".to_owned(),
         };
-        let threads = member
-            .state
-            .host
-            .as_ref()
-            .map_or_else(Vec::new, Host::threads);
+        let running = member.state.host.as_ref();
+        let threads = running.map_or_else(Vec::new, Host::threads);
+        let points = running.map_or(&[][..], Host::points);
+        let place = |point: &Passed| {
+            let frames = describe(self.worker.images, &[point.site]);
+            (*point, frames.into_iter().next().unwrap_or_default())
+        };
         HostStanding {
             name: self.host(host).name.clone(),
             clock_ns: member.clock_ns(),
@@ -77,11 +83,9 @@ impl Worlds<'_> {
                 .into_iter()
                 .map(|(who, sites)| (who, describe_ends(self.worker.images, &sites)))
                 .collect(),
-            calls: member
-                .state
-                .host
-                .as_ref()
-                .map_or_else(Vec::new, |host| host.log().to_vec()),
+            calls: running.map_or_else(Vec::new, |host| host.log().to_vec()),
+            points: points.iter().map(place).collect(),
+            restarts: member.restarts,
             files: Vec::new(),
         }
     }

@@ -27,7 +27,8 @@ pub(super) enum Reached {
 impl World<'_> {
     /// The next point of the script, if the thread that runs comes to it before its next system call.
     fn next_point(&self, name: TaskName) -> Option<&Point> {
-        let script = self.config.script.as_ref()?;
+        let script = self.config.script.as_ref();
+        let script = script.filter(|script| script.restarts == self.restarts)?;
         let point = script.points.get(self.points_passed)?;
         (point.task == name && point.calls == self.host.calls_made()).then_some(point)
     }

@@ -34,12 +34,14 @@ impl<'c> World<'c> {
             watcher,
             calls,
             events,
+            restarts,
             ..
         } = self;
         let begun = World::begin(config, Some(disk), arena, oracle, watcher)?;
         Ok(World {
             calls,
             events,
+            restarts: restarts + 1,
             ..begun
         })
     }
@@ -148,6 +150,7 @@ impl<'c> World<'c> {
             events: EventLog::new(config.keeps_events),
             stack: NativeStack::default(),
             points_passed: 0,
+            restarts: 0,
             arithmetic,
             jumps,
             races,
