@@ -293,6 +293,30 @@ fn the_command_line_stands_above_the_text() {
 }
 
 #[test]
+fn hosts_start_at_times_in_turn_or_when_others_wait() {
+    let world = read(
+        "[defaults]\nprogram = \"./server\"\n[host.a]\n[host.b]\nstart = \"blocked\"\n[host.c]\n[host.d]\nstart = \"3ms\"\n",
+    );
+    let times = [Some(0), None, Some(10_000_000), Some(3_000_000)];
+    assert_eq!(world.start_times(), times);
+    assert_eq!(world.hosts[1].start, Start::Blocked);
+    let shown = show(&world);
+    let starts: Vec<&str> = shown
+        .lines()
+        .filter(|line| line.contains("starts"))
+        .collect();
+    assert_eq!(
+        starts,
+        [
+            "  starts at 0s",
+            "  starts when the hosts before it wait",
+            "  starts at 10ms",
+            "  starts at 3ms",
+        ]
+    );
+}
+
+#[test]
 fn a_scenario_is_shown_the_same_each_time() {
     let text = show(&read(FULL));
     assert_eq!(text, show(&read(FULL)));
