@@ -26,6 +26,7 @@ pub fn world_text(args: &RunArgs, world: &World<'_>) -> Result<String> {
         let folder = file.parent().unwrap_or(Path::new("/"));
         let said = std::fs::read_to_string(&file)
             .with_context(|| format!("cannot read {}", file.display()))?;
+        refuse_parts(&file, &said)?;
         writeln!(text, "folder = {}\n\n{said}", quoted_path(folder)?)?;
     }
     networks(world, &mut text)?;
@@ -44,6 +45,24 @@ pub fn world_text(args: &RunArgs, world: &World<'_>) -> Result<String> {
         host_text(host, &keys, others_ns, &mut text)?;
     }
     Ok(text)
+}
+
+/// What the program declares cannot be said again: no table is there twice.
+fn refuse_parts(file: &Path, said: &str) -> Result<()> {
+    for (line, number) in said.lines().zip(1..) {
+        let Some(name) = line.trim_start().strip_prefix('[') else {
+            continue;
+        };
+        let part = name.split(['.', ']']).next().unwrap_or_default().trim();
+        if matches!(part, "host" | "network" | "router") {
+            bail!(
+                "{}:{number}: hosts, networks and routers are the program's. What else there is to say of one goes to the command line \
+                 (--set {part}.NAME.KEY=VALUE), what holds for all hosts to [defaults]",
+                file.display()
+            );
+        }
+    }
+    Ok(())
 }
 
 fn host_text(host: &SetUp, keys: &[String], others_ns: u64, text: &mut String) -> Result<()> {

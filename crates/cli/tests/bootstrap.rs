@@ -374,6 +374,19 @@ fn options_for_single_programs_are_refused() {
 }
 
 #[test]
+fn what_the_program_declares_is_not_said_again() {
+    let folder = built("again", LISTING_6);
+    let more = "[fault.loss]\n\n[network.net0]\nlatency = \"5ms\"\n";
+    fs::write(folder.join("more.toml"), more).expect("it can be written");
+    let said = text(&run(&folder, "out", &["--world", "more.toml"], 2));
+    assert!(said.contains("more.toml:3: hosts, networks"), "{said}");
+    assert!(said.contains("--set network.NAME.KEY=VALUE"), "{said}");
+    let latency = ["--set", "network.net0.latency=5ms"];
+    run(&folder, "slower", &latency, 0);
+    is_complete(&folder, "slower", 2);
+}
+
+#[test]
 fn a_begin_that_leads_elsewhere_is_found() {
     let folder = built("elsewhere", LISTING_6);
     run(&folder, "out", &[], 0);
@@ -453,7 +466,8 @@ int main(int argc, char **argv) {
 fn the_command_line_reaches_all_hosts() {
     let folder = built("told", TOLD);
     let mut command = everett(&folder);
-    command.args(["run", "--out", "out", "--set", "defaults.expect=exit 0"]);
+    command.args(["run", "--out", "out", "--all-tests"]);
+    command.args(["--set", "defaults.expect=exit 0"]);
     command.args(["--env", "A=b c", "./prog", "a \"b\""]);
     command.args([
         "--sym-arg",
@@ -467,7 +481,12 @@ fn the_command_line_reaches_all_hosts() {
     ]);
     let said = text(&expect(&mut command, 1));
     assert!(said.contains("1 of 1 findings confirmed"), "{said}");
-    happens_again(&folder, "out", 1);
+    let tests = count(&summary(&folder.join("out")), "/tests");
+    assert!(tests > 1, "{tests}");
+    happens_again(&folder, "out", tests + 1);
+    let list = folder.join("out/tests/000001-only.host.fs.txt");
+    let list = fs::read_to_string(list).expect("what the program saved");
+    assert!(list.contains("/copy (1 bytes)"), "{list}");
     let finding = folder.join("out/findings/0001");
     let copy = fs::read(finding.join("only.host.fs/copy")).expect("what the program saved");
     assert_eq!(copy, b"x");
