@@ -32,9 +32,9 @@ pub use source::{SourceFrame, describe, principal};
 pub use trace::{Pending, Trace, TraceChoice, TraceEnd, TraceInput, digest, input_of, is_named};
 pub use weight::{Weight, WeightSum};
 pub use world::{
-    Arrival, AtNobody, Awaited, Befallen, Befalls, Doing, Expected, Expects, Fated, HostStanding,
-    Look, Looks, Mailbox, Message, Messages, Next, SavedFiles, Sent, Story, WorldConfig,
+    Arrival, AtNobody, Befallen, Befalls, Doing, Expected, Expects, Fated, HostStanding, Look,
+    Looks, Mailbox, Message, Messages, Next, SavedFiles, Sent, Starting, Story, WorldConfig,
     WorldError, WorldFinding, WorldHost, WorldListener, WorldStatistics, Worlds, arrive,
     arrive_at_nobody, befalls, broken_message, carried, decided, described, first_expects,
-    least_latency_ns, moments, never_held, send, view, waits,
+    least_latency_ns, moments, never_held, send, view,
 };

@@ -2,9 +2,9 @@
 //! they send each other, as the search does it.
 
 use everett_engine::{
-    Arrival, AtNobody, Awaited, Befalls, Doing, Expected, Expects, Look, Looks, Mailbox, Message,
-    Messages, Next, Sent, Story, Trace, arrive, arrive_at_nobody, befalls, carried, decided,
-    described, first_expects, least_latency_ns, send, waits,
+    Arrival, AtNobody, Befalls, Doing, Expected, Expects, Look, Looks, Mailbox, Message, Messages,
+    Next, Sent, Starting, Story, Trace, arrive, arrive_at_nobody, befalls, carried, decided,
+    described, first_expects, least_latency_ns, send,
 };
 use everett_linux::{Disk, ExposedData, HostExit, Packet, PacketKind};
 use everett_net::{FaultCounters, Faults, HostEvent, HostIndex, HostMoment, LinkState, Topology};
@@ -98,11 +98,8 @@ struct Node<'c> {
     links: LinkState,
     sent: u64,
     looks: Looks,
-    /// When it is started, where it is not yet, and what it knows of those that it waits for.
-    start_ns: u64,
-    awaited: Option<Awaited>,
-    /// It waits, and whoever wants to start then was told.
-    is_waiting: bool,
+    /// When it is started, where it is not yet.
+    starting: Starting,
     end: Option<NativeEnd>,
     /// What others learn of it though it does not say it.
     outbox: Vec<Packet>,
@@ -124,8 +121,8 @@ impl Node<'_> {
     }
 
     fn next_ns(&self) -> u64 {
-        if self.awaited.is_some() {
-            return self.start_ns;
+        if self.starting.listens() {
+            return self.starting.at_ns;
         }
         let clock_ns = self.world.host.clock_ns();
         self.mailbox.next_event_ns(self.doing, clock_ns)
@@ -168,7 +165,6 @@ pub fn run_world<'c>(
         }
         let mut world = World::answered_by(&host.config, oracle, guide.watcher)?;
         world.oracle.is_free = true;
-        let (start_ns, awaited) = Awaited::by(at as usize, host.start_ns);
         world.host.pass_time(host.start_ns.unwrap_or(0));
         nodes.push(Node {
             world,
@@ -178,9 +174,7 @@ pub fn run_world<'c>(
             links: LinkState::default(),
             sent: 0,
             looks: Looks::default(),
-            start_ns,
-            awaited,
-            is_waiting: false,
+            starting: Starting::new(at as usize, host.start_ns),
             end: None,
             outbox: Vec::new(),
             disk: None,
@@ -277,8 +271,8 @@ impl Loop<'_, '_, '_> {
         // Nobody is ahead of a time at which all are looked at, or at which somebody starts because others wait.
         let looked_at = self.checks.times.first().copied();
         let others = self.nodes.iter().enumerate();
-        let starting = others.filter(|(other, node)| *other != at && node.awaited.is_some());
-        let starts = starting.map(|(_, node)| node.start_ns);
+        let starting = others.filter(|(other, node)| *other != at && node.starting.listens());
+        let starts = starting.map(|(_, node)| node.starting.at_ns);
         starts.chain(looked_at).fold(horizon, u64::min)
     }
 
@@ -288,8 +282,8 @@ impl Loop<'_, '_, '_> {
             let horizon = self.horizon(at);
             let is_waited_for = self.is_waited_for(at);
             let node = &mut self.nodes[at];
-            if node.awaited.take().is_some() {
-                node.world.host.pass_time(node.start_ns);
+            if node.starting.begins() {
+                node.world.host.pass_time(node.starting.at_ns);
             }
             let clock_ns = node.world.host.clock_ns();
             let now_ns;
@@ -381,21 +375,20 @@ impl Loop<'_, '_, '_> {
     /// Somebody wants to know when a host waits.
     fn is_waited_for(&self, at: usize) -> bool {
         let mut after = self.nodes.iter().skip(at + 1);
-        after.any(|node| node.awaited.is_some())
+        after.any(|node| node.starting.listens())
     }
 
     /// Tells those that have not started whether a host waits, if that has changed.
     fn tell_waiting(&mut self, at: usize, now_ns: u64) {
         let node = &mut self.nodes[at];
-        let waits = waits(node.doing, Some(&node.world.host));
-        if std::mem::replace(&mut node.is_waiting, waits) == waits {
+        let running = Some(&node.world.host);
+        let Some(waits) = node.starting.news(node.doing, running) else {
             return;
-        }
+        };
         let known = node.counters.clone();
         for other in self.nodes.iter_mut().skip(at + 1) {
-            if let Some(awaited) = &mut other.awaited {
-                awaited.note(HostIndex(at as u32), waits, now_ns);
-                other.start_ns = awaited.start_ns();
+            if other.starting.listens() {
+                other.starting.hears(HostIndex(at as u32), waits, now_ns);
                 self.network.faults.learn(&mut other.counters, &known);
             }
         }

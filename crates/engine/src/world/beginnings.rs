@@ -62,9 +62,9 @@ impl Worlds<'_> {
                 answers = self.answers(number, &mut path);
             }
             let past = Past::default().then(&at).then(&number);
-            let (start_ns, awaited) = Awaited::by(at, self.host(host).start_ns);
+            let starting = Starting::new(at, self.host(host).start_ns);
             let times = self.config.faults.times(host);
-            let mut member = Member::new(State::starting(path), past, start_ns, awaited, times);
+            let mut member = Member::new(State::starting(path), past, starting, times);
             for (fault, answer) in &answers {
                 member.counters.decide(*fault, *answer);
             }

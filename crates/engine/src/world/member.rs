@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::looks::{Look, Looks};
 use super::mailbox::{Doing, Mailbox};
-use super::starts::Awaited;
+use super::starts::Starting;
 use crate::state::State;
 
 /// A state of one host in a world.
@@ -34,11 +34,7 @@ pub struct Member {
     /// What others learn of it though it does not say it.
     pub outbox: Vec<Packet>,
     /// When it is started, for the first time or again.
-    pub start_ns: u64,
-    /// What it knows of those that it waits for to start.
-    pub awaited: Option<Awaited>,
-    /// It waits, and whoever wants to start then was told.
-    pub is_waiting: bool,
+    pub starting: Starting,
     /// The disk that it starts with, where it was switched off.
     pub disk: Option<Arc<Disk>>,
     /// How often it was.
@@ -69,13 +65,7 @@ impl Past {
 
 impl Member {
     /// A host that is started at a time, or when it has learnt enough; something can become of it at some times.
-    pub fn new(
-        state: State,
-        past: Past,
-        start_ns: u64,
-        awaited: Option<Awaited>,
-        times: Vec<u64>,
-    ) -> Member {
+    pub fn new(state: State, past: Past, starting: Starting, times: Vec<u64>) -> Member {
         Member {
             past,
             state,
@@ -87,9 +77,7 @@ impl Member {
             links: LinkState::default(),
             unsent: Vec::new(),
             outbox: Vec::new(),
-            start_ns,
-            awaited,
-            is_waiting: false,
+            starting,
             disk: None,
             restarts: 0,
             overtaken: 0,
@@ -110,9 +98,7 @@ impl Member {
             links: self.links.clone(),
             unsent: self.unsent.clone(),
             outbox: self.outbox.clone(),
-            start_ns: self.start_ns,
-            awaited: self.awaited.clone(),
-            is_waiting: self.is_waiting,
+            starting: self.starting.clone(),
             disk: self.disk.clone(),
             restarts: self.restarts,
             overtaken: self.overtaken,
@@ -137,7 +123,7 @@ impl Member {
         self.ending = None;
         self.doing = Doing::Off(again.as_ref().map(|(at_ns, _)| *at_ns));
         if let Some((at_ns, disk)) = again {
-            self.start_ns = at_ns;
+            self.starting.at_ns = at_ns;
             self.disk = Some(Arc::from(disk));
             self.restarts += 1;
         }
@@ -176,7 +162,7 @@ impl Member {
             return sent_ns;
         }
         match (&self.state.host, self.doing) {
-            (None, Doing::Runs) => self.start_ns,
+            (None, Doing::Runs) => self.starting.at_ns,
             (_, doing) => self.mailbox.next_event_ns(doing, self.clock_ns()),
         }
     }

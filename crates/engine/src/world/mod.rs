@@ -36,7 +36,7 @@ pub use messages::{Message, Messages, carried};
 pub use moments::{AtNobody, Befallen, Befalls, arrive_at_nobody, befalls};
 pub use post::{Arrival, Fated, Sent, arrive, described, least_latency_ns, send};
 pub use standing::HostStanding;
-pub use starts::{Awaited, waits};
+pub use starts::Starting;
 
 use crate::explorer::{Limits, Statistics, Stopped};
 use crate::finding::FindingIndex;
@@ -522,8 +522,8 @@ impl<'a> Worlds<'a> {
             .run(&mut member.state, &config.config, disk, SLICE, deadline);
         if is_start && let Some(started) = &mut member.state.host {
             started.has_restarted(member.restarts);
-            started.pass_time(member.start_ns);
-            member.awaited = None;
+            started.pass_time(member.starting.at_ns);
+            member.starting.begins();
         }
         self.statistics.instructions += member.state.instructions().saturating_sub(before);
         // Whatever becomes of the host, what it warns of is told.

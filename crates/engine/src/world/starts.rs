@@ -13,7 +13,7 @@ type Stretch = (u64, u64);
 
 /// What a host that has not started knows of those before it. Cloning is O(1).
 #[derive(Clone, Debug)]
-pub struct Awaited {
+struct Awaited {
     /// When each of them waited.
     hosts: Arc<Vec<Vec<Stretch>>>,
 }
@@ -26,19 +26,8 @@ impl Awaited {
         }
     }
 
-    /// When a host of this number starts, as far as is known, and what it waits for, where it does not start at a time.
-    pub fn by(number: usize, start_ns: Option<u64>) -> (u64, Option<Awaited>) {
-        match start_ns {
-            Some(start_ns) => (start_ns, None),
-            None => {
-                let awaited = Awaited::new(number);
-                (awaited.start_ns(), Some(awaited))
-            }
-        }
-    }
-
     /// A host before it waits from a time on, or goes on from then.
-    pub fn note(&mut self, host: HostIndex, waits: bool, at_ns: u64) {
+    fn note(&mut self, host: HostIndex, waits: bool, at_ns: u64) {
         let hosts = Arc::make_mut(&mut self.hosts);
         let Some(stretches) = hosts.get_mut(host.index()) else {
             return;
@@ -58,7 +47,7 @@ impl Awaited {
     }
 
     /// When all of them wait for the first time, as far as is known; `u64::MAX` where they do not.
-    pub fn start_ns(&self) -> u64 {
+    fn start_ns(&self) -> u64 {
         let waits = |at_ns: u64| {
             self.hosts.iter().all(|stretches| {
                 let mut stretches = stretches.iter();
@@ -77,8 +66,60 @@ impl Awaited {
     }
 }
 
+/// When a host starts, and whether it waits for others then. The same for hosts that are explored and for native ones.
+#[derive(Clone, Debug)]
+pub struct Starting {
+    /// When it is started, for the first time or again, as far as is known.
+    pub at_ns: u64,
+    /// What it knows of those that it waits for to start, until it has.
+    awaited: Option<Awaited>,
+    /// It waits, and whoever wants to start then was told.
+    is_waiting: bool,
+}
+
+impl Starting {
+    /// That of the host of this number, which starts at a time or when those before it wait.
+    pub fn new(number: usize, start_ns: Option<u64>) -> Starting {
+        let awaited = match start_ns {
+            Some(_) => None,
+            None => Some(Awaited::new(number)),
+        };
+        let at_ns = awaited.as_ref().map_or(0, Awaited::start_ns);
+        Starting {
+            at_ns: start_ns.unwrap_or(at_ns),
+            awaited,
+            is_waiting: false,
+        }
+    }
+
+    /// It has not started, and wants to know when those before it wait.
+    pub fn listens(&self) -> bool {
+        self.awaited.is_some()
+    }
+
+    /// It starts. `true` if it had waited for that.
+    pub fn begins(&mut self) -> bool {
+        self.awaited.take().is_some()
+    }
+
+    /// A host before it waits from a time on, or goes on from then.
+    pub fn hears(&mut self, host: HostIndex, waits: bool, now_ns: u64) {
+        if let Some(awaited) = &mut self.awaited {
+            awaited.note(host, waits, now_ns);
+            self.at_ns = awaited.start_ns();
+        }
+    }
+
+    /// Whether the host waits now, where nobody was told yet.
+    pub fn news(&mut self, doing: Doing, host: Option<&Host>) -> Option<bool> {
+        let waits = waits(doing, host);
+        let was = std::mem::replace(&mut self.is_waiting, waits);
+        (was != waits).then_some(waits)
+    }
+}
+
 /// A host waits for others, or does nothing any more. Who merely sleeps does not wait for anybody.
-pub fn waits(doing: Doing, host: Option<&Host>) -> bool {
+fn waits(doing: Doing, host: Option<&Host>) -> bool {
     match doing {
         Doing::Runs => false,
         Doing::Waits(None) | Doing::Over | Doing::Off(_) => true,
@@ -100,7 +141,7 @@ impl Worlds<'_> {
         let mut states = worlds.flat_map(|dstate| dstate.of_host(host));
         states.any(|state| {
             let state = self.members.get(&state);
-            state.is_some_and(|state| state.awaited.is_some())
+            state.is_some_and(|state| state.starting.listens())
         })
     }
 
@@ -122,10 +163,10 @@ impl Worlds<'_> {
         if self.starting.is_empty() {
             return true;
         }
-        let waits = waits(member.doing, member.state.host.as_ref());
-        if std::mem::replace(&mut member.is_waiting, waits) == waits {
+        let running = member.state.host.as_ref();
+        let Some(waits) = member.starting.news(member.doing, running) else {
             return true;
-        }
+        };
         let host = self.table.host(id);
         let starting: Vec<HostIndex> = self.starting_after(host).collect();
         let known = member.counters.clone();
@@ -134,15 +175,11 @@ impl Worlds<'_> {
                 continue;
             }
             let tell = |other: &mut Member, faults: &Faults| {
-                let Some(awaited) = &mut other.awaited else {
-                    return;
-                };
-                awaited.note(host, waits, now_ns);
-                other.start_ns = awaited.start_ns();
+                other.starting.hears(host, waits, now_ns);
                 other.past = other.past.then(&(host, waits, now_ns, &known));
                 faults.learn(&mut other.counters, &known);
             };
-            let has_not_started = |other: &Member| other.awaited.is_some();
+            let has_not_started = |other: &Member| other.starting.listens();
             if !self.reach((id, member), target, has_not_started, tell, listener) {
                 return false;
             }
@@ -161,7 +198,7 @@ impl Worlds<'_> {
                 .members
                 .get(id)
                 .filter(|_| self.starting.contains(host));
-            member.is_some_and(|member| member.awaited.is_some())
+            member.is_some_and(|member| member.starting.listens())
         })?;
         Some(*start_ns)
     }
