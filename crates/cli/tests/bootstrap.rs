@@ -381,6 +381,9 @@ fn what_the_program_declares_is_not_said_again() {
     let said = text(&run(&folder, "out", &["--world", "more.toml"], 2));
     assert!(said.contains("more.toml:3: hosts, networks"), "{said}");
     assert!(said.contains("--set network.NAME.KEY=VALUE"), "{said}");
+    let blocked = ["--set", "host.client.start=blocked"];
+    let said = text(&run(&folder, "blocked", &blocked, 2));
+    assert!(said.contains("it starts at a time"), "{said}");
     let latency = ["--set", "network.net0.latency=5ms"];
     run(&folder, "slower", &latency, 0);
     is_complete(&folder, "slower", 2);
