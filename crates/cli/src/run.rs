@@ -58,13 +58,9 @@ pub struct RunArgs {
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
     /// Searchers that take turns: dfs, bfs, random-path, random-state, coverage, fewest-faults,
-    /// fewest-preemptions, shallowest.
-    #[arg(
-        long,
-        value_name = "NAMES",
-        value_delimiter = ',',
-        default_value = "random-path,coverage"
-    )]
+    /// fewest-preemptions, shallowest; random-path,coverage where nothing is said. Where a scenario is explored and
+    /// nothing is said, the state with the least clock goes on.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     search: Vec<String>,
     /// Instructions before another state is picked.
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..))]
@@ -319,9 +315,13 @@ impl RunArgs {
         let orders = self
             .orders
             .map(|most| ("search.orders".to_owned(), most.to_string()));
+        let names = self.search.join("\", \"");
+        let order = || ("search.order".to_owned(), format!("[\"{names}\"]"));
+        let order = (!self.search.is_empty()).then(order);
+        let above = orders.into_iter().chain(order);
         ScenarioArgs {
             file: self.program().to_owned(),
-            settings: self.settings.iter().cloned().chain(orders).collect(),
+            settings: self.settings.iter().cloned().chain(above).collect(),
         }
     }
 
@@ -395,6 +395,7 @@ const FOR_SCENARIOS: &[&str] = &[
     "solver_time",
     "solver_conflicts",
     "solver_log",
+    "search",
     "mapping",
     "orders",
     "settings",
@@ -638,7 +639,10 @@ pub fn explorer_config(args: &RunArgs, shelf: Option<PathBuf>) -> Result<Explore
             solver_log: args.solver_log.clone(),
             ..SolverConfig::default()
         },
-        search: args.search.clone(),
+        search: match args.search.as_slice() {
+            [] => ["random-path", "coverage"].map(str::to_owned).to_vec(),
+            named => named.to_vec(),
+        },
         batch_instructions: args.batch,
         seed: args.seed,
         limits: Limits {

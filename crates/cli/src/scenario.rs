@@ -85,8 +85,8 @@ impl Surroundings for Here {
                 .map(|_| ())
                 .map_err(|error| error.to_string()),
             NameKind::Searcher => {
-                let is_known = SEARCHERS.iter().any(|(known, _, _)| *known == name);
-                let names: Vec<&str> = SEARCHERS.iter().map(|(known, _, _)| *known).collect();
+                let names: Vec<&str> = SEARCHERS.iter().map(|row| row.name).collect();
+                let is_known = names.contains(&name);
                 let message =
                     || format!("{name:?} is no searcher; there are: {}", names.join(", "));
                 is_known.then_some(()).ok_or_else(message)

@@ -73,6 +73,8 @@ pub fn prepare(args: &RunArgs) -> Result<(WorldConfig, Vec<Image>)> {
         vm: general.vm,
         solver: general.solver,
         limits,
+        searchers: scenario.search.searchers.clone(),
+        seed: scenario.search.seed,
         orders: scenario.search.orders,
         max_events: scenario.limits.events,
         max_virtual_ns: scenario.limits.virtual_time_ns,

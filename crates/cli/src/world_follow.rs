@@ -55,6 +55,7 @@ fn follow_one<'a>(
     let mut config = WorldConfig {
         all_tests: true,
         limits,
+        searchers: Vec::new(),
         ..config.clone()
     };
     for (host, at) in config.hosts.iter_mut().zip(0..) {

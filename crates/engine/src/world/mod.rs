@@ -12,6 +12,7 @@ mod mailbox;
 mod member;
 mod messages;
 mod moments;
+mod order;
 mod post;
 mod standing;
 mod starts;
@@ -34,6 +35,7 @@ pub use mailbox::{Doing, Mailbox, Next};
 use member::{Member, Past};
 pub use messages::{Message, Messages, carried};
 pub use moments::{AtNobody, Befallen, Befalls, arrive_at_nobody, befalls};
+use order::Wanted;
 pub use post::{Arrival, Fated, Sent, arrive, described, least_latency_ns, send};
 pub use standing::HostStanding;
 pub use starts::Starting;
@@ -43,6 +45,7 @@ use crate::finding::FindingIndex;
 use crate::mapping::{Mapping, MemberId, Table, UnknownMapping, mapping, weight_of};
 use crate::oracle::Fork;
 use crate::path::Path;
+use crate::search::UnknownSearcher;
 use crate::state::State;
 use crate::trace::Trace;
 use crate::weight::{Weight, WeightSum};
@@ -85,6 +88,10 @@ pub struct WorldConfig {
     pub solver: SolverConfig,
     /// Where the search stops.
     pub limits: Limits,
+    /// Searchers that take turns; where there are none the state with the least clock goes on.
+    pub searchers: Vec<String>,
+    /// Of what searchers do at random.
+    pub seed: u64,
     /// How often at most something arrives at a host before what would have arrived earlier.
     pub orders: u32,
     /// Messages and times to wait for of one host before it counts as a livelock.
@@ -105,6 +112,9 @@ pub enum WorldError {
     /// Of the mapping.
     #[error(transparent)]
     Mapping(#[from] UnknownMapping),
+    /// Of the searchers.
+    #[error(transparent)]
+    Searcher(#[from] UnknownSearcher),
     /// Of the solver.
     #[error(transparent)]
     Solver(#[from] SolverError),
@@ -156,6 +166,7 @@ pub struct Worlds<'a> {
     weights: BTreeMap<MemberId, Weight>,
     /// States by what happened to them, those that received something: of two to which the same happened one is enough.
     pasts: HashMap<Past, MemberId>,
+    wanted: Wanted,
     next_id: u32,
     findings: FindingIndex,
     statistics: Statistics,
@@ -193,6 +204,7 @@ impl<'a> Worlds<'a> {
         let mut worlds = Worlds {
             worker: Worker::new(images, config.vm.clone(), solver)?,
             mapping: mapping(&config.mapping)?,
+            wanted: Wanted::by(&config.searchers, config.seed)?,
             table: Table::default(),
             members: BTreeMap::new(),
             queue: BTreeSet::new(),
@@ -253,6 +265,7 @@ impl<'a> Worlds<'a> {
             self.places.insert(id, (next, host));
             self.queue.insert((next, host, id));
             self.table.set_still(id, next == u64::MAX);
+            self.want(id);
         }
     }
 
@@ -260,6 +273,7 @@ impl<'a> Worlds<'a> {
     fn unplace(&mut self, id: MemberId) {
         if let Some((next, host)) = self.places.remove(&id) {
             self.queue.remove(&(next, host, id));
+            self.wanted.unplace(id);
         }
     }
 
@@ -279,7 +293,7 @@ impl<'a> Worlds<'a> {
             }
             listener.tick(self);
             self.finish_settled(listener);
-            let Some((next_ns, _, id)) = self.queue.first().copied() else {
+            let Some((next_ns, _, id)) = self.turn() else {
                 return Stopped::Finished;
             };
             if let Some(time_ns) = self.time_before(next_ns) {
@@ -354,8 +368,7 @@ impl<'a> Worlds<'a> {
 
     /// How far a state may go: what others send later arrives after that.
     fn horizon(&self, id: MemberId) -> u64 {
-        let mut others = self.queue.iter().filter(|(_, _, other)| *other != id);
-        let next = others.next().map_or(u64::MAX, |(next, _, _)| *next);
+        let next = self.first_beside(id).map_or(u64::MAX, |(next, _, _)| next);
         let horizon = next.saturating_add(self.least_latency_ns - 1);
         // Nobody is ahead of a time at which all are looked at.
         let looked_at = self.times.first().copied();
@@ -525,7 +538,12 @@ impl<'a> Worlds<'a> {
             started.pass_time(member.starting.at_ns);
             member.starting.begins();
         }
-        self.statistics.instructions += member.state.instructions().saturating_sub(before);
+        let executed = member.state.instructions().saturating_sub(before);
+        self.statistics.instructions += executed;
+        member.state.since_new += executed;
+        if std::mem::take(&mut self.worker.coverage.grew) {
+            member.state.since_new = 0;
+        }
         // Whatever becomes of the host, what it warns of is told.
         for warning in member.warnings().iter().skip(warned) {
             self.warn(warning.clone());

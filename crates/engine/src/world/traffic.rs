@@ -56,10 +56,8 @@ impl Worlds<'_> {
 
     /// Something happens to another state before this time.
     fn is_ahead(&self, id: MemberId, time_ns: u64) -> bool {
-        let mut others = self.queue.iter().filter(|(_, _, other)| *other != id);
-        others
-            .next()
-            .is_some_and(|(next_ns, _, _)| *next_ns < time_ns)
+        let first = self.first_beside(id);
+        first.is_some_and(|(next_ns, _, _)| next_ns < time_ns)
     }
 
     /// Something goes to a host.
