@@ -406,3 +406,28 @@ fn native_hosts_draw_random_bytes_by_the_seed() {
     said(&folder, &["replay", "native"], 0);
     said(&folder, &["follow", "native"], 0);
 }
+
+#[test]
+fn searchers_bring_worlds_to_their_end_where_there_is_too_much_to_explore() {
+    let folder = example("echo", "searchers", &["client", "server"]);
+    let worlds = |searcher: &[&str]| {
+        let out = format!("out{}", searcher.len());
+        let mut run = everett(&folder);
+        run.args([
+            "run",
+            "--mapping",
+            "cow",
+            "--max-forks",
+            "200",
+            "--out",
+            &out,
+        ]);
+        run.args(["--set", "host.client.count=5"]).args(searcher);
+        expect(run.arg("losses.toml"), 0);
+        let summary = summary(&folder.join(out));
+        assert_eq!(summary["limits_hit"][0], "max-forks");
+        summary["worlds"].as_u64().expect("a number")
+    };
+    assert_eq!(worlds(&[]), 0, "all of them go on side by side");
+    assert!(worlds(&["--search", "dfs"]) > 0);
+}

@@ -107,10 +107,11 @@ impl Worlds<'_> {
         while let Some(earlier) = self.first_beside(next.2).filter(|other| *other < next) {
             next = earlier;
         }
-        // Nobody goes beyond a time at which all are looked at, nor beyond the last one.
-        let last = self.config.max_virtual_ns.unwrap_or(u64::MAX);
-        let last = last.min(self.times.first().copied().unwrap_or(u64::MAX));
-        Some(if next.0 > last { first } else { next })
+        // Nobody goes beyond a time at which all are looked at or somebody starts, nor beyond the last one.
+        let looked_at = self.times.first().copied();
+        let last = [self.config.max_virtual_ns, looked_at, self.next_start_ns()];
+        let is_beyond = last.iter().flatten().any(|last| next.0 > *last);
+        Some(if is_beyond { first } else { next })
     }
 
     /// The first state of the dstate that is brought to its end, if that is not there yet.
