@@ -321,6 +321,7 @@ pub struct WorldSummary {
     forks: u64,
     queries: u64,
     solver_seconds: f64,
+    invariant_seconds: f64,
     wall_seconds: f64,
     memory_peak_bytes: u64,
     weight: Weights,
@@ -367,6 +368,7 @@ pub fn summary(
         forks: statistics.forks,
         queries: solver.queries,
         solver_seconds: (solver.sat_time + solver.smt_time).as_secs_f64(),
+        invariant_seconds: counted.in_invariants.as_secs_f64(),
         wall_seconds: clock().as_secs_f64(),
         memory_peak_bytes: memory_peak(),
         weight: Weights {

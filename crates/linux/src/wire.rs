@@ -169,6 +169,12 @@ impl Host {
         &self.state.exposed
     }
 
+    /// Lets the host share what it shows with others that show the same.
+    pub fn share_exposed(&mut self, same: ExposedData) {
+        debug_assert!(same == self.state.exposed, "others show something else");
+        self.state.exposed = same;
+    }
+
     /// It was switched off so often before: random bytes and the ports that it gives are others than the last time.
     pub fn has_restarted(&mut self, times: u32) {
         if times > 0 {

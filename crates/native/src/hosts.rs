@@ -299,6 +299,10 @@ impl Loop<'_, '_, '_> {
             // Nothing happens to a host that is on the way to where it begins.
             let is_absent = node.is_absent();
             if !is_absent && node.mailbox.is_due(node.doing, clock_ns, horizon) {
+                if node.mailbox.next_ns() > horizon {
+                    // What others send may still come before it.
+                    return Ok(true);
+                }
                 now_ns = clock_ns.max(node.mailbox.next_ns());
                 self.arrive(at)?;
             } else if node.doing == Doing::Runs {

@@ -6,16 +6,18 @@ use everett_linux::ExposedData;
 use everett_solver::Verdict;
 use everett_vm::{Bug, BugKind};
 
-use super::looks::{Story, broken_message, moments, never_held, view};
-use super::member::Member;
+use super::looks::{Look, Story, broken_message, moments, never_held, view};
+use super::member::{MOST_LOOKS, Member};
 use super::*;
 use crate::mapping::{Dstate, DstateId};
 
-/// An invariant, the number of its file, and why it is looked at.
+/// An invariant, where it is, and why it is looked at.
 #[derive(Copy, Clone)]
 struct Question<'i> {
     invariant: &'i Invariant,
     file: usize,
+    /// Its number there.
+    number: usize,
     when: When,
 }
 
@@ -30,11 +32,20 @@ impl Worlds<'_> {
         member: &mut Member,
         listener: &mut dyn WorldListener,
     ) {
-        if let Some(host) = &mut member.state.host {
-            host.take_exposed();
+        let Some(host) = &mut member.state.host else {
+            return;
+        };
+        let data = host.take_exposed();
+        if data == member.shown {
+            // All of it was looked at.
+            return;
         }
+        let data = self.verdicts.shared(&data);
+        host.share_exposed(data.clone());
+        let at_ns = host.clock_ns();
+        member.shown = data.clone();
         if self.is_asked(When::Eventually) {
-            member.note_look();
+            member.note_look(Look { at_ns, data });
         }
         self.check_change(id, member, listener);
     }
@@ -49,12 +60,25 @@ impl Worlds<'_> {
         if !self.is_asked(When::OnChange) {
             return;
         }
-        let places: Vec<DstateId> = self.table.places(id).collect();
-        for place in places {
-            if let Some(dstate) = self.table.dstate(place).cloned() {
-                self.check(When::OnChange, &dstate, Some((id, member)), listener);
+        let own = Some((id, member));
+        self.timed(|worlds| {
+            let places: Vec<DstateId> = worlds.table.places(id).collect();
+            for place in places {
+                if let Some(dstate) = worlds.table.dstate(place) {
+                    let looks = worlds.alike(dstate, own, look_of);
+                    worlds.check_looks(When::OnChange, &looks, own, listener);
+                }
             }
-        }
+        });
+    }
+
+    /// Counts the time that it takes to look at something, without that which it takes to tell of what is found.
+    fn timed(&mut self, look: impl FnOnce(&mut Self)) {
+        let clock = self.config.clock;
+        let (start, telling) = (clock(), self.telling);
+        look(self);
+        let took = clock().saturating_sub(start);
+        self.counted.in_invariants += took.saturating_sub(self.telling - telling);
     }
 
     /// There are invariants for this.
@@ -76,7 +100,7 @@ impl Worlds<'_> {
         let all: Vec<DstateId> = self.table.dstates().map(|(id, _)| id).collect();
         for id in all {
             if let Some(dstate) = self.table.dstate(id).cloned() {
-                self.check(When::At { time_ns }, &dstate, None, listener);
+                self.check(When::At { time_ns }, &dstate, listener);
             }
         }
     }
@@ -86,63 +110,83 @@ impl Worlds<'_> {
         let most = self.config.max_virtual_ns.unwrap_or(u64::MAX);
         let times: Vec<u64> = self.times.range(..=most).copied().collect();
         for time_ns in times {
-            self.check(When::At { time_ns }, dstate, None, listener);
+            self.check(When::At { time_ns }, dstate, listener);
         }
-        self.check(When::AtEnd, dstate, None, listener);
-        self.check(When::Eventually, dstate, None, listener);
+        self.check(When::AtEnd, dstate, listener);
+        self.check(When::Eventually, dstate, listener);
     }
 
-    /// Looks at all worlds of a dstate, or at those with a state that is not in the table of states at the moment.
-    fn check(
+    /// Looks at all worlds of a dstate.
+    fn check(&mut self, when: When, dstate: &Dstate, listener: &mut dyn WorldListener) {
+        if !self.is_asked(when) {
+            return;
+        }
+        self.timed(|worlds| {
+            if when == When::Eventually {
+                let stories = worlds.alike(dstate, None, story_of);
+                worlds.check_stories(&stories, listener);
+            } else {
+                let looks = worlds.alike(dstate, None, look_of);
+                worlds.check_looks(when, &looks, None, listener);
+            }
+        });
+    }
+
+    /// Looks at what hosts show, or at what they show together with a state that is not in the table of states at the moment.
+    fn check_looks(
         &mut self,
         when: When,
-        dstate: &Dstate,
+        looks: &[Vec<Alike<ExposedData>>],
         own: Option<(MemberId, &Member)>,
         listener: &mut dyn WorldListener,
     ) {
-        for (number, file) in self.config.invariants.clone().iter().enumerate() {
-            for invariant in file.iter().filter(|one| one.when().contains(&when)) {
-                let question = Question {
-                    invariant,
-                    file: number,
-                    when,
-                };
-                if when != When::AtEnd || !self.is_known(&question) {
-                    self.check_one(&question, dstate, own, listener);
-                }
+        let files = self.config.invariants.clone();
+        for question in questions(&files, when) {
+            if when == When::AtEnd && self.is_known(&question) {
+                continue;
             }
+            let ask = |worlds: &mut Self, picked: &[&Alike<ExposedData>]| {
+                let shown: Vec<&ExposedData> = picked.iter().map(|(data, _)| data).collect();
+                worlds.verdict(&question, &shown)
+            };
+            self.check_alike(&question, looks, &ask, &mut Vec::new(), own, listener);
         }
     }
 
-    fn check_one(
+    /// Looks at all that hosts have shown.
+    fn check_stories(
         &mut self,
-        question: &Question<'_>,
-        dstate: &Dstate,
-        own: Option<(MemberId, &Member)>,
+        stories: &[Vec<Alike<(Story, bool)>>],
         listener: &mut dyn WorldListener,
     ) {
-        let names = dstate.hosts().map(|(host, _)| self.host(host).name.clone());
-        let names: Vec<String> = names.collect();
-        let mut chosen = Vec::new();
-        if question.when == When::Eventually {
-            let stories = self.alike(dstate, own, story_of);
-            let ask = |worlds: &mut Self, picked: &[&Alike<Story>]| {
-                let stories: Vec<&Story> = picked.iter().map(|(story, _)| story).collect();
+        let names = self.names();
+        let files = self.config.invariants.clone();
+        for question in questions(&files, When::Eventually) {
+            let ask = |worlds: &mut Self, picked: &[&Alike<(Story, bool)>]| {
+                if picked
+                    .iter()
+                    .any(|((_, has_shown_more), _)| *has_shown_more)
+                {
+                    worlds.note_failure(&format!(
+                        "a host showed more than {MOST_LOOKS} changes, and whether {} held is not known",
+                        question.invariant.name()
+                    ));
+                    return None;
+                }
+                let stories: Vec<&Story> = picked.iter().map(|((story, _), _)| story).collect();
                 let arena = &mut worlds.worker.arena;
                 let (never, failures) =
                     never_held(question.invariant, &names, &moments(&stories), arena);
                 failures.iter().for_each(|one| worlds.note_failure(one));
                 Some(never)
             };
-            self.check_alike(question, &stories, &ask, &mut chosen, own, listener);
-        } else {
-            let looks = self.alike(dstate, own, look_of);
-            let ask = |worlds: &mut Self, picked: &[&Alike<ExposedData>]| {
-                let data = picked.iter().map(|(data, _)| data);
-                worlds.broken(question.invariant, names.iter().zip(data))
-            };
-            self.check_alike(question, &looks, &ask, &mut chosen, own, listener);
+            self.check_alike(&question, stories, &ask, &mut Vec::new(), None, listener);
         }
+    }
+
+    fn names(&self) -> Vec<String> {
+        let hosts = self.config.hosts.iter();
+        hosts.map(|host| host.name.clone()).collect()
     }
 
     /// The states of each host, those that look the same together.
@@ -205,12 +249,22 @@ impl Worlds<'_> {
     }
 
     /// That an invariant does not hold where hosts show this, as a term, if that can be said.
-    fn broken<'d>(
-        &mut self,
-        invariant: &Invariant,
-        hosts: impl Iterator<Item = (&'d String, &'d ExposedData)>,
-    ) -> Option<ExprId> {
-        let view = view(hosts, &mut self.worker.arena);
+    fn verdict(&mut self, question: &Question<'_>, shown: &[&ExposedData]) -> Option<ExprId> {
+        let at = (question.file, question.number);
+        if let Some(known) = self.verdicts.known(at, shown) {
+            return known;
+        }
+        let broken = self.broken(question.invariant, shown);
+        self.verdicts.remember(at, shown, broken);
+        broken
+    }
+
+    fn broken(&mut self, invariant: &Invariant, shown: &[&ExposedData]) -> Option<ExprId> {
+        let names = self.names();
+        let view = view(
+            names.iter().zip(shown.iter().copied()),
+            &mut self.worker.arena,
+        );
         let verdict = match evaluate(invariant, &view, &mut self.worker.arena) {
             Ok(verdict) => verdict,
             Err(error) => {
@@ -282,7 +336,9 @@ impl Worlds<'_> {
             Some((id, self.members.get(&id)?.clone()))
         });
         if let Some((id, member)) = shown {
+            let start = (self.config.clock)();
             self.tell(id, &member, &bug, traces, &path, listener);
+            self.telling += (self.config.clock)().saturating_sub(start);
         }
     }
 
@@ -339,13 +395,31 @@ impl Worlds<'_> {
 /// What a state shows.
 fn look_of(member: &Member) -> ExposedData {
     let host = member.state.host.as_ref();
-    host.map_or_else(ExposedData::default, |host| host.exposed().clone())
+    host.map_or(&member.shown, |host| host.exposed()).clone()
 }
 
-/// What a state showed, from its start on.
-fn story_of(member: &Member) -> Story {
-    Story {
+/// What a state showed, from its start on, and whether it showed more than that.
+fn story_of(member: &Member) -> (Story, bool) {
+    let story = Story {
         looks: member.looks.clone(),
         last: look_of(member),
-    }
+    };
+    (story, member.has_shown_more)
+}
+
+/// What is asked for this reason.
+fn questions(files: &[Arc<Invariants>], when: When) -> impl Iterator<Item = Question<'_>> {
+    files
+        .iter()
+        .enumerate()
+        .flat_map(move |(file, invariants)| {
+            let all = invariants.iter().enumerate();
+            let asked = all.filter(move |(_, invariant)| invariant.when().contains(&when));
+            asked.map(move |(number, invariant)| Question {
+                invariant,
+                file,
+                number,
+                when,
+            })
+        })
 }

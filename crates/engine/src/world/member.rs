@@ -1,6 +1,6 @@
 //! A state of one host in a world, and what is on its way to it.
 
-use everett_linux::{Disk, Ending, Packet};
+use everett_linux::{Disk, Ending, ExposedData, Packet};
 use everett_net::{FaultCounters, LinkState};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -9,6 +9,9 @@ use super::looks::{Look, Looks};
 use super::mailbox::{Doing, Mailbox};
 use super::starts::Starting;
 use crate::state::State;
+
+/// Changes of what a host shows that are remembered.
+pub const MOST_LOOKS: usize = 1 << 12;
 
 /// A state of one host in a world.
 #[derive(Clone)]
@@ -43,6 +46,10 @@ pub struct Member {
     pub overtaken: u32,
     /// What it showed so far, where somebody will ask.
     pub looks: Looks,
+    /// It showed more than is remembered.
+    pub has_shown_more: bool,
+    /// What it showed when it was looked at for the last time.
+    pub shown: ExposedData,
 }
 
 /// A digest of all that made a state what it is: which host, which sides of forks, what it received and when. What a host does
@@ -82,6 +89,8 @@ impl Member {
             restarts: 0,
             overtaken: 0,
             looks: Looks::default(),
+            has_shown_more: false,
+            shown: ExposedData::default(),
         }
     }
 
@@ -103,22 +112,25 @@ impl Member {
             restarts: self.restarts,
             overtaken: self.overtaken,
             looks: self.looks.clone(),
+            has_shown_more: self.has_shown_more,
+            shown: self.shown.clone(),
         }
     }
 
-    /// What it shows now is remembered.
-    pub fn note_look(&mut self) {
-        if let Some(host) = &self.state.host {
-            self.looks.push(Look {
-                at_ns: host.clock_ns(),
-                data: host.exposed().clone(),
-            });
+    /// What it shows from a time on is remembered, if that is not too much.
+    pub fn note_look(&mut self, look: Look) {
+        if self.looks.len() < MOST_LOOKS {
+            self.looks.push(look);
+        } else {
+            self.has_shown_more = true;
         }
     }
 
     /// The host is off: all is gone but its disk, with which it may start again at a time.
     pub fn switch_off(&mut self, now_ns: u64, again: Option<(u64, Box<Disk>)>) {
-        self.looks.push(Look::nothing(now_ns));
+        let nothing = Look::nothing(now_ns);
+        self.shown = nothing.data.clone();
+        self.note_look(nothing);
         self.state.host = None;
         self.ending = None;
         self.doing = Doing::Off(again.as_ref().map(|(at_ns, _)| *at_ns));

@@ -17,6 +17,7 @@ mod post;
 mod standing;
 mod starts;
 mod traffic;
+mod verdicts;
 
 use everett_invariant::Invariants;
 use everett_linux::{Boot, Ending, HostConfig, HostExit, LeftFile};
@@ -39,6 +40,7 @@ use order::Wanted;
 pub use post::{Arrival, Fated, Sent, arrive, described, least_latency_ns, send};
 pub use standing::HostStanding;
 pub use starts::Starting;
+use verdicts::Verdicts;
 
 use crate::explorer::{Limits, Statistics, Stopped};
 use crate::finding::FindingIndex;
@@ -150,6 +152,8 @@ pub struct WorldStatistics {
     pub worlds: u128,
     /// Most dstates at a time.
     pub dstates_peak: usize,
+    /// Time that it took to look at invariants.
+    pub in_invariants: Duration,
 }
 
 /// The search.
@@ -187,6 +191,10 @@ pub struct Worlds<'a> {
     times: BTreeSet<u64>,
     /// Hosts that start when those before them wait.
     starting: Vec<HostIndex>,
+    /// What came of looking at what hosts show.
+    verdicts: Verdicts,
+    /// Time that it took to tell of those that are broken.
+    telling: Duration,
 }
 
 impl<'a> Worlds<'a> {
@@ -241,6 +249,8 @@ impl<'a> Worlds<'a> {
                 .filter(|(host, _)| host.start_ns.is_none())
                 .map(|(_, at)| HostIndex(at))
                 .collect(),
+            verdicts: Verdicts::default(),
+            telling: Duration::ZERO,
             config,
         };
         worlds.begin(follow);
@@ -397,6 +407,10 @@ impl<'a> Worlds<'a> {
             let is_absent = self.is_absent(host, &member);
             let now_ns;
             if !is_absent && member.mailbox.is_due(doing, clock_ns, horizon) {
+                if member.mailbox.next_ns() > horizon {
+                    // What others send may still come before it.
+                    break;
+                }
                 now_ns = clock_ns.max(member.mailbox.next_ns());
                 match self.arrive(host, &mut member) {
                     Ok(()) => {}

@@ -1,0 +1,114 @@
+//! What is remembered of invariants: what hosts show, each once, and what came of looking at it, so that nothing is evaluated again that
+//! looks the same. Both are bounded: what was forgotten is only looked at once more.
+
+use everett_expr::ExprId;
+use everett_linux::ExposedData;
+use std::collections::{HashMap, HashSet};
+
+/// Most that is remembered of either.
+const MOST: usize = 1 << 14;
+
+/// An invariant, by its file and its number there, and where lies what hosts show.
+type Key = ((usize, usize), Vec<usize>);
+
+/// What came of looking at something.
+struct Known {
+    broken: Option<ExprId>,
+    /// What was looked at: nothing else comes to lie where it lies.
+    _shown: Vec<ExposedData>,
+}
+
+/// What is remembered.
+#[derive(Default)]
+pub struct Verdicts {
+    shown: HashSet<ExposedData>,
+    known: HashMap<Key, Known>,
+}
+
+impl Verdicts {
+    /// The same data, where others that show it have it.
+    pub fn shared(&mut self, data: &ExposedData) -> ExposedData {
+        if let Some(known) = self.shown.get(data) {
+            return known.clone();
+        }
+        if self.shown.len() >= MOST {
+            self.shown.clear();
+        }
+        self.shown.insert(data.clone());
+        data.clone()
+    }
+
+    /// What came of looking at this, if it is known: that the invariant is broken, as a term, or nothing where that could not be said.
+    pub fn known(
+        &self,
+        invariant: (usize, usize),
+        shown: &[&ExposedData],
+    ) -> Option<Option<ExprId>> {
+        let known = self.known.get(&(invariant, places(shown)))?;
+        Some(known.broken)
+    }
+
+    /// Remembers what came of looking at this.
+    pub fn remember(
+        &mut self,
+        invariant: (usize, usize),
+        shown: &[&ExposedData],
+        broken: Option<ExprId>,
+    ) {
+        if self.known.len() >= MOST {
+            self.known.clear();
+        }
+        let known = Known {
+            broken,
+            _shown: shown.iter().map(|data| (*data).clone()).collect(),
+        };
+        self.known.insert((invariant, places(shown)), known);
+    }
+}
+
+fn places(shown: &[&ExposedData]) -> Vec<usize> {
+    let place = |data: &&ExposedData| std::ptr::from_ref(&***data).addr();
+    shown.iter().map(place).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use everett_expr::Arena;
+    use everett_vm::Buffer;
+    use std::collections::BTreeMap;
+
+    fn shown(value: usize) -> ExposedData {
+        let bytes = value.to_le_bytes();
+        let bytes = Buffer::with_bytes(&bytes, bytes.len()).into();
+        let key = ("0".to_owned(), "x".to_owned());
+        ExposedData::new(BTreeMap::from([(key, bytes)]))
+    }
+
+    #[test]
+    fn what_looks_the_same_is_looked_at_once() {
+        let mut verdicts = Verdicts::default();
+        let mut arena = Arena::new();
+        let [yes, no] = [1, 0].map(|bit| arena.constant(1, bit));
+        let [one, same, other] = [7, 7, 8].map(|value| verdicts.shared(&shown(value)));
+        assert_eq!(verdicts.known((0, 0), &[&one, &other]), None);
+        verdicts.remember((0, 0), &[&one, &other], Some(yes));
+        verdicts.remember((0, 1), &[&one, &other], Some(no));
+        verdicts.remember((1, 0), &[&one, &other], None);
+        assert_eq!(verdicts.known((0, 0), &[&same, &other]), Some(Some(yes)));
+        assert_eq!(verdicts.known((0, 1), &[&same, &other]), Some(Some(no)));
+        assert_eq!(verdicts.known((1, 0), &[&same, &other]), Some(None));
+        assert_eq!(verdicts.known((0, 0), &[&other, &one]), None);
+    }
+
+    #[test]
+    fn not_everything_is_remembered() {
+        let mut verdicts = Verdicts::default();
+        for value in 0..3 * MOST {
+            let data = verdicts.shared(&shown(value));
+            verdicts.remember((0, 0), &[&data], None);
+            assert_eq!(verdicts.known((0, 0), &[&data]), Some(None));
+        }
+        assert!(verdicts.shown.len() <= MOST && verdicts.known.len() <= MOST);
+    }
+}
