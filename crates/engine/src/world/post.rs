@@ -232,6 +232,8 @@ pub fn arrive(
         Some(Arrival {
             // What only comes later has met the host already, what comes twice meets it twice.
             met: !is_twice,
+            // And it may race with others again.
+            leads: false,
             at_ns: arrival.at_ns.saturating_add(by_ns),
             packet: packet.clone(),
             decided: true,
@@ -282,6 +284,7 @@ pub(super) fn sent_again(arrival: &Arrival) -> Option<Arrival> {
         at_ns: arrival.at_ns.saturating_add(wait),
         packet: Arc::new(packet),
         again: arrival.again + 1,
+        leads: false,
         ..arrival.clone()
     })
 }
