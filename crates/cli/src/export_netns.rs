@@ -2,10 +2,11 @@
 //! with nothing of Everett. Times are those of the real machine.
 
 use anyhow::{Context, Result, bail};
-use everett_engine::{Message, Trace, TraceChoice};
+use everett_engine::{Trace, TraceChoice};
 use everett_linux::PacketKind;
 use everett_native::NativeHost;
 use everett_net::{Interface, StaticRoute, Topology};
+use everett_sim::Message;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::os::unix::ffi::OsStrExt;

@@ -1,9 +1,10 @@
 //! What hosts sent each other, and what they were doing, as files beside a finding.
 
-use everett_engine::{HostStanding, Message};
+use everett_engine::HostStanding;
 use everett_linux::{HostConfig, PacketKind};
 use everett_net::Topology;
 use everett_report::{Arrow, CapturedPacket, NamedFile, PacketContent, pcap, sequence_chart};
+use everett_sim::Message;
 use std::fmt::Write;
 
 /// All files about messages: a text, a picture, and what each host would have seen on its wire.

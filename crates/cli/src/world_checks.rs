@@ -1,12 +1,12 @@
 //! What must hold in the worlds of a scenario, and whether it does in one of native programs.
 
 use anyhow::{Context, Result};
-use everett_engine::{Story, broken_message, moments, never_held, view};
 use everett_expr::Arena;
 use everett_invariant::{Invariants, When, evaluate};
 use everett_linux::ExposedData;
 use everett_native::Moment;
 use everett_scenario::{CheckTime, Scenario};
+use everett_sim::{History, broken_message, never_held, timeline, view};
 use std::sync::Arc;
 
 /// The invariants of a scenario.
@@ -70,24 +70,24 @@ impl<'c> Confirming<'c> {
     }
 
     /// What is wrong with a world that is at its end.
-    pub fn look_back(&mut self, stories: &[(String, Story)]) -> Option<String> {
-        let hosts: Vec<(&String, &ExposedData)> = stories
+    pub fn look_back(&mut self, histories: &[(String, History)]) -> Option<String> {
+        let hosts: Vec<(&String, &ExposedData)> = histories
             .iter()
-            .map(|(name, story)| (name, &story.last))
+            .map(|(name, history)| (name, &history.last))
             .collect();
         if let Some(message) = self.broken(When::AtEnd, &hosts) {
             return Some(message);
         }
-        let names: Vec<String> = stories.iter().map(|(name, _)| name.clone()).collect();
-        let stories: Vec<&Story> = stories.iter().map(|(_, story)| story).collect();
-        let moments = moments(&stories);
+        let names: Vec<String> = histories.iter().map(|(name, _)| name.clone()).collect();
+        let histories: Vec<&History> = histories.iter().map(|(_, history)| history).collect();
+        let timeline = timeline(&histories);
         let (arena, said) = (&mut self.arena, self.message);
         let is_wanted = |message: &str| said.is_none_or(|said| said == message);
         let all = self.invariants.iter().flat_map(|file| file.iter());
         let mut asked = all.filter(|one| one.when().contains(&When::Eventually));
         asked.find_map(|invariant| {
             let message = broken_message(invariant, When::Eventually);
-            let (never, _) = never_held(invariant, &names, &moments, arena);
+            let (never, _) = never_held(invariant, &names, &timeline, arena);
             (is_wanted(&message) && arena.as_const(never) == Some(1)).then_some(message)
         })
     }

@@ -2,10 +2,10 @@
 
 use anyhow::Result;
 use everett_engine::{
-    HostStanding, Limits, Message, SavedFiles, Trace, WorldConfig, WorldFinding, WorldListener,
-    Worlds,
+    HostStanding, Limits, SavedFiles, Trace, WorldConfig, WorldFinding, WorldListener, Worlds,
 };
 use everett_net::HostIndex;
+use everett_sim::Message;
 use everett_vm::Image;
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -1,7 +1,7 @@
 //! From a scenario to hosts that can be started: programs, files, addresses.
 
 use anyhow::{Context, Result, bail};
-use everett_engine::{Expected, Expects, WorldHost};
+use everett_engine::WorldHost;
 use everett_linux::{
     Argument, Begin, Boot, Contents, FaultFilter, FaultOptions, FileSpec, HostConfig,
     ProcessConfig, ProgramSpec, RouteSpec, Stdin,
@@ -9,6 +9,7 @@ use everett_linux::{
 use everett_native::NativeHost;
 use everett_net::{HostIndex, Prefix, Topology};
 use everett_scenario::{Expectation, FileSource, HostSetup, Process, Scenario};
+use everett_sim::{Expected, Expects};
 use everett_vm::{Image, ImageId};
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::unix::ffi::OsStrExt;

@@ -1,8 +1,8 @@
 //! `everett replay` for worlds: traces of all hosts on their native programs, looked at while they happen.
 
 use anyhow::{Context, Result, bail};
-use everett_engine::Message;
 use everett_native::{Guide, NativeHost, Nobody, Standing, Watcher, WorldRun};
+use everett_sim::Message;
 use std::cell::RefCell;
 use std::io::Write;
 use std::path::{Path, PathBuf};

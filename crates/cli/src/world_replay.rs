@@ -1,7 +1,7 @@
 //! Worlds on native programs: whether what was found happens again with all hosts.
 
 use anyhow::{Context, Result, bail};
-use everett_engine::{Expects, Trace, first_expects};
+use everett_engine::Trace;
 use everett_invariant::Invariants;
 use everett_native::{
     Checks, Guide, NativeEnd, NativeError, NativeHost, NativeNetwork, NativeRun, Nobody, Source,
@@ -9,6 +9,7 @@ use everett_native::{
 };
 use everett_net::HostIndex;
 use everett_scenario::Scenario;
+use everett_sim::{Expects, Network, first_expects};
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
@@ -39,6 +40,7 @@ pub struct NativeWorld {
     pub scenario: Scenario,
     /// Its hosts.
     pub hosts: Vec<NativeHost>,
+    network: Network,
     points: WorldPoints,
     invariants: Vec<Arc<Invariants>>,
 }
@@ -66,6 +68,12 @@ impl NativeWorld {
         }
         Ok(NativeWorld {
             hosts,
+            network: Network {
+                topology: scenario.topology.clone(),
+                faults: scenario.faults.clone(),
+                orders: scenario.search.orders,
+                max_events: scenario.limits.events,
+            },
             points: WorldPoints::of(args),
             invariants: invariants(&scenario)?,
             scenario,
@@ -87,21 +95,18 @@ impl NativeWorld {
         let files = self.invariants.iter();
         let checks = Checks {
             times: files.flat_map(|file| file.times()).collect(),
-            look: &mut |moment, shown| confirming.as_mut()?.look(moment, shown),
+            check: &mut |moment, shown| confirming.as_mut()?.look(moment, shown),
         };
         let network = NativeNetwork {
-            topology: &self.scenario.topology,
-            faults: &self.scenario.faults,
+            network: &self.network,
             max_virtual_ns: self.scenario.limits.virtual_time_ns,
-            orders: self.scenario.search.orders,
-            max_events: self.scenario.limits.events,
         };
         let mut seen = run_world(hosts, &network, guides, checks)?;
         if let Some(confirming) = &mut confirming
             && seen.broken.is_none()
             && !seen.is_cut
         {
-            seen.broken = confirming.look_back(&seen.shown);
+            seen.broken = confirming.look_back(&seen.histories);
         }
         Ok(seen)
     }

@@ -4,7 +4,6 @@ mod distance;
 mod explorer;
 mod finding;
 mod frontier;
-mod list;
 mod mapping;
 mod names;
 mod oracle;
@@ -23,7 +22,6 @@ pub use explorer::{
     Explorer, ExplorerConfig, ExplorerError, Limits, Listener, Start, Statistics, Stopped,
 };
 pub use finding::{Finding, FindingIndex, FindingKey, PathEnd, PathEnding};
-pub use list::SharedList;
 pub use mapping::{Dstate, DstateId, MAPPINGS, MemberId, Table};
 pub use random::Random;
 pub use search::SEARCHERS;
@@ -32,9 +30,6 @@ pub use source::{SourceFrame, describe, principal};
 pub use trace::{Pending, Trace, TraceChoice, TraceEnd, TraceInput, digest, input_of, is_named};
 pub use weight::{Weight, WeightSum};
 pub use world::{
-    Arrival, AtNobody, Befallen, Befalls, Doing, Expected, Expects, Fated, HostStanding, Look,
-    Looks, Mailbox, Message, Messages, Next, SavedFiles, Sent, Starting, Story, WorldConfig,
-    WorldError, WorldFinding, WorldHost, WorldListener, WorldStatistics, Worlds, arrive,
-    arrive_at_nobody, befalls, broken_message, carried, decided, described, first_expects,
-    least_latency_ns, moments, never_held, send, view,
+    HostStanding, SavedFiles, WorldConfig, WorldError, WorldFinding, WorldHost, WorldListener,
+    WorldStatistics, Worlds,
 };

@@ -8,10 +8,10 @@ use std::hash::{BuildHasherDefault, Hasher};
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use crate::list::SharedList;
 use crate::names::Names;
 use crate::trace::{Pending, Trace, TraceChoice, TraceInput};
 use crate::weight::Weight;
+use everett_sim::SharedList;
 
 /// A symbolic input of a path.
 #[derive(Clone, PartialEq, Eq, Debug)]

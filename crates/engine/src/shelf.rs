@@ -13,10 +13,10 @@ use std::os::unix::fs::FileExt;
 use std::path::Path as FilePath;
 use std::sync::Arc;
 
-use crate::list::SharedList;
 use crate::path::{Path, Sharing};
 use crate::trace::{Pending, Trace, TraceChoice, TraceInput};
 use crate::weight::{Weight, WeightSum};
+use everett_sim::SharedList;
 
 /// States that are told one by what differs from another: so many have to be read for one at most.
 const LONGEST_CHAIN: u32 = 16;
@@ -208,7 +208,7 @@ impl Shelf {
         list: &SharedList<T>,
         places: &mut Blocks<T>,
     ) -> io::Result<Vec<u64>> {
-        let mut offsets = Vec::with_capacity(list.len().div_ceil(crate::list::BLOCK));
+        let mut offsets = Vec::with_capacity(list.len().div_ceil(everett_sim::BLOCK));
         for block in list.blocks() {
             let key = Arc::as_ptr(block) as usize;
             let offset = match places.get(&key) {

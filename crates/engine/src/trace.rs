@@ -4,8 +4,8 @@
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-use crate::list::SharedList;
 use crate::source::SourceFrame;
+use everett_sim::SharedList;
 
 /// Values for one symbolic input.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]

@@ -1,14 +1,14 @@
-//! Worlds of several native hosts: each has its own kernel model, and one loop lets them run in the order of their clocks and carries what
-//! they send each other, as the search does it.
+//! Worlds of native hosts: each has its own kernel model and its trace; one loop steps them in the order of their clocks, as
+//! the search does with explored hosts.
 
-use everett_engine::{
-    Arrival, AtNobody, Befalls, Doing, Expected, Expects, Look, Looks, Mailbox, Message, Messages,
-    Next, Sent, Starting, Story, Trace, arrive, arrive_at_nobody, befalls, carried, decided,
-    described, first_expects, least_latency_ns, send,
+use everett_engine::Trace;
+use everett_linux::{Disk, ExposedData, Host, HostExit, Packet, PacketKind};
+use everett_net::{FaultCounters, HostIndex};
+use everett_sim::{
+    Arrival, Exit, Expected, Expects, History, Machine, Message, MessageLog, Network, Questions,
+    RunState, SimHost, Start, Step, decide_world_faults, first_expects, horizon_ns, payload, step,
 };
-use everett_linux::{Disk, ExposedData, HostExit, Packet, PacketKind};
-use everett_net::{FaultCounters, Faults, HostEvent, HostIndex, HostMoment, LinkState, Topology};
-use everett_vm::{Buffer, Oracle};
+use everett_vm::{Buffer, Interrupt};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -32,117 +32,191 @@ pub struct NativeHost {
     pub begin: Option<Arc<Trace>>,
 }
 
-/// What is between the hosts of a world, and when it is cut off.
+/// What surrounds the hosts of a world, and when it is cut off.
 pub struct NativeNetwork<'n> {
-    /// Where packets go.
-    pub topology: &'n Topology,
-    /// What can go wrong.
-    pub faults: &'n Faults,
+    /// The network and its faults.
+    pub network: &'n Network,
     /// Virtual time at which a world is cut off.
     pub max_virtual_ns: Option<u64>,
-    /// How often at most something arrives at a host before what would have arrived earlier.
-    pub orders: u32,
-    /// Messages and times to wait for of one host before it counts as a livelock.
-    pub max_events: Option<u64>,
 }
 
-/// Where the answers to what a host asks come from, and who looks at it.
+/// Where the answers to a host's questions come from, and who watches it.
 pub struct Guide<'w> {
-    /// Where answers come from. What a trace does not say goes as usual.
+    /// Answers. Questions that a trace does not answer take their default.
     pub source: Source,
-    /// Who looks.
+    /// Watches the host.
     pub watcher: &'w mut dyn Watcher,
 }
 
-/// What came out of a world.
+/// The result of running a world.
 pub struct WorldRun {
-    /// What came out of each host; who has not ended waits.
+    /// The result of each host; one that has not ended waits.
     pub hosts: BTreeMap<String, NativeRun>,
-    /// What a check says is wrong.
+    /// The message of a check that failed.
     pub broken: Option<String>,
-    /// The host that showed it, where one did.
+    /// The host whose change made it fail, if one did.
     pub broken_on: Option<String>,
-    /// What hosts showed, change after change and at the end.
-    pub shown: Vec<(String, Story)>,
-    /// What hosts sent each other.
+    /// All that hosts exposed.
+    pub histories: Vec<(String, History)>,
+    /// The message log.
     pub messages: Vec<Message>,
-    /// It was cut off: something would still have happened.
+    /// It was cut off although more would have happened.
     pub is_cut: bool,
 }
 
-/// When hosts are looked at.
+/// When invariants are evaluated.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Moment {
-    /// One of them shows other data.
+    /// A host exposes other data.
     Change,
     /// It is this time.
     At(u64),
 }
 
-/// Looks at what hosts show; says what is wrong.
-pub type Looker<'c> = &'c mut dyn FnMut(Moment, &[(String, ExposedData)]) -> Option<String>;
+/// Evaluates invariants on the data of all hosts; returns the message of one that is broken.
+pub type Check<'c> = &'c mut dyn FnMut(Moment, &[(String, ExposedData)]) -> Option<String>;
 
-/// What is looked at while a world goes on.
+/// The invariants of a world that runs.
 pub struct Checks<'c> {
-    /// Times at which all hosts are looked at.
+    /// Times at which they are evaluated.
     pub times: BTreeSet<u64>,
-    /// Looks then and after changes.
-    pub look: Looker<'c>,
+    /// Evaluates them then and after changes.
+    pub check: Check<'c>,
 }
 
-struct Node<'c> {
-    world: World<'c>,
-    doing: Doing,
-    mailbox: Mailbox,
-    counters: FaultCounters,
-    links: LinkState,
-    sent: u64,
-    looks: Looks,
-    /// When it is started, where it is not yet.
-    starting: Starting,
-    end: Option<NativeEnd>,
-    /// What others learn of it though it does not say it.
-    outbox: Vec<Packet>,
-    /// The disk that it starts with again.
-    disk: Option<Box<Disk>>,
-    restarts: u32,
-    /// How often something overtook what would have arrived before it.
-    overtaken: u32,
-    /// How its first process has to end.
-    expects: Option<Expects>,
+/// A native host as a [`Machine`]: its processes under ptrace and its kernel model.
+struct NativeMachine<'c> {
+    /// Taken out only while it restarts.
+    world: Option<World<'c>>,
+    is_on: bool,
     /// Inputs that its program sets it up with.
     set_up_with: usize,
+    max_calls: u64,
 }
 
-impl Node<'_> {
-    /// Its program is still setting it up.
-    fn is_absent(&self) -> bool {
-        self.doing == Doing::Runs && self.world.host.setup().leads_to_begin()
+impl<'c> NativeMachine<'c> {
+    fn world(&mut self) -> Result<&mut World<'c>, NativeError> {
+        let lost = || NativeError::Boot("the host is gone".to_owned());
+        self.world.as_mut().ok_or_else(lost)
     }
 
-    fn next_ns(&self) -> u64 {
-        if self.starting.listens() {
-            return self.starting.at_ns;
+    /// The concrete bytes of a packet under the inputs of the run.
+    fn bytes(&mut self, packet: &Packet) -> Option<Vec<u8>> {
+        let world = self.world.as_mut()?;
+        let bytes = payload(packet)?;
+        Some(world.oracle.inputs.bytes(bytes, &mut world.arena))
+    }
+}
+
+impl Machine for NativeMachine<'_> {
+    type Stop = NativeEnd;
+    type Error = NativeError;
+
+    fn host(&self) -> Option<&Host> {
+        let world = self.world.as_ref().filter(|_| self.is_on);
+        world.map(|world| &world.host)
+    }
+
+    fn host_mut(&mut self) -> Option<&mut Host> {
+        let world = self.world.as_mut().filter(|_| self.is_on);
+        world.map(|world| &mut world.host)
+    }
+
+    fn boot(&mut self, disk: Option<&Disk>, restarts: u32) -> Result<Exit<NativeEnd>, NativeError> {
+        // The kernel model of a host is booted when the world is made; only restarts are left to do.
+        if let (Some(disk), true) = (disk, restarts > 0)
+            && let Some(mut world) = self.world.take()
+        {
+            world.oracle.again = 0..self.set_up_with;
+            self.world = Some(world.restart(disk)?);
         }
-        let clock_ns = self.world.host.clock_ns();
-        self.mailbox.next_event_ns(self.doing, clock_ns)
+        self.is_on = true;
+        Ok(Exit::Paused)
+    }
+
+    fn run(&mut self) -> Result<Exit<NativeEnd>, NativeError> {
+        let max_calls = self.max_calls;
+        let world = self.world()?;
+        Ok(match world.advance(max_calls)? {
+            Advance::Paused(HostExit::Exposed) => Exit::Exposed,
+            Advance::Paused(HostExit::AtCall(name)) => Exit::AtCall(name),
+            Advance::Paused(HostExit::Horizon) => Exit::Horizon,
+            Advance::Paused(HostExit::Waits(until_ns)) => Exit::Waiting(until_ns),
+            Advance::Paused(_) => Exit::Paused,
+            Advance::Ended(NativeEnd::Idle) if world.oracle.diverged.is_none() => {
+                Exit::Waiting(None)
+            }
+            Advance::Ended(end) => Exit::Stopped(end),
+        })
+    }
+
+    fn ask<T>(
+        &mut self,
+        question: impl FnOnce(&mut Questions<'_>) -> Result<T, Interrupt>,
+    ) -> Result<T, NativeError> {
+        let is_on = self.is_on;
+        let world = self.world()?;
+        let mut questions = Questions {
+            oracle: &mut world.oracle,
+            arena: &mut world.arena,
+            host: Some(&world.host).filter(|_| is_on),
+        };
+        let unanswered = |_| NativeError::Boot("a question has no answer in the trace".to_owned());
+        question(&mut questions).map_err(unanswered)
+    }
+
+    fn receive(&mut self, packet: &Packet) {
+        let bytes = self.bytes(packet);
+        let mut packet = packet.clone();
+        if let (PacketKind::Datagram(payload) | PacketKind::Data(payload), Some(bytes)) =
+            (&mut packet.kind, bytes)
+        {
+            // Symbolic bytes have the values that the trace gives them.
+            *payload = Buffer::with_bytes(&bytes, bytes.len());
+        }
+        if let Some(world) = &mut self.world {
+            world.host.receive(&packet);
+        }
+    }
+
+    fn power_off(&mut self) {
+        if let Some(world) = &mut self.world {
+            world.kill_all();
+        }
+        self.is_on = false;
+    }
+}
+
+/// A host while the world runs.
+struct Running<'c> {
+    machine: NativeMachine<'c>,
+    sim: SimHost,
+    end: Option<NativeEnd>,
+    /// How its first process must end.
+    expects: Option<Expects>,
+}
+
+impl Running<'_> {
+    fn next_ns(&self) -> u64 {
+        self.sim.next_ns(self.machine.host())
     }
 }
 
 struct Loop<'c, 'n, 'l> {
-    nodes: Vec<Node<'c>>,
+    hosts: Vec<Running<'c>>,
     names: Vec<String>,
-    network: &'n NativeNetwork<'n>,
-    messages: Messages,
+    network: &'n Network,
+    max_virtual_ns: Option<u64>,
+    lookahead_ns: u64,
+    messages: MessageLog,
     checks: Checks<'l>,
     broken: Option<String>,
     broken_on: Option<String>,
     is_cut: bool,
-    max_calls: u64,
 }
 
-/// Runs the hosts of a world natively, each as its guide says. It ends when nothing will happen any more, when something is wrong on a
-/// host, when somebody who looks stops it, or when the check finds something.
+/// Runs the hosts of a world natively, each as its guide says. It ends when nothing will happen any more, when a host ends badly,
+/// when a watcher stops it, or when a check fails.
 pub fn run_world<'c>(
     hosts: &'c [NativeHost],
     network: &NativeNetwork<'_>,
@@ -150,84 +224,92 @@ pub fn run_world<'c>(
     checks: Checks<'_>,
 ) -> Result<WorldRun, NativeError> {
     let _pinned = Pinned::here();
-    let mut nodes = Vec::with_capacity(hosts.len());
-    let mut answers = Vec::new();
-    for ((host, guide), at) in hosts.iter().zip(guides).zip(0..) {
-        let mut oracle = NativeOracle::new(guide.source);
-        if at == 0 {
-            oracle.is_free = true;
-            answers = decided(&mut oracle, network.faults);
-            oracle.is_free = false;
-        }
-        let mut counters = FaultCounters::default();
-        for (fault, answer) in &answers {
-            counters.decide(*fault, *answer);
-        }
-        let mut world = World::answered_by(&host.config, oracle, guide.watcher)?;
-        world.oracle.is_free = true;
-        world.host.pass_time(host.start_ns.unwrap_or(0));
-        nodes.push(Node {
-            world,
-            doing: Doing::Runs,
-            mailbox: Mailbox::new(network.faults.times(HostIndex(at))),
-            counters,
-            links: LinkState::default(),
-            sent: 0,
-            looks: Looks::default(),
-            starting: Starting::new(at as usize, host.start_ns),
-            end: None,
-            outbox: Vec::new(),
-            disk: None,
-            restarts: 0,
-            overtaken: 0,
-            expects: first_expects(&host.expects),
-            set_up_with: host.begin.as_ref().map_or(0, |begin| begin.inputs.len()),
-        });
-    }
     let names: Vec<String> = hosts.iter().map(|host| host.name.clone()).collect();
     let mut all = Loop {
-        nodes,
-        messages: Messages::between(names.clone()),
+        hosts: boot_all(hosts, network.network, guides)?,
+        messages: MessageLog::between(names.clone()),
         names,
-        network,
+        lookahead_ns: network.network.lookahead_ns(),
+        network: network.network,
+        max_virtual_ns: network.max_virtual_ns,
         checks,
         broken: None,
         broken_on: None,
         is_cut: false,
-        max_calls: hosts
-            .iter()
-            .map(|host| host.config.max_calls)
-            .max()
-            .unwrap_or(0),
     };
     let ran = all.run();
-    for node in &mut all.nodes {
-        node.world.stand();
-    }
-    for node in &mut all.nodes {
-        node.world.kill_all();
-    }
+    all.each_world(World::stand);
+    all.each_world(World::kill_all);
     ran?;
-    let shown = all.stories();
+    let histories = all.histories();
     let mut runs = BTreeMap::new();
-    for (name, node) in all.names.into_iter().zip(all.nodes) {
-        let run = node.world.finish_run(node.end.unwrap_or(NativeEnd::Idle))?;
-        runs.insert(name, run);
+    for (name, host) in all.names.into_iter().zip(all.hosts) {
+        if let Some(world) = host.machine.world {
+            let run = world.finish_run(host.end.unwrap_or(NativeEnd::Idle))?;
+            runs.insert(name, run);
+        }
     }
     Ok(WorldRun {
         hosts: runs,
         broken: all.broken,
         broken_on: all.broken_on,
-        shown,
+        histories,
         messages: all.messages.in_order(),
         is_cut: all.is_cut,
     })
 }
 
-impl Loop<'_, '_, '_> {
+/// Makes all hosts. The first one answers for the faults of the whole world.
+fn boot_all<'c>(
+    hosts: &'c [NativeHost],
+    network: &Network,
+    guides: Vec<Guide<'c>>,
+) -> Result<Vec<Running<'c>>, NativeError> {
+    let mut all = Vec::with_capacity(hosts.len());
+    let mut world_faults = Vec::new();
+    let max_calls = hosts.iter().map(|host| host.config.max_calls).max();
+    for ((host, guide), at) in hosts.iter().zip(guides).zip(0..) {
+        let mut oracle = NativeOracle::new(guide.source);
+        if at == 0 {
+            oracle.is_free = true;
+            world_faults = decide_world_faults(&mut oracle, &network.faults);
+            oracle.is_free = false;
+        }
+        let mut counters = FaultCounters::default();
+        for (fault, happens) in &world_faults {
+            counters.decide(*fault, *happens);
+        }
+        let mut world = World::answered_by(&host.config, oracle, guide.watcher)?;
+        world.oracle.is_free = true;
+        let start = Start::new(at as usize, host.start_ns);
+        let times = network.faults.times(HostIndex(at));
+        let sim = SimHost::new(start, times, host.begin.is_some());
+        all.push(Running {
+            machine: NativeMachine {
+                world: Some(world),
+                is_on: false,
+                set_up_with: host.begin.as_ref().map_or(0, |begin| begin.inputs.len()),
+                max_calls: max_calls.unwrap_or(0),
+            },
+            sim: SimHost { counters, ..sim },
+            end: None,
+            expects: first_expects(&host.expects),
+        });
+    }
+    Ok(all)
+}
+
+impl<'c> Loop<'c, '_, '_> {
+    fn each_world(&mut self, each: impl FnMut(&mut World<'c>)) {
+        let hosts = self.hosts.iter_mut();
+        hosts
+            .filter_map(|host| host.machine.world.as_mut())
+            .for_each(each);
+    }
+
     fn run(&mut self) -> Result<(), NativeError> {
         loop {
-            let next = self.nodes.iter().map(Node::next_ns).zip(0..).min();
+            let next = self.hosts.iter().map(Running::next_ns).zip(0..).min();
             let next_ns = next.map_or(u64::MAX, |(next_ns, _)| next_ns);
             let time_ns = self.checks.times.first().copied();
             if let Some(time_ns) = time_ns.filter(|time_ns| *time_ns < next_ns) {
@@ -240,11 +322,7 @@ impl Loop<'_, '_, '_> {
             let Some((_, at)) = next.filter(|(next_ns, _)| *next_ns != u64::MAX) else {
                 return Ok(());
             };
-            if self
-                .network
-                .max_virtual_ns
-                .is_some_and(|most| next_ns > most)
-            {
+            if self.max_virtual_ns.is_some_and(|most| next_ns > most) {
                 self.is_cut = true;
                 return Ok(());
             }
@@ -254,356 +332,146 @@ impl Loop<'_, '_, '_> {
         }
     }
 
-    /// How far a host may go: what others send later arrives after that.
     fn horizon(&self, at: usize) -> u64 {
-        let others = self
-            .nodes
-            .iter()
-            .enumerate()
-            .filter(|(other, _)| *other != at);
-        let next = others.map(|(_, node)| node.next_ns()).min();
-        let next = next.unwrap_or(u64::MAX);
-        let latency_ns = match self.network.orders {
-            0 => least_latency_ns(self.network.topology),
-            _ => 1,
+        let others = || {
+            self.hosts
+                .iter()
+                .enumerate()
+                .filter(|(other, _)| *other != at)
         };
-        let horizon = next.saturating_add(latency_ns - 1);
-        // Nobody is ahead of a time at which all are looked at, or at which somebody starts because others wait.
-        let looked_at = self.checks.times.first().copied();
-        let others = self.nodes.iter().enumerate();
-        let starting = others.filter(|(other, node)| *other != at && node.starting.listens());
-        let starts = starting.map(|(_, node)| node.starting.at_ns);
-        starts.chain(looked_at).fold(horizon, u64::min)
+        let next = others().map(|(_, host)| host.next_ns()).min();
+        let starts = others().filter(|(_, host)| host.sim.start.is_awaiting());
+        let starts = starts.map(|(_, host)| host.sim.start.at_ns);
+        let barriers = starts.chain(self.checks.times.first().copied());
+        horizon_ns(next.unwrap_or(u64::MAX), self.lookahead_ns, barriers)
     }
 
-    /// Runs a host as far as it may go. `false` if the world has come to what is wrong with it.
+    /// Runs a host to its horizon. Returns `false` if the world is over with that.
     fn advance(&mut self, at: usize) -> Result<bool, NativeError> {
+        let here = HostIndex(at as u32);
         loop {
-            let horizon = self.horizon(at);
-            let is_waited_for = self.is_waited_for(at);
-            let node = &mut self.nodes[at];
-            if node.starting.begins() {
-                node.world.host.pass_time(node.starting.at_ns);
-            }
-            let clock_ns = node.world.host.clock_ns();
-            let now_ns;
-            let was_off = matches!(node.doing, Doing::Off(_));
-            if node.doing == Doing::Runs
-                && let Some(most) = self.network.max_events
-                && node.mailbox.events() >= most
-            {
-                node.doing = Doing::Over;
-                node.end = Some(NativeEnd::Hang);
-                return Ok(false);
-            }
-            // Nothing happens to a host that is on the way to where it begins.
-            let is_absent = node.is_absent();
-            if !is_absent && node.mailbox.is_due(node.doing, clock_ns, horizon) {
-                if node.mailbox.next_ns() > horizon {
-                    // What others send may still come before it.
-                    return Ok(true);
-                }
-                now_ns = clock_ns.max(node.mailbox.next_ns());
-                self.arrive(at)?;
-            } else if node.doing == Doing::Runs {
-                let until = match is_absent {
-                    true => u64::MAX,
-                    false => horizon.min(node.mailbox.next_ns().saturating_sub(1)),
-                };
-                node.world.host.set_horizon(until);
-                node.world.host.stop_at_waits(is_waited_for);
-                let advanced = node.world.advance(self.max_calls)?;
-                now_ns = node.world.host.clock_ns();
-                match advanced {
-                    Advance::Paused(HostExit::Exposed) => {
-                        let (at_ns, data) =
-                            (node.world.host.clock_ns(), node.world.host.take_exposed());
-                        node.looks.push(Look { at_ns, data });
-                        if self.is_broken(Moment::Change, Some(at)) {
-                            return Ok(false);
-                        }
-                    }
-                    Advance::Paused(HostExit::AtCall(name)) => {
-                        node.world.host.take_call();
-                        let now_ns = node.world.host.clock_ns();
-                        self.befall(at, HostMoment::Call(name), now_ns);
-                    }
-                    Advance::Paused(HostExit::Horizon) => return Ok(true),
-                    Advance::Paused(HostExit::Waits(until)) => node.doing = Doing::Waits(until),
-                    Advance::Paused(_) => {}
-                    Advance::Ended(NativeEnd::Idle) if node.world.oracle.diverged.is_none() => {
-                        node.doing = Doing::Waits(None);
-                    }
-                    Advance::Ended(end) => {
-                        let is_well = match &end {
-                            NativeEnd::Exit(_) => true,
-                            NativeEnd::Signal { signal, .. } => {
-                                let expects = node.expects;
-                                expects.is_some_and(|expects| expects.is_signal(*signal))
-                            }
-                            _ => false,
-                        };
-                        node.doing = Doing::Over;
-                        node.end = Some(end);
-                        if !is_well {
-                            return Ok(false);
-                        }
-                    }
-                }
-            } else if let Doing::Off(Some(until)) = node.doing
-                && until <= horizon
-            {
-                node.mailbox.has_waited();
-                now_ns = until;
-                self.restart(at, until)?;
-            } else if let Doing::Waits(Some(until)) = node.doing
-                && until <= horizon
-            {
-                node.mailbox.has_waited();
-                now_ns = until;
-                node.world.host.pass_time(until);
-                node.doing = Doing::Runs;
-            } else {
+            let horizon_ns = self.horizon(at);
+            let mut behind = self.hosts.iter().skip(at + 1);
+            let stop_at_waits = behind.any(|host| host.sim.start.is_awaiting());
+            let Running { machine, sim, .. } = &mut self.hosts[at];
+            let was_off = sim.is_off();
+            let (step, now_ns) = step(self.network, here, sim, machine, horizon_ns, stop_at_waits)?;
+            if let Step::Blocked = step {
                 return Ok(true);
             }
-            // Who is off shows nothing.
-            let is_off = matches!(self.nodes[at].doing, Doing::Off(_));
-            if is_off && !was_off && self.is_broken(Moment::Change, Some(at)) {
+            let delivered = match &step {
+                Step::Delivered(_, delivery) => delivery.delivered.as_ref(),
+                _ => None,
+            };
+            let bytes = delivered.and_then(|packet| machine.bytes(packet));
+            self.messages
+                .log_step(here, &step, &self.network.faults, bytes);
+            if !self.handle(at, step) {
                 return Ok(false);
             }
+            let host = &mut self.hosts[at];
+            if host.sim.is_off() && !was_off {
+                host.end = (host.sim.run_state == RunState::Off(None)).then_some(NativeEnd::Off);
+                // A host that is off exposes nothing.
+                if self.is_broken(Moment::Change, Some(at)) {
+                    return Ok(false);
+                }
+            }
             self.transmit(at);
-            self.tell_waiting(at, now_ns);
+            self.notify_blocked(at, now_ns);
         }
     }
 
-    /// Somebody wants to know when a host waits.
-    fn is_waited_for(&self, at: usize) -> bool {
-        let mut after = self.nodes.iter().skip(at + 1);
-        after.any(|node| node.starting.listens())
+    /// Handles what a step did. Returns `false` if the world is over with that.
+    fn handle(&mut self, at: usize, step: Step<NativeEnd>) -> bool {
+        let host = &mut self.hosts[at];
+        match step {
+            Step::Exposed => {
+                if let Some(kernel) = host.machine.host_mut() {
+                    host.sim.observe(kernel, true, ExposedData::clone);
+                }
+                !self.is_broken(Moment::Change, Some(at))
+            }
+            Step::Livelock(_) => {
+                host.sim.run_state = RunState::Ended;
+                host.end = Some(NativeEnd::Hang);
+                false
+            }
+            Step::Stopped(end) => {
+                let is_expected = match &end {
+                    NativeEnd::Exit(_) => true,
+                    NativeEnd::Signal { signal, .. } => {
+                        let expects = host.expects;
+                        expects.is_some_and(|expects| expects.is_signal(*signal))
+                    }
+                    _ => false,
+                };
+                host.sim.run_state = RunState::Ended;
+                host.end = Some(end);
+                is_expected
+            }
+            _ => true,
+        }
     }
 
-    /// Tells those that have not started whether a host waits, if that has changed.
-    fn tell_waiting(&mut self, at: usize, now_ns: u64) {
-        let node = &mut self.nodes[at];
-        let running = Some(&node.world.host);
-        let Some(waits) = node.starting.news(node.doing, running) else {
+    /// Notifies the hosts that have not started if a host has blocked or goes on.
+    fn notify_blocked(&mut self, at: usize, now_ns: u64) {
+        let Running { machine, sim, .. } = &mut self.hosts[at];
+        let Some(is_blocked) = sim.start.notification(sim.run_state, machine.host()) else {
             return;
         };
-        let known = node.counters.clone();
-        for other in self.nodes.iter_mut().skip(at + 1) {
-            if other.starting.listens() {
-                other.starting.hears(HostIndex(at as u32), waits, now_ns);
-                self.network.faults.learn(&mut other.counters, &known);
+        let (here, known) = (HostIndex(at as u32), sim.counters.clone());
+        for other in self.hosts.iter_mut().skip(at + 1) {
+            if other.sim.start.is_awaiting() {
+                let faults = &self.network.faults;
+                other.sim.notify(here, is_blocked, now_ns, &known, faults);
             }
         }
     }
 
-    fn shown(&self) -> Vec<(String, ExposedData)> {
-        let shown = self.names.iter().zip(&self.nodes);
-        shown
-            .map(|(name, node)| {
-                let data = match node.doing {
-                    Doing::Off(_) => ExposedData::default(),
-                    _ => node.world.host.exposed().clone(),
-                };
-                (name.clone(), data)
-            })
+    fn exposed(&self) -> Vec<(String, ExposedData)> {
+        let all = self.names.iter().zip(&self.hosts);
+        all.map(|(name, host)| (name.clone(), host.sim.exposed(host.machine.host())))
             .collect()
     }
 
-    fn stories(&self) -> Vec<(String, Story)> {
-        let shown = self.shown().into_iter().zip(&self.nodes);
-        shown
-            .map(|((name, last), node)| {
-                let looks = node.looks.clone();
-                (name, Story { looks, last })
-            })
+    fn histories(&self) -> Vec<(String, History)> {
+        let all = self.names.iter().zip(&self.hosts);
+        all.map(|(name, host)| (name.clone(), host.sim.history(host.machine.host())))
             .collect()
     }
 
     fn is_broken(&mut self, moment: Moment, at: Option<usize>) -> bool {
-        let shown = self.shown();
-        self.broken = (self.checks.look)(moment, &shown);
+        let exposed = self.exposed();
+        self.broken = (self.checks.check)(moment, &exposed);
         let at = at.filter(|_| self.broken.is_some());
         self.broken_on = at.map(|at| self.names[at].clone());
         self.broken.is_some()
     }
 
+    /// Puts what a host has sent in transit.
     fn transmit(&mut self, at: usize) {
         let from = HostIndex(at as u32);
-        let node = &mut self.nodes[at];
-        let own = match node.doing {
-            Doing::Off(_) => Vec::new(),
-            _ => node.world.host.take_sent(),
-        };
-        let own = own.into_iter().map(|packet| (packet, true));
-        let others = std::mem::take(&mut node.outbox).into_iter();
-        for (packet, is_own) in own.chain(others.map(|packet| (packet, false))) {
-            let node = &mut self.nodes[at];
-            node.sent += 1;
-            let (links, known) = (&mut node.links, &node.counters);
-            let topology = self.network.topology;
-            match send(topology, from, packet, node.sent, links, known) {
-                Sent::Nowhere => {}
-                Sent::Back(arrival) => node.mailbox.expect(arrival),
-                Sent::To(targets, mut arrival) => {
-                    arrival.decided |= !is_own;
-                    arrival.met |= !is_own;
-                    let (inputs, arena) = (&node.world.oracle.inputs, &mut node.world.arena);
-                    let bytes = carried(&arrival.packet).map(|bytes| inputs.bytes(bytes, arena));
-                    for target in targets {
-                        self.messages.sent(&arrival, target, bytes.clone());
-                        let receiver = &mut self.nodes[target.index()];
-                        receiver.mailbox.expect(arrival.clone());
-                    }
-                }
+        let Running { machine, sim, .. } = &mut self.hosts[at];
+        if let Some(host) = machine.host_mut() {
+            sim.unsent.extend(host.take_sent());
+        }
+        for (packet, is_own) in sim.take_outgoing(false) {
+            let Running { machine, sim, .. } = &mut self.hosts[at];
+            let topology = &self.network.topology;
+            let Some((targets, arrival)) = sim.transmit(topology, from, packet, is_own) else {
+                continue;
+            };
+            let bytes = machine.bytes(&arrival.packet);
+            for target in targets {
+                self.receive(target, &arrival, bytes.clone());
             }
         }
     }
 
-    /// What happens to a host next: something arrives, or a time comes.
-    fn arrive(&mut self, at: usize) -> Result<(), NativeError> {
-        let node = &mut self.nodes[at];
-        let arrival = match node.mailbox.next() {
-            None => return Ok(()),
-            Some(Next::Time(time)) => {
-                node.mailbox.take();
-                if !matches!(node.doing, Doing::Off(_)) {
-                    self.befall(at, HostMoment::Time, time);
-                }
-                return Ok(());
-            }
-            Some(Next::Packet(arrival)) => arrival,
-        };
-        if node.overtaken < self.network.orders
-            && !matches!(node.doing, Doing::Off(_))
-            && let Ok(true) = node.mailbox.race(&mut node.world.oracle)
-        {
-            node.overtaken += 1;
-            return Ok(());
-        }
-        if let Doing::Off(until) = node.doing {
-            node.mailbox.take();
-            self.messages.finds_nobody(&arrival, HostIndex(at as u32));
-            match arrive_at_nobody(&arrival, until.is_none()) {
-                AtNobody::Lost => {}
-                AtNobody::Later(arrival) => node.mailbox.expect(arrival),
-                AtNobody::GivenUp(packet) => node.outbox.push(packet),
-            }
-            return Ok(());
-        }
-        let here = HostIndex(at as u32);
-        let faults = self.network.faults;
-        faults.learn(&mut node.counters, &arrival.known);
-        if !arrival.met && faults.asks_at_messages(here) {
-            let now_ns = arrival.at_ns.max(node.world.host.clock_ns());
-            node.mailbox.is_met();
-            let packet = described(&arrival, here, node.doing);
-            if self.befall(at, HostMoment::Message(&packet), now_ns) {
-                return Ok(());
-            }
-        }
-        self.arrive_packet(at, &arrival);
-        Ok(())
+    fn receive(&mut self, target: HostIndex, arrival: &Arrival, bytes: Option<Vec<u8>>) {
+        self.messages.log_sent(arrival, target, bytes);
+        let receiver = &mut self.hosts[target.index()];
+        receiver.sim.inbox.push(arrival.clone());
     }
-
-    fn arrive_packet(&mut self, at: usize, arrival: &Arrival) {
-        let node = &mut self.nodes[at];
-        node.mailbox.take();
-        let world = &mut node.world;
-        let oracle: &mut dyn Oracle = &mut world.oracle;
-        let here = HostIndex(at as u32);
-        let (arena, counters) = (&mut world.arena, &mut node.counters);
-        // A trace answers everything.
-        let faults = self.network.faults;
-        let doing = node.doing;
-        let Ok(fated) = arrive(oracle, arena, faults, (here, doing), arrival, counters) else {
-            return;
-        };
-        if let Some(later) = &fated.later {
-            node.mailbox.expect(later.clone());
-        }
-        let known = fated.now.as_ref().and_then(|packet| {
-            let bytes = carried(packet)?;
-            Some(world.oracle.inputs.bytes(bytes, &mut world.arena))
-        });
-        self.messages
-            .arrives(arrival, here, &fated, faults, known.clone());
-        node.outbox.extend(fated.back);
-        let Some(packet) = fated.now else { return };
-        let mut packet = (*packet).clone();
-        if let (PacketKind::Datagram(bytes) | PacketKind::Data(bytes), Some(known)) =
-            (&mut packet.kind, known)
-        {
-            // What may be anything is what the trace says.
-            *bytes = Buffer::with_bytes(&known, known.len());
-        }
-        receive(node, arrival.at_ns, &packet);
-    }
-
-    /// Something may become of a host at a moment. `false` if that is nothing.
-    fn befall(&mut self, at: usize, moment: HostMoment<'_>, now_ns: u64) -> bool {
-        let event = HostEvent {
-            host: HostIndex(at as u32),
-            moment,
-            now_ns,
-        };
-        let node = &mut self.nodes[at];
-        let (oracle, host) = (&mut node.world.oracle, &node.world.host);
-        let faults = self.network.faults;
-        let befallen = befalls(oracle, faults, &event, Some(host), &mut node.counters);
-        let Ok(befallen) = befallen else {
-            return false;
-        };
-        self.messages.befalls(event.host, &befallen, faults, now_ns);
-        match befallen.what {
-            Befalls::Nothing => return false,
-            Befalls::Pauses(until) => {
-                node.world.host.pass_time(until);
-                if let Doing::Waits(_) = node.doing {
-                    node.doing = Doing::Runs;
-                }
-            }
-            Befalls::Off => {
-                node.looks.push(Look::nothing(now_ns));
-                node.world.kill_all();
-                node.doing = Doing::Off(None);
-                node.end = Some(NativeEnd::Off);
-            }
-            Befalls::Restarts(at_ns, disk) => {
-                node.looks.push(Look::nothing(now_ns));
-                node.world.kill_all();
-                node.doing = Doing::Off(Some(at_ns));
-                node.disk = Some(disk);
-                node.end = None;
-            }
-        }
-        true
-    }
-
-    /// A host that was switched off starts again.
-    fn restart(&mut self, at: usize, now_ns: u64) -> Result<(), NativeError> {
-        let mut node = self.nodes.remove(at);
-        if let Some(disk) = node.disk.take() {
-            node.world.oracle.again = 0..node.set_up_with;
-            node.world = node.world.restart(&disk)?;
-            node.restarts += 1;
-            node.world.host.has_restarted(node.restarts);
-            node.world.host.pass_time(now_ns);
-        }
-        node.doing = Doing::Runs;
-        self.nodes.insert(at, node);
-        Ok(())
-    }
-}
-
-fn receive(node: &mut Node<'_>, at_ns: u64, packet: &Packet) {
-    let host = &mut node.world.host;
-    host.pass_time(at_ns);
-    host.receive(packet);
-    if let Doing::Waits(_) = node.doing {
-        node.doing = Doing::Runs;
-    }
-    let now = node.world.host.clock_ns();
-    node.mailbox.let_others_follow(now);
 }

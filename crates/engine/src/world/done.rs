@@ -3,7 +3,6 @@
 
 use everett_linux::Ending;
 
-use super::mailbox::Doing;
 use super::*;
 use crate::finding::PathEnding;
 use crate::mapping::Dstate;
@@ -98,7 +97,7 @@ impl Worlds<'_> {
                     PathEnding::Exit(self.worker.value(&state, status) as i32)
                 }
                 Some(Ending::Signal(signal)) => PathEnding::Signal(signal),
-                _ if matches!(member.doing, Doing::Off(_)) => PathEnding::Off,
+                _ if member.sim.is_off() => PathEnding::Off,
                 _ => PathEnding::Idle,
             };
             let mut trace = state.path.trace_under(&path.model);

@@ -2,9 +2,9 @@
 
 use everett_expr::ExprId;
 use everett_linux::Ending;
-use everett_vm::{Bug, BugKind, Value};
+use everett_sim::{Expected, Expects, Message, RunState, first_expects};
+use everett_vm::{Bug, Value};
 
-use super::mailbox::Doing;
 use super::member::Member;
 use super::*;
 use crate::finding::{Finding, PathEnding, uncaught_signal};
@@ -25,75 +25,6 @@ pub struct WorldFinding {
     pub messages: Vec<Message>,
 }
 
-/// How a host has to end.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum Expects {
-    /// With this status, or any.
-    Exit(Option<i32>),
-    /// By this signal, or any.
-    Signal(Option<i32>),
-    /// Not at all.
-    Running,
-}
-
-impl Expects {
-    /// A host that is ended by a signal ends as it has to.
-    pub fn is_signal(self, signal: i32) -> bool {
-        matches!(self, Expects::Signal(wanted) if wanted.is_none_or(|wanted| wanted == signal))
-    }
-}
-
-impl std::fmt::Display for Expects {
-    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Expects::Exit(Some(status)) => write!(to, "end with {status}"),
-            Expects::Exit(None) => to.write_str("exit"),
-            Expects::Signal(Some(signal)) => write!(to, "be ended by signal {signal}"),
-            Expects::Signal(None) => to.write_str("be ended by a signal"),
-            Expects::Running => to.write_str("go on"),
-        }
-    }
-}
-
-/// How a process that a host is started with has to end.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Expected {
-    /// Its number; the first one is that of the host.
-    pub number: usize,
-    /// Its name.
-    pub process: String,
-    /// How.
-    pub ends: Expects,
-}
-
-impl Expected {
-    /// Who it is about, for people: the host itself, or one of its further processes.
-    fn who(&self) -> String {
-        match self.number {
-            0 => "it".to_owned(),
-            _ => format!("process {}", self.process),
-        }
-    }
-
-    /// What is wrong where it has not ended, and nothing will happen any more.
-    pub fn waits_for_ever(&self) -> (BugKind, String) {
-        let message = format!("{} waits for ever, and should {}", self.who(), self.ends);
-        (BugKind::Deadlock, message)
-    }
-
-    /// What is wrong where it has ended otherwise.
-    pub fn ends_otherwise(&self) -> (BugKind, String) {
-        let message = format!("{} does not {} as expected", self.who(), self.ends);
-        (BugKind::Expectation, message)
-    }
-}
-
-/// How the first process is expected to end.
-pub fn first_expects(all: &[Expected]) -> Option<Expects> {
-    let first = all.iter().find(|expected| expected.number == 0);
-    first.map(|expected| expected.ends)
-}
-
 impl Worlds<'_> {
     /// The programs of a host have ended. `true` if its state is gone with that.
     pub(super) fn ended(
@@ -110,7 +41,7 @@ impl Worlds<'_> {
                 bug
             }
             Ending::Signal(signal) if self.expects_signal(id, *signal) => {
-                member.doing = Doing::Over;
+                member.sim.run_state = RunState::Ended;
                 member.ending = Some(ending);
                 return false;
             }
@@ -121,7 +52,7 @@ impl Worlds<'_> {
                 return true;
             }
             Ending::Exit(_) | Ending::Idle => {
-                member.doing = Doing::Over;
+                member.sim.run_state = RunState::Ended;
                 member.ending = Some(ending);
                 return false;
             }
@@ -245,7 +176,7 @@ impl Worlds<'_> {
             let Some(member) = self.members.get(&id).cloned() else {
                 continue;
             };
-            if let Doing::Off(_) = member.doing {
+            if member.sim.is_off() {
                 continue;
             }
             for expected in expects {

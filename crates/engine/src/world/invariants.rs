@@ -3,11 +3,11 @@
 use everett_expr::ExprId;
 use everett_invariant::{Invariant, When, evaluate};
 use everett_linux::ExposedData;
+use everett_sim::{History, MAX_OBSERVATIONS, broken_message, never_held, timeline, view};
 use everett_solver::Verdict;
 use everett_vm::{Bug, BugKind};
 
-use super::looks::{Look, Story, broken_message, moments, never_held, view};
-use super::member::{MOST_LOOKS, Member};
+use super::member::Member;
 use super::*;
 use crate::mapping::{Dstate, DstateId};
 
@@ -32,20 +32,16 @@ impl Worlds<'_> {
         member: &mut Member,
         listener: &mut dyn WorldListener,
     ) {
+        let remember = self.is_asked(When::Eventually);
+        let verdicts = &mut self.verdicts;
         let Some(host) = &mut member.state.host else {
             return;
         };
-        let data = host.take_exposed();
-        if data == member.shown {
-            // All of it was looked at.
+        let changed = member
+            .sim
+            .observe(host, remember, |data| verdicts.shared(data));
+        if !changed {
             return;
-        }
-        let data = self.verdicts.shared(&data);
-        host.share_exposed(data.clone());
-        let at_ns = host.clock_ns();
-        member.shown = data.clone();
-        if self.is_asked(When::Eventually) {
-            member.note_look(Look { at_ns, data });
         }
         self.check_change(id, member, listener);
     }
@@ -156,27 +152,27 @@ impl Worlds<'_> {
     /// Looks at all that hosts have shown.
     fn check_stories(
         &mut self,
-        stories: &[Vec<Alike<(Story, bool)>>],
+        stories: &[Vec<Alike<(History, bool)>>],
         listener: &mut dyn WorldListener,
     ) {
         let names = self.names();
         let files = self.config.invariants.clone();
         for question in questions(&files, When::Eventually) {
-            let ask = |worlds: &mut Self, picked: &[&Alike<(Story, bool)>]| {
+            let ask = |worlds: &mut Self, picked: &[&Alike<(History, bool)>]| {
                 if picked
                     .iter()
                     .any(|((_, has_shown_more), _)| *has_shown_more)
                 {
                     worlds.note_failure(&format!(
-                        "a host showed more than {MOST_LOOKS} changes, and whether {} held is not known",
+                        "a host showed more than {MAX_OBSERVATIONS} changes, and whether {} held is not known",
                         question.invariant.name()
                     ));
                     return None;
                 }
-                let stories: Vec<&Story> = picked.iter().map(|((story, _), _)| story).collect();
+                let stories: Vec<&History> = picked.iter().map(|((story, _), _)| story).collect();
                 let arena = &mut worlds.worker.arena;
                 let (never, failures) =
-                    never_held(question.invariant, &names, &moments(&stories), arena);
+                    never_held(question.invariant, &names, &timeline(&stories), arena);
                 failures.iter().for_each(|one| worlds.note_failure(one));
                 Some(never)
             };
@@ -394,17 +390,12 @@ impl Worlds<'_> {
 
 /// What a state shows.
 fn look_of(member: &Member) -> ExposedData {
-    let host = member.state.host.as_ref();
-    host.map_or(&member.shown, |host| host.exposed()).clone()
+    member.sim.exposed(member.host())
 }
 
 /// What a state showed, from its start on, and whether it showed more than that.
-fn story_of(member: &Member) -> (Story, bool) {
-    let story = Story {
-        looks: member.looks.clone(),
-        last: look_of(member),
-    };
-    (story, member.has_shown_more)
+fn story_of(member: &Member) -> (History, bool) {
+    (member.sim.history(member.host()), member.sim.has_forgotten)
 }
 
 /// What is asked for this reason.

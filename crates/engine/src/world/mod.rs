@@ -1,27 +1,26 @@
-//! Worlds of several hosts: states of hosts run in the order of their clocks, fork alone, and are kept together by a mapping.
+//! Worlds of several hosts: states of hosts fork alone and run in the order of their clocks; a mapping keeps track of which
+//! states belong to one world.
 //!
-//! A state is run when no other one has an earlier clock, and as far as nothing that others still send could arrive: so
-//! nothing arrives in anybody's past, and what a host does depends on what it has received alone.
+//! A state runs when no other one has an earlier clock, and only to its horizon, before which nothing can still arrive. So no
+//! packet arrives in a host's past, and what a host does depends only on what it has received.
 
 mod beginnings;
 mod done;
 mod ending;
 mod invariants;
-mod looks;
-mod mailbox;
+mod machine;
 mod member;
 mod messages;
-mod moments;
 mod order;
-mod post;
 mod standing;
 mod starts;
 mod traffic;
 mod verdicts;
 
 use everett_invariant::Invariants;
-use everett_linux::{Boot, Ending, HostConfig, HostExit, LeftFile};
-use everett_net::{FaultIndex, Faults, HostIndex, HostMoment, Topology};
+use everett_linux::{Boot, Ending, HostConfig, LeftFile};
+use everett_net::{FaultIndex, Faults, HostIndex, Topology};
+use everett_sim::{Expected, MessageLog, Network, RunState, Step, horizon_ns};
 use everett_solver::{SolverConfig, SolverError, SolverStatistics};
 use everett_vm::{Bug, BugKind, Coverage, Image, VmOptions};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -29,17 +28,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-pub use beginnings::decided;
-pub use ending::{Expected, Expects, WorldFinding, first_expects};
-pub use looks::{Look, Looks, Story, broken_message, moments, never_held, view};
-pub use mailbox::{Doing, Mailbox, Next};
-use member::{Member, Past};
-pub use messages::{Message, Messages, carried};
-pub use moments::{AtNobody, Befallen, Befalls, arrive_at_nobody, befalls};
+pub use ending::WorldFinding;
+use machine::Explored;
+use member::{HistoryDigest, Member};
 use order::Wanted;
-pub use post::{Arrival, Fated, Sent, arrive, described, least_latency_ns, send};
 pub use standing::HostStanding;
-pub use starts::Starting;
 use verdicts::Verdicts;
 
 use crate::explorer::{Limits, Statistics, Stopped};
@@ -52,9 +45,6 @@ use crate::state::State;
 use crate::trace::Trace;
 use crate::weight::{Weight, WeightSum};
 use crate::worker::{Deadline, Other, Worker};
-
-/// Instructions of a state before it is looked whether the time is over.
-const SLICE: u64 = 1_000_000;
 
 /// A host of the scenario.
 #[derive(Clone, Debug)]
@@ -168,8 +158,8 @@ pub struct Worlds<'a> {
     /// The place of each in the queue.
     places: BTreeMap<MemberId, (u64, HostIndex)>,
     weights: BTreeMap<MemberId, Weight>,
-    /// States by what happened to them, those that received something: of two to which the same happened one is enough.
-    pasts: HashMap<Past, MemberId>,
+    /// States by history: two with the same history and path condition are merged.
+    histories: HashMap<HistoryDigest, MemberId>,
     wanted: Wanted,
     next_id: u32,
     findings: FindingIndex,
@@ -182,11 +172,13 @@ pub struct Worlds<'a> {
     /// Steps of the search so far.
     steps: u64,
     /// What hosts sent each other, where that is noted.
-    messages: Option<Messages>,
+    messages: Option<MessageLog>,
     /// What hosts were doing at the end of a world that is followed.
     standing: Vec<HostStanding>,
-    /// Shortest time that something takes to another host.
-    least_latency_ns: u64,
+    /// What surrounds the hosts.
+    network: Network,
+    /// How far a host may run ahead of the others.
+    lookahead_ns: u64,
     /// Times at which invariants are still to be looked at.
     times: BTreeSet<u64>,
     /// Hosts that start when those before them wait.
@@ -209,6 +201,12 @@ impl<'a> Worlds<'a> {
             deadline: config.limits.max_time,
             ..config.solver.clone()
         };
+        let network = Network {
+            topology: config.topology.clone(),
+            faults: config.faults.clone(),
+            orders: config.orders,
+            max_events: config.max_events,
+        };
         let mut worlds = Worlds {
             worker: Worker::new(images, config.vm.clone(), solver)?,
             mapping: mapping(&config.mapping)?,
@@ -218,7 +216,7 @@ impl<'a> Worlds<'a> {
             queue: BTreeSet::new(),
             places: BTreeMap::new(),
             weights: BTreeMap::new(),
-            pasts: HashMap::new(),
+            histories: HashMap::new(),
             next_id: 0,
             findings: FindingIndex::default(),
             statistics: Statistics::default(),
@@ -229,14 +227,11 @@ impl<'a> Worlds<'a> {
             steps: 0,
             messages: follow.map(|_| {
                 let names = config.hosts.iter().map(|host| host.name.clone());
-                Messages::between(names.collect())
+                MessageLog::between(names.collect())
             }),
             standing: Vec::new(),
-            // Where it matters who else has sent something, nobody goes ahead.
-            least_latency_ns: match config.orders {
-                0 => least_latency_ns(&config.topology),
-                _ => 1,
-            },
+            lookahead_ns: network.lookahead_ns(),
+            network,
             times: config
                 .invariants
                 .iter()
@@ -266,9 +261,9 @@ impl<'a> Worlds<'a> {
         id
     }
 
-    /// Puts a state where it belongs in the queue.
-    fn place(&mut self, id: MemberId) {
-        self.unplace(id);
+    /// Puts a state into the queue, at the time of its next event.
+    fn enqueue(&mut self, id: MemberId) {
+        self.dequeue(id);
         let host = self.table.host(id);
         if let Some(member) = self.members.get(&id) {
             let next = member.next_ns();
@@ -280,10 +275,10 @@ impl<'a> Worlds<'a> {
     }
 
     /// Takes a state out of the queue.
-    fn unplace(&mut self, id: MemberId) {
+    fn dequeue(&mut self, id: MemberId) {
         if let Some((next, host)) = self.places.remove(&id) {
             self.queue.remove(&(next, host, id));
-            self.wanted.unplace(id);
+            self.wanted.dequeue(id);
         }
     }
 
@@ -376,219 +371,179 @@ impl<'a> Worlds<'a> {
         }
     }
 
-    /// How far a state may go: what others send later arrives after that.
+    /// The horizon of a state.
     fn horizon(&self, id: MemberId) -> u64 {
         let next = self.first_beside(id).map_or(u64::MAX, |(next, _, _)| next);
-        let horizon = next.saturating_add(self.least_latency_ns - 1);
-        // Nobody is ahead of a time at which all are looked at.
-        let looked_at = self.times.first().copied();
-        let limits = [looked_at, self.next_start_ns()].into_iter().flatten();
-        limits.fold(horizon, u64::min)
+        let check_ns = self.times.first().copied();
+        let barriers = [check_ns, self.next_start_ns()].into_iter().flatten();
+        horizon_ns(next, self.lookahead_ns, barriers)
     }
 
-    /// Runs a state as far as it may go.
+    /// Runs a state to its horizon.
     fn advance(&mut self, id: MemberId, listener: &mut dyn WorldListener) {
         let Some(mut member) = self.members.remove(&id) else {
             return;
         };
-        self.forget_past(member.past, id);
-        let host = self.table.host(id);
+        self.forget_history(member.history, id);
+        if self.run_to_horizon(id, &mut member, listener) {
+            self.histories.entry(member.history).or_insert(id);
+            self.members.insert(id, member);
+            self.enqueue(id);
+        }
+    }
+
+    /// Steps a state until it blocks or the time of the run is over. Returns `false` if it is in no world any more.
+    fn run_to_horizon(
+        &mut self,
+        id: MemberId,
+        member: &mut Member,
+        listener: &mut dyn WorldListener,
+    ) -> bool {
         loop {
-            if !self.transmit(id, &mut member, listener) {
-                // It is in no world any more.
-                return;
+            if !self.transmit(id, member, listener) {
+                return false;
             }
-            if !member.unsent.is_empty() {
-                break;
+            if !member.sim.unsent.is_empty() {
+                return true;
             }
-            // Who receives something may answer, so this changes whenever something is sent.
-            let horizon = self.horizon(id);
-            let (doing, clock_ns) = (member.doing, member.clock_ns());
-            let is_absent = self.is_absent(host, &member);
-            let now_ns;
-            if !is_absent && member.mailbox.is_due(doing, clock_ns, horizon) {
-                if member.mailbox.next_ns() > horizon {
-                    // What others send may still come before it.
-                    break;
+            let was_off = member.sim.is_off();
+            // A receiver may answer, so the horizon changes whenever something is sent.
+            let horizon_ns = self.horizon(id);
+            let stepped = self.step(id, member, horizon_ns);
+            if !self.is_on_its_way(id, member) {
+                return false;
+            }
+            let now_ns = match stepped {
+                Err(Some(fork)) => {
+                    self.fork(id, member, fork);
+                    member.clock_ns()
                 }
-                now_ns = clock_ns.max(member.mailbox.next_ns());
-                match self.arrive(host, &mut member) {
-                    Ok(()) => {}
-                    Err(Some(fork)) => self.fork(id, &mut member, fork),
-                    Err(None) => break,
-                }
-            } else if member.doing == Doing::Runs {
-                let ran = self.execute(id, &mut member, horizon);
-                if is_absent && let Some(message) = member.state.path.diverged.take() {
-                    let name = &self.host(host).name;
-                    self.warn(format!("host {name} does not come to its begin: {message}"));
-                    self.note_limit("begin");
-                    return self.cut(id);
-                }
-                now_ns = member.clock_ns();
-                match ran {
-                    (HostExit::Suspended, Some(fork)) => self.fork(id, &mut member, fork),
-                    (HostExit::Suspended, None) | (HostExit::Horizon, _) => break,
-                    (HostExit::AtCall(name), _) => {
-                        if !self.at_call(id, host, &mut member, name) {
-                            break;
-                        }
+                Err(None) | Ok((Step::Blocked, _)) => return true,
+                Ok((step, now_ns)) => {
+                    if !self.handle(id, member, step, listener) {
+                        return false;
                     }
-                    (HostExit::Exposed, _) => self.exposed(id, &mut member, listener),
-                    (HostExit::Waits(until), _) => member.doing = Doing::Waits(until),
-                    (HostExit::Ended(Ending::Idle), _) => member.doing = Doing::Waits(None),
-                    (HostExit::Ended(ending), _) => {
-                        if self.ended(id, &mut member, ending, listener) {
-                            return;
-                        }
-                    }
-                    (HostExit::Budget | HostExit::Sent | HostExit::NeedsInput, _) => {}
+                    now_ns
                 }
-            } else if let Doing::Waits(Some(until)) | Doing::Off(Some(until)) = member.doing
-                && until <= horizon
-            {
-                member.mailbox.has_waited();
-                now_ns = until;
-                if let Some(running) = &mut member.state.host {
-                    running.pass_time(until);
-                }
-                member.doing = Doing::Runs;
-            } else {
-                break;
-            }
-            if matches!(member.doing, Doing::Off(_)) && !matches!(doing, Doing::Off(_)) {
-                // Who is off shows nothing.
-                self.check_change(id, &member, listener);
+            };
+            if member.sim.is_off() && !was_off {
+                member.ending = None;
+                // A host that is off exposes nothing.
+                self.check_change(id, member, listener);
             }
             if let Some(message) = member.state.path.diverged.take() {
                 self.warn(format!("a trace could not be followed: {message}"));
             }
-            if !self.tell_waiting(id, &mut member, now_ns, listener) {
-                // It is in no world any more.
-                return;
+            if !self.notify_blocked(id, member, now_ns, listener) {
+                return false;
             }
-            if self.is_over_depth(&member) {
-                self.note_limit("max-depth");
-                return self.cut(id);
-            }
-            if let Some(bug) = self.hang(&member) {
-                let ending = Ending::Bug(Box::new(bug));
-                if self.ended(id, &mut member, ending, listener) {
-                    return;
-                }
+            if !self.is_within_limits(id, member, listener) {
+                return false;
             }
             if self.is_late() {
-                break;
+                return true;
             }
         }
-        self.pasts.entry(member.past).or_insert(id);
-        self.members.insert(id, member);
-        self.place(id);
     }
 
-    /// The host is on the way to where it begins: nothing happens to it before.
-    fn is_absent(&self, host: HostIndex, member: &Member) -> bool {
-        let begins = matches!(self.host(host).config.boot, Boot::Begins(_));
-        let running = member.state.host.as_ref();
-        member.doing == Doing::Runs
-            && begins
-            && running.is_none_or(|running| running.setup().leads_to_begin())
-    }
-
-    /// What is wrong with a host that does more than it may.
-    fn hang(&self, member: &Member) -> Option<Bug> {
-        let (limits, events) = (&self.config.limits, member.mailbox.events());
-        let is_over = |most: Option<u64>, done: u64| most.is_some_and(|most| done >= most);
-        if member.doing != Doing::Runs {
-            None
-        } else if is_over(limits.max_instructions, member.state.instructions()) {
-            Some(member.state.hang())
-        } else if is_over(self.config.max_events, events) {
-            let message = format!("over {events} messages and times that it waited for");
-            Some(Bug::new(BugKind::Hang, message))
-        } else {
-            None
-        }
-    }
-
-    fn is_over_depth(&self, member: &Member) -> bool {
-        let most = self.config.limits.max_depth;
-        most.is_some_and(|most| member.state.path.depth > most)
-    }
-
-    /// Runs the programs of a host.
-    fn execute(
+    /// Handles what a step did. Returns `false` if the state is gone with that.
+    fn handle(
         &mut self,
         id: MemberId,
         member: &mut Member,
-        horizon: u64,
-    ) -> (HostExit, Option<Fork>) {
-        // What arrives is looked at as soon as its time has come.
-        let host = self.table.host(id);
-        let horizon = match self.is_absent(host, member) {
-            true => u64::MAX,
-            false => horizon.min(member.mailbox.next_ns().saturating_sub(1)),
-        };
+        step: Step<Ending>,
+        listener: &mut dyn WorldListener,
+    ) -> bool {
+        self.fired.extend(step.faults());
+        self.log_step(self.table.host(id), &step, member);
+        match step {
+            Step::Exposed => self.exposed(id, member, listener),
+            Step::Livelock(events) => {
+                let message = format!("over {events} messages and times that it waited for");
+                let bug = Bug::new(BugKind::Hang, message);
+                return !self.ended(id, member, Ending::Bug(Box::new(bug)), listener);
+            }
+            Step::Stopped(ending) => return !self.ended(id, member, ending, listener),
+            _ => {}
+        }
+        true
+    }
+
+    /// One step of a state, with its instructions, coverage and warnings counted.
+    fn step(
+        &mut self,
+        id: MemberId,
+        member: &mut Member,
+        horizon_ns: u64,
+    ) -> Result<(Step<Ending>, u64), Option<Fork>> {
         let deadline = self.deadline();
-        let stops_at_waits = self.is_waited_for(id);
-        let config = &self.config.hosts[host.index()];
-        if let Some(running) = &mut member.state.host {
-            running.set_horizon(horizon);
-            running.stop_at_waits(stops_at_waits);
-        }
-        let is_start = member.state.host.is_none();
-        if let Some(begin) = config.begin.as_ref().filter(|_| member.restarts > 0)
-            && is_start
-        {
-            member.state.path.again = 0..begin.inputs.len();
-        }
+        let stop_at_waits = self.is_waited_for(id);
+        let host = self.table.host(id);
         let (before, warned) = (member.state.instructions(), member.warnings().len());
-        let disk = member.disk.as_deref();
-        let result = self
-            .worker
-            .run(&mut member.state, &config.config, disk, SLICE, deadline);
-        if is_start && let Some(started) = &mut member.state.host {
-            started.has_restarted(member.restarts);
-            started.pass_time(member.starting.at_ns);
-            member.starting.begins();
-        }
+        let mut machine = Explored {
+            state: &mut member.state,
+            worker: &mut self.worker,
+            config: &self.config.hosts[host.index()],
+            deadline,
+        };
+        let (network, sim) = (&self.network, &mut member.sim);
+        let result = everett_sim::step(network, host, sim, &mut machine, horizon_ns, stop_at_waits);
         let executed = member.state.instructions().saturating_sub(before);
         self.statistics.instructions += executed;
         member.state.since_new += executed;
         if std::mem::take(&mut self.worker.coverage.grew) {
             member.state.since_new = 0;
         }
-        // Whatever becomes of the host, what it warns of is told.
         for warning in member.warnings().iter().skip(warned) {
             self.warn(warning.clone());
         }
         result
     }
 
-    /// A host is about to make a system call: something may become of it. `false` if the time is over.
-    fn at_call(&mut self, id: MemberId, host: HostIndex, member: &mut Member, name: &str) -> bool {
-        let now_ns = member.clock_ns();
-        match self.ask(host, member, HostMoment::Call(name), now_ns) {
-            Ok(befallen) => {
-                if let Some(running) = &mut member.state.host {
-                    running.take_call();
-                }
-                self.strike(host, member, befallen, now_ns);
-                true
-            }
-            Err(Some(fork)) => {
-                self.fork(id, member, fork);
-                true
-            }
-            Err(None) => false,
+    /// A host that its program sets up follows a trace to where it begins. Returns `false` where it strays: it is cut off.
+    fn is_on_its_way(&mut self, id: MemberId, member: &mut Member) -> bool {
+        if !member.sim.is_setting_up(member.host()) {
+            return true;
         }
+        let Some(message) = member.state.path.diverged.take() else {
+            return true;
+        };
+        let name = &self.host(self.table.host(id)).name;
+        self.warn(format!("host {name} does not come to its begin: {message}"));
+        self.note_limit("begin");
+        self.cut(id);
+        false
+    }
+
+    /// Ends a state that has more forks or instructions than it may. Returns `false` if it is gone.
+    fn is_within_limits(
+        &mut self,
+        id: MemberId,
+        member: &mut Member,
+        listener: &mut dyn WorldListener,
+    ) -> bool {
+        let limits = &self.config.limits;
+        let (depth, instructions) = (member.state.path.depth, member.state.instructions());
+        if limits.max_depth.is_some_and(|most| depth > most) {
+            self.note_limit("max-depth");
+            self.cut(id);
+            return false;
+        }
+        let hangs = limits
+            .max_instructions
+            .is_some_and(|most| instructions >= most);
+        if hangs && member.sim.run_state == RunState::Running {
+            let ending = Ending::Bug(Box::new(member.state.hang()));
+            return !self.ended(id, member, ending, listener);
+        }
+        true
     }
 
     /// Splits a state at a question with several answers.
     fn fork(&mut self, id: MemberId, member: &mut Member, fork: Fork) {
         self.statistics.forks += 1;
-        let before = member.past;
-        member.past = before.then(&"this side");
+        let before = member.history;
+        member.history = before.then(&"this side");
         let other = self.worker.split(&mut member.state, fork);
         self.weights.insert(id, member.state.path.weight);
         let child = match other {
@@ -602,7 +557,7 @@ impl<'a> Worlds<'a> {
         };
         let child = self.add(child);
         self.with_mapping(|mapping, table, copy| mapping.branched(table, id, child, copy));
-        self.place(child);
+        self.enqueue(child);
     }
 
     /// Lets the mapping work; it may want copies of states.
@@ -626,7 +581,7 @@ impl<'a> Worlds<'a> {
             id
         };
         let result = work(&mut *self.mapping, &mut self.table, &mut copy);
-        copies.into_iter().for_each(|copy| self.place(copy));
+        copies.into_iter().for_each(|copy| self.enqueue(copy));
         result
     }
 
@@ -701,18 +656,18 @@ impl<'a> Worlds<'a> {
 
     fn drop_members(&mut self, gone: &[MemberId]) {
         for id in gone {
-            self.unplace(*id);
+            self.dequeue(*id);
             self.weights.remove(id);
             if let Some(member) = self.members.remove(id) {
-                self.forget_past(member.past, *id);
+                self.forget_history(member.history, *id);
             }
         }
     }
 
-    /// A state has another past now.
-    fn forget_past(&mut self, past: Past, id: MemberId) {
-        if self.pasts.get(&past) == Some(&id) {
-            self.pasts.remove(&past);
+    /// A state has another history now.
+    fn forget_history(&mut self, history: HistoryDigest, id: MemberId) {
+        if self.histories.get(&history) == Some(&id) {
+            self.histories.remove(&history);
         }
     }
 

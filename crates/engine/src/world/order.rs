@@ -48,7 +48,7 @@ impl Wanted {
         self.rankings.is_empty()
     }
 
-    fn place(&mut self, id: MemberId, info: &StateInfo) {
+    fn enqueue(&mut self, id: MemberId, info: &StateInfo) {
         for ranking in &mut self.rankings {
             let rank = (ranking.rank)(info, id.0, &mut self.random);
             ranking.ranks.insert(id, rank);
@@ -56,7 +56,7 @@ impl Wanted {
         }
     }
 
-    pub(super) fn unplace(&mut self, id: MemberId) {
+    pub(super) fn dequeue(&mut self, id: MemberId) {
         for ranking in &mut self.rankings {
             if let Some(rank) = ranking.ranks.remove(&id) {
                 ranking.queue.remove(&(rank, id));
@@ -80,11 +80,11 @@ impl Worlds<'_> {
         if self.wanted.is_nobody() {
             return;
         }
-        self.wanted.unplace(id);
+        self.wanted.dequeue(id);
         let Some(member) = self.members.get(&id).filter(|one| one.next_ns() < u64::MAX) else {
             return;
         };
-        let (state, counters) = (&member.state, &member.counters);
+        let (state, counters) = (&member.state, &member.sim.counters);
         let info = StateInfo {
             depth: state.path.depth,
             distance: 0,
@@ -92,7 +92,7 @@ impl Worlds<'_> {
             faults: state.path.faults + counters.total_used(),
             preemptions: state.path.preemptions,
         };
-        self.wanted.place(id, &info);
+        self.wanted.enqueue(id, &info);
     }
 
     /// The state that is to go on, and when something happens to it next.

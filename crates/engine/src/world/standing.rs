@@ -1,8 +1,8 @@
 //! What the hosts of a world were doing when something was found.
 
 use everett_linux::{Ending, Host, LeftFile, Passed};
+use everett_sim::RunState;
 
-use super::mailbox::Doing;
 use super::member::Member;
 use super::*;
 use crate::source::{SourceFrame, describe, describe_ends};
@@ -51,22 +51,22 @@ impl Worlds<'_> {
     }
 
     fn standing_of(&self, host: HostIndex, member: &Member) -> HostStanding {
-        let doing = match (&member.ending, member.doing, &member.state.host) {
+        let doing = match (&member.ending, member.sim.run_state, &member.state.host) {
             (Some(Ending::Exit(status)), _, _) if status.term.is_none() => {
                 format!("has exited with {}", status.bits as i32)
             }
             (Some(_), _, _) => "has ended".to_owned(),
-            (None, Doing::Off(Some(until)), _) => {
+            (None, RunState::Off(Some(until)), _) => {
                 format!("is off until {:.6} s", until as f64 / 1e9)
             }
-            (None, Doing::Off(None), _) => "is off".to_owned(),
+            (None, RunState::Off(None), _) => "is off".to_owned(),
             (None, _, None) => "has not started".to_owned(),
-            (None, Doing::Runs, _) => "runs".to_owned(),
-            (None, Doing::Waits(Some(until)), _) => {
+            (None, RunState::Running, _) => "runs".to_owned(),
+            (None, RunState::Waiting(Some(until)), _) => {
                 format!("waits, until {:.6} s at most", until as f64 / 1e9)
             }
-            (None, Doing::Waits(None), _) => "waits for what others send".to_owned(),
-            (None, Doing::Over, _) => "has ended".to_owned(),
+            (None, RunState::Waiting(None), _) => "waits for what others send".to_owned(),
+            (None, RunState::Ended, _) => "has ended".to_owned(),
         };
         let running = member.state.host.as_ref();
         let threads = running.map_or_else(Vec::new, Host::threads);
@@ -85,7 +85,7 @@ impl Worlds<'_> {
                 .collect(),
             calls: running.map_or_else(Vec::new, |host| host.log().to_vec()),
             points: points.iter().map(place).collect(),
-            restarts: member.restarts,
+            restarts: member.sim.restarts,
             files: Vec::new(),
         }
     }

@@ -1,19 +1,17 @@
-//! What hosts send each other: in which states it arrives, and which of them can be together.
+//! Transmission between states of different hosts: the mapping says which states receive a packet; sender and receiver
+//! join their path conditions, and a pair whose conditions contradict each other never met.
 
 use everett_expr::ExprId;
-use everett_net::{HostEvent, HostIndex, HostMoment};
+use everett_net::HostIndex;
+use everett_sim::Arrival;
 use everett_solver::Verdict;
 
-use super::mailbox::{Doing, Next};
 use super::member::Member;
-use super::moments::{self, AtNobody, Befallen, Befalls};
-use super::post::{self, Arrival, Sent};
 use super::*;
-use crate::oracle::PathOracle;
 
 impl Worlds<'_> {
-    /// Sends on what a host has sent, as soon as all others have come as far: those to whom nothing happens any more by then need not
-    /// be kept apart. `false` if its state turns out to be in no world.
+    /// Puts what a host has sent in transit, as soon as all others have come as far: worlds that settle before that need not
+    /// be split. Returns `false` if its state turns out to be in no world.
     pub(super) fn transmit(
         &mut self,
         id: MemberId,
@@ -21,46 +19,35 @@ impl Worlds<'_> {
         listener: &mut dyn WorldListener,
     ) -> bool {
         if let Some(host) = &mut member.state.host {
-            member.unsent.extend(host.take_sent());
+            member.sim.unsent.extend(host.take_sent());
         }
-        let own = match member.unsent_ns() {
-            Some(sent_ns) if self.is_ahead(id, sent_ns) => Vec::new(),
-            _ => std::mem::take(&mut member.unsent),
-        };
-        let own = own.into_iter().map(|packet| (packet, true));
-        // What the network says is not the host's, and nothing becomes of it.
-        let others = std::mem::take(&mut member.outbox).into_iter();
-        for (packet, is_own) in own.chain(others.map(|packet| (packet, false))) {
+        let unsent_ns = member.sim.unsent_ns();
+        let hold_own = unsent_ns.is_some_and(|sent_ns| self.is_ahead(id, sent_ns));
+        for (packet, is_own) in member.sim.take_outgoing(hold_own) {
             self.counted.packets += 1;
-            member.sent += 1;
             let from = self.table.host(id);
-            let topology = &self.config.topology;
-            let (links, known) = (&mut member.links, &member.counters);
-            match post::send(topology, from, packet, member.sent, links, known) {
-                Sent::Nowhere => {}
-                Sent::Back(arrival) => member.mailbox.expect(arrival),
-                Sent::To(targets, mut arrival) => {
-                    arrival.decided |= !is_own;
-                    arrival.met |= !is_own;
-                    for target in targets {
-                        self.note_sent(&arrival, target, member);
-                        if !self.deliver(id, member, target, &arrival, listener) {
-                            return false;
-                        }
-                    }
+            let topology = &self.network.topology;
+            let Some((targets, arrival)) = member.sim.transmit(topology, from, packet, is_own)
+            else {
+                continue;
+            };
+            for target in targets {
+                self.log_sent(&arrival, target, member);
+                if !self.deliver(id, member, target, &arrival, listener) {
+                    return false;
                 }
             }
         }
         true
     }
 
-    /// Something happens to another state before this time.
+    /// Another state has an event before this time.
     fn is_ahead(&self, id: MemberId, time_ns: u64) -> bool {
         let first = self.first_beside(id);
         first.is_some_and(|(next_ns, _, _)| next_ns < time_ns)
     }
 
-    /// Something goes to a host.
+    /// Puts a packet into the inboxes of the receiving states of a host.
     fn deliver(
         &mut self,
         id: MemberId,
@@ -70,15 +57,15 @@ impl Worlds<'_> {
         listener: &mut dyn WorldListener,
     ) -> bool {
         let everybody = |_: &Member| true;
-        let expect = |other: &mut Member, _: &Faults| {
-            other.past = other.past.then(&arrival.look());
-            other.mailbox.expect(arrival.clone());
+        let receive = |other: &mut Member, _: &Faults| {
+            other.history = other.history.then(&arrival.content());
+            other.sim.inbox.push(arrival.clone());
         };
-        self.reach((id, member), target, everybody, expect, listener)
+        self.reach((id, member), target, everybody, receive, listener)
     }
 
-    /// Something that a state does reaches those states of a host that it concerns: in all worlds that it is in, and in no others.
-    /// `false` if it turns out to be in no world.
+    /// Lets an action of a state reach the states of a host that it concerns: in all worlds of the state, and in no others.
+    /// Returns `false` if the state turns out to be in no world.
     pub(super) fn reach(
         &mut self,
         (id, member): (MemberId, &Member),
@@ -88,7 +75,7 @@ impl Worlds<'_> {
         listener: &mut dyn WorldListener,
     ) -> bool {
         self.with_mapping(|mapping, table, copy| mapping.part(table, id, copy));
-        // Nobody need be copied for worlds that are at their end without this.
+        // Worlds that are at their end already need no copies.
         self.finish_settled(listener);
         let receivers =
             self.with_mapping(|mapping, table, copy| mapping.receivers(table, id, target, copy));
@@ -100,15 +87,15 @@ impl Worlds<'_> {
                 continue;
             };
             if self.meets(&mut other, member) {
-                self.forget_past(other.past, receiver);
-                happens(&mut other, &self.config.faults);
+                self.forget_history(other.history, receiver);
+                happens(&mut other, &self.network.faults);
                 self.members.insert(receiver, other);
-                self.place(receiver);
-                self.unite(receiver);
+                self.enqueue(receiver);
+                self.merge(receiver);
                 continue;
             }
             self.counted.impossible += 1;
-            // It counts with its worlds, so it has to be there.
+            // The weights of its worlds are counted with it.
             self.members.insert(receiver, other);
             if self.finish_worlds_with(receiver).contains(&id) {
                 return false;
@@ -117,13 +104,14 @@ impl Worlds<'_> {
         true
     }
 
-    /// Where the same has happened to another state, one of the two is enough.
-    fn unite(&mut self, id: MemberId) {
-        let Some(past) = self.members.get(&id).map(|member| member.past) else {
+    /// Merges a state with another one of its host that has the same history and path condition.
+    fn merge(&mut self, id: MemberId) {
+        let Some(history) = self.members.get(&id).map(|member| member.history) else {
             return;
         };
-        let Some(other) = self.pasts.get(&past).copied().filter(|other| *other != id) else {
-            self.pasts.insert(past, id);
+        let known = self.histories.get(&history).copied();
+        let Some(other) = known.filter(|other| *other != id) else {
+            self.histories.insert(history, id);
             return;
         };
         let is_same = match (self.members.get(&id), self.members.get(&other)) {
@@ -137,16 +125,16 @@ impl Worlds<'_> {
         }
     }
 
-    /// Whether two states can be in one world; then the first one knows what the other one knew.
+    /// Joins the sender's path condition into the receiver's. Returns `false` if they contradict each other.
     fn meets(&mut self, receiver: &mut Member, sender: &Member) -> bool {
         self.join(&mut receiver.state.path, &sender.state.path, false)
     }
 
-    /// Adds the condition of one path to that of another. `false` if both together cannot be, or, where that must be known,
-    /// if it is not known.
+    /// Adds the condition of one path to that of another. Returns `false` if they contradict each other, or, with `must_know`, if
+    /// the solver cannot tell.
     pub(super) fn join(&mut self, path: &mut Path, other: &Path, must_know: bool) -> bool {
         if path.is_loose() || other.is_loose() {
-            // All values are given; who receives something has to know those that it is made of.
+            // All values are given; the receiver needs those that the packet is made of.
             path.model = path.model.with(other.model.iter());
             return true;
         }
@@ -158,7 +146,7 @@ impl Worlds<'_> {
         if new.is_empty() {
             return true;
         }
-        // Where the values of both fit together nothing need be asked.
+        // Where the models of both fit together the solver is not needed.
         let joined = path.model.with(other.model.iter());
         let worker = &mut self.worker;
         let holds = path
@@ -187,174 +175,12 @@ impl Worlds<'_> {
                 Verdict::Sat(model) => path.model = model,
                 Verdict::Unsat => return false,
                 Verdict::Unknown(reason) => {
-                    // Too many worlds are better than too few; what is reported has to be known.
+                    // Too many worlds are better than too few; a finding must be known to be feasible.
                     self.solver_gave_up(&reason);
                     return !must_know;
                 }
             }
             path.constraints.add(&mut worker.arena, condition);
-        }
-        true
-    }
-
-    /// What happens to a host next: something arrives, or a time comes. An error says that a question has several answers, or
-    /// that the time of the search is over.
-    pub(super) fn arrive(
-        &mut self,
-        host: HostIndex,
-        member: &mut Member,
-    ) -> Result<(), Option<Fork>> {
-        let arrival = match member.mailbox.next() {
-            None => return Ok(()),
-            Some(Next::Time(time)) => {
-                if let Doing::Off(_) = member.doing {
-                    member.mailbox.take();
-                    return Ok(());
-                }
-                let befallen = self.ask(host, member, HostMoment::Time, time)?;
-                member.mailbox.take();
-                self.strike(host, member, befallen, time);
-                return Ok(());
-            }
-            Some(Next::Packet(_)) => match self.first_of_race(member)? {
-                Some(arrival) => arrival,
-                None => return Ok(()),
-            },
-        };
-        if let Doing::Off(until) = member.doing {
-            member.mailbox.take();
-            self.note_nobody(&arrival, host);
-            match moments::arrive_at_nobody(&arrival, until.is_none()) {
-                AtNobody::Lost => {}
-                AtNobody::Later(arrival) => member.mailbox.expect(arrival),
-                AtNobody::GivenUp(packet) => member.outbox.push(packet),
-            }
-            return Ok(());
-        }
-        self.config
-            .faults
-            .learn(&mut member.counters, &arrival.known);
-        if !arrival.met && self.config.faults.asks_at_messages(host) {
-            let now_ns = arrival.at_ns.max(member.clock_ns());
-            let packet = post::described(&arrival, host, member.doing);
-            let befallen = self.ask(host, member, HostMoment::Message(&packet), now_ns)?;
-            member.mailbox.is_met();
-            if self.strike(host, member, befallen, now_ns) {
-                return Ok(());
-            }
-        }
-        self.arrive_packet(host, member, &arrival)
-    }
-
-    /// What arrives first of what races for a host; nothing where that is something that is not due yet.
-    fn first_of_race(&mut self, member: &mut Member) -> Result<Option<Arrival>, Option<Fork>> {
-        if member.overtaken < self.config.orders && !matches!(member.doing, Doing::Off(_)) {
-            let deadline = self.deadline();
-            let (solver, scratch) = (&mut self.worker.solver, &mut self.worker.scratch);
-            let mut oracle = PathOracle::new(&mut member.state.path, solver, scratch, deadline);
-            match member.mailbox.race(&mut oracle) {
-                Ok(false) => {}
-                Ok(true) => {
-                    member.overtaken += 1;
-                    return Ok(None);
-                }
-                Err(_) => return Err(oracle.fork.take()),
-            }
-        }
-        match member.mailbox.next() {
-            Some(Next::Packet(arrival)) => Ok(Some(arrival)),
-            _ => Ok(None),
-        }
-    }
-
-    fn arrive_packet(
-        &mut self,
-        host: HostIndex,
-        member: &mut Member,
-        arrival: &Arrival,
-    ) -> Result<(), Option<Fork>> {
-        let deadline = self.deadline();
-        let (solver, scratch) = (&mut self.worker.solver, &mut self.worker.scratch);
-        let mut oracle = PathOracle::new(&mut member.state.path, solver, scratch, deadline);
-        let (arena, faults) = (&mut self.worker.arena, &self.config.faults);
-        let fated = post::arrive(
-            &mut oracle,
-            arena,
-            faults,
-            (host, member.doing),
-            arrival,
-            &mut member.counters,
-        );
-        let fated = match fated {
-            Ok(fated) => fated,
-            Err(_) => return Err(oracle.fork.take()),
-        };
-        member.mailbox.take();
-        self.fired.extend(fated.taken.and_then(|taken| taken.fault));
-        self.fired.extend(fated.marks.iter().copied());
-        self.note_fate(arrival, host, &fated, member);
-        if let Some(later) = fated.later {
-            member.mailbox.expect(later);
-        }
-        member.outbox.extend(fated.back);
-        let Some(packet) = fated.now else {
-            return Ok(());
-        };
-        if let Some(receiver) = &mut member.state.host {
-            receiver.pass_time(arrival.at_ns);
-            receiver.receive(&packet);
-        }
-        if let Doing::Waits(_) = member.doing {
-            member.doing = Doing::Runs;
-        }
-        let now = member.clock_ns();
-        member.mailbox.let_others_follow(now);
-        Ok(())
-    }
-
-    /// Asks what becomes of a host at a moment.
-    pub(super) fn ask(
-        &mut self,
-        host: HostIndex,
-        member: &mut Member,
-        moment: HostMoment<'_>,
-        now_ns: u64,
-    ) -> Result<Befallen, Option<Fork>> {
-        let deadline = self.deadline();
-        let (solver, scratch) = (&mut self.worker.solver, &mut self.worker.scratch);
-        let mut oracle = PathOracle::new(&mut member.state.path, solver, scratch, deadline);
-        let event = HostEvent {
-            host,
-            moment,
-            now_ns,
-        };
-        let (faults, running) = (&self.config.faults, member.state.host.as_ref());
-        let befallen = moments::befalls(&mut oracle, faults, &event, running, &mut member.counters);
-        befallen.map_err(|_| oracle.fork.take())
-    }
-
-    /// Something becomes of a host. `false` if that is nothing.
-    pub(super) fn strike(
-        &mut self,
-        host: HostIndex,
-        member: &mut Member,
-        befallen: Befallen,
-        now_ns: u64,
-    ) -> bool {
-        self.fired.extend(befallen.fault);
-        self.note_befallen(host, &befallen, now_ns);
-        match befallen.what {
-            Befalls::Nothing => return false,
-            Befalls::Pauses(until) => {
-                if let Some(running) = &mut member.state.host {
-                    running.pass_time(until);
-                }
-                if let Doing::Waits(_) = member.doing {
-                    member.doing = Doing::Runs;
-                }
-            }
-            Befalls::Off => member.switch_off(now_ns, None),
-            Befalls::Restarts(at_ns, disk) => member.switch_off(now_ns, Some((at_ns, disk))),
         }
         true
     }

@@ -1,5 +1,6 @@
-//! The post between hosts: where packets go, when they arrive, and what becomes of them. The same for hosts that are explored and for
-//! native ones.
+//! Packets in transit: where they go, when they arrive, and what network faults do to them on arrival.
+//!
+//! Pure functions over the topology, the fault table and an [`Oracle`], so explored and native hosts share them.
 
 use everett_expr::Arena;
 use everett_linux::{Errno, Packet, PacketKind};
@@ -12,49 +13,45 @@ use std::hash::Hash;
 use std::mem::discriminant;
 use std::sync::Arc;
 
-use super::mailbox::Doing;
-use super::moments::given_up;
+use crate::host_faults::connection_timeout;
+use crate::inbox::RunState;
 
-/// Bytes of a packet besides what it carries: of Ethernet, IP and TCP or UDP, about.
-const HEADERS: u64 = 54;
-/// When TCP sends again what got lost in a queue.
-const SENT_AGAIN_NS: u64 = 200_000_000;
-/// How long something is held back for others at most.
-const MOST_HELD_NS: u64 = 1_000_000_000;
+/// Header bytes of a packet (Ethernet, IP and TCP or UDP), roughly.
+const HEADER_BYTES: u64 = 54;
+/// First retransmission timeout of TCP.
+const RETRANSMIT_NS: u64 = 200_000_000;
+/// Longest time for which a packet is held back behind others.
+const MAX_HELD_NS: u64 = 1_000_000_000;
 
-/// Something on its way to a host.
+/// A packet on its way to a host.
 #[derive(Clone, Debug)]
 pub struct Arrival {
-    /// When it is there.
+    /// When it arrives.
     pub at_ns: u64,
-    /// Who sent it.
+    /// Its sender.
     pub from: HostIndex,
-    /// Its number among what that host sent: of what arrives at once, the first is first.
+    /// Its sequence number among the packets of that sender; breaks ties between simultaneous arrivals.
     pub number: u64,
-    /// What it is.
+    /// The packet.
     pub packet: Arc<Packet>,
-    /// What becomes of it is decided.
+    /// Network faults were already decided for it.
     pub decided: bool,
-    /// It arrives as soon as so many others have, if that is before its time.
-    pub behind: u32,
-    /// How often it was sent again.
-    pub again: u32,
-    /// What becomes of the host when it arrives is decided.
-    pub met: bool,
-    /// What the sender knew of what went wrong.
+    /// It is held back until this many other packets have arrived, or until its time.
+    pub held_behind: u32,
+    /// How often TCP has retransmitted it.
+    pub retransmissions: u32,
+    /// Host faults at this arrival were already decided.
+    pub host_faults_decided: bool,
+    /// What the sender knew about faults when it sent it.
     pub known: Arc<FaultCounters>,
-    /// It is decided that it arrives before those that it races with.
-    pub leads: bool,
+    /// The race was decided: it arrives before the packets that it raced with.
+    pub wins_race: bool,
 }
 
 impl Arrival {
-    /// What makes it different from others for who receives it.
-    pub fn look(&self) -> impl Hash + use<'_> {
+    /// Everything about it that the receiver can distinguish; part of the receiver's history digest.
+    pub fn content(&self) -> impl Hash + use<'_> {
         let packet = &self.packet;
-        let bytes = match &packet.kind {
-            PacketKind::Datagram(bytes) | PacketKind::Data(bytes) => Some(bytes),
-            _ => None,
-        };
         let room = match &packet.kind {
             PacketKind::Request { room } | PacketKind::Accepted { room } => *room,
             PacketKind::Room { more } => *more,
@@ -64,58 +61,60 @@ impl Arrival {
         let when = (self.at_ns, packet.clock_ns, self.from);
         let what = discriminant(&packet.kind);
         let ends = (packet.from, packet.to);
-        (when, ends, what, bytes, room, &*self.known)
+        (when, ends, what, payload(packet), room, &*self.known)
     }
 
-    /// It is no part of a stream.
-    pub fn is_alone(&self) -> bool {
+    /// It does not belong to a TCP stream.
+    pub fn is_connectionless(&self) -> bool {
         matches!(
             self.packet.kind,
             PacketKind::Datagram(_) | PacketKind::Unreachable(_)
         )
     }
 
-    pub(super) fn is_of_stream(&self, other: &Arrival) -> bool {
+    /// Both belong to the same direction of one TCP stream.
+    pub(crate) fn is_same_stream(&self, other: &Arrival) -> bool {
         let ends = |one: &Arrival| (one.packet.from, one.packet.to);
-        !self.is_alone() && ends(self) == ends(other)
+        !self.is_connectionless() && ends(self) == ends(other)
     }
 
-    pub(super) fn order(&self) -> (u64, HostIndex, u64) {
+    /// The order in which arrivals happen.
+    pub(crate) fn order(&self) -> (u64, HostIndex, u64) {
         (self.at_ns, self.from, self.number)
     }
 }
 
-/// Where a packet goes.
-pub enum Sent {
+/// Where the network takes a packet.
+pub enum Routed {
     /// To these hosts.
     To(Vec<HostIndex>, Arrival),
-    /// Nobody can be reached: the sender learns it after a while, as from a router.
-    Back(Arrival),
-    /// Nowhere, and nobody learns it.
-    Nowhere,
+    /// No host can be reached; the sender gets this ICMP error back.
+    Bounced(Arrival),
+    /// Dropped without notice.
+    Dropped,
 }
 
-/// Sends a packet on its way: the one of this number that the host has sent.
-pub fn send(
+/// Routes a packet that a host sent; `number` is its sequence number at that host.
+pub fn route(
     topology: &Topology,
     from: HostIndex,
     packet: Packet,
     number: u64,
     links: &mut LinkState,
     known: &FaultCounters,
-) -> Sent {
+) -> Routed {
     let (targets, path): (Vec<HostIndex>, _) = match topology.route(from, packet.to.ip()) {
-        Route::Local => return Sent::Nowhere,
+        Route::Local => return Routed::Dropped,
         Route::Host { target, path } => (vec![target], path),
         Route::Many { hosts, path, .. } => {
             let others = hosts.iter().copied().filter(|host| *host != from);
             (others.collect(), path)
         }
         Route::Unreachable(why) => {
-            return Sent::Back(bounced(topology, from, &packet, number, why));
+            return Routed::Bounced(bounced(topology, from, &packet, number, why));
         }
     };
-    let size = HEADERS + payload(&packet);
+    let size = HEADER_BYTES + payload_len(&packet);
     let way = topology.arrival_ns(path, packet.clock_ns, size, links);
     let mut arrival = Arrival {
         at_ns: packet.clock_ns.saturating_add(path.latency_ns),
@@ -123,22 +122,22 @@ pub fn send(
         number,
         packet: Arc::new(packet),
         decided: false,
-        behind: 0,
-        again: 0,
-        met: false,
+        held_behind: 0,
+        retransmissions: 0,
+        host_faults_decided: false,
         known: Arc::new(known.clone()),
-        leads: false,
+        wins_race: false,
     };
     match way {
         everett_net::Arrival::At(time) => arrival.at_ns = time,
-        // As on a real network, nobody is told that a queue was full.
-        everett_net::Arrival::Dropped(_) if arrival.is_alone() => return Sent::Nowhere,
-        // What TCP sends again is late, not lost.
+        // As on a real network, a full queue drops datagrams without notice.
+        everett_net::Arrival::Dropped(_) if arrival.is_connectionless() => return Routed::Dropped,
+        // TCP retransmits: a segment is late, not lost.
         everett_net::Arrival::Dropped(_) => {
-            arrival.at_ns = arrival.at_ns.saturating_add(SENT_AGAIN_NS);
+            arrival.at_ns = arrival.at_ns.saturating_add(RETRANSMIT_NS);
         }
     }
-    Sent::To(targets, arrival)
+    Routed::To(targets, arrival)
 }
 
 fn bounced(
@@ -167,44 +166,44 @@ fn bounced(
         number,
         packet: Arc::new(answer),
         decided: true,
-        behind: 0,
-        again: 0,
-        met: true,
+        held_behind: 0,
+        retransmissions: 0,
+        host_faults_decided: true,
         known: Arc::default(),
-        leads: false,
+        wins_race: false,
     }
 }
 
-/// Shortest time that something takes to another host.
+/// The least latency between two hosts: the lookahead of the simulation.
 pub fn least_latency_ns(topology: &Topology) -> u64 {
     let latencies = topology.networks().iter().map(|network| network.latency_ns);
     latencies.min().unwrap_or(1).max(1)
 }
 
-/// What becomes of a packet that arrives.
-pub struct Fated {
-    /// It is delivered, as this.
-    pub now: Option<Arc<Packet>>,
-    /// It comes, or comes again, later.
+/// The outcome of an arrival.
+pub struct Delivery {
+    /// The packet that the host receives now.
+    pub delivered: Option<Arc<Packet>>,
+    /// It arrives, or arrives again, later.
     pub later: Option<Arrival>,
-    /// What its sender learns, where it was lost for good.
-    pub back: Option<Packet>,
-    /// What was taken of what could have happened.
+    /// What its sender learns where it is lost for good.
+    pub bounce: Option<Packet>,
+    /// The network fault that was chosen among the possible ones.
     pub taken: Option<Alternative<Fate>>,
-    /// Why bytes of it may be anything, where they may.
+    /// Faults that made bytes of it symbolic.
     pub marks: Vec<FaultIndex>,
 }
 
-/// Asks what becomes of a packet that arrives at a host. Nothing is changed where a question has several answers.
-pub fn arrive(
+/// Decides which network faults hit an arrival and delivers it accordingly. Changes nothing while a question is open.
+pub fn deliver(
     oracle: &mut dyn Oracle,
     arena: &mut Arena,
     faults: &Faults,
-    (at, doing): (HostIndex, Doing),
+    (at, run_state): (HostIndex, RunState),
     arrival: &Arrival,
     counters: &mut FaultCounters,
-) -> Result<Fated, Interrupt> {
-    let known = described(arrival, at, doing);
+) -> Result<Delivery, Interrupt> {
+    let known = packet_info(arrival, at, run_state);
     let (mut alternatives, mut marks) = (Vec::new(), Vec::new());
     if !arrival.decided {
         alternatives = faults.fates(&known, at, counters);
@@ -228,37 +227,37 @@ pub fn arrive(
         faults.note_packet(&known, at, &alternatives, picked, &marks, counters);
     }
     let is_twice = matches!(taken, Some(taken) if matches!(taken.fate, Fate::Twice { .. }));
-    let again = |by_ns: u64, behind: u32| {
+    let again = |by_ns: u64, held_behind: u32| {
         Some(Arrival {
-            // What only comes later has met the host already, what comes twice meets it twice.
-            met: !is_twice,
-            // And it may race with others again.
-            leads: false,
+            // A late packet has had its host fault; a duplicate may cause another one.
+            host_faults_decided: !is_twice,
+            // It may race again.
+            wins_race: false,
             at_ns: arrival.at_ns.saturating_add(by_ns),
             packet: packet.clone(),
             decided: true,
-            behind,
+            held_behind,
             ..arrival.clone()
         })
     };
     let (arrives, later) = match taken.map_or(Fate::Deliver, |taken| taken.fate) {
-        Fate::Drop => (false, sent_again(arrival)),
+        Fate::Drop => (false, retransmitted(arrival)),
         Fate::Delay { by_ns } => (false, again(by_ns, 0)),
-        Fate::HoldBack { packets } => (false, again(MOST_HELD_NS, packets)),
+        Fate::HoldBack { packets } => (false, again(MAX_HELD_NS, packets)),
         Fate::Twice { after_ns } => (true, again(after_ns, 0)),
         Fate::Deliver | Fate::Corrupt { .. } => (true, None),
     };
     let is_lost = !arrives && later.is_none();
-    Ok(Fated {
-        now: arrives.then_some(packet),
+    Ok(Delivery {
+        delivered: arrives.then_some(packet),
         later,
-        back: is_lost.then(|| given_up(arrival)).flatten(),
+        bounce: is_lost.then(|| connection_timeout(arrival)).flatten(),
         taken,
         marks: marks.iter().map(|mark| mark.fault).collect(),
     })
 }
 
-/// The name of the question what becomes of a packet.
+/// The choice between the network faults that can hit a packet.
 fn site(faults: &Faults, alternatives: &[Alternative<Fate>]) -> ChoiceSite {
     let possible = alternatives.iter().filter_map(|other| other.fault);
     let names: Vec<&str> = possible
@@ -269,13 +268,13 @@ fn site(faults: &Faults, alternatives: &[Alternative<Fate>]) -> ChoiceSite {
     }
 }
 
-/// What TCP sends again when it was lost, ever later; `None` where it gives up, or where nobody sends again.
-pub(super) fn sent_again(arrival: &Arrival) -> Option<Arrival> {
+/// The retransmission of a lost TCP segment, with exponential backoff; `None` where TCP gives up, and for datagrams.
+pub(crate) fn retransmitted(arrival: &Arrival) -> Option<Arrival> {
     const MOST: u32 = 10;
-    if arrival.is_alone() || arrival.again >= MOST {
+    if arrival.is_connectionless() || arrival.retransmissions >= MOST {
         return None;
     }
-    let wait = SENT_AGAIN_NS << arrival.again;
+    let wait = RETRANSMIT_NS << arrival.retransmissions;
     let packet = Packet {
         clock_ns: arrival.at_ns.saturating_add(wait),
         ..(*arrival.packet).clone()
@@ -283,26 +282,30 @@ pub(super) fn sent_again(arrival: &Arrival) -> Option<Arrival> {
     Some(Arrival {
         at_ns: arrival.at_ns.saturating_add(wait),
         packet: Arc::new(packet),
-        again: arrival.again + 1,
-        leads: false,
+        retransmissions: arrival.retransmissions + 1,
+        wins_race: false,
         ..arrival.clone()
     })
 }
 
-/// Bytes that a packet carries.
-fn payload(packet: &Packet) -> u64 {
+/// The payload of a packet, where it has one.
+pub fn payload(packet: &Packet) -> Option<&Buffer> {
     match &packet.kind {
-        PacketKind::Datagram(bytes) | PacketKind::Data(bytes) => bytes.len() as u64,
-        _ => 0,
+        PacketKind::Datagram(bytes) | PacketKind::Data(bytes) => Some(bytes),
+        _ => None,
     }
 }
 
-/// What is known of a packet.
-pub fn described(arrival: &Arrival, to: HostIndex, doing: Doing) -> everett_net::Packet {
-    /// It is late by so much, at least.
-    const BEHIND_NS: u64 = 1_000;
-    let misses_by_ns = match doing {
-        Doing::Waits(Some(until)) => until.checked_sub(arrival.at_ns),
+fn payload_len(packet: &Packet) -> u64 {
+    payload(packet).map_or(0, |bytes| bytes.len() as u64)
+}
+
+/// What filters of network faults see of a packet.
+pub fn packet_info(arrival: &Arrival, to: HostIndex, run_state: RunState) -> everett_net::Packet {
+    /// How much later than the receiver's timeout a "late" packet arrives.
+    const PAST_TIMEOUT_NS: u64 = 1_000;
+    let misses_by_ns = match run_state {
+        RunState::Waiting(Some(until)) => until.checked_sub(arrival.at_ns),
         _ => None,
     };
     let packet = &arrival.packet;
@@ -317,13 +320,13 @@ pub fn described(arrival: &Arrival, to: HostIndex, doing: Doing) -> everett_net:
         protocol,
         source: packet.from,
         destination: packet.to,
-        size: payload(packet) as u32,
+        size: payload_len(packet) as u32,
         sent_ns: packet.clock_ns,
-        misses_by_ns: misses_by_ns.map(|by_ns| by_ns.saturating_add(BEHIND_NS)),
+        misses_by_ns: misses_by_ns.map(|by_ns| by_ns.saturating_add(PAST_TIMEOUT_NS)),
     }
 }
 
-/// A packet with the bytes that may be anything.
+/// The packet with the bytes that faults made symbolic.
 fn marked(
     oracle: &mut dyn Oracle,
     arena: &mut Arena,

@@ -1,61 +1,59 @@
-//! What is on its way to a host, in the order in which it happens; who comes first of what races. The same for hosts that are explored
-//! and for native ones.
+//! The inbox of a host: packets in transit to it and times at which host faults can hit it, in order; races between packets.
 
 use everett_vm::{ChoiceSite, Interrupt, Oracle};
 use std::sync::Arc;
 
-use super::post::Arrival;
+use crate::transit::Arrival;
 
-/// What a host does.
+/// What a host is doing.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum Doing {
-    /// It can go on, when its time comes.
-    Runs,
-    /// It waits until this time, or for what arrives.
-    Waits(Option<u64>),
-    /// Its programs have ended; its kernel answers what arrives.
-    Over,
-    /// It is switched off until this time, or for good.
+pub enum RunState {
+    /// It is runnable, or will boot at its start time.
+    Running,
+    /// All threads are blocked until this time or until a packet arrives.
+    Waiting(Option<u64>),
+    /// Its programs have ended; its kernel still answers packets.
+    Ended,
+    /// It is powered off until this time, or for good.
     Off(Option<u64>),
 }
 
-/// What is on its way to a host, the next first, and times at which something can become of it. Cloning is O(1).
+/// The inbox of a host: arrivals in order, and the times at which host faults can hit it. Cloning is O(1).
 #[derive(Clone, Debug, Default)]
-pub struct Mailbox {
+pub struct Inbox {
     arriving: Arc<Vec<Arrival>>,
     times: Arc<Vec<u64>>,
     times_passed: usize,
     events: u64,
 }
 
-/// What happens to a host next.
-pub enum Next {
-    /// This time comes.
+/// The next event of an inbox.
+pub enum NextEvent {
+    /// A time at which host faults can hit.
     Time(u64),
-    /// Something arrives.
+    /// A packet arrives.
     Packet(Arrival),
 }
 
-impl Mailbox {
-    /// Nothing is on its way; something can become of the host at these times, in order.
-    pub fn new(times: Vec<u64>) -> Mailbox {
-        Mailbox {
+impl Inbox {
+    /// An empty inbox; host faults can hit at these times, in order.
+    pub fn new(times: Vec<u64>) -> Inbox {
+        Inbox {
             times: Arc::new(times),
-            ..Mailbox::default()
+            ..Inbox::default()
         }
     }
 
-    /// Something will arrive. What belongs to a stream overtakes nothing of the same stream that was sent before it, however
-    /// late that is.
-    pub fn expect(&mut self, mut arrival: Arrival) {
+    /// Adds a packet in transit. Segments of one TCP stream never overtake each other.
+    pub fn push(&mut self, mut arrival: Arrival) {
         let list = Arc::make_mut(&mut self.arriving);
-        if !arrival.is_alone() {
-            let same = list.iter().filter(|other| other.is_of_stream(&arrival));
+        if !arrival.is_connectionless() {
+            let same = list.iter().filter(|other| other.is_same_stream(&arrival));
             let before = same.filter(|other| other.number < arrival.number);
             let last = before.map(|other| other.at_ns).max().unwrap_or(0);
             arrival.at_ns = arrival.at_ns.max(last);
             for other in list.iter_mut() {
-                if other.is_of_stream(&arrival) && other.number > arrival.number {
+                if other.is_same_stream(&arrival) && other.number > arrival.number {
                     other.at_ns = other.at_ns.max(arrival.at_ns);
                 }
             }
@@ -69,19 +67,19 @@ impl Mailbox {
         self.times.get(self.times_passed).copied()
     }
 
-    /// What happens next.
-    pub fn next(&self) -> Option<Next> {
+    /// The next event.
+    pub fn next(&self) -> Option<NextEvent> {
         let arrival = self.arriving.first();
         match (self.next_time(), arrival) {
             (Some(time), Some(arrival)) if arrival.at_ns < time => {
-                Some(Next::Packet(arrival.clone()))
+                Some(NextEvent::Packet(arrival.clone()))
             }
-            (Some(time), _) => Some(Next::Time(time)),
-            (None, arrival) => arrival.cloned().map(Next::Packet),
+            (Some(time), _) => Some(NextEvent::Time(time)),
+            (None, arrival) => arrival.cloned().map(NextEvent::Packet),
         }
     }
 
-    /// When that is; `u64::MAX` where nothing will.
+    /// When it happens; `u64::MAX` where there is none.
     pub fn next_ns(&self) -> u64 {
         let arrival = self.arriving.first().map(|next| next.at_ns);
         let time = self.next_time();
@@ -89,30 +87,30 @@ impl Mailbox {
         next.unwrap_or(u64::MAX)
     }
 
-    /// What has happened so far: what arrived, times that came, and times that the host waited for.
+    /// Events so far: arrivals, fault times and timeouts that the host waited for.
     pub fn events(&self) -> u64 {
         self.events
     }
 
-    /// A time has come that the host waited for.
-    pub fn has_waited(&mut self) {
+    /// Counts a timeout that the host waited for.
+    pub fn count_wait(&mut self) {
         self.events += 1;
     }
 
-    /// What happens next is behind us.
-    pub fn take(&mut self) {
+    /// Removes the next event and counts it.
+    pub fn pop(&mut self) {
         self.events += 1;
         match self.next() {
-            Some(Next::Time(_)) => self.times_passed += 1,
-            Some(Next::Packet(_)) => {
+            Some(NextEvent::Time(_)) => self.times_passed += 1,
+            Some(NextEvent::Packet(_)) => {
                 Arc::make_mut(&mut self.arriving).remove(0);
             }
             None => {}
         }
     }
 
-    /// Others that could arrive before the next packet: the first of each other sender that had sent it by then. What is held back
-    /// has been decided to come later, and nothing comes before what was decided to lead.
+    /// Packets that race with the next one: the first of each other sender that was sent before the next one arrives. Packets that
+    /// are held back do not race, and nothing overtakes the winner of an earlier race.
     fn racing(&self) -> Vec<usize> {
         let Some(first) = self.arriving.first() else {
             return Vec::new();
@@ -122,23 +120,22 @@ impl Mailbox {
         for (at, other) in self.arriving.iter().enumerate() {
             if !senders.contains(&other.from) {
                 senders.push(other.from);
-                if other.packet.clock_ns < first.at_ns && other.behind == 0 {
+                if other.packet.clock_ns < first.at_ns && other.held_behind == 0 {
                     racing.push(at);
                 }
             }
-            if other.leads {
+            if other.wins_race {
                 break;
             }
         }
         racing
     }
 
-    /// Asks which of the packets that race for the host arrives first, where that can still be another one than by time. `true`
-    /// if it is: it arrives when it is due, and what it overtakes arrives after it, so something else may happen before. Nothing is
-    /// changed where the question has several answers.
+    /// Decides which of the racing packets arrives first. Returns `true` if that is not the next one by time: the winner keeps its
+    /// time and those that it overtakes arrive after it, so another event may come first. Changes nothing while the question is open.
     pub fn race(&mut self, oracle: &mut dyn Oracle) -> Result<bool, Interrupt> {
         let racing = match self.arriving.first() {
-            Some(first) if !first.leads => self.racing(),
+            Some(first) if !first.wins_race => self.racing(),
             _ => return Ok(false),
         };
         if racing.is_empty() {
@@ -151,11 +148,11 @@ impl Mailbox {
         oracle.commit();
         let list = Arc::make_mut(&mut self.arriving);
         if picked == 0 {
-            list[0].leads = true;
+            list[0].wins_race = true;
             return Ok(false);
         }
         let mut winner = list.remove(racing[picked - 1]);
-        winner.leads = true;
+        winner.wins_race = true;
         for other in list.iter_mut() {
             if other.at_ns <= winner.at_ns {
                 other.at_ns = winner.at_ns.saturating_add(1);
@@ -166,51 +163,51 @@ impl Mailbox {
         Ok(true)
     }
 
-    /// What becomes of the host when the next packet arrives is decided.
-    pub fn is_met(&mut self) {
+    /// Host faults at the next arrival are decided.
+    pub fn mark_host_faults_decided(&mut self) {
         if let Some(first) = Arc::make_mut(&mut self.arriving).first_mut() {
-            first.met = true;
+            first.host_faults_decided = true;
         }
     }
 
-    /// Something has arrived: what is held back for others may be due before its time.
-    pub fn let_others_follow(&mut self, now_ns: u64) {
-        if self.arriving.iter().all(|arrival| arrival.behind == 0) {
+    /// A packet has arrived: those held back behind it may become due.
+    pub fn release_held(&mut self, now_ns: u64) {
+        if self.arriving.iter().all(|arrival| arrival.held_behind == 0) {
             return;
         }
         let list = Arc::make_mut(&mut self.arriving);
-        for arrival in list.iter_mut().filter(|arrival| arrival.behind > 0) {
-            arrival.behind -= 1;
-            if arrival.behind == 0 {
+        for arrival in list.iter_mut().filter(|arrival| arrival.held_behind > 0) {
+            arrival.held_behind -= 1;
+            if arrival.held_behind == 0 {
                 arrival.at_ns = arrival.at_ns.min(now_ns);
             }
         }
         list.sort_by_key(Arrival::order);
     }
 
-    /// The next arrival is due before anything else happens at a host whose clock shows this.
-    pub fn is_due(&self, doing: Doing, clock_ns: u64, horizon_ns: u64) -> bool {
+    /// The next event is due before the host itself does anything, where its clock shows this.
+    pub fn is_due(&self, run_state: RunState, clock_ns: u64, horizon_ns: u64) -> bool {
         let next_ns = self.next_ns();
         if next_ns == u64::MAX {
             return false;
         }
-        match doing {
-            Doing::Runs => next_ns <= clock_ns,
-            Doing::Waits(until) | Doing::Off(until) => {
+        match run_state {
+            RunState::Running => next_ns <= clock_ns,
+            RunState::Waiting(until) | RunState::Off(until) => {
                 next_ns <= until.unwrap_or(u64::MAX) && next_ns <= horizon_ns
             }
-            Doing::Over => next_ns <= horizon_ns,
+            RunState::Ended => next_ns <= horizon_ns,
         }
     }
 
-    /// When a host does something next; `u64::MAX` where nothing will happen.
-    pub fn next_event_ns(&self, doing: Doing, clock_ns: u64) -> u64 {
-        match doing {
-            Doing::Runs => clock_ns,
-            Doing::Waits(until) | Doing::Off(until) => {
+    /// When the next event of the host or its inbox happens; `u64::MAX` for never.
+    pub fn next_event_ns(&self, run_state: RunState, clock_ns: u64) -> u64 {
+        match run_state {
+            RunState::Running => clock_ns,
+            RunState::Waiting(until) | RunState::Off(until) => {
                 until.unwrap_or(u64::MAX).min(self.next_ns())
             }
-            Doing::Over => self.next_ns(),
+            RunState::Ended => self.next_ns(),
         }
     }
 }
@@ -218,14 +215,34 @@ impl Mailbox {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::oracle::PathOracle;
-    use crate::path::Path;
-    use crate::trace::{Trace, TraceChoice};
-    use everett_expr::EvalScratch;
+    use everett_expr::{Arena, ArrayId, ExprId};
     use everett_linux::{Packet, PacketKind};
     use everett_net::HostIndex;
-    use everett_solver::{Solver, SolverConfig};
-    use everett_vm::Buffer;
+    use everett_vm::{Buffer, Suspend};
+
+    /// Answers every choice with the same number, and counts them.
+    struct Picks(u32, u32);
+
+    impl Oracle for Picks {
+        fn branch(&mut self, _: &mut Arena, _: ExprId) -> Result<bool, Suspend> {
+            Err(Suspend)
+        }
+        fn concretize(&mut self, _: &mut Arena, _: ExprId) -> Result<u64, Suspend> {
+            Err(Suspend)
+        }
+        fn choose(&mut self, _: &ChoiceSite, _: u32) -> Result<u32, Suspend> {
+            self.1 += 1;
+            Ok(self.0)
+        }
+        fn assume(&mut self, _: &mut Arena, _: ExprId) -> Result<bool, Suspend> {
+            Err(Suspend)
+        }
+        fn input(&mut self, _: &mut Arena, _: &str, _: u32) -> Result<ArrayId, Suspend> {
+            Err(Suspend)
+        }
+        fn prefer(&mut self, _: &mut Arena, _: ExprId) {}
+        fn commit(&mut self) {}
+    }
 
     /// A datagram of a host, sent and due at these times.
     fn datagram(from: u32, sent_ns: u64, at_ns: u64) -> Arrival {
@@ -242,45 +259,33 @@ mod tests {
             number: sent_ns,
             packet: Arc::new(packet),
             decided: false,
-            behind: 0,
-            again: 0,
-            met: false,
+            held_behind: 0,
+            retransmissions: 0,
+            host_faults_decided: false,
             known: Arc::default(),
-            leads: false,
+            wins_race: false,
         }
     }
 
-    fn mailbox(arrivals: impl IntoIterator<Item = Arrival>) -> Mailbox {
-        let mut mailbox = Mailbox::default();
-        arrivals.into_iter().for_each(|one| mailbox.expect(one));
-        mailbox
+    fn inbox(arrivals: impl IntoIterator<Item = Arrival>) -> Inbox {
+        let mut inbox = Inbox::default();
+        arrivals.into_iter().for_each(|one| inbox.push(one));
+        inbox
     }
 
-    /// Lets packets race; this one wins. Nothing if there is no race.
-    fn race(mailbox: &mut Mailbox, picked: u32) -> Option<bool> {
-        let choice = TraceChoice {
-            site: "order:packet".to_owned(),
-            alternatives: 9,
-            picked,
-        };
-        let trace = Trace {
-            choices: [choice].into_iter().collect(),
-            ..Trace::default()
-        };
-        let mut path = Path::following_loosely(Arc::new(trace));
-        let mut solver = Solver::new(SolverConfig::default()).expect("a solver");
-        let mut scratch = EvalScratch::new();
-        let mut oracle = PathOracle::new(&mut path, &mut solver, &mut scratch, None);
-        let overtaken = mailbox.race(&mut oracle).expect("a trace answers");
-        (path.choices.len() == 1).then_some(overtaken)
+    /// Lets packets race; this one wins. `None` if there is no race.
+    fn race(inbox: &mut Inbox, picked: u32) -> Option<bool> {
+        let mut oracle = Picks(picked, 0);
+        let overtaken = inbox.race(&mut oracle).expect("it is answered");
+        (oracle.1 == 1).then_some(overtaken)
     }
 
     /// Senders of what arrives and when.
-    fn order(mut mailbox: Mailbox) -> Vec<(u32, u64)> {
+    fn order(mut inbox: Inbox) -> Vec<(u32, u64)> {
         let mut all = Vec::new();
-        while let Some(Next::Packet(arrival)) = mailbox.next() {
+        while let Some(NextEvent::Packet(arrival)) = inbox.next() {
             all.push((arrival.from.0, arrival.at_ns));
-            mailbox.take();
+            inbox.pop();
         }
         all
     }
@@ -293,7 +298,7 @@ mod tests {
             datagram(2, 8, 18),
             datagram(3, 8, 30),
         ];
-        let mut box_of_two = mailbox(all.clone());
+        let mut box_of_two = inbox(all.clone());
         assert_eq!(race(&mut box_of_two, 1), Some(true));
         assert_eq!(
             order(box_of_two.clone()),
@@ -301,7 +306,7 @@ mod tests {
         );
         // It is decided that it is the first.
         assert_eq!(race(&mut box_of_two, 1), None);
-        let mut by_time = mailbox(all);
+        let mut by_time = inbox(all);
         assert_eq!(race(&mut by_time, 0), Some(false));
         assert_eq!(order(by_time), [(1, 10), (1, 15), (2, 18), (3, 30)]);
     }
@@ -309,19 +314,19 @@ mod tests {
     #[test]
     fn nothing_overtakes_that_was_sent_later_or_is_held_back() {
         let held = Arrival {
-            behind: 1,
+            held_behind: 1,
             ..datagram(3, 0, 30)
         };
-        let mut none = mailbox([datagram(1, 0, 10), datagram(2, 10, 20), held]);
+        let mut none = inbox([datagram(1, 0, 10), datagram(2, 10, 20), held]);
         assert_eq!(race(&mut none, 1), None);
     }
 
     #[test]
     fn an_order_that_was_decided_stays() {
-        let mut all = mailbox([datagram(1, 0, 10), datagram(2, 8, 18)]);
+        let mut all = inbox([datagram(1, 0, 10), datagram(2, 8, 18)]);
         assert_eq!(race(&mut all, 1), Some(true));
         // What comes before both may be overtaken by the winner, and not by the loser.
-        all.expect(datagram(3, 9, 12));
+        all.push(datagram(3, 9, 12));
         assert_eq!(all.racing().len(), 1);
         assert_eq!(race(&mut all, 1), Some(true));
         assert_eq!(order(all), [(2, 18), (1, 19), (3, 19)]);
@@ -329,12 +334,12 @@ mod tests {
 
     #[test]
     fn events_are_what_has_happened() {
-        let mut all = mailbox([datagram(1, 0, 10)]);
+        let mut all = inbox([datagram(1, 0, 10)]);
         assert_eq!(all.events(), 0);
-        all.is_met();
+        all.mark_host_faults_decided();
         assert_eq!(all.events(), 0);
-        all.take();
-        all.has_waited();
+        all.pop();
+        all.count_wait();
         assert_eq!(all.events(), 2);
     }
 }

@@ -1,5 +1,7 @@
-//! What hosts show to invariants: now, and at every change before. A host's own list of changes is a part of its state, so a world,
-//! which is a choice of one state a host, has been through all that these lists say, whatever the states shared.
+//! Observations: the data that hosts expose to invariants, and the history of it.
+//!
+//! A host's log of observations is part of its state. A world is a choice of one state a host, so merging their logs by
+//! clock gives the history of that world, however states are shared between worlds.
 
 use everett_expr::{Arena, ExprId};
 use everett_invariant::{Byte, Exposed, Invariant, When, evaluate};
@@ -9,59 +11,61 @@ use std::time::Duration;
 
 use crate::list::SharedList;
 
-/// What a host showed from some time on.
+/// The data that a host exposes from some time on.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Look {
-    /// The time of its clock at the change.
+pub struct Observation {
+    /// The host's clock at the change.
     pub at_ns: u64,
-    /// Everything that it showed then.
+    /// All data that it exposes since then.
     pub data: ExposedData,
 }
 
-impl Look {
-    /// The host is switched off.
-    pub fn nothing(at_ns: u64) -> Look {
+impl Observation {
+    /// The host is powered off and exposes nothing.
+    pub fn nothing(at_ns: u64) -> Observation {
         let data = ExposedData::default();
-        Look { at_ns, data }
+        Observation { at_ns, data }
     }
 }
 
-/// What a host showed, change after change.
-pub type Looks = SharedList<Look>;
+/// The observations of a host, in order.
+pub type ObservationLog = SharedList<Observation>;
 
-/// Everything that hosts have shown when a world is at its end.
+/// All that a host has exposed when its world ends.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub struct Story {
-    /// Change after change.
-    pub looks: Looks,
-    /// At the end.
+pub struct History {
+    /// Every change.
+    pub observations: ObservationLog,
+    /// The data at the end.
     pub last: ExposedData,
 }
 
-/// What all hosts of a world showed after each change, in the order of their clocks and, at one time, of their numbers; the end comes
-/// last.
-pub fn moments(stories: &[&Story]) -> Vec<Vec<ExposedData>> {
+/// The data of all hosts after each change, in the order of clocks and, at equal times, of host numbers; the end comes last.
+pub fn timeline(histories: &[&History]) -> Vec<Vec<ExposedData>> {
     let mut changes: Vec<(u64, usize, &ExposedData)> = Vec::new();
-    for (host, story) in stories.iter().enumerate() {
-        let own = story.looks.iter();
-        changes.extend(own.map(|look| (look.at_ns, host, &look.data)));
+    for (host, history) in histories.iter().enumerate() {
+        let own = history.observations.iter();
+        changes.extend(own.map(|one| (one.at_ns, host, &one.data)));
     }
-    // Those of one host stay in their order.
+    // The sort is stable: changes of one host keep their order.
     changes.sort_by_key(|(at_ns, host, _)| (*at_ns, *host));
-    let mut now = vec![ExposedData::default(); stories.len()];
+    let mut now = vec![ExposedData::default(); histories.len()];
     let mut all = Vec::with_capacity(changes.len() + 1);
     for (_, host, data) in changes {
         now[host] = data.clone();
         all.push(now.clone());
     }
-    let last: Vec<ExposedData> = stories.iter().map(|story| story.last.clone()).collect();
+    let last: Vec<ExposedData> = histories
+        .iter()
+        .map(|history| history.last.clone())
+        .collect();
     if all.last() != Some(&last) {
         all.push(last);
     }
     all
 }
 
-/// What there is to say of an invariant that is broken when it is looked at for this reason.
+/// The message of a finding: an invariant is broken when it is evaluated on this occasion.
 pub fn broken_message(invariant: &Invariant, when: When) -> String {
     let name = invariant.name();
     match when {
@@ -74,7 +78,7 @@ pub fn broken_message(invariant: &Invariant, when: When) -> String {
     }
 }
 
-/// What an invariant sees.
+/// The data of all hosts in the form in which invariants read it.
 pub fn view<'d>(
     hosts: impl Iterator<Item = (&'d String, &'d ExposedData)>,
     arena: &mut Arena,
@@ -96,18 +100,18 @@ pub fn view<'d>(
     view
 }
 
-/// That an invariant held at none of these moments, as a term; and why it cannot be said of the last one. Before the end there may be
-/// nothing yet that it could look at, so where it could not be evaluated it did not hold.
+/// The condition that an invariant held at no point of a timeline, and the errors of evaluating it at the last one. At earlier
+/// points the data that it reads may not exist yet, so an invariant that cannot be evaluated there did not hold.
 pub fn never_held(
     invariant: &Invariant,
     names: &[String],
-    moments: &[Vec<ExposedData>],
+    timeline: &[Vec<ExposedData>],
     arena: &mut Arena,
 ) -> (ExprId, Vec<String>) {
     let mut never = arena.constant(1, 1);
     let mut failures = Vec::new();
-    for (at, shown) in moments.iter().enumerate() {
-        let is_last = at + 1 == moments.len();
+    for (at, shown) in timeline.iter().enumerate() {
+        let is_last = at + 1 == timeline.len();
         let view = view(names.iter().zip(shown), arena);
         let verdict = match evaluate(invariant, &view, arena) {
             Ok(verdict) => verdict,
@@ -116,7 +120,7 @@ pub fn never_held(
         };
         let mut held = verdict.holds;
         if !is_last {
-            // What cannot be evaluated counts as true, which is right for the end alone.
+            // An error counts as true, which is right for the last point only.
             for failure in &verdict.failures {
                 let defined = arena.not(failure.when);
                 held = arena.and(held, defined);
@@ -146,30 +150,33 @@ mod tests {
         ExposedData::new(BTreeMap::from([(key, bytes)]))
     }
 
-    fn story(changes: &[(u64, u8)]) -> Story {
-        let looks = changes.iter().map(|(at_ns, value)| Look {
+    fn history(changes: &[(u64, u8)]) -> History {
+        let observations = changes.iter().map(|(at_ns, value)| Observation {
             at_ns: *at_ns,
             data: shown(*value),
         });
         let last = changes
             .last()
             .map_or_else(ExposedData::default, |(_, value)| shown(*value));
-        Story {
-            looks: looks.collect(),
+        History {
+            observations: observations.collect(),
             last,
         }
     }
 
-    fn values(moments: &[Vec<ExposedData>]) -> Vec<Vec<Option<u8>>> {
+    fn values(timeline: &[Vec<ExposedData>]) -> Vec<Vec<Option<u8>>> {
         let value = |data: &ExposedData| data.values().next().map(|bytes| bytes.bytes()[0]);
         let row = |row: &Vec<ExposedData>| row.iter().map(value).collect();
-        moments.iter().map(row).collect()
+        timeline.iter().map(row).collect()
     }
 
     #[test]
     fn changes_come_in_the_order_of_clocks() {
-        let (one, other) = (story(&[(5, 1), (5, 2), (9, 3)]), story(&[(5, 7), (6, 8)]));
-        let all = values(&moments(&[&one, &other]));
+        let (one, other) = (
+            history(&[(5, 1), (5, 2), (9, 3)]),
+            history(&[(5, 7), (6, 8)]),
+        );
+        let all = values(&timeline(&[&one, &other]));
         assert_eq!(
             all,
             [
@@ -180,7 +187,7 @@ mod tests {
                 [Some(3), Some(8)],
             ]
         );
-        assert_eq!(values(&moments(&[&story(&[])])), [[None]]);
+        assert_eq!(values(&timeline(&[&history(&[])])), [[None]]);
     }
 
     #[test]
@@ -191,8 +198,12 @@ mod tests {
         let names = ["a".to_owned()];
         let mut arena = Arena::new();
         let mut never = |changes: &[(u64, u8)]| {
-            let (term, failures) =
-                never_held(invariant, &names, &moments(&[&story(changes)]), &mut arena);
+            let (term, failures) = never_held(
+                invariant,
+                &names,
+                &timeline(&[&history(changes)]),
+                &mut arena,
+            );
             (arena.as_const(term), failures.len())
         };
         assert_eq!(never(&[(1, 1), (2, 2), (3, 3)]), (Some(0), 0));

@@ -1,0 +1,95 @@
+//! An explored host as a [`Machine`]: the vm on one path, with the path's oracle.
+
+use everett_linux::{Disk, Ending, Host, HostExit, Packet};
+use everett_sim::{Exit, Machine, Questions};
+use everett_vm::Interrupt;
+
+use super::WorldHost;
+use crate::oracle::{Fork, PathOracle};
+use crate::state::State;
+use crate::worker::{Deadline, Worker};
+
+/// Instructions of one step; the time limit is checked in between.
+const BUDGET: u64 = 1_000_000;
+
+/// An explored host.
+pub struct Explored<'m, 'a> {
+    /// Its state.
+    pub state: &'m mut State,
+    /// Who runs it.
+    pub worker: &'m mut Worker<'a>,
+    /// Its part of the scenario.
+    pub config: &'m WorldHost,
+    /// When the run is over.
+    pub deadline: Deadline,
+}
+
+impl Explored<'_, '_> {
+    fn execute(&mut self, disk: Option<&Disk>) -> Result<Exit<Ending>, Option<Fork>> {
+        let config = &self.config.config;
+        let (exit, fork) = self
+            .worker
+            .run(self.state, config, disk, BUDGET, self.deadline);
+        Ok(match exit {
+            HostExit::Suspended => return Err(fork),
+            HostExit::Budget | HostExit::Sent | HostExit::NeedsInput => Exit::Paused,
+            HostExit::Exposed => Exit::Exposed,
+            HostExit::AtCall(name) => Exit::AtCall(name),
+            HostExit::Horizon => Exit::Horizon,
+            HostExit::Waits(until_ns) => Exit::Waiting(until_ns),
+            HostExit::Ended(Ending::Idle) => Exit::Waiting(None),
+            HostExit::Ended(ending) => Exit::Stopped(ending),
+        })
+    }
+}
+
+impl Machine for Explored<'_, '_> {
+    type Stop = Ending;
+    /// A question with several answers, or none where the time of the run is over.
+    type Error = Option<Fork>;
+
+    fn host(&self) -> Option<&Host> {
+        self.state.host.as_ref()
+    }
+
+    fn host_mut(&mut self) -> Option<&mut Host> {
+        self.state.host.as_mut()
+    }
+
+    fn boot(&mut self, disk: Option<&Disk>, restarts: u32) -> Result<Exit<Ending>, Option<Fork>> {
+        if let Some(begin) = self.config.begin.as_ref().filter(|_| restarts > 0) {
+            // It is the same machine: its program gets the inputs again that it set the host up with.
+            self.state.path.again = 0..begin.inputs.len();
+        }
+        self.execute(disk)
+    }
+
+    fn run(&mut self) -> Result<Exit<Ending>, Option<Fork>> {
+        self.execute(None)
+    }
+
+    fn ask<T>(
+        &mut self,
+        question: impl FnOnce(&mut Questions<'_>) -> Result<T, Interrupt>,
+    ) -> Result<T, Option<Fork>> {
+        let State { path, host, .. } = &mut *self.state;
+        let (solver, scratch) = (&mut self.worker.solver, &mut self.worker.scratch);
+        let mut oracle = PathOracle::new(path, solver, scratch, self.deadline);
+        let mut questions = Questions {
+            oracle: &mut oracle,
+            arena: &mut self.worker.arena,
+            host: host.as_ref(),
+        };
+        question(&mut questions).map_err(|_| oracle.fork.take())
+    }
+
+    fn receive(&mut self, packet: &Packet) {
+        if let Some(host) = &mut self.state.host {
+            host.receive(packet);
+        }
+    }
+
+    fn power_off(&mut self) {
+        self.state.host = None;
+    }
+}

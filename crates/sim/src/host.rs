@@ -1,0 +1,569 @@
+//! A host of a world, and the one loop body that advances it.
+
+use everett_expr::Arena;
+use everett_linux::{Disk, ExposedData, Host, Packet};
+use everett_net::{
+    FaultCounters, FaultIndex, Faults, HostEvent, HostIndex, HostMoment, LinkState, Topology,
+};
+use everett_vm::{Interrupt, Oracle};
+use std::sync::Arc;
+
+use crate::host_faults::{
+    HostFault, HostFaultEffect, OffDelivery, decide_host_fault, deliver_to_off,
+};
+use crate::inbox::{Inbox, NextEvent, RunState};
+use crate::observation::{History, Observation, ObservationLog};
+use crate::start::Start;
+use crate::transit::{Arrival, Delivery, Routed, deliver, packet_info, route};
+
+/// Observations that a host remembers; an invariant about more is not decided.
+pub const MAX_OBSERVATIONS: usize = 1 << 12;
+
+/// What surrounds the hosts of a world.
+pub struct Network {
+    /// Links and routes.
+    pub topology: Topology,
+    /// Faults of packets and hosts.
+    pub faults: Faults,
+    /// How often at most a packet overtakes another one on its way to a host.
+    pub orders: u32,
+    /// Events of one host after which it counts as a livelock.
+    pub max_events: Option<u64>,
+}
+
+impl Network {
+    /// How far a host may run ahead of the others: what they send later arrives after that.
+    pub fn lookahead_ns(&self) -> u64 {
+        match self.orders {
+            0 => crate::transit::least_latency_ns(&self.topology),
+            // Where the order of arrivals is explored, all packets of an instant must be known.
+            _ => 1,
+        }
+    }
+}
+
+/// The horizon of a host: the time before which nothing can still arrive. `others_ns` is the least clock of the other hosts;
+/// `barriers` are times that no host may pass yet, such as those of invariants and of hosts that have not started.
+pub fn horizon_ns(
+    others_ns: u64,
+    lookahead_ns: u64,
+    barriers: impl IntoIterator<Item = u64>,
+) -> u64 {
+    let horizon = others_ns.saturating_add(lookahead_ns - 1);
+    barriers.into_iter().fold(horizon, u64::min)
+}
+
+/// What a question of [`Machine::ask`] may use.
+pub struct Questions<'q> {
+    /// Answers.
+    pub oracle: &'q mut dyn Oracle,
+    /// Terms.
+    pub arena: &'q mut Arena,
+    /// The host's kernel, where it is on.
+    pub host: Option<&'q Host>,
+}
+
+/// Why the programs of a host stopped running.
+pub enum Exit<S> {
+    /// The budget is used up, or there is something to send.
+    Paused,
+    /// Exposed data has changed.
+    Exposed,
+    /// This system call is about to be made, and host faults can hit at it.
+    AtCall(&'static str),
+    /// The host has come to its horizon.
+    Horizon,
+    /// All threads are blocked until this time or until a packet arrives.
+    Waiting(Option<u64>),
+    /// The programs have ended.
+    Stopped(S),
+}
+
+/// What runs the programs of a host: the vm on one path, or native processes.
+pub trait Machine {
+    /// How programs end.
+    type Stop;
+    /// Why a step cannot be completed: an open question of an explored host, a failure of a native one.
+    type Error;
+
+    /// The host's kernel, where it is on.
+    fn host(&self) -> Option<&Host>;
+    /// The same, to change it.
+    fn host_mut(&mut self) -> Option<&mut Host>;
+    /// Boots the host with the disk that it had when it was powered off, for the `restarts`-th time.
+    fn boot(&mut self, disk: Option<&Disk>, restarts: u32)
+    -> Result<Exit<Self::Stop>, Self::Error>;
+    /// Runs the programs until the horizon of the kernel, or until one of the other reasons of [`Exit`].
+    fn run(&mut self) -> Result<Exit<Self::Stop>, Self::Error>;
+    /// Asks questions that no program asked.
+    fn ask<T>(
+        &mut self,
+        question: impl FnOnce(&mut Questions<'_>) -> Result<T, Interrupt>,
+    ) -> Result<T, Self::Error>;
+    /// The kernel receives a packet.
+    fn receive(&mut self, packet: &Packet);
+    /// The host loses its power: all is gone but its disk.
+    fn power_off(&mut self);
+}
+
+/// A host of a world without the machine that runs its programs. Cloning shares everything large.
+#[derive(Clone)]
+pub struct SimHost {
+    /// What it is doing.
+    pub run_state: RunState,
+    /// Packets in transit to it.
+    pub inbox: Inbox,
+    /// Faults that have happened, here and wherever it has heard of.
+    pub counters: FaultCounters,
+    /// Packets that it has sent.
+    pub sent: u64,
+    /// Queues of the links that it sends on.
+    pub links: LinkState,
+    /// Packets that it has sent and that are not in transit yet.
+    pub unsent: Vec<Packet>,
+    /// Errors that the network reports about it to others.
+    pub errors: Vec<Packet>,
+    /// When it boots, for the first time or again.
+    pub start: Start,
+    /// The disk that it boots with after it was powered off.
+    pub disk: Option<Arc<Disk>>,
+    /// How often it was powered off.
+    pub restarts: u32,
+    /// How often a packet overtook another one on its way here.
+    pub overtaken: u32,
+    /// Observations so far, where an invariant asks for them.
+    pub observations: ObservationLog,
+    /// It had more observations than it remembers.
+    pub has_forgotten: bool,
+    /// The data of the last observation.
+    pub observed: ExposedData,
+    /// Its program sets the host up by itself (`netklee.h`): until that is done it takes no part in the world.
+    pub sets_itself_up: bool,
+}
+
+impl SimHost {
+    /// A host that has not started; host faults can hit it at these times.
+    pub fn new(start: Start, fault_times: Vec<u64>, sets_itself_up: bool) -> SimHost {
+        SimHost {
+            run_state: RunState::Running,
+            inbox: Inbox::new(fault_times),
+            counters: FaultCounters::default(),
+            sent: 0,
+            links: LinkState::default(),
+            unsent: Vec::new(),
+            errors: Vec::new(),
+            start,
+            disk: None,
+            restarts: 0,
+            overtaken: 0,
+            observations: ObservationLog::default(),
+            has_forgotten: false,
+            observed: ExposedData::default(),
+            sets_itself_up,
+        }
+    }
+
+    /// It is powered off.
+    pub fn is_off(&self) -> bool {
+        matches!(self.run_state, RunState::Off(_))
+    }
+
+    /// Its program is still setting it up: nothing happens to it before that is done.
+    pub fn is_setting_up(&self, host: Option<&Host>) -> bool {
+        self.run_state == RunState::Running
+            && self.sets_itself_up
+            && host.is_none_or(|host| host.setup().leads_to_begin())
+    }
+
+    /// When the oldest packet was sent that is not in transit yet.
+    pub fn unsent_ns(&self) -> Option<u64> {
+        self.unsent.iter().map(|packet| packet.clock_ns).min()
+    }
+
+    /// When its next event happens; `u64::MAX` for never.
+    pub fn next_ns(&self, host: Option<&Host>) -> u64 {
+        if let Some(sent_ns) = self.unsent_ns() {
+            return sent_ns;
+        }
+        match (host, self.run_state) {
+            (None, RunState::Running) => self.start.at_ns,
+            (host, run_state) => {
+                let clock_ns = host.map_or(0, Host::clock_ns);
+                self.inbox.next_event_ns(run_state, clock_ns)
+            }
+        }
+    }
+
+    /// Takes what is to be put in transit: packets that the host sent, unless they are held, and errors of the network.
+    /// The second value of each is whether the host sent it itself.
+    pub fn take_outgoing(&mut self, hold_own: bool) -> Vec<(Packet, bool)> {
+        let own = if hold_own {
+            Vec::new()
+        } else {
+            std::mem::take(&mut self.unsent)
+        };
+        let own = own.into_iter().map(|packet| (packet, true));
+        let errors = std::mem::take(&mut self.errors).into_iter();
+        own.chain(errors.map(|packet| (packet, false))).collect()
+    }
+
+    /// Puts a packet in transit. Returns who receives it; a packet that cannot be routed comes back to the own inbox.
+    pub fn transmit(
+        &mut self,
+        topology: &Topology,
+        from: HostIndex,
+        packet: Packet,
+        is_own: bool,
+    ) -> Option<(Vec<HostIndex>, Arrival)> {
+        self.sent += 1;
+        let (number, links, known) = (self.sent, &mut self.links, &self.counters);
+        match route(topology, from, packet, number, links, known) {
+            Routed::Dropped => None,
+            Routed::Bounced(arrival) => {
+                self.inbox.push(arrival);
+                None
+            }
+            Routed::To(targets, mut arrival) => {
+                // No fault hits what the network itself reports.
+                arrival.decided |= !is_own;
+                arrival.host_faults_decided |= !is_own;
+                Some((targets, arrival))
+            }
+        }
+    }
+
+    /// A host before it blocks at a time or goes on; `known` are the faults that one knows of.
+    pub fn notify(
+        &mut self,
+        from: HostIndex,
+        is_blocked: bool,
+        now_ns: u64,
+        known: &FaultCounters,
+        faults: &Faults,
+    ) {
+        self.start.notify(from, is_blocked, now_ns);
+        faults.learn(&mut self.counters, known);
+    }
+
+    /// Takes the data that the host exposes, if it has changed. `share` may replace it by equal data that others have.
+    pub fn observe(
+        &mut self,
+        host: &mut Host,
+        remember: bool,
+        share: impl FnOnce(&ExposedData) -> ExposedData,
+    ) -> bool {
+        let data = host.take_exposed();
+        if data == self.observed {
+            return false;
+        }
+        let data = share(&data);
+        host.share_exposed(data.clone());
+        self.observed = data.clone();
+        if remember {
+            let at_ns = host.clock_ns();
+            self.remember(Observation { at_ns, data });
+        }
+        true
+    }
+
+    fn remember(&mut self, observation: Observation) {
+        if self.observations.len() < MAX_OBSERVATIONS {
+            self.observations.push(observation);
+        } else {
+            self.has_forgotten = true;
+        }
+    }
+
+    /// The data that it exposes now.
+    pub fn exposed(&self, host: Option<&Host>) -> ExposedData {
+        host.map_or(&self.observed, Host::exposed).clone()
+    }
+
+    /// All that it has exposed.
+    pub fn history(&self, host: Option<&Host>) -> History {
+        History {
+            observations: self.observations.clone(),
+            last: self.exposed(host),
+        }
+    }
+
+    /// The host loses its power, and boots again where the fault says so.
+    fn power_off(&mut self, now_ns: u64, again: Option<(u64, Box<Disk>)>) {
+        let nothing = Observation::nothing(now_ns);
+        self.observed = nothing.data.clone();
+        self.remember(nothing);
+        self.run_state = RunState::Off(again.as_ref().map(|(at_ns, _)| *at_ns));
+        if let Some((at_ns, disk)) = again {
+            self.start.at_ns = at_ns;
+            self.disk = Some(Arc::from(disk));
+            self.restarts += 1;
+        }
+    }
+
+    /// Carries out a host fault. Returns `false` if none hits.
+    fn apply<M: Machine>(&mut self, machine: &mut M, effect: HostFaultEffect, now_ns: u64) -> bool {
+        match effect {
+            HostFaultEffect::None => return false,
+            HostFaultEffect::Pause(until_ns) => {
+                if let Some(host) = machine.host_mut() {
+                    host.pass_time(until_ns);
+                }
+                if let RunState::Waiting(_) = self.run_state {
+                    self.run_state = RunState::Running;
+                }
+            }
+            HostFaultEffect::Off => {
+                machine.power_off();
+                self.power_off(now_ns, None);
+            }
+            HostFaultEffect::Restart(at_ns, disk) => {
+                machine.power_off();
+                self.power_off(now_ns, Some((at_ns, disk)));
+            }
+        }
+        true
+    }
+}
+
+/// What a step of a host did.
+pub enum Step<S> {
+    /// Nothing: the next event lies beyond the horizon, or there is none.
+    Blocked,
+    /// Time passed: the programs ran or a timeout came.
+    Ran,
+    /// Exposed data has changed: [`SimHost::observe`] takes it.
+    Exposed,
+    /// A packet arrived, with this outcome.
+    Delivered(Arrival, Box<Delivery>),
+    /// A packet arrived while the host was powered off.
+    FoundOff(Arrival),
+    /// A host fault hit at this time.
+    Faulted(HostFault, u64),
+    /// It had more events than are allowed: a livelock.
+    Livelock(u64),
+    /// Its programs ended.
+    Stopped(S),
+}
+
+impl<S> Step<S> {
+    /// Faults of the scenario that hit in this step.
+    pub fn faults(&self) -> impl Iterator<Item = FaultIndex> + '_ {
+        let (taken, marks) = match self {
+            Step::Delivered(_, delivery) => {
+                let taken = delivery.taken.and_then(|taken| taken.fault);
+                (taken, &delivery.marks[..])
+            }
+            Step::Faulted(hit, _) => (hit.fault, &[][..]),
+            _ => (None, &[][..]),
+        };
+        taken.into_iter().chain(marks.iter().copied())
+    }
+}
+
+/// Advances a host by one event, not beyond its horizon. `stop_at_waits`: hosts that have not started want to know when it
+/// blocks. Returns what happened and when. On an error nothing has changed, and the same step can be tried again.
+pub fn step<M: Machine>(
+    network: &Network,
+    here: HostIndex,
+    sim: &mut SimHost,
+    machine: &mut M,
+    horizon_ns: u64,
+    stop_at_waits: bool,
+) -> Result<(Step<M::Stop>, u64), M::Error> {
+    let clock_ns = machine.host().map_or(0, Host::clock_ns);
+    let events = sim.inbox.events();
+    if sim.run_state == RunState::Running && network.max_events.is_some_and(|most| events >= most) {
+        return Ok((Step::Livelock(events), clock_ns));
+    }
+    let is_setting_up = sim.is_setting_up(machine.host());
+    if !is_setting_up && sim.inbox.is_due(sim.run_state, clock_ns, horizon_ns) {
+        let next_ns = sim.inbox.next_ns();
+        if next_ns > horizon_ns {
+            // What others still send may arrive before it.
+            return Ok((Step::Blocked, clock_ns));
+        }
+        let step = arrive(network, here, sim, machine)?;
+        return Ok((step, clock_ns.max(next_ns)));
+    }
+    match sim.run_state {
+        RunState::Running => {
+            let until_ns = match is_setting_up {
+                true => u64::MAX,
+                false => horizon_ns.min(sim.inbox.next_ns().saturating_sub(1)),
+            };
+            run(network, here, sim, machine, until_ns, stop_at_waits)
+        }
+        RunState::Waiting(Some(until_ns)) | RunState::Off(Some(until_ns))
+            if until_ns <= horizon_ns =>
+        {
+            sim.inbox.count_wait();
+            if let Some(host) = machine.host_mut() {
+                host.pass_time(until_ns);
+            }
+            sim.run_state = RunState::Running;
+            Ok((Step::Ran, until_ns))
+        }
+        _ => Ok((Step::Blocked, clock_ns)),
+    }
+}
+
+/// Boots the host, or runs its programs.
+fn run<M: Machine>(
+    network: &Network,
+    here: HostIndex,
+    sim: &mut SimHost,
+    machine: &mut M,
+    until_ns: u64,
+    stop_at_waits: bool,
+) -> Result<(Step<M::Stop>, u64), M::Error> {
+    let exit = if let Some(host) = machine.host_mut() {
+        host.set_horizon(until_ns);
+        host.stop_at_waits(stop_at_waits);
+        machine.run()?
+    } else {
+        let exit = machine.boot(sim.disk.as_deref(), sim.restarts)?;
+        if let Some(host) = machine.host_mut() {
+            host.has_restarted(sim.restarts);
+            host.pass_time(sim.start.at_ns);
+            sim.start.begin();
+        }
+        exit
+    };
+    let now_ns = machine.host().map_or(0, Host::clock_ns);
+    let step = match exit {
+        Exit::Paused => Step::Ran,
+        Exit::Exposed => Step::Exposed,
+        Exit::Horizon => Step::Blocked,
+        Exit::AtCall(name) => {
+            let moment = HostMoment::Call(name);
+            let hit = ask_host_fault(network, here, sim, machine, moment, now_ns)?;
+            if let Some(host) = machine.host_mut() {
+                host.take_call();
+            }
+            faulted(sim, machine, hit, now_ns)
+        }
+        Exit::Waiting(until_ns) => {
+            sim.run_state = RunState::Waiting(until_ns);
+            Step::Ran
+        }
+        Exit::Stopped(stop) => Step::Stopped(stop),
+    };
+    Ok((step, now_ns))
+}
+
+/// The next event of the inbox happens.
+fn arrive<M: Machine>(
+    network: &Network,
+    here: HostIndex,
+    sim: &mut SimHost,
+    machine: &mut M,
+) -> Result<Step<M::Stop>, M::Error> {
+    if let Some(NextEvent::Time(time_ns)) = sim.inbox.next() {
+        if sim.is_off() {
+            sim.inbox.pop();
+            return Ok(Step::Ran);
+        }
+        let hit = ask_host_fault(network, here, sim, machine, HostMoment::Time, time_ns)?;
+        sim.inbox.pop();
+        return Ok(faulted(sim, machine, hit, time_ns));
+    }
+    if sim.overtaken < network.orders
+        && !sim.is_off()
+        && machine.ask(|questions| sim.inbox.race(questions.oracle))?
+    {
+        sim.overtaken += 1;
+        return Ok(Step::Ran);
+    }
+    let Some(NextEvent::Packet(arrival)) = sim.inbox.next() else {
+        return Ok(Step::Ran);
+    };
+    if let RunState::Off(until) = sim.run_state {
+        sim.inbox.pop();
+        match deliver_to_off(&arrival, until.is_none()) {
+            OffDelivery::Lost => {}
+            OffDelivery::Retransmitted(later) => sim.inbox.push(later),
+            OffDelivery::TimedOut(error) => sim.errors.push(error),
+        }
+        return Ok(Step::FoundOff(arrival));
+    }
+    network.faults.learn(&mut sim.counters, &arrival.known);
+    if !arrival.host_faults_decided && network.faults.asks_at_messages(here) {
+        let clock_ns = machine.host().map_or(0, Host::clock_ns);
+        let now_ns = arrival.at_ns.max(clock_ns);
+        let packet = packet_info(&arrival, here, sim.run_state);
+        let moment = HostMoment::Message(&packet);
+        let hit = ask_host_fault(network, here, sim, machine, moment, now_ns)?;
+        sim.inbox.mark_host_faults_decided();
+        if !matches!(hit.effect, HostFaultEffect::None) {
+            return Ok(faulted(sim, machine, hit, now_ns));
+        }
+    }
+    arrive_packet(network, here, sim, machine, arrival)
+}
+
+/// A packet arrives at a host that is on.
+fn arrive_packet<M: Machine>(
+    network: &Network,
+    here: HostIndex,
+    sim: &mut SimHost,
+    machine: &mut M,
+    arrival: Arrival,
+) -> Result<Step<M::Stop>, M::Error> {
+    let (run_state, counters) = (sim.run_state, &mut sim.counters);
+    let mut delivery = machine.ask(|questions| {
+        let (oracle, arena) = (&mut *questions.oracle, &mut *questions.arena);
+        let at = (here, run_state);
+        deliver(oracle, arena, &network.faults, at, &arrival, counters)
+    })?;
+    sim.inbox.pop();
+    if let Some(later) = &delivery.later {
+        sim.inbox.push(later.clone());
+    }
+    sim.errors.extend(delivery.bounce.take());
+    if let Some(packet) = &delivery.delivered {
+        if let Some(host) = machine.host_mut() {
+            host.pass_time(arrival.at_ns);
+            machine.receive(packet);
+        }
+        if let RunState::Waiting(_) = sim.run_state {
+            sim.run_state = RunState::Running;
+        }
+        let now_ns = machine.host().map_or(0, Host::clock_ns);
+        sim.inbox.release_held(now_ns);
+    }
+    Ok(Step::Delivered(arrival, Box::new(delivery)))
+}
+
+fn ask_host_fault<M: Machine>(
+    network: &Network,
+    host: HostIndex,
+    sim: &mut SimHost,
+    machine: &mut M,
+    moment: HostMoment<'_>,
+    now_ns: u64,
+) -> Result<HostFault, M::Error> {
+    let event = HostEvent {
+        host,
+        moment,
+        now_ns,
+    };
+    let counters = &mut sim.counters;
+    machine.ask(|questions| {
+        let (oracle, host) = (&mut *questions.oracle, questions.host);
+        decide_host_fault(oracle, &network.faults, &event, host, counters)
+    })
+}
+
+/// Carries out a decided host fault and reports it where it does anything.
+fn faulted<M: Machine>(
+    sim: &mut SimHost,
+    machine: &mut M,
+    hit: HostFault,
+    now_ns: u64,
+) -> Step<M::Stop> {
+    let effect = hit.effect.clone();
+    match sim.apply(machine, effect, now_ns) {
+        true => Step::Faulted(hit, now_ns),
+        false => Step::Ran,
+    }
+}

@@ -1,0 +1,140 @@
+//! Host faults: a host crashes, pauses, or restarts with what is left on its disk. Pure functions, shared by explored and
+//! native hosts.
+
+use everett_linux::{Disk, Errno, Host, InodeId, Packet, PacketKind};
+use everett_net::{Alternative, FaultCounters, FaultIndex, Faults, HostEvent, HostFate};
+use everett_vm::{ChoiceSite, Interrupt, Oracle};
+
+use crate::transit::{Arrival, retransmitted};
+
+/// How long TCP tries to reach a host that is gone: while connecting, and on an established connection.
+const CONNECT_TIMEOUT_NS: u64 = 127_000_000_000;
+const STREAM_TIMEOUT_NS: u64 = 924_000_000_000;
+
+/// What a host fault does to a host.
+#[derive(Clone, Debug)]
+pub enum HostFaultEffect {
+    /// No fault hits.
+    None,
+    /// The host stands still until this time.
+    Pause(u64),
+    /// It is powered off for good.
+    Off,
+    /// It is powered off, and boots again at this time with this disk.
+    Restart(u64, Box<Disk>),
+}
+
+/// A decided host fault.
+pub struct HostFault {
+    /// What it does.
+    pub effect: HostFaultEffect,
+    /// The fault of the scenario, where one hits.
+    pub fault: Option<FaultIndex>,
+    /// Files that lose what was not synchronised.
+    pub lost: Vec<Vec<u8>>,
+}
+
+/// Decides which host fault hits at a point of a host's life. Changes nothing while a question is open.
+pub fn decide_host_fault(
+    oracle: &mut dyn Oracle,
+    faults: &Faults,
+    event: &HostEvent<'_>,
+    host: Option<&Host>,
+    counters: &mut FaultCounters,
+) -> Result<HostFault, Interrupt> {
+    let alternatives = faults.host_fates(event, counters);
+    let mut picked = 0;
+    if alternatives.len() > 1 {
+        picked = oracle.choose(&site(faults, &alternatives), alternatives.len() as u32)? as usize;
+    }
+    let taken = alternatives[picked.min(alternatives.len() - 1)];
+    let (mut lost, mut paths) = (Vec::new(), Vec::new());
+    if let HostFate::Restart {
+        loses_unsynced: true,
+        ..
+    } = taken.fate
+    {
+        for (id, path) in host.map_or_else(Vec::new, Host::unsynced) {
+            let site = ChoiceSite {
+                name: format!("fault:lost:{}", String::from_utf8_lossy(&path)),
+            };
+            if oracle.choose(&site, 2)? == 1 {
+                lost.push(id);
+                paths.push(path);
+            }
+        }
+    }
+    oracle.commit();
+    faults.note_host(event, &taken, counters);
+    Ok(HostFault {
+        effect: effect_of(taken.fate, event.now_ns, host, &lost),
+        fault: taken.fault,
+        lost: paths,
+    })
+}
+
+fn effect_of(
+    fate: HostFate,
+    now_ns: u64,
+    host: Option<&Host>,
+    lost: &[InodeId],
+) -> HostFaultEffect {
+    match (fate, host) {
+        (HostFate::GoOn, _) => HostFaultEffect::None,
+        (HostFate::Pause { for_ns }, _) => HostFaultEffect::Pause(now_ns.saturating_add(for_ns)),
+        (HostFate::Restart { after_ns, .. }, Some(host)) => HostFaultEffect::Restart(
+            now_ns.saturating_add(after_ns.max(1)),
+            Box::new(host.disk(lost)),
+        ),
+        (HostFate::Crash | HostFate::Restart { .. }, _) => HostFaultEffect::Off,
+    }
+}
+
+/// The choice between the host faults that can hit.
+fn site(faults: &Faults, alternatives: &[Alternative<HostFate>]) -> ChoiceSite {
+    let possible = alternatives.iter().filter_map(|other| other.fault);
+    let names: Vec<&str> = possible
+        .map(|fault| faults.get(fault).name.as_str())
+        .collect();
+    ChoiceSite {
+        name: format!("fault:host:{}", names.join(",")),
+    }
+}
+
+/// The outcome of an arrival at a host that is powered off.
+pub enum OffDelivery {
+    /// It is lost without notice.
+    Lost,
+    /// TCP retransmits it.
+    Retransmitted(Arrival),
+    /// TCP gives up and its sender gets this error.
+    TimedOut(Packet),
+}
+
+/// Delivers a packet to a host that is powered off, for good or until later.
+pub fn deliver_to_off(arrival: &Arrival, for_good: bool) -> OffDelivery {
+    let again = if for_good {
+        None
+    } else {
+        retransmitted(arrival)
+    };
+    match again {
+        Some(later) => OffDelivery::Retransmitted(later),
+        None => connection_timeout(arrival).map_or(OffDelivery::Lost, OffDelivery::TimedOut),
+    }
+}
+
+/// The error that the sender of a TCP segment gets when it is never acknowledged.
+pub fn connection_timeout(arrival: &Arrival) -> Option<Packet> {
+    let after_ns = match &arrival.packet.kind {
+        PacketKind::Request { .. } => CONNECT_TIMEOUT_NS,
+        PacketKind::Data(_) | PacketKind::End => STREAM_TIMEOUT_NS,
+        _ => return None,
+    };
+    Some(Packet {
+        clock_ns: arrival.at_ns.saturating_add(after_ns),
+        from: arrival.packet.to,
+        to: arrival.packet.from,
+        kind: PacketKind::Unreachable(Errno::ETIMEDOUT),
+    })
+}
