@@ -9,8 +9,8 @@ use crate::trace::TraceChoice;
 
 /// The question whether something happens in a world. Its answer is on the trace of the first host.
 fn site(faults: &Faults, fault: FaultIndex) -> ChoiceSite {
-    ChoiceSite {
-        name: format!("fault:world:{}", faults.get(fault).name),
+    ChoiceSite::WorldFault {
+        fault: faults.get(fault).name.as_str().into(),
     }
 }
 
@@ -87,7 +87,7 @@ impl Worlds<'_> {
         let answers = undecided.map(|(fault, bit)| {
             let picked = number >> bit & 1;
             path.begin_with(TraceChoice {
-                site: site(faults, fault).name,
+                site: site(faults, fault),
                 alternatives: 2,
                 picked: picked as u32,
             });

@@ -144,10 +144,8 @@ impl Mailbox {
         if racing.is_empty() {
             return Ok(false);
         }
-        let site = ChoiceSite {
-            name: "order:packet".to_owned(),
-        };
-        let picked = oracle.choose(&site, 1 + racing.len() as u32)? as usize;
+        let alternatives = 1 + racing.len() as u32;
+        let picked = oracle.choose(&ChoiceSite::PacketOrder, alternatives)? as usize;
         oracle.commit();
         let list = Arc::make_mut(&mut self.arriving);
         if picked == 0 {
@@ -259,7 +257,7 @@ mod tests {
     /// Lets packets race; this one wins. Nothing if there is no race.
     fn race(mailbox: &mut Mailbox, picked: u32) -> Option<bool> {
         let choice = TraceChoice {
-            site: "order:packet".to_owned(),
+            site: ChoiceSite::PacketOrder,
             alternatives: 9,
             picked,
         };

@@ -55,8 +55,8 @@ pub fn befalls(
     } = taken.fate
     {
         for (id, path) in host.map_or_else(Vec::new, Host::unsynced) {
-            let site = ChoiceSite {
-                name: format!("fault:lost:{}", String::from_utf8_lossy(&path)),
+            let site = ChoiceSite::UnsyncedLoss {
+                path: String::from_utf8_lossy(&path).into(),
             };
             if oracle.choose(&site, 2)? == 1 {
                 lost.push(id);
@@ -85,14 +85,12 @@ fn carried_out(fate: HostFate, now_ns: u64, host: Option<&Host>, lost: &[InodeId
     }
 }
 
-/// The name of the question what becomes of a host.
+/// The question what becomes of a host.
 fn site(faults: &Faults, alternatives: &[Alternative<HostFate>]) -> ChoiceSite {
     let possible = alternatives.iter().filter_map(|other| other.fault);
-    let names: Vec<&str> = possible
-        .map(|fault| faults.get(fault).name.as_str())
-        .collect();
-    ChoiceSite {
-        name: format!("fault:host:{}", names.join(",")),
+    let names = possible.map(|fault| faults.get(fault).name.as_str());
+    ChoiceSite::HostFault {
+        faults: names.collect(),
     }
 }
 

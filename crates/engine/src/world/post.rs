@@ -258,14 +258,12 @@ pub fn arrive(
     })
 }
 
-/// The name of the question what becomes of a packet.
+/// The question what becomes of a packet.
 fn site(faults: &Faults, alternatives: &[Alternative<Fate>]) -> ChoiceSite {
     let possible = alternatives.iter().filter_map(|other| other.fault);
-    let names: Vec<&str> = possible
-        .map(|fault| faults.get(fault).name.as_str())
-        .collect();
-    ChoiceSite {
-        name: format!("fault:packet:{}", names.join(",")),
+    let names = possible.map(|fault| faults.get(fault).name.as_str());
+    ChoiceSite::PacketFault {
+        faults: names.collect(),
     }
 }
 
