@@ -1,6 +1,6 @@
 //! Choice sites: what a choice that is not data is about.
 //!
-//! A site is plain data. It has one text form, [`Display`](std::fmt::Display) and [`FromStr`], for traces on disk and for
+//! A site is plain data. It has one text form, [`Display`](fmt::Display) and [`FromStr`], for traces on disk and for
 //! people. Nobody else looks at that text: whoever wants to know something about a choice asks the site.
 
 use std::borrow::Cow;
@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 /// What is chosen. The first alternative is always the usual course: nothing fails, nobody is preempted.
 ///
-/// Every path keeps the sites of its choices. So a clone shares what it can: only the name of a call that was read from a
-/// trace is copied.
+/// Every path keeps the sites of its choices. So a clone shares what it can: only the name of a call that was read from
+/// a trace is copied.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum ChoiceSite {
     /// How a system call ends: as it does, or with one of these failures.
