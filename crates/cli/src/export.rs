@@ -4,6 +4,7 @@ use anyhow::{Context, Result, bail};
 use everett_engine::{Trace, TraceChoice, TraceEnd, TraceInput};
 use everett_linux::{Argument, Contents, FileSpec, HostConfig, Stdin};
 use everett_report::KTest;
+use everett_vm::ChoiceSite;
 use std::collections::BTreeMap;
 use std::collections::VecDeque;
 use std::fmt::Write;
@@ -15,7 +16,6 @@ use crate::EXIT_CLEAN;
 use crate::compare::signals_of;
 use crate::export_netns;
 use crate::follow::{one_trace, read_trace, run_of};
-use crate::output::chosen;
 use crate::run::{RunArgs, explorer_config};
 use crate::world::is_scenario;
 
@@ -90,16 +90,20 @@ fn title_of(path: &Path, trace: &Trace) -> String {
 
 /// What of a trace only Everett can make happen.
 fn forbid_deviations(trace: &Trace) -> Result<()> {
-    let about_inputs =
-        |choice: &TraceChoice| choice.site == "n_args" || choice.site.starts_with("size of ");
-    let deviates = |choice: &&TraceChoice| choice.picked > 0 && !about_inputs(choice);
+    let deviates = |choice: &&TraceChoice| choice.picked > 0 && !choice.site.is_about_inputs();
     if let Some(choice) = trace.choices.iter().find(deviates) {
-        let why = if choice.site.starts_with("fault:") {
-            format!("it needs a failure that is injected ({})", chosen(choice))
-        } else if choice.site == "fragment" {
+        let why = if choice.site.is_fault() {
+            format!(
+                "it needs a failure that is injected ({})",
+                choice.describe()
+            )
+        } else if choice.site == ChoiceSite::StreamPiece {
             "it needs bytes that arrive in pieces".to_owned()
         } else {
-            format!("it needs a certain order of threads ({})", chosen(choice))
+            format!(
+                "it needs a certain order of threads ({})",
+                choice.describe()
+            )
         };
         bail!("{why}; a shell cannot make that happen, `everett replay` can");
     }
@@ -113,13 +117,13 @@ fn forbid_deviations(trace: &Trace) -> Result<()> {
 /// Inputs and choices of a trace, handed out as the host asks for them at its start.
 pub struct Given {
     inputs: Vec<TraceInput>,
-    choices: BTreeMap<String, VecDeque<u32>>,
+    choices: BTreeMap<ChoiceSite, VecDeque<u32>>,
 }
 
 impl Given {
     /// Those of a trace.
     pub fn of(trace: &Trace) -> Given {
-        let mut choices: BTreeMap<String, VecDeque<u32>> = BTreeMap::new();
+        let mut choices: BTreeMap<ChoiceSite, VecDeque<u32>> = BTreeMap::new();
         for choice in trace.choices.iter() {
             let queue = choices.entry(choice.site.clone()).or_default();
             queue.push_back(choice.picked);
@@ -130,7 +134,7 @@ impl Given {
         }
     }
 
-    fn choice(&mut self, site: &str) -> u32 {
+    fn choice(&mut self, site: &ChoiceSite) -> u32 {
         let queue = self.choices.get_mut(site);
         queue.and_then(VecDeque::pop_front).unwrap_or(0)
     }
@@ -184,7 +188,10 @@ impl Given {
                 Argument::Concrete(bytes) => strings.push(bytes.clone()),
                 Argument::Symbolic { max_len } => strings.push(self.string(&next(), *max_len)?),
                 Argument::SymbolicMany { min, max, max_len } => {
-                    let more = if max > min { self.choice("n_args") } else { 0 };
+                    let more = match max > min {
+                        true => self.choice(&ChoiceSite::ArgumentCount),
+                        false => 0,
+                    };
                     for _ in 0..min.saturating_add(more) {
                         strings.push(self.string(&next(), *max_len)?);
                     }
@@ -213,7 +220,7 @@ impl Given {
             Contents::Symbolic { .. } => self.input(&input)?,
             Contents::SymbolicBetween { least, most } => {
                 let more = match least < most {
-                    true => self.choice(&format!("size of {name}")),
+                    true => self.choice(&ChoiceSite::FileSize { name: name.into() }),
                     false => 0,
                 };
                 let mut bytes = self.input(&input)?;

@@ -7,13 +7,13 @@ use everett_linux::PacketKind;
 use everett_native::NativeHost;
 use everett_net::{Interface, StaticRoute, Topology};
 use everett_sim::Message;
+use everett_vm::ChoiceSite;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use crate::export::{Given, add_word, statuses_of, write_contents, write_file};
-use crate::output::chosen;
 use crate::replay::BuildArgs;
 use crate::run::RunArgs;
 use crate::world_replay::NativeWorld;
@@ -99,7 +99,7 @@ fn what_went_wrong(trace: &WorldTrace, messages: &[Message]) -> (Vec<Loss>, Vec<
     }
     for (name, trace) in &trace.hosts {
         let others = trace.choices.iter().filter(|choice| deviates(choice));
-        beyond.extend(others.map(|choice| format!("host {name}: {}", chosen(choice))));
+        beyond.extend(others.map(|choice| format!("host {name}: {}", choice.describe())));
     }
     (losses, beyond)
 }
@@ -107,8 +107,7 @@ fn what_went_wrong(trace: &WorldTrace, messages: &[Message]) -> (Vec<Loss>, Vec<
 /// A choice that is neither about inputs nor about packets, of which messages tell.
 fn deviates(choice: &TraceChoice) -> bool {
     let site = &choice.site;
-    let is_told =
-        site == "n_args" || site.starts_with("size of ") || site.starts_with("fault:packet");
+    let is_told = site.is_about_inputs() || matches!(site, ChoiceSite::PacketFault { .. });
     choice.picked > 0 && !is_told
 }
 

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use everett_engine::{
-    Explorer, Finding, Listener, PathEnd, SourceFrame, Stopped, Trace, TraceChoice, principal,
+    Explorer, Finding, Listener, PathEnd, SourceFrame, Stopped, Trace, principal,
 };
 use everett_linux::{Left, LeftFile, Setup};
 use everett_native::NativeConfig;
@@ -455,30 +455,6 @@ fn memory_used_time() -> Duration {
     PER_GIB.mul_f64(memory_used() as f64 / f64::from(1 << 30))
 }
 
-/// A choice for people: which failure, or which of how many.
-pub fn chosen(choice: &TraceChoice) -> String {
-    let number = choice.picked as usize;
-    let failure = choice.site.strip_prefix("fault:").and_then(|site| {
-        let (what, names) = site.split_once(':')?;
-        if what == "lost" {
-            return Some(format!("{names} loses what was not synchronised"));
-        }
-        let name = names.split(',').nth(number - 1)?;
-        Some(match what {
-            "packet" => format!("{name} happens to a packet"),
-            "host" => format!("{name} happens to the host"),
-            "world" => format!("{name} happens"),
-            call => format!("{call} fails: {name}"),
-        })
-    });
-    if choice.site == "order:packet" {
-        return "a packet arrives before one that was earlier".to_owned();
-    }
-    let site = choice.site.trim_end_matches(':');
-    let others = || format!("{site}: {number} of {}", choice.alternatives);
-    failure.unwrap_or_else(others)
-}
-
 fn unknown_place() -> SourceFrame {
     SourceFrame {
         function: String::new(),
@@ -528,7 +504,7 @@ fn describe(finding: &Finding, made_simpler: bool) -> String {
     for choice in finding.trace.choices.iter() {
         // What went as usual says nothing.
         if choice.picked > 0 {
-            let _ = writeln!(text, "    {}", chosen(choice));
+            let _ = writeln!(text, "    {}", choice.describe());
         }
     }
     if made_simpler {

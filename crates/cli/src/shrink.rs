@@ -512,7 +512,7 @@ mod tests {
             bytes: bytes.to_vec(),
         };
         let choice = |picked: &u32| TraceChoice {
-            site: "schedule".to_owned(),
+            site: everett_vm::ChoiceSite::Schedule,
             alternatives: 9,
             picked: *picked,
         };

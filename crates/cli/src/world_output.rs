@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::display::{Display, short};
-use crate::output::{FindingEntry, SHRINK_TIME, chosen, finding_files, readable, written_files};
+use crate::output::{FindingEntry, SHRINK_TIME, finding_files, readable, written_files};
 use crate::run::{RunArgs, clock, memory_peak, memory_used};
 use crate::summary::{CoverageTotals, Paths, Weights, line_coverage};
 use crate::world_dtest::Tests;
@@ -253,7 +253,7 @@ pub fn others(traces: &BTreeMap<String, Trace>, but: &str) -> String {
             .map(|input| format!("{} = {}", input.name, readable(&input.bytes)))
             .collect();
         let choices = trace.choices.iter().filter(|choice| choice.picked > 0);
-        lines.extend(choices.map(chosen));
+        lines.extend(choices.map(|choice| choice.describe()));
         if !lines.is_empty() {
             text.push_str(&format!("\nhost {name}:\n    {}\n", lines.join("\n    ")));
         }

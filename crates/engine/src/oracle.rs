@@ -29,7 +29,7 @@ pub enum Fork {
     },
     /// One of several alternatives that are left.
     Choice {
-        site: String,
+        site: ChoiceSite,
         alternatives: u32,
         picked: u32,
     },
@@ -129,21 +129,19 @@ impl<'a> PathOracle<'a> {
     fn followed_choice(&mut self, site: &ChoiceSite, alternatives: u32) -> Option<u32> {
         let follow = self.path.follow.as_mut()?;
         if let Some(left) = &mut follow.loose {
-            let picked = left.get_mut(&site.name).and_then(|queue| queue.pop_front());
+            let picked = left.get_mut(site).and_then(|queue| queue.pop_front());
             return Some(picked.filter(|picked| *picked < alternatives).unwrap_or(0));
         }
-        let choice = follow.trace.choices.get(follow.choices_used).cloned();
+        let choice = follow.trace.choices.get(follow.choices_used);
         follow.choices_used += 1;
         match choice {
-            Some(choice) if choice.site == site.name && choice.picked < alternatives => {
+            Some(choice) if choice.site == *site && choice.picked < alternatives => {
                 Some(choice.picked)
             }
             expected => {
-                let expected = expected.map_or("no choice".to_owned(), |choice| choice.site);
-                self.diverge(format!(
-                    "the trace has {expected}, the program asks {}",
-                    site.name
-                ));
+                let expected =
+                    expected.map_or("no choice".to_owned(), |choice| choice.site.to_string());
+                self.diverge(format!("the trace has {expected}, the program asks {site}"));
                 None
             }
         }
@@ -230,7 +228,7 @@ impl Oracle for PathOracle<'_> {
         let picked = self.followed_choice(site, alternatives);
         if !last_one && picked.is_none() {
             self.fork = Some(Fork::Choice {
-                site: site.name.clone(),
+                site: site.clone(),
                 alternatives,
                 picked: first,
             });
@@ -238,7 +236,7 @@ impl Oracle for PathOracle<'_> {
         }
         let picked = picked.unwrap_or(first);
         let choice = TraceChoice {
-            site: site.name.clone(),
+            site: site.clone(),
             alternatives,
             picked,
         };

@@ -2,6 +2,7 @@
 
 use everett_expr::{Arena, ArrayId, ExprId};
 use everett_solver::{Constraints, Model};
+use everett_vm::ChoiceSite;
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
@@ -45,7 +46,7 @@ pub struct Follow {
     /// Choices used so far.
     pub choices_used: usize,
     /// Choices that are left, by what was asked, where the trace is followed loosely.
-    pub loose: Option<BTreeMap<String, VecDeque<u32>>>,
+    pub loose: Option<BTreeMap<ChoiceSite, VecDeque<u32>>>,
 }
 
 /// A trace that was followed to its end.
@@ -144,7 +145,7 @@ impl Path {
     /// The start of a path that takes from a trace what it can: inputs by their names, choices by what is asked, and
     /// where the trace says nothing it goes as usual. Nothing is asked of the solver.
     pub fn following_loosely(trace: Arc<Trace>) -> Path {
-        let mut left: BTreeMap<String, VecDeque<u32>> = BTreeMap::new();
+        let mut left: BTreeMap<ChoiceSite, VecDeque<u32>> = BTreeMap::new();
         for choice in trace.choices.iter() {
             let queue = left.entry(choice.site.clone()).or_default();
             queue.push_back(choice.picked);
@@ -189,8 +190,8 @@ impl Path {
     pub fn choose(&mut self, choice: TraceChoice) {
         let picked = choice.picked;
         if picked > 0 {
-            self.faults += u32::from(choice.site.starts_with("fault:"));
-            self.preemptions += u32::from(choice.site.starts_with("preempt:"));
+            self.faults += u32::from(choice.site.is_fault());
+            self.preemptions += u32::from(choice.site.is_preemption());
         }
         self.choices.push(choice);
         self.answer(Answer::Choice(picked));

@@ -389,6 +389,7 @@ fn digest(bytes: &[u8]) -> u128 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use everett_vm::ChoiceSite;
 
     struct Scratch(std::path::PathBuf);
 
@@ -411,7 +412,9 @@ mod tests {
         for number in 1..count {
             let mut path = paths.last().unwrap().clone();
             path.choices.push(TraceChoice {
-                site: format!("choice {number}"),
+                site: ChoiceSite::FileSize {
+                    name: number.to_string().into(),
+                },
                 alternatives: 3,
                 picked: number % 3,
             });

@@ -1,6 +1,7 @@
 //! The one currency: what made a path what it is. A test, a finding, a state put away and a unit of work are
 //! all traces.
 
+use everett_vm::ChoiceSite;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -22,11 +23,19 @@ pub struct TraceInput {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct TraceChoice {
     /// What was chosen.
-    pub site: String,
+    #[serde(with = "site_text")]
+    pub site: ChoiceSite,
     /// Among how many.
     pub alternatives: u32,
     /// Which.
     pub picked: u32,
+}
+
+impl TraceChoice {
+    /// What was picked, for people.
+    pub fn describe(&self) -> String {
+        self.site.describe(self.picked, self.alternatives)
+    }
 }
 
 /// Where a state that is not at its end stands.
@@ -130,6 +139,36 @@ mod shared_text {
     }
 }
 
+/// Choice sites as their text.
+mod site_text {
+    use everett_vm::ChoiceSite;
+    use serde::de::{Deserializer, Error, Visitor};
+    use serde::ser::Serializer;
+
+    pub fn serialize<S: Serializer>(site: &ChoiceSite, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(site)
+    }
+
+    pub fn deserialize<'d, D: Deserializer<'d>>(from: D) -> Result<ChoiceSite, D::Error> {
+        from.deserialize_str(Text)
+    }
+
+    /// Reads the text where it lies: states come back from disk by the thousand.
+    struct Text;
+
+    impl Visitor<'_> for Text {
+        type Value = ChoiceSite;
+
+        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("the text of a choice site")
+        }
+
+        fn visit_str<E: Error>(self, text: &str) -> Result<ChoiceSite, E> {
+            text.parse().map_err(E::custom)
+        }
+    }
+}
+
 /// Bytes as hexadecimal digits, which people can read and which are short.
 mod hex {
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
@@ -153,5 +192,34 @@ mod hex {
         }
         let byte = |at| u8::from_str_radix(&text[at..at + 2], 16).map_err(D::Error::custom);
         (0..text.len()).step_by(2).map(byte).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn choices_are_written_as_text() {
+        let choice = TraceChoice {
+            site: ChoiceSite::CallFault {
+                call: "read".into(),
+                failures: ["EIO", "EINTR"].into_iter().collect(),
+            },
+            alternatives: 3,
+            picked: 2,
+        };
+        let text = r#"{"site":"fault:read:EIO,EINTR","alternatives":3,"picked":2}"#;
+        assert_eq!(serde_json::to_string(&choice).unwrap(), text);
+        assert_eq!(serde_json::from_str::<TraceChoice>(text).unwrap(), choice);
+        assert_eq!(choice.describe(), "read fails: EINTR");
+    }
+
+    #[test]
+    fn unknown_choices_are_refused() {
+        let text = r#"{"site":"weather","alternatives":3,"picked":2}"#;
+        let error = serde_json::from_str::<TraceChoice>(text).unwrap_err();
+        let message = error.to_string();
+        assert!(message.contains("\"weather\" is no choice"), "{message}");
     }
 }

@@ -256,7 +256,7 @@ fn read_ktest(bytes: &[u8]) -> bool {
 fn traces() -> Vec<Vec<u8>> {
     let texts = [
         r#"{"inputs":[{"name":"b","bytes":"00ff10"},{"name":"ä","bytes":""}]}"#,
-        r#"{"inputs":[],"choices":[{"site":"s","alternatives":3,"picked":1}],"pending":{"answered":12,"excluded":[1,2],"halvings":4,"depth":4}}"#,
+        r#"{"inputs":[],"choices":[{"site":"fault:read:EIO,EINTR","alternatives":3,"picked":1}],"pending":{"answered":12,"excluded":[1,2],"halvings":4,"depth":4}}"#,
         r#"{"inputs":[],"end":{"exit":3,"output":["0:cbf29ce484222325","1:00"]}}"#,
         r#"{"inputs":[],"end":{"signal":11,"finding":"x","output":["",""]}}"#,
     ];

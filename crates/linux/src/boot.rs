@@ -269,11 +269,10 @@ fn strings(
             }
             Argument::SymbolicMany { min, max, max_len } => {
                 let alternatives = max.saturating_sub(*min).saturating_add(1);
-                let site = ChoiceSite {
-                    name: "n_args".to_owned(),
-                };
                 let more = if alternatives > 1 {
-                    around.oracle.choose(&site, alternatives)?
+                    around
+                        .oracle
+                        .choose(&ChoiceSite::ArgumentCount, alternatives)?
                 } else {
                     0
                 };

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use everett_vm::{SystemCall, Value};
+use everett_vm::{ChoiceSite, SystemCall, Value};
 
 use crate::errno::Errno;
 use crate::kernel::{Kernel, Stop};
@@ -230,7 +230,7 @@ impl Kernel<'_, '_> {
     pub fn fragment(&mut self, available: u64, wanted: u64) -> Result<u64, Stop> {
         let whole = available.min(wanted).min(MAX_PIECE);
         // All at once is the first alternative.
-        let picked = self.vm.choose("fragment", whole as u32)?;
+        let picked = self.vm.choose(&ChoiceSite::StreamPiece, whole as u32)?;
         Ok(match picked {
             0 => wanted,
             bytes => u64::from(bytes),
@@ -238,10 +238,12 @@ impl Kernel<'_, '_> {
     }
 }
 
-/// What the choice between failures is called.
-fn site(row: &Row, failures: &[(&'static str, Option<Errno>)]) -> String {
-    let names: Vec<&str> = failures.iter().map(|failure| failure.0).collect();
-    format!("fault:{}:{}", row.name, names.join(","))
+/// The choice between failures of a call.
+fn site(row: &Row, failures: &[(&'static str, Option<Errno>)]) -> ChoiceSite {
+    ChoiceSite::CallFault {
+        call: row.name.into(),
+        failures: failures.iter().map(|failure| failure.0).collect(),
+    }
 }
 
 /// Longest first piece that is told apart.

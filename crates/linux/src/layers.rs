@@ -58,8 +58,8 @@ fn symbolic(
     let name = path.rsplit(|byte| *byte == b'/').next();
     let name = String::from_utf8_lossy(name.unwrap_or_default()).into_owned();
     let size = if least < most {
-        let site = ChoiceSite {
-            name: format!("size of {name}"),
+        let site = ChoiceSite::FileSize {
+            name: name.as_str().into(),
         };
         least
             + around

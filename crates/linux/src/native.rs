@@ -1,7 +1,7 @@
 //! The door for native processes: their system calls are answered by the same kernel model, their memory is reached
 //! through [`Guest`]. Frames and registers are their own affair.
 
-use everett_vm::{ALLOCATION_FAULT, Interrupt, Memory, Surroundings, SystemCall, Thread, Value};
+use everett_vm::{ChoiceSite, Interrupt, Memory, Surroundings, SystemCall, Thread, Value};
 use triomphe::Arc;
 
 use crate::dispatch::{Pause, Slice};
@@ -313,7 +313,8 @@ impl Host {
             if slice.kernel.malloc_faults_left() == 0 {
                 return false;
             }
-            let fails = matches!(slice.kernel.vm.choose(ALLOCATION_FAULT, 2), Ok(1));
+            let picked = slice.kernel.vm.choose(&ChoiceSite::AllocationFault, 2);
+            let fails = matches!(picked, Ok(1));
             slice.kernel.host.faults.used += u32::from(fails);
             fails
         });

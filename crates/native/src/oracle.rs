@@ -3,7 +3,7 @@
 use everett_engine::{SourceFrame, Trace, TraceChoice, TraceInput, input_of, is_named};
 use everett_expr::{Arena, ArrayId, Assignment, EvalScratch, ExprId};
 use everett_linux::{Bytes, split_mix};
-use everett_vm::{ALLOCATION_FAULT, Buffer, BugKind, ChoiceSite, Oracle, Suspend};
+use everett_vm::{Buffer, BugKind, ChoiceSite, Oracle, Suspend};
 
 /// Where answers come from.
 #[derive(Clone)]
@@ -154,16 +154,15 @@ impl NativeOracle {
 
     /// A native allocator that is not watched is not asked whether it fails. Where it did not fail in the trace
     /// either, that is no difference.
-    fn skip_allocations(&mut self, asked: &str) {
-        if self.sees_allocations {
+    fn skip_allocations(&mut self, asked: Option<&ChoiceSite>) {
+        if self.sees_allocations || asked == Some(&ChoiceSite::AllocationFault) {
             return;
         }
         let (Source::Trace(trace) | Source::Begun(trace, _)) = &self.source else {
             return;
         };
         let rest = trace.choices.iter().skip(self.choices_used);
-        let skipped =
-            rest.take_while(|choice| choice.site == ALLOCATION_FAULT && choice.site != asked);
+        let skipped = rest.take_while(|choice| choice.site == ChoiceSite::AllocationFault);
         for choice in skipped {
             self.choices_used += 1;
             if choice.picked != 0 {
@@ -175,34 +174,31 @@ impl NativeOracle {
     }
 
     fn pick(&mut self, site: &ChoiceSite, alternatives: u32) -> u32 {
-        self.skip_allocations(&site.name);
+        self.skip_allocations(Some(site));
         let number = self.choices_used;
         self.choices_used += 1;
         let choice = match &mut self.source {
-            Source::Random(state) => return at_random(state, &site.name, alternatives),
+            Source::Random(state) => return at_random(state, site, alternatives),
             Source::Begun(trace, state) => {
                 let choice = trace.choices.get(number);
-                if let Some(choice) = choice.filter(|choice| choice.site == site.name) {
+                if let Some(choice) = choice.filter(|choice| choice.site == *site) {
                     return choice.picked.min(alternatives.saturating_sub(1));
                 }
                 // It is not about how the host is set up.
                 self.choices_used = number;
-                return at_random(state, &site.name, alternatives);
+                return at_random(state, site, alternatives);
             }
             Source::Trace(trace) => trace.choices.get(number),
         };
         let problem = match choice {
-            Some(choice) if choice.site == site.name && choice.picked < alternatives => {
+            Some(choice) if choice.site == *site && choice.picked < alternatives => {
                 return choice.picked;
             }
             Some(choice) => format!(
-                "choice {number} of the trace is {}, the program asks {}",
-                choice.site, site.name
+                "choice {number} of the trace is {}, the program asks {site}",
+                choice.site
             ),
-            None => format!(
-                "the trace has no more choices, the program asks {}",
-                site.name
-            ),
+            None => format!("the trace has no more choices, the program asks {site}"),
         };
         if !self.is_free {
             self.diverge(problem);
@@ -303,19 +299,19 @@ impl NativeOracle {
 
     /// Looks at what of the trace was not asked for.
     pub fn look_ahead(&mut self) {
-        self.skip_allocations("");
+        self.skip_allocations(None);
     }
 }
 
-/// Choices about calls that native allocators make, too: which are theirs has to be known.
-const SHARED_WITH_ALLOCATORS: [&str; 3] = ["fault:mmap:", "fault:mremap:", "fault:mprotect:"];
+/// Calls that native allocators make, too: which are theirs has to be known.
+const SHARED_WITH_ALLOCATORS: [&str; 3] = ["mmap", "mremap", "mprotect"];
 
 /// An allocation fails on the path of a trace, or is what the path ends in, or can be mistaken for what may fail.
 pub fn depends_on_allocations(trace: &Trace) -> bool {
     let fails = |choice: &TraceChoice| {
-        let is_shared = |site| choice.site.starts_with(site);
-        (choice.site == ALLOCATION_FAULT && choice.picked != 0)
-            || SHARED_WITH_ALLOCATORS.into_iter().any(is_shared)
+        let is_shared = |call| SHARED_WITH_ALLOCATORS.contains(&call);
+        (choice.site == ChoiceSite::AllocationFault && choice.picked != 0)
+            || choice.site.failing_call().is_some_and(is_shared)
     };
     let kinds = [BugKind::HugeAllocation, BugKind::Leak];
     kinds.iter().any(|kind| ends_in(trace, *kind)) || trace.choices.iter().any(fails)
@@ -331,9 +327,9 @@ fn random_bytes(state: &mut u64, size: u32) -> Vec<u8> {
 }
 
 /// A choice at random. Things that go wrong are rare, so that a run comes to what follows.
-fn at_random(state: &mut u64, site: &str, alternatives: u32) -> u32 {
+fn at_random(state: &mut u64, site: &ChoiceSite, alternatives: u32) -> u32 {
     const ONE_IN: u64 = 16;
-    if site.starts_with("fault:") && !split_mix(state).is_multiple_of(ONE_IN) {
+    if site.is_fault() && !split_mix(state).is_multiple_of(ONE_IN) {
         return 0;
     }
     (split_mix(state) % u64::from(alternatives.max(1))) as u32
@@ -351,7 +347,7 @@ impl Oracle for NativeOracle {
     fn choose(&mut self, site: &ChoiceSite, alternatives: u32) -> Result<u32, Suspend> {
         let picked = self.pick(site, alternatives);
         self.made.choices.push(TraceChoice {
-            site: site.name.clone(),
+            site: site.clone(),
             alternatives,
             picked,
         });

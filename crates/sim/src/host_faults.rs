@@ -55,8 +55,8 @@ pub fn decide_host_fault(
     } = taken.fate
     {
         for (id, path) in host.map_or_else(Vec::new, Host::unsynced) {
-            let site = ChoiceSite {
-                name: format!("fault:lost:{}", String::from_utf8_lossy(&path)),
+            let site = ChoiceSite::UnsyncedLoss {
+                path: String::from_utf8_lossy(&path).into(),
             };
             if oracle.choose(&site, 2)? == 1 {
                 lost.push(id);
@@ -93,11 +93,9 @@ fn effect_of(
 /// The choice between the host faults that can hit.
 fn site(faults: &Faults, alternatives: &[Alternative<HostFate>]) -> ChoiceSite {
     let possible = alternatives.iter().filter_map(|other| other.fault);
-    let names: Vec<&str> = possible
-        .map(|fault| faults.get(fault).name.as_str())
-        .collect();
-    ChoiceSite {
-        name: format!("fault:host:{}", names.join(",")),
+    let names = possible.map(|fault| faults.get(fault).name.as_str());
+    ChoiceSite::HostFault {
+        faults: names.collect(),
     }
 }
 

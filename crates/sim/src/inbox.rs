@@ -141,10 +141,8 @@ impl Inbox {
         if racing.is_empty() {
             return Ok(false);
         }
-        let site = ChoiceSite {
-            name: "order:packet".to_owned(),
-        };
-        let picked = oracle.choose(&site, 1 + racing.len() as u32)? as usize;
+        let alternatives = 1 + racing.len() as u32;
+        let picked = oracle.choose(&ChoiceSite::PacketOrder, alternatives)? as usize;
         oracle.commit();
         let list = Arc::make_mut(&mut self.arriving);
         if picked == 0 {

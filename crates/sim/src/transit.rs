@@ -260,11 +260,9 @@ pub fn deliver(
 /// The choice between the network faults that can hit a packet.
 fn site(faults: &Faults, alternatives: &[Alternative<Fate>]) -> ChoiceSite {
     let possible = alternatives.iter().filter_map(|other| other.fault);
-    let names: Vec<&str> = possible
-        .map(|fault| faults.get(fault).name.as_str())
-        .collect();
-    ChoiceSite {
-        name: format!("fault:packet:{}", names.join(",")),
+    let names = possible.map(|fault| faults.get(fault).name.as_str());
+    ChoiceSite::PacketFault {
+        faults: names.collect(),
     }
 }
 

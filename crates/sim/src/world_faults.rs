@@ -5,8 +5,8 @@ use everett_vm::{ChoiceSite, Oracle};
 
 /// The question whether a fault happens in a world. Its answer is on the trace of the first host.
 pub fn site(faults: &Faults, fault: FaultIndex) -> ChoiceSite {
-    ChoiceSite {
-        name: format!("fault:world:{}", faults.get(fault).name),
+    ChoiceSite::WorldFault {
+        fault: faults.get(fault).name.as_str().into(),
     }
 }
 

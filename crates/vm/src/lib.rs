@@ -8,6 +8,7 @@ mod anywhere;
 mod atomic;
 mod bug;
 mod call;
+mod choice;
 pub mod external;
 mod floating;
 mod image;
@@ -30,14 +31,15 @@ mod vm;
 
 pub use access::Place;
 pub use bug::{Bug, BugKind};
-pub use external::{ALLOCATION_FAULT, processor};
+pub use choice::{ChoiceSite, FaultNames, UnknownSite};
+pub use external::processor;
 pub use image::{Image, ImageError, ImageId};
 pub use leak::{Leak, leak_finding, leaked_blocks};
 pub use memory::{
     BREAK_END, BREAK_START, Backing, Buffer, Fault, FileView, MAX_STACKS, Mapping, Memory, Object,
     ObjectKind, PAGE, Pages, Placement, Protection, Traits,
 };
-pub use oracle::{ChoiceSite, ConcreteOracle, Oracle, Suspend};
+pub use oracle::{ConcreteOracle, Oracle, Suspend};
 pub use points::Points;
 pub use stacks::{CallSite, StackId, StackTable};
 pub use thread::{Frame, OnReturn, Thread, Variadic, VariadicArgument};

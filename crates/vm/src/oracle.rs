@@ -6,16 +6,11 @@
 
 use everett_expr::{Arena, ArrayId, ExprId};
 
+use crate::choice::ChoiceSite;
+
 /// The question has several answers: leave everything as it is and run again when told.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Suspend;
-
-/// Where a choice that is not data is made.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct ChoiceSite {
-    /// What is chosen, for people and for filters.
-    pub name: String,
-}
 
 /// Answers questions about what is not determined.
 pub trait Oracle {

@@ -6,11 +6,12 @@ use everett_ir::code::{Assembly, Call, Callee, ExternalId, Program, ValueType};
 use std::collections::HashMap;
 
 use crate::bug::BugKind;
+use crate::choice::ChoiceSite;
 use crate::external::{Handler, resolve, resolve_assembly};
 use crate::image::Image;
 use crate::integer::Wide;
 use crate::memory::{Memory, ObjectKind};
-use crate::oracle::{ChoiceSite, Oracle, Suspend};
+use crate::oracle::{Oracle, Suspend};
 use crate::stacks::StackTable;
 use crate::thread::Thread;
 use crate::value::Value;

@@ -6,9 +6,10 @@ use smallvec::SmallVec;
 use triomphe::Arc;
 
 use crate::bug::{Bug, BugKind};
+use crate::choice::ChoiceSite;
 use crate::image::{Image, ImageId};
 use crate::memory::{Memory, ObjectKind};
-use crate::oracle::{ChoiceSite, Oracle, Suspend};
+use crate::oracle::{Oracle, Suspend};
 use crate::points::Points;
 use crate::stacks::{CallSite, StackId, StackTable};
 use crate::thread::{Frame, OnReturn, SecondStack, Thread, Variadic, VariadicArgument};
@@ -348,14 +349,9 @@ impl<'a> Vm<'a> {
     }
 
     /// A choice that is not data.
-    pub fn choose(&mut self, name: &str, alternatives: u32) -> Result<u32, Interrupt> {
+    pub fn choose(&mut self, site: &ChoiceSite, alternatives: u32) -> Result<u32, Interrupt> {
         self.asked = true;
-        Ok(self.oracle.choose(
-            &ChoiceSite {
-                name: name.to_owned(),
-            },
-            alternatives,
-        )?)
+        Ok(self.oracle.choose(site, alternatives)?)
     }
 
     /// Ends the path with a finding if the condition can hold; goes on where it does not.

@@ -237,11 +237,10 @@ impl Explorer<'_> {
     /// Which failures could be injected on a path, and which were.
     fn count_faults(&mut self, state: &State) {
         for choice in state.path.choices.iter() {
-            let Some(site) = choice.site.strip_prefix("fault:") else {
+            let Some(call) = choice.site.fault_target() else {
                 continue;
             };
-            let (call, failures) = site.split_once(':').unwrap_or((site, ""));
-            for (number, failure) in (1..).zip(failures.split(',')) {
+            for (number, failure) in (1..).zip(choice.site.faults()) {
                 let name = format!("{call}:{failure}");
                 let fired = self.statistics.faults.entry(name).or_default();
                 *fired += u64::from(choice.picked == number);

@@ -72,7 +72,7 @@ impl Worlds<'_> {
         let answers = undecided.map(|(fault, bit)| {
             let picked = number >> bit & 1;
             path.begin_with(TraceChoice {
-                site: world_fault_site(faults, fault).name,
+                site: world_fault_site(faults, fault),
                 alternatives: 2,
                 picked: picked as u32,
             });

@@ -1,6 +1,6 @@
 //! All orders in which threads that could go on are stopped at most so many times.
 
-use everett_vm::{Interrupt, Oracle};
+use everett_vm::{ChoiceSite, Interrupt, Oracle};
 
 use super::{Moment, Schedule, SchedulerKind, ask};
 
@@ -11,18 +11,18 @@ pub fn pick(
     oracle: &mut dyn Oracle,
 ) -> Result<usize, Interrupt> {
     let Some(current) = moment.current else {
-        return ask(moment, "schedule", oracle);
+        return ask(moment, &ChoiceSite::Schedule, oracle);
     };
     let SchedulerKind::Bounded(most) = schedule.kind else {
         return Ok(current);
     };
     if moment.yields {
-        return ask(moment, "schedule", oracle);
+        return ask(moment, &ChoiceSite::Schedule, oracle);
     }
     if schedule.preemptions >= most {
         return Ok(current);
     }
-    let picked = ask(moment, "preempt:", oracle)?;
+    let picked = ask(moment, &ChoiceSite::Preemption, oracle)?;
     if picked != current {
         schedule.preemptions += 1;
     }

@@ -1,6 +1,6 @@
 //! All orders: whoever can run may run.
 
-use everett_vm::{Interrupt, Oracle};
+use everett_vm::{ChoiceSite, Interrupt, Oracle};
 
 use super::{Moment, Schedule, ask};
 
@@ -10,5 +10,5 @@ pub fn pick(
     _: &mut Schedule,
     oracle: &mut dyn Oracle,
 ) -> Result<usize, Interrupt> {
-    ask(moment, "schedule", oracle)
+    ask(moment, &ChoiceSite::Schedule, oracle)
 }

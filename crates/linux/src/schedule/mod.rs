@@ -158,8 +158,12 @@ impl SchedulerKind {
     }
 }
 
-/// Asks which of those that are ready goes first: `name` says what kind of question it is.
-fn ask(moment: &Moment<'_>, name: &str, oracle: &mut dyn Oracle) -> Result<usize, Interrupt> {
+/// Asks which of those that are ready goes first: `site` says what kind of question it is.
+fn ask(
+    moment: &Moment<'_>,
+    site: &ChoiceSite,
+    oracle: &mut dyn Oracle,
+) -> Result<usize, Interrupt> {
     if moment.ready.len() == 1 {
         return Ok(moment.ready[0]);
     }
@@ -167,10 +171,7 @@ fn ask(moment: &Moment<'_>, name: &str, oracle: &mut dyn Oracle) -> Result<usize
     let first = moment.current.unwrap_or(moment.ready[0]);
     let others = moment.ready.iter().copied().filter(|task| *task != first);
     let order: SmallVec<[usize; 8]> = std::iter::once(first).chain(others).collect();
-    let site = ChoiceSite {
-        name: name.to_owned(),
-    };
-    let picked = oracle.choose(&site, order.len() as u32)? as usize;
+    let picked = oracle.choose(site, order.len() as u32)? as usize;
     Ok(order[picked.min(order.len() - 1)])
 }
 

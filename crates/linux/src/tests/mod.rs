@@ -53,7 +53,7 @@ impl Oracle for Tape {
     }
 
     fn choose(&mut self, site: &ChoiceSite, alternatives: u32) -> Result<u32, Suspend> {
-        assert_eq!(site.name, "n_args");
+        assert_eq!(*site, ChoiceSite::ArgumentCount);
         self.next()
             .map(|answer| (answer as u32).min(alternatives - 1))
     }

@@ -4,6 +4,7 @@ use everett_expr::ExprId;
 
 use super::{Operation, replaced};
 use crate::bug::{Bug, BugKind};
+use crate::choice::ChoiceSite;
 use crate::memory::ObjectKind;
 use crate::value::Value;
 use crate::vm::{Arguments, Done, Interrupt, Vm};
@@ -13,9 +14,6 @@ const MALLOC_ALIGN: u64 = 16;
 
 /// Bytes that a process can address.
 const ADDRESSES: u64 = 1 << 47;
-
-/// The choice whether an allocation fails.
-pub const ALLOCATION_FAULT: &str = "fault:malloc:ENOMEM";
 
 /// How much larger the next bound of a symbolic size is.
 const SIZE_STEP: u64 = 16;
@@ -97,7 +95,7 @@ impl Vm<'_> {
             };
             return Err(Bug::new(BugKind::HugeAllocation, message).into());
         }
-        if self.malloc_faults > 0 && self.choose(ALLOCATION_FAULT, 2)? == 1 {
+        if self.malloc_faults > 0 && self.choose(&ChoiceSite::AllocationFault, 2)? == 1 {
             self.malloc_faults -= 1;
             return Ok(self.exhausted());
         }

@@ -5,9 +5,10 @@ use everett_ir::code::{Call, Callee, ExternalId, ValueType};
 use proptest::prelude::*;
 
 use crate::bug::BugKind;
+use crate::choice::ChoiceSite;
 use crate::external::resolve;
 use crate::memory::ObjectKind;
-use crate::oracle::{ChoiceSite, Oracle, Suspend};
+use crate::oracle::{Oracle, Suspend};
 use crate::testing::Lab;
 use crate::value::Value;
 use crate::vm::{Arguments, Interrupt, Surroundings, Vm};

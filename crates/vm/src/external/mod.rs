@@ -21,7 +21,6 @@ mod strings;
 mod variadic;
 mod vectors;
 
-pub use allocation::ALLOCATION_FAULT;
 pub use assembly::processor;
 
 use everett_ir::code::Assembly;

@@ -1,0 +1,432 @@
+//! Choice sites: what a choice that is not data is about.
+//!
+//! A site is plain data. It has one text form, [`Display`](fmt::Display) and [`FromStr`], for traces on disk and for
+//! people. Nobody else looks at that text: whoever wants to know something about a choice asks the site.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+/// What is chosen. The first alternative is always the usual course: nothing fails, nobody is preempted.
+///
+/// Every path keeps the sites of its choices. So a clone shares what it can: only the name of a call that was read from
+/// a trace is copied.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum ChoiceSite {
+    /// How a system call ends: as it does, or with one of these failures.
+    CallFault {
+        /// Name of the system call.
+        call: Cow<'static, str>,
+        /// Names of errors, or other failures such as `short`.
+        failures: FaultNames,
+    },
+    /// Whether an allocation fails.
+    AllocationFault,
+    /// Which network fault of the scenario happens to a packet.
+    PacketFault {
+        /// Names of the faults.
+        faults: FaultNames,
+    },
+    /// Which host fault of the scenario happens to a host.
+    HostFault {
+        /// Names of the faults.
+        faults: FaultNames,
+    },
+    /// Whether a file of a host that is switched off loses what was not synchronised.
+    UnsyncedLoss {
+        /// Path of the file.
+        path: Arc<str>,
+    },
+    /// Whether a fault happens that is decided once for a world.
+    WorldFault {
+        /// Name of the fault.
+        fault: Arc<str>,
+    },
+    /// Which of the packets that race for a host arrives first.
+    PacketOrder,
+    /// Which thread runs, where the one that ran cannot go on or has had its turn.
+    Schedule,
+    /// Which thread runs, where the one that ran could go on.
+    Preemption,
+    /// How many bytes of a stream arrive at once.
+    StreamPiece,
+    /// How many symbolic arguments a program has.
+    ArgumentCount,
+    /// How long a symbolic file is.
+    FileSize {
+        /// Last part of the file's path.
+        name: Arc<str>,
+    },
+}
+
+/// Names of faults, in the order of the alternatives that they stand for; shared.
+///
+/// They are kept as the text that separates them by commas, so that sites are equal where their texts are.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct FaultNames(Arc<str>);
+
+impl FaultNames {
+    /// The names.
+    pub fn iter(&self) -> impl Iterator<Item = &str> {
+        let names = (!self.0.is_empty()).then(|| self.0.split(','));
+        names.into_iter().flatten()
+    }
+}
+
+impl<'n> FromIterator<&'n str> for FaultNames {
+    fn from_iter<I: IntoIterator<Item = &'n str>>(names: I) -> FaultNames {
+        let mut text = String::with_capacity(64);
+        for (number, name) in names.into_iter().enumerate() {
+            if number > 0 {
+                text.push(',');
+            }
+            text.push_str(name);
+        }
+        FaultNames(text.into())
+    }
+}
+
+impl ChoiceSite {
+    /// Every alternative but the first is a fault that is injected.
+    pub fn is_fault(&self) -> bool {
+        self.fault().is_some()
+    }
+
+    /// Every alternative but the first switches away from a thread that could go on.
+    pub fn is_preemption(&self) -> bool {
+        matches!(self, ChoiceSite::Preemption)
+    }
+
+    /// It is about what the program is given, not about what happens to it.
+    pub fn is_about_inputs(&self) -> bool {
+        matches!(
+            self,
+            ChoiceSite::ArgumentCount | ChoiceSite::FileSize { .. }
+        )
+    }
+
+    /// The system call that may fail.
+    pub fn failing_call(&self) -> Option<&str> {
+        match self {
+            ChoiceSite::CallFault { call, .. } => Some(call),
+            _ => None,
+        }
+    }
+
+    /// What a fault happens to, in a word: the name of a call, `malloc`, `packet`, `host`, `lost` or `world`.
+    pub fn fault_target(&self) -> Option<&str> {
+        self.fault().map(|(target, _)| target)
+    }
+
+    /// Names of the faults among the alternatives, from the second alternative on.
+    pub fn faults(&self) -> impl Iterator<Item = &str> {
+        let (several, one) = match self {
+            ChoiceSite::CallFault {
+                failures: names, ..
+            }
+            | ChoiceSite::PacketFault { faults: names }
+            | ChoiceSite::HostFault { faults: names } => (Some(names), None),
+            _ => (None, self.fault().map(|(_, name)| name)),
+        };
+        several.into_iter().flat_map(FaultNames::iter).chain(one)
+    }
+
+    /// A picked alternative, for people.
+    pub fn describe(&self, picked: u32, alternatives: u32) -> String {
+        let number = (picked as usize).checked_sub(1);
+        let fault = number.and_then(|number| self.faults().nth(number));
+        match (self, fault) {
+            (ChoiceSite::PacketOrder, _) => {
+                "a packet arrives before one that was earlier".to_owned()
+            }
+            (ChoiceSite::UnsyncedLoss { path }, Some(_)) => {
+                format!("{path} loses what was not synchronised")
+            }
+            (ChoiceSite::PacketFault { .. }, Some(name)) => format!("{name} happens to a packet"),
+            (ChoiceSite::HostFault { .. }, Some(name)) => format!("{name} happens to the host"),
+            (ChoiceSite::WorldFault { .. }, Some(name)) => format!("{name} happens"),
+            (_, Some(name)) => {
+                let call = self.fault_target().unwrap_or_default();
+                format!("{call} fails: {name}")
+            }
+            (ChoiceSite::Preemption, None) => format!("preempt: {picked} of {alternatives}"),
+            (_, None) => format!("{self}: {picked} of {alternatives}"),
+        }
+    }
+
+    /// What a fault happens to, and the names of the faults as they are in the text.
+    fn fault(&self) -> Option<(&str, &str)> {
+        Some(match self {
+            ChoiceSite::CallFault { call, failures } => (call, &failures.0),
+            ChoiceSite::AllocationFault => (ALLOCATION, NO_MEMORY),
+            ChoiceSite::PacketFault { faults } => (PACKET, &faults.0),
+            ChoiceSite::HostFault { faults } => (HOST, &faults.0),
+            ChoiceSite::UnsyncedLoss { path } => (UNSYNCED, path),
+            ChoiceSite::WorldFault { fault } => (WORLD, fault),
+            ChoiceSite::PacketOrder
+            | ChoiceSite::Schedule
+            | ChoiceSite::Preemption
+            | ChoiceSite::StreamPiece
+            | ChoiceSite::ArgumentCount
+            | ChoiceSite::FileSize { .. } => return None,
+        })
+    }
+}
+
+/// Targets of faults in texts. No system call has one of these names.
+const ALLOCATION: &str = "malloc";
+const PACKET: &str = "packet";
+const HOST: &str = "host";
+const UNSYNCED: &str = "lost";
+const WORLD: &str = "world";
+/// The one failure of allocations.
+const NO_MEMORY: &str = "ENOMEM";
+
+/// Texts of the other sites, and what they begin with.
+const FAULT: &str = "fault:";
+const PACKET_ORDER: &str = "order:packet";
+const SCHEDULE: &str = "schedule";
+const PREEMPTION: &str = "preempt:";
+const STREAM_PIECE: &str = "fragment";
+const ARGUMENT_COUNT: &str = "n_args";
+const FILE_SIZE: &str = "size of ";
+
+impl fmt::Display for ChoiceSite {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ChoiceSite::PacketOrder => f.write_str(PACKET_ORDER),
+            ChoiceSite::Schedule => f.write_str(SCHEDULE),
+            ChoiceSite::Preemption => f.write_str(PREEMPTION),
+            ChoiceSite::StreamPiece => f.write_str(STREAM_PIECE),
+            ChoiceSite::ArgumentCount => f.write_str(ARGUMENT_COUNT),
+            ChoiceSite::FileSize { name } => write!(f, "{FILE_SIZE}{name}"),
+            ChoiceSite::CallFault { .. }
+            | ChoiceSite::AllocationFault
+            | ChoiceSite::PacketFault { .. }
+            | ChoiceSite::HostFault { .. }
+            | ChoiceSite::UnsyncedLoss { .. }
+            | ChoiceSite::WorldFault { .. } => {
+                let (target, names) = self.fault().unwrap_or_default();
+                write!(f, "{FAULT}{target}:{names}")
+            }
+        }
+    }
+}
+
+/// A text that is no choice site.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{0:?} is no choice that this version of Everett knows")]
+pub struct UnknownSite(String);
+
+impl FromStr for ChoiceSite {
+    type Err = UnknownSite;
+
+    fn from_str(text: &str) -> Result<ChoiceSite, UnknownSite> {
+        let fault = text.strip_prefix(FAULT);
+        if let Some((target, names)) = fault.and_then(|fault| fault.split_once(':')) {
+            return match target {
+                "" => Err(UnknownSite(text.to_owned())),
+                target => Ok(fault_site(target, names)),
+            };
+        }
+        match text {
+            PACKET_ORDER => Ok(ChoiceSite::PacketOrder),
+            SCHEDULE => Ok(ChoiceSite::Schedule),
+            PREEMPTION => Ok(ChoiceSite::Preemption),
+            STREAM_PIECE => Ok(ChoiceSite::StreamPiece),
+            ARGUMENT_COUNT => Ok(ChoiceSite::ArgumentCount),
+            _ => match text.strip_prefix(FILE_SIZE) {
+                Some(name) => Ok(ChoiceSite::FileSize { name: name.into() }),
+                None => Err(UnknownSite(text.to_owned())),
+            },
+        }
+    }
+}
+
+fn fault_site(target: &str, names: &str) -> ChoiceSite {
+    let several = || FaultNames(names.into());
+    match target {
+        ALLOCATION if names == NO_MEMORY => ChoiceSite::AllocationFault,
+        PACKET => ChoiceSite::PacketFault { faults: several() },
+        HOST => ChoiceSite::HostFault { faults: several() },
+        UNSYNCED => ChoiceSite::UnsyncedLoss { path: names.into() },
+        WORLD => ChoiceSite::WorldFault {
+            fault: names.into(),
+        },
+        call => ChoiceSite::CallFault {
+            call: call.to_owned().into(),
+            failures: several(),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn names(all: &[&str]) -> FaultNames {
+        all.iter().copied().collect()
+    }
+
+    /// Every kind of site, with its text.
+    fn sites() -> Vec<(ChoiceSite, &'static str)> {
+        vec![
+            (
+                ChoiceSite::CallFault {
+                    call: "read".into(),
+                    failures: names(&["EIO", "EINTR", "short"]),
+                },
+                "fault:read:EIO,EINTR,short",
+            ),
+            (ChoiceSite::AllocationFault, "fault:malloc:ENOMEM"),
+            (
+                ChoiceSite::PacketFault {
+                    faults: names(&["lost", "clock of a:1"]),
+                },
+                "fault:packet:lost,clock of a:1",
+            ),
+            (
+                ChoiceSite::HostFault {
+                    faults: names(&["crash"]),
+                },
+                "fault:host:crash",
+            ),
+            (
+                ChoiceSite::UnsyncedLoss {
+                    path: "/var/a:b,c".into(),
+                },
+                "fault:lost:/var/a:b,c",
+            ),
+            (
+                ChoiceSite::WorldFault {
+                    fault: "cut, here".into(),
+                },
+                "fault:world:cut, here",
+            ),
+            (ChoiceSite::PacketOrder, "order:packet"),
+            (ChoiceSite::Schedule, "schedule"),
+            (ChoiceSite::Preemption, "preempt:"),
+            (ChoiceSite::StreamPiece, "fragment"),
+            (ChoiceSite::ArgumentCount, "n_args"),
+            (ChoiceSite::FileSize { name: "A".into() }, "size of A"),
+        ]
+    }
+
+    #[test]
+    fn every_site_has_its_text() {
+        for (site, text) in sites() {
+            assert_eq!(site.to_string(), text);
+            assert_eq!(text.parse(), Ok(site));
+        }
+    }
+
+    #[test]
+    fn other_texts_are_refused() {
+        for text in [
+            "",
+            "s",
+            "fault:",
+            "fault:read",
+            "fault::EIO",
+            "preempt",
+            "schedule ",
+        ] {
+            let error = text.parse::<ChoiceSite>().unwrap_err();
+            assert!(error.to_string().contains(&format!("{text:?}")), "{error}");
+        }
+    }
+
+    #[test]
+    fn alternatives_are_described() {
+        let described = sites()
+            .into_iter()
+            .map(|(site, _)| site.describe(1, 4))
+            .collect::<Vec<_>>();
+        let expected = [
+            "read fails: EIO",
+            "malloc fails: ENOMEM",
+            "lost happens to a packet",
+            "crash happens to the host",
+            "/var/a:b,c loses what was not synchronised",
+            "cut, here happens",
+            "a packet arrives before one that was earlier",
+            "schedule: 1 of 4",
+            "preempt: 1 of 4",
+            "fragment: 1 of 4",
+            "n_args: 1 of 4",
+            "size of A: 1 of 4",
+        ];
+        assert_eq!(described, expected);
+        let (read, _) = sites().swap_remove(0);
+        assert_eq!(read.describe(3, 4), "read fails: short");
+        assert_eq!(
+            read.describe(4, 5),
+            "fault:read:EIO,EINTR,short: 4 of 5",
+            "there is no such failure"
+        );
+    }
+
+    #[test]
+    fn faults_are_the_sites_that_name_some() {
+        for (site, text) in sites() {
+            assert_eq!(site.is_fault(), text.starts_with("fault:"));
+            assert_eq!(site.is_fault(), site.faults().next().is_some());
+            assert_eq!(site.is_fault(), site.fault_target().is_some());
+            assert_eq!(site.is_preemption(), text.starts_with("preempt:"));
+        }
+        let (packet, _) = sites().swap_remove(2);
+        assert_eq!(
+            packet.faults().collect::<Vec<_>>(),
+            ["lost", "clock of a:1"]
+        );
+        assert_eq!(names(&[]).iter().count(), 0);
+    }
+
+    fn any_names() -> impl Strategy<Value = FaultNames> {
+        let one = "[^,]{1,8}";
+        prop::collection::vec(one, 1..5)
+            .prop_map(|all| all.iter().map(String::as_str).collect::<FaultNames>())
+    }
+
+    fn any_site() -> impl Strategy<Value = ChoiceSite> {
+        let targets = [ALLOCATION, PACKET, HOST, UNSYNCED, WORLD];
+        let call =
+            "[a-z_0-9]{1,9}".prop_filter("a target", move |name| !targets.contains(&name.as_str()));
+        prop_oneof![
+            (call, any_names()).prop_map(|(call, failures)| ChoiceSite::CallFault {
+                call: call.into(),
+                failures,
+            }),
+            any_names().prop_map(|faults| ChoiceSite::PacketFault { faults }),
+            any_names().prop_map(|faults| ChoiceSite::HostFault { faults }),
+            any::<String>().prop_map(|path| ChoiceSite::UnsyncedLoss { path: path.into() }),
+            any::<String>().prop_map(|fault| ChoiceSite::WorldFault {
+                fault: fault.into()
+            }),
+            any::<String>().prop_map(|name| ChoiceSite::FileSize { name: name.into() }),
+            prop::sample::select(sites()).prop_map(|(site, _)| site),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn texts_are_read_back(site in any_site()) {
+            prop_assert_eq!(site.to_string().parse(), Ok(site));
+        }
+
+        #[test]
+        fn what_is_read_is_written_the_same(text in "(fault:)?[a-z]{0,6}:?.{0,9}|size of .{0,9}") {
+            if let Ok(site) = text.parse::<ChoiceSite>() {
+                prop_assert_eq!(site.to_string(), text);
+            }
+        }
+
+        #[test]
+        fn names_come_back(all in prop::collection::vec("[^,]{1,8}", 0..5)) {
+            let names = all.iter().map(String::as_str).collect::<FaultNames>();
+            prop_assert_eq!(names.iter().collect::<Vec<_>>(), all);
+        }
+    }
+}
