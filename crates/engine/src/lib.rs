@@ -6,6 +6,7 @@ mod finding;
 mod frontier;
 mod list;
 mod mapping;
+mod memory;
 mod names;
 mod oracle;
 mod path;
@@ -25,6 +26,7 @@ pub use explorer::{
 pub use finding::{Finding, FindingIndex, FindingKey, PathEnd, PathEnding};
 pub use list::SharedList;
 pub use mapping::{Dstate, DstateId, MAPPINGS, MemberId, Table};
+pub use memory::MemoryAccount;
 pub use random::Random;
 pub use search::SEARCHERS;
 pub use shelf::Bundle;
