@@ -1,8 +1,13 @@
-//! What the user sees while a run goes on.
+//! What the user sees: words for all that the library tells.
 
-use everett_engine::{Explorer, Finding, Worlds, principal};
+use everett::{
+    Ending, Event, Finding, Observer, Outcome, Progress, Repeats, RunSummary, Summary, Verdict,
+    WorldProgress, WorldSummary,
+};
 use std::io::{IsTerminal, Write};
-use std::time::Duration;
+use std::num::NonZeroU32;
+use std::path::Path;
+use std::time::{Duration, Instant};
 
 /// How to talk.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -15,35 +20,44 @@ pub enum Mode {
     Json,
 }
 
+/// What is shown of the events of a native replay.
+#[derive(Copy, Clone, Debug, Default)]
+pub struct Steps {
+    /// They are printed.
+    pub are_printed: bool,
+    /// Time goes by as the clock of the replay does, since then.
+    pub since: Option<Instant>,
+}
+
 /// The terminal.
 pub struct Display {
     mode: Mode,
-    clock: fn() -> Duration,
-    next_update: Duration,
-    last: (Duration, u64),
     line_shown: bool,
     live: bool,
+    steps: Steps,
 }
 
 const INTERVAL: Duration = Duration::from_millis(200);
 
 impl Display {
-    /// A display that shows time by this clock.
-    pub fn new(mode: Mode, clock: fn() -> Duration) -> Display {
+    /// A display that talks so.
+    pub fn new(mode: Mode) -> Display {
         let live = mode == Mode::Text && std::io::stderr().is_terminal();
         Display {
             mode,
-            clock,
-            next_update: INTERVAL,
-            last: (Duration::ZERO, 0),
             line_shown: false,
             live,
+            steps: Steps::default(),
         }
     }
 
-    /// How it talks.
-    pub fn mode(&self) -> Mode {
-        self.mode
+    /// A display that shows the events of native replays so.
+    pub fn of_replay(steps: Steps) -> Display {
+        Display {
+            live: false,
+            steps,
+            ..Display::new(Mode::Text)
+        }
     }
 
     fn clear_line(&mut self) {
@@ -53,92 +67,21 @@ impl Display {
         }
     }
 
-    /// Shows progress, now and then.
-    pub fn tick(&mut self, explorer: &Explorer<'_>) {
-        if !self.live && self.mode != Mode::Json {
-            return;
-        }
-        let now = (self.clock)();
-        if now < self.next_update {
-            return;
-        }
-        self.next_update = now + INTERVAL;
-        let statistics = explorer.statistics();
-        let instructions = statistics.instructions + statistics.replayed;
-        let seconds = (now - self.last.0).as_secs_f64().max(1e-9);
-        let rate = (instructions - self.last.1) as f64 / seconds;
-        self.last = (now, instructions);
-        let solver = explorer.solver_statistics();
-        let solver_time = (solver.sat_time + solver.smt_time).as_secs_f64();
-        let share = 100.0 * solver_time / now.as_secs_f64().max(1e-9);
-        let covered = explorer
-            .coverage()
-            .segments
-            .iter()
-            .filter(|mark| **mark != 0)
-            .count();
-        let segments = explorer.coverage().segments.len().max(1);
-        let paths = statistics.paths_completed + statistics.paths_partial;
+    fn progress(&mut self, progress: &Progress) {
         if self.mode == Mode::Json {
-            self.event(&serde_json::json!({
-                "event": "progress", "seconds": now.as_secs_f64(), "paths": paths,
-                "states": explorer.states(), "findings": explorer.findings().len(),
-                "instructions": instructions,
-            }));
-            return;
+            return print(&progress_json(progress).to_string());
         }
-        eprint!(
-            "\r\x1b[K{:>6.1} s  {} paths  {} states  {:.1} % covered  {} findings  {}/s  solver {:.0} %",
-            now.as_secs_f64(),
-            paths,
-            explorer.states(),
-            100.0 * covered as f64 / segments as f64,
-            explorer.findings().len(),
-            short(rate),
-            share,
-        );
+        eprint!("\r\x1b[K{}", progress_text(progress));
         let _ = std::io::stderr().flush();
         self.line_shown = true;
     }
 
-    /// The same for worlds of several hosts.
-    pub fn tick_worlds(&mut self, worlds: &Worlds<'_>) {
-        let now = (self.clock)();
-        if !self.live && self.mode != Mode::Json || now < self.next_update {
-            return;
-        }
-        self.next_update = now + INTERVAL;
-        let instructions = worlds.statistics().instructions;
-        let seconds = (now - self.last.0).as_secs_f64().max(1e-9);
-        let rate = (instructions - self.last.1) as f64 / seconds;
-        self.last = (now, instructions);
-        let virtual_s = worlds.virtual_ns().unwrap_or(0) as f64 / 1e9;
-        let (states, dstates) = (worlds.states(), worlds.table().len());
-        let findings = worlds.findings().len();
-        if self.mode == Mode::Json {
-            return self.event(&serde_json::json!({
-                "event": "progress", "seconds": now.as_secs_f64(), "virtual_seconds": virtual_s,
-                "states": states, "dstates": dstates, "findings": findings,
-                "instructions": instructions,
-            }));
-        }
-        eprint!(
-            "\r\x1b[K{:>6.1} s  {virtual_s:.3} s of the worlds  {states} states  {dstates} dstates  \
-             {findings} findings  {}/s",
-            now.as_secs_f64(),
-            short(rate),
-        );
-        let _ = std::io::stderr().flush();
-        self.line_shown = true;
-    }
-
-    /// Shows a finding as it comes.
-    pub fn finding(&mut self, finding: &Finding, number: u64) {
+    fn finding(&mut self, finding: &Finding, number: u64) {
         self.clear_line();
-        let place = principal(&finding.stack);
+        let place = everett::principal(&finding.stack);
         let (file, line) = place.map_or(("?", 0), |place| (place.file.as_str(), place.line));
         match self.mode {
-            Mode::Json => self.event(&serde_json::json!({
+            Mode::Json => print_json(&serde_json::json!({
                 "event": "finding", "number": number, "kind": finding.kind.name(),
                 "message": finding.message, "file": file, "line": line,
             })),
@@ -160,28 +103,298 @@ impl Display {
         }
     }
 
-    /// Prints an event as a line of JSON.
-    pub fn event(&self, event: &serde_json::Value) {
-        print(&event.to_string());
-    }
-
-    /// Says a warning.
-    pub fn warn(&mut self, text: &str) {
+    fn warn(&mut self, text: &str) {
         self.clear_line();
         match self.mode {
-            Mode::Json => self.event(&serde_json::json!({ "event": "warning", "message": text })),
+            Mode::Json => {
+                print_json(&serde_json::json!({ "event": "warning", "message": text }));
+            }
             _ => eprintln!("everett: {text}"),
+        }
+    }
+
+    fn finished(&mut self, summary: &RunSummary, folder: &Path) {
+        let limits = summary.limits_hit().join(", ");
+        match summary {
+            RunSummary::Program(summary) => {
+                if self.mode == Mode::Json {
+                    print_json(&serde_json::json!({ "event": "end", "summary": summary }));
+                }
+                self.say(&program_text(summary));
+            }
+            RunSummary::World(summary) => self.say(&world_text(summary)),
+        }
+        if !limits.is_empty() {
+            self.say(&format!("limits reached: {limits}"));
+        }
+        if let RunSummary::Program(summary) = summary
+            && summary.states_pending > 0
+        {
+            self.say(&format!(
+                "{} states are left; go on with: everett resume {}",
+                summary.states_pending,
+                folder.display()
+            ));
+        }
+        self.say(&format!("results in {}", folder.display()));
+    }
+
+    fn step(&self, host: Option<&str>, number: usize, line: &str, clock_ns: u64) {
+        if let Some(since) = self.steps.since {
+            let due = Duration::from_nanos(clock_ns);
+            std::thread::sleep(due.saturating_sub(since.elapsed()));
+        }
+        if self.steps.are_printed {
+            let line = match host {
+                Some(host) => format!("{host} {line}"),
+                None => line.to_owned(),
+            };
+            eprintln!("{}", numbered(number, &line));
         }
     }
 }
 
+impl Observer for Display {
+    fn event(&mut self, event: &Event<'_>) {
+        match event {
+            Event::Progress(progress) => self.progress(progress),
+            Event::Finding {
+                number, finding, ..
+            } => self.finding(finding, *number),
+            Event::FindingReplayed { entry, verdict } => {
+                if let Some(why) = verdict.reason() {
+                    self.say(&format!("{}: {}: {why}", entry.dir, verdict.name()));
+                }
+            }
+            Event::FindingsReplayed {
+                confirmed,
+                findings,
+            } => self.say(&format!(
+                "{confirmed} of {findings} findings confirmed natively"
+            )),
+            Event::Warning(text) => self.warn(text),
+            Event::Finished { summary, folder } => self.finished(summary, folder),
+            Event::Followed { path, ending } => followed(path, ending),
+            Event::Calls { path, of, lines } => {
+                if *of > 1 {
+                    print(&format!("{}:", path.display()));
+                }
+                lines.iter().for_each(|line| print(line));
+            }
+            Event::Step {
+                host,
+                number,
+                line,
+                clock_ns,
+            } => self.step(*host, *number, line, *clock_ns),
+            Event::Repeated {
+                path,
+                times,
+                repeats,
+            } => repeated(path, *times, repeats),
+            Event::Captured {
+                host: None,
+                file,
+                packets,
+            } => print(&format!("{packets} packets are in {}", file.display())),
+            Event::Captured {
+                host: Some(host),
+                file,
+                ..
+            } => print(&format!(
+                "what {host} sent and got is in {}",
+                file.display()
+            )),
+            Event::Output { host, streams } => show_output(*host, streams),
+            Event::Replayed { path, verdict } => replayed(path, verdict),
+            Event::Tested { path, outcome } => tested(path, outcome),
+            _ => {}
+        }
+    }
+
+    fn progress_interval(&self) -> Option<Duration> {
+        (self.live || self.mode == Mode::Json).then_some(INTERVAL)
+    }
+}
+
+fn progress_json(progress: &Progress) -> serde_json::Value {
+    let seconds = progress.elapsed.as_secs_f64();
+    let Progress {
+        states,
+        findings,
+        instructions,
+        ..
+    } = progress;
+    match &progress.world {
+        None => serde_json::json!({
+            "event": "progress", "seconds": seconds, "paths": progress.paths,
+            "states": states, "findings": findings, "instructions": instructions,
+        }),
+        Some(WorldProgress {
+            virtual_ns,
+            dstates,
+        }) => serde_json::json!({
+            "event": "progress", "seconds": seconds, "virtual_seconds": *virtual_ns as f64 / 1e9,
+            "states": states, "dstates": dstates, "findings": findings,
+            "instructions": instructions,
+        }),
+    }
+}
+
+fn progress_text(progress: &Progress) -> String {
+    let seconds = progress.elapsed.as_secs_f64();
+    let rate = short(progress.instructions_per_second);
+    let Progress {
+        states, findings, ..
+    } = progress;
+    match &progress.world {
+        None => {
+            let (covered, all) = (progress.segments_covered, progress.segments.max(1));
+            format!(
+                "{seconds:>6.1} s  {} paths  {states} states  {:.1} % covered  {findings} findings  {rate}/s  solver {:.0} %",
+                progress.paths,
+                100.0 * covered as f64 / all as f64,
+                100.0 * progress.solver_time.as_secs_f64() / seconds.max(1e-9),
+            )
+        }
+        Some(world) => format!(
+            "{seconds:>6.1} s  {:.3} s of the worlds  {states} states  {} dstates  {findings} findings  {rate}/s",
+            world.virtual_ns as f64 / 1e9,
+            world.dstates,
+        ),
+    }
+}
+
+fn completeness(complete: bool) -> &'static str {
+    match complete {
+        true => "complete",
+        false => "not complete",
+    }
+}
+
+fn program_text(summary: &Summary) -> String {
+    let rate = summary.instructions as f64 / summary.wall_seconds.max(1e-9);
+    format!(
+        "{}: {} paths ({} partial), {} findings, {} instructions ({}/s), {:.2} s, {} of {} lines covered",
+        completeness(summary.complete),
+        summary.paths.completed + summary.paths.partial,
+        summary.paths.partial,
+        summary.findings.len(),
+        summary.instructions,
+        short(rate),
+        summary.wall_seconds,
+        summary.coverage.lines_covered,
+        summary.coverage.lines,
+    )
+}
+
+fn world_text(summary: &WorldSummary) -> String {
+    let rate = summary.instructions as f64 / summary.wall_seconds.max(1e-9);
+    format!(
+        "{}: {} worlds of {} states ({}), {} findings, {} packets, {} instructions ({}/s), {:.2} s",
+        completeness(summary.complete),
+        summary.worlds,
+        summary.states_total,
+        summary.mapping,
+        summary.findings.len(),
+        summary.packets,
+        summary.instructions,
+        short(rate),
+        summary.wall_seconds,
+    )
+}
+
+fn followed(path: &Path, ending: &Ending) {
+    let path = path.display();
+    match ending {
+        Ending::Path { expected, seen } => {
+            print(&format!("{path}: expected {expected:?}, seen {seen:?}"));
+        }
+        Ending::Finding { expected, seen } => {
+            print(&format!("{path}: it ends otherwise"));
+            print(&format!("    expected {expected:?}, seen {seen:?}"));
+        }
+        Ending::World {
+            expected,
+            seen,
+            wrong,
+        } => {
+            print(&format!("{path}: it ends otherwise"));
+            print(&format!(
+                "    expected {expected:?}, seen {seen:?} {wrong:?}"
+            ));
+        }
+        _ => {}
+    }
+}
+
+fn repeated(path: &Path, times: NonZeroU32, repeats: &Repeats) {
+    let path = path.display();
+    print(&format!(
+        "{path}: {times} runs, {} with another log than the first, which has {} events",
+        repeats.others, repeats.events
+    ));
+    if let Some(difference) = &repeats.difference {
+        print(&format!("{path}: {difference}"));
+    }
+}
+
+fn replayed(path: &Path, verdict: &Verdict) {
+    let (path, name) = (path.display(), verdict.name());
+    match verdict.reason() {
+        None => print(&format!("{path}: {name}")),
+        Some(why) => print(&format!("{path}: {name}: {why}")),
+    }
+}
+
+fn tested(path: &Path, outcome: &Outcome) {
+    let path = path.display();
+    print(&match outcome {
+        Outcome::Passed => format!("ok        {path}"),
+        Outcome::Failed(why) => format!("FAILED    {path}: {why}"),
+        Outcome::Error(why) => format!("DIVERGED  {path}: {why}"),
+        Outcome::Skipped(why) => format!("skipped   {path}: {why}"),
+    });
+}
+
+/// Passes on what a native program wrote; each line with the name of its host, where there are several.
+pub fn show_output(host: Option<&str>, [stdout, stderr]: &[Vec<u8>; 2]) {
+    let named = |bytes: &Vec<u8>| match host {
+        None => bytes.clone(),
+        Some(host) => prefixed(host, bytes),
+    };
+    let _ = std::io::stdout().write_all(&named(stdout));
+    let _ = std::io::stderr().write_all(&named(stderr));
+}
+
+fn prefixed(name: &str, output: &[u8]) -> Vec<u8> {
+    let mut text = Vec::new();
+    for line in output.split_inclusive(|byte| *byte == b'\n') {
+        text.extend_from_slice(format!("{name}: ").as_bytes());
+        text.extend_from_slice(line);
+        if !line.ends_with(b"\n") {
+            text.push(b'\n');
+        }
+    }
+    text
+}
+
+/// An event with its number.
+pub fn numbered(number: usize, line: &str) -> String {
+    format!("{number:>6} {line}")
+}
+
 /// A line on standard output. Nobody may be listening any more; the run and its files matter all the same.
-fn print(line: &str) {
+pub fn print(line: &str) {
     let _ = writeln!(std::io::stdout(), "{line}");
 }
 
+fn print_json(event: &serde_json::Value) {
+    print(&event.to_string());
+}
+
 /// A number with a unit.
-pub fn short(number: f64) -> String {
+fn short(number: f64) -> String {
     match number {
         n if n >= 1e9 => format!("{:.1} G", n / 1e9),
         n if n >= 1e6 => format!("{:.1} M", n / 1e6),

@@ -1,43 +1,10 @@
-//! The command line of Everett: reads arguments, calls the rooms, shows what comes out.
+//! The command line of Everett: flags, words and exit codes around the library.
 
-mod bootstrap;
-mod bootstrap_text;
-mod checkpoint;
-mod compare;
+mod args;
+mod commands;
 mod display;
-mod exec;
-mod export;
-mod export_netns;
-mod follow;
-mod host_args;
-mod input;
-mod layers;
-mod load;
-mod native;
-mod output;
-mod points;
-mod regress;
-mod repeat;
-mod replay;
-mod run;
-mod scenario;
-mod shrink;
+mod session;
 mod step;
-mod summary;
-mod watched;
-mod world;
-mod world_chart;
-mod world_checks;
-mod world_dtest;
-mod world_follow;
-mod world_hosts;
-mod world_look;
-mod world_native;
-mod world_output;
-mod world_points;
-mod world_replay;
-mod world_shrink;
-mod world_trace;
 
 use clap::{Parser, Subcommand};
 use std::ffi::OsString;
@@ -64,31 +31,31 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     /// Explores a program on symbolic input and reports what is wrong with it.
-    Run(Box<run::RunArgs>),
+    Run(Box<args::RunArgs>),
     /// Goes on with a run that was stopped.
-    Resume(run::ResumeArgs),
+    Resume(args::ResumeArgs),
     /// Follows the tests of a run again and says where each ends.
-    Follow(follow::FollowArgs),
+    Follow(commands::FollowArgs),
     /// Follows a trace again and prints its system calls as strace does.
-    Strace(follow::FollowArgs),
+    Strace(commands::FollowArgs),
     /// Replays traces on the native program under the same kernel model, and says whether they end the same.
-    Replay(replay::ReplayArgs),
+    Replay(commands::ReplayArgs),
     /// Replays the findings of a run natively and notes which of them are confirmed.
-    Confirm(regress::ConfirmArgs),
+    Confirm(commands::ConfirmArgs),
     /// Replays folders of traces as a regression suite, on the program or a newer build of it.
-    Test(regress::TestArgs),
+    Test(commands::TestArgs),
     /// Looks for a simpler trace that ends the same: fewer failures and preemptions, simpler inputs.
-    Shrink(shrink::ShrinkArgs),
+    Shrink(commands::ShrinkArgs),
     /// Writes a shell script that lets a finding happen again with nothing of Everett.
-    Export(export::ExportArgs),
+    Export(commands::ExportArgs),
     /// Runs native programs under the kernel model: the same seed, the same run.
-    Native(native::NativeArgs),
+    Native(commands::NativeArgs),
     /// Looks at scenario files: worlds of several hosts.
     #[command(subcommand)]
-    Scenario(scenario::ScenarioCommand),
+    Scenario(commands::ScenarioCommand),
     /// Runs a program concretely, as if it were started natively. Nothing is explored, nothing written.
     #[command(disable_help_flag = true)]
-    Exec(exec::ExecArgs),
+    Exec(commands::ExecArgs),
     /// Compiles and links C: a drop-in for clang that makes PROG and PROG.bc.
     #[command(disable_help_flag = true)]
     Cc(ToolArgs),
@@ -136,18 +103,18 @@ fn main() -> ExitCode {
     let parsed = Cli::parse();
     let parsed = options_behind_scenario(&parsed, words).unwrap_or(parsed);
     let outcome = match parsed.command {
-        Command::Run(args) => run::run(&args),
-        Command::Resume(args) => run::resume(&args),
-        Command::Follow(args) => follow::follow(&args),
-        Command::Strace(args) => follow::strace(&args),
-        Command::Replay(args) => replay::replay(&args),
-        Command::Confirm(args) => regress::confirm(&args),
-        Command::Test(args) => regress::test(&args),
-        Command::Shrink(args) => shrink::shrink(&args),
-        Command::Export(args) => export::export(&args),
-        Command::Native(args) => native::native(&args),
-        Command::Scenario(command) => scenario::scenario(&command),
-        Command::Exec(args) => exec::exec(&args),
+        Command::Run(args) => commands::run(&args),
+        Command::Resume(args) => commands::resume(&args),
+        Command::Follow(args) => commands::follow(&args),
+        Command::Strace(args) => commands::strace(&args),
+        Command::Replay(args) => commands::replay(&args),
+        Command::Confirm(args) => commands::confirm(&args),
+        Command::Test(args) => commands::test(&args),
+        Command::Shrink(args) => commands::shrink(&args),
+        Command::Export(args) => commands::export(&args),
+        Command::Native(args) => commands::native(&args),
+        Command::Scenario(command) => commands::scenario(&command),
+        Command::Exec(args) => commands::exec(&args),
         Command::Cc(_)
         | Command::Cxx(_)
         | Command::Ar(_)
@@ -168,7 +135,7 @@ fn options_behind_scenario(parsed: &Cli, mut words: Vec<OsString>) -> Option<Cli
     let command = of(parsed)?;
     let (scenario, behind) = command.split_first()?;
     let is_option = behind.first()?.as_encoded_bytes().starts_with(b"-");
-    if !is_option || !world::is_scenario(scenario.as_ref()) {
+    if !is_option || !everett::is_scenario(scenario.as_ref()) {
         return None;
     }
     let at = words.len().checked_sub(command.len())?;

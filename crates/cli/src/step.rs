@@ -1,19 +1,16 @@
-//! Looking at a replay while it happens: event by event, in a debugger, as packets, at the speed of its own clock.
+//! Looking at a replay while it happens: event by event, or in a debugger.
 
 use anyhow::{Context, Result, anyhow, bail};
-use everett_engine::Trace;
-use everett_linux::PacketKind;
-use everett_native::{
-    NativeConfig, NativeEnd, NativeRun, SentPacket, Source, Standing, Watcher, run_watched,
+use everett::{
+    BuildSpec, HOST, NativeEnd, NativeReplay, NativeRun, Nobody, Session, Standing, Watcher,
+    describe_end,
 };
-use everett_report::{CapturedPacket, PacketContent, pcap};
+use std::cell::RefCell;
 use std::io::{BufRead, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, Instant};
 
-use crate::compare::describe;
-use crate::output::HOST;
+use crate::display::numbered;
 
 /// How a replay is looked at.
 #[derive(clap::Args)]
@@ -85,37 +82,39 @@ impl LookArgs {
         self.gdb.is_some() || self.step || self.pcap.is_some() || self.speed.is_some()
     }
 
+    /// Somebody is asked, or a debugger is opened.
+    pub fn is_interactive(&self) -> bool {
+        self.gdb.is_some() || self.step
+    }
+
     /// Events are to be logged.
     pub fn needs_log(&self) -> bool {
         self.strace || self.is_about_one()
     }
 }
 
-/// Prints an event.
-pub fn show(number: usize, line: &str) -> String {
-    format!("{number:>6} {line}")
-}
-
-/// Prints the log of a run that is over.
-pub fn print_log(log: &[String]) {
-    for (number, line) in (1..).zip(log) {
-        eprintln!("{}", show(number, line));
-    }
-}
-
 /// Opens a debugger in a replay, or walks through it. The exit code is not about the trace.
-pub fn look(args: &LookArgs, config: &NativeConfig, trace: &Trace) -> Result<()> {
+pub fn look(args: &LookArgs, path: &Path, build: &BuildSpec, session: &Session) -> Result<()> {
+    let replay = NativeReplay::open(path, build, session)?;
     match &args.gdb {
-        Some(place) if place.host != HOST => {
-            bail!("there is no host {:?}; the only one is {HOST}", place.host)
-        }
-        Some(place) => debug(config, trace, place.event),
-        None => walk(config, trace),
+        Some(place) => debug(&replay, place),
+        None => walk(&replay),
     }
 }
 
-fn source(trace: &Trace) -> Source {
-    Source::Trace(Box::new(trace.clone()))
+/// Who it is that ends, for people.
+fn who(replay: &NativeReplay, host: &str) -> String {
+    match replay.is_world() {
+        true => format!("host {host}"),
+        false => "the native program".to_owned(),
+    }
+}
+
+fn nobody<'w>(replay: &NativeReplay) -> Vec<Box<dyn Watcher + 'w>> {
+    let hosts = replay.hosts().into_iter();
+    hosts
+        .map(|_| Box::new(Nobody) as Box<dyn Watcher>)
+        .collect()
 }
 
 /// The debugger: gdb, or what EVERETT_GDB names.
@@ -124,20 +123,20 @@ fn debugger() -> PathBuf {
 }
 
 /// Stops a replay and gives the process to a debugger.
-pub struct HandOver {
+struct HandOver {
     /// When this event has happened.
-    pub at: Option<usize>,
+    at: Option<usize>,
     /// It faults where it stands when it goes on.
     faults: bool,
     /// Events so far.
     seen: usize,
     /// Whether the debugger could be opened.
-    pub outcome: Result<()>,
+    outcome: Result<()>,
 }
 
 impl HandOver {
     /// When an event has happened, or at the end.
-    pub fn at(event: Option<usize>) -> HandOver {
+    fn at(event: Option<usize>) -> HandOver {
         HandOver {
             at: event,
             faults: false,
@@ -147,7 +146,7 @@ impl HandOver {
     }
 
     /// At the end of a run that went like this.
-    pub fn at_end_of(&mut self, seen: &NativeRun) {
+    fn at_end_of(&mut self, seen: &NativeRun) {
         match &seen.end {
             NativeEnd::Signal { place, .. } => self.faults = place.is_some(),
             NativeEnd::Finding { .. } | NativeEnd::Hang | NativeEnd::Idle => {}
@@ -165,7 +164,7 @@ impl Watcher for HandOver {
     fn event(&mut self, number: usize, line: &str, _: u64) -> bool {
         self.seen = number;
         if self.at == Some(number) {
-            println!("{}", show(number, line));
+            println!("{}", numbered(number, line));
         }
         self.goes_on(number)
     }
@@ -229,14 +228,37 @@ fn number_of_thread(process: i32, thread: i32) -> Option<usize> {
     Some(others.position(|other| other == thread)? + 2)
 }
 
-fn debug(config: &NativeConfig, trace: &Trace, event: Option<usize>) -> Result<()> {
-    let mut watcher = HandOver::at(event);
-    if watcher.at.is_none() {
-        let seen = everett_native::run(config, source(trace))?;
-        println!("the native program {}", describe(&seen));
-        watcher.at_end_of(&seen);
+/// The host of a replay that a debugger is wanted on, and its number.
+fn host_of<'r>(replay: &'r NativeReplay, place: &'r Place) -> Result<(&'r str, usize)> {
+    let names = replay.hosts();
+    // Where none is named, the one that something is wrong on.
+    let name = match replay.wrong_host() {
+        Some(wrong) if place.host == HOST && !names.contains(&HOST) => wrong,
+        _ => &place.host,
+    };
+    match names.iter().position(|other| *other == name) {
+        Some(at) => Ok((name, at)),
+        None if replay.is_world() => {
+            bail!("there is no host {name:?}; there are: {}", names.join(", "))
+        }
+        None => bail!("there is no host {name:?}; the only one is {HOST}"),
     }
-    let seen = run_watched(config, source(trace), &mut watcher);
+}
+
+/// Opens a debugger on a host; all others stand still.
+fn debug(replay: &NativeReplay, place: &Place) -> Result<()> {
+    let (name, at) = host_of(replay, place)?;
+    let mut watcher = HandOver::at(place.event);
+    if watcher.at.is_none() {
+        let seen = replay.run(nobody(replay))?;
+        if let Some(host) = seen.get(name) {
+            println!("{} {}", who(replay, name), describe_end(host));
+            watcher.at_end_of(host);
+        }
+    }
+    let mut watchers = nobody(replay);
+    watchers[at] = Box::new(Borrowed(&mut watcher));
+    let seen = replay.run(watchers);
     watcher.outcome?;
     // What the trace says about the rest of the run says nothing about the part that was looked at.
     if watcher.at.is_none() {
@@ -245,9 +267,26 @@ fn debug(config: &NativeConfig, trace: &Trace, event: Option<usize>) -> Result<(
     Ok(())
 }
 
+/// Somebody else who looks.
+struct Borrowed<'w>(&'w mut dyn Watcher);
+
+impl Watcher for Borrowed<'_> {
+    fn event(&mut self, number: usize, line: &str, clock_ns: u64) -> bool {
+        self.0.event(number, line, clock_ns)
+    }
+
+    fn leaves(&mut self, number: usize) -> bool {
+        self.0.leaves(number)
+    }
+
+    fn stands(&mut self, world: &mut Standing<'_>) {
+        self.0.stands(world);
+    }
+}
+
 /// What somebody who walks through a replay wants.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum Wish {
+enum Wish {
     /// To see this event.
     Event(usize),
     /// A debugger.
@@ -257,7 +296,7 @@ pub enum Wish {
 }
 
 /// Asks what comes next, at an event or behind the last one.
-pub fn ask(number: usize) -> Wish {
+fn ask(number: usize) -> Wish {
     loop {
         print!("(next: Enter, back: b, event: its number, gdb: g, quit: q) ");
         let _ = std::io::stdout().flush();
@@ -279,55 +318,93 @@ pub fn ask(number: usize) -> Wish {
     }
 }
 
-/// Shows events and asks.
-pub struct Walker {
+/// Somebody who walks through the events of all hosts.
+struct Walk {
     /// The next event that is shown.
-    pub next: usize,
+    next: usize,
     /// What is wanted other than to go on.
-    pub wish: Option<Wish>,
+    wish: Option<Wish>,
     /// Whether the debugger could be opened, where it was wanted.
-    pub outcome: Result<()>,
+    outcome: Result<()>,
+    /// Events of all hosts so far.
+    events: usize,
+    /// The host of the last one.
+    on: String,
 }
 
-impl Watcher for Walker {
+/// The same, at one of the hosts.
+struct WalkAt<'w> {
+    host: String,
+    /// There are several, so that it is said which one it is.
+    is_named: bool,
+    walk: &'w RefCell<Walk>,
+}
+
+impl Watcher for WalkAt<'_> {
     fn event(&mut self, number: usize, line: &str, _: u64) -> bool {
-        if number < self.next || self.wish.is_some() {
-            return self.wish.is_none();
+        let walk = &mut *self.walk.borrow_mut();
+        if walk.wish.is_some() {
+            return false;
         }
-        println!("{}", show(number, line));
-        match ask(number) {
-            Wish::Event(event) if event > number => self.next = event,
-            wish => self.wish = Some(wish),
+        walk.events += 1;
+        walk.on.clone_from(&self.host);
+        let event = walk.events;
+        if event < walk.next {
+            return true;
         }
-        self.wish.is_none()
+        match self.is_named {
+            true => println!(
+                "{}",
+                numbered(event, &format!("{}:{number} {line}", self.host))
+            ),
+            false => println!("{}", numbered(event, line)),
+        }
+        match ask(event) {
+            Wish::Event(wanted) if wanted > event => walk.next = wanted,
+            wish => walk.wish = Some(wish),
+        }
+        walk.wish.is_none()
     }
 
     fn stands(&mut self, world: &mut Standing<'_>) {
-        if self.wish == Some(Wish::Debugger) {
-            self.outcome = open_debugger(world, false);
+        let walk = &mut *self.walk.borrow_mut();
+        if walk.on == self.host && walk.wish == Some(Wish::Debugger) {
+            walk.outcome = open_debugger(world, false);
         }
     }
 }
 
-fn walk(config: &NativeConfig, trace: &Trace) -> Result<()> {
+/// Walks through a replay event by event.
+fn walk(replay: &NativeReplay) -> Result<()> {
     let mut next = 1;
     loop {
-        let mut walker = Walker {
+        let walk = RefCell::new(Walk {
             next,
             wish: None,
             outcome: Ok(()),
+            events: 0,
+            on: String::new(),
+        });
+        let at = |host: &str| -> Box<dyn Watcher + '_> {
+            Box::new(WalkAt {
+                host: host.to_owned(),
+                is_named: replay.is_world(),
+                walk: &walk,
+            })
         };
-        let seen = run_watched(config, source(trace), &mut walker);
-        if let Err(error) = walker.outcome {
+        let seen = replay.run(replay.hosts().into_iter().map(at).collect());
+        let walk = walk.into_inner();
+        if let Err(error) = walk.outcome {
             println!("{error:#}");
         }
-        let wish = match walker.wish {
+        let wish = match walk.wish {
             Some(wish) => wish,
             None => {
-                let seen = seen?;
-                println!("       the native program {}", describe(&seen));
-                match ask(seen.log.len() + 1) {
-                    Wish::Event(event) if event > seen.log.len() => Wish::Quit,
+                for (name, host) in &seen? {
+                    println!("       {} {}", who(replay, name), describe_end(host));
+                }
+                match ask(walk.events + 1) {
+                    Wish::Event(event) if event > walk.events => Wish::Quit,
                     wish => wish,
                 }
             }
@@ -337,64 +414,6 @@ fn walk(config: &NativeConfig, trace: &Trace) -> Result<()> {
             Wish::Debugger | Wish::Quit => return Ok(()),
         }
     }
-}
-
-/// Lets time go by as the clock of the replay does, and prints what happens.
-pub struct Pace {
-    prints: bool,
-    since: Option<Instant>,
-}
-
-impl Pace {
-    /// As the arguments say.
-    pub fn new(args: &LookArgs) -> Pace {
-        Pace {
-            prints: args.strace,
-            since: args.speed.as_ref().map(|_| Instant::now()),
-        }
-    }
-}
-
-impl Watcher for Pace {
-    fn event(&mut self, number: usize, line: &str, clock_ns: u64) -> bool {
-        if let Some(since) = self.since {
-            let due = Duration::from_nanos(clock_ns);
-            std::thread::sleep(due.saturating_sub(since.elapsed()));
-        }
-        if self.prints {
-            eprintln!("{}", show(number, line));
-        }
-        true
-    }
-}
-
-/// Writes the packets of a replay.
-pub fn write_packets(file: &Path, config: &NativeConfig, seen: &NativeRun) -> Result<()> {
-    let start = config.host.start_time_ns;
-    let captured = |(packet, bytes): &SentPacket| {
-        let content = match packet.kind {
-            PacketKind::Opened | PacketKind::Accepted { .. } => PacketContent::Opened,
-            PacketKind::Refused => PacketContent::Refused,
-            PacketKind::Data(_) => PacketContent::Data(bytes.clone()),
-            PacketKind::End => PacketContent::End,
-            PacketKind::Reset => PacketContent::Reset,
-            PacketKind::Datagram(_) => PacketContent::Datagram(bytes.clone()),
-            PacketKind::Request { .. } | PacketKind::Room { .. } | PacketKind::Unreachable(_) => {
-                return None;
-            }
-        };
-        Some(CapturedPacket {
-            time_ns: start.saturating_add(packet.clock_ns),
-            from: packet.from,
-            to: packet.to,
-            content,
-        })
-    };
-    let packets: Vec<CapturedPacket> = seen.packets.iter().filter_map(captured).collect();
-    std::fs::write(file, pcap(&packets))
-        .with_context(|| format!("cannot write {}", file.display()))?;
-    println!("{} packets are in {}", packets.len(), file.display());
-    Ok(())
 }
 
 #[cfg(test)]

@@ -339,7 +339,7 @@ impl<'a> Explorer<'a> {
 
     fn is_late(&self) -> bool {
         let deadline = self.deadline();
-        deadline.is_some_and(|end| (self.config.clock)() >= end)
+        deadline.is_some_and(|end| self.config.clock.now() >= end)
     }
 
     fn out_of_forks(&self) -> bool {

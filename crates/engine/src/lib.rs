@@ -5,6 +5,7 @@ mod explorer;
 mod finding;
 mod frontier;
 mod mapping;
+mod memory;
 mod names;
 mod oracle;
 mod path;
@@ -23,6 +24,7 @@ pub use explorer::{
 };
 pub use finding::{Finding, FindingIndex, FindingKey, PathEnd, PathEnding};
 pub use mapping::{Dstate, DstateId, MAPPINGS, MemberId, Table};
+pub use memory::MemoryAccount;
 pub use random::Random;
 pub use search::SEARCHERS;
 pub use shelf::Bundle;

@@ -6,10 +6,10 @@ use everett_expr::{Arena, ArrayId, EvalScratch, ExprId};
 use everett_solver::{Model, Solver, Verdict};
 use everett_vm::{ChoiceSite, Oracle, Suspend};
 use std::sync::Arc;
-use std::time::Duration;
 
 use crate::path::{Answer, Input, Path};
 use crate::trace::{TraceChoice, input_of, is_named};
+use crate::worker::Deadline;
 
 /// Why a state was suspended.
 #[derive(Clone, Debug)]
@@ -41,7 +41,7 @@ pub struct PathOracle<'a> {
     solver: &'a mut Solver,
     scratch: &'a mut EvalScratch,
     /// The clock of the run, and when it is over.
-    deadline: Option<(fn() -> Duration, Duration)>,
+    deadline: Deadline,
     /// Next answer on the tape.
     next: usize,
     /// What has to be forked, after a suspension.
@@ -54,7 +54,7 @@ impl<'a> PathOracle<'a> {
         path: &'a mut Path,
         solver: &'a mut Solver,
         scratch: &'a mut EvalScratch,
-        deadline: Option<(fn() -> Duration, Duration)>,
+        deadline: Deadline,
     ) -> Self {
         PathOracle {
             path,
@@ -68,7 +68,7 @@ impl<'a> PathOracle<'a> {
 
     /// The run's time is over: a question that was not answered stays open.
     fn is_late(&self) -> bool {
-        self.deadline.is_some_and(|(clock, end)| clock() >= end)
+        self.deadline.is_some_and(|(clock, end)| clock.now() >= end)
     }
 
     fn recall(&mut self) -> Option<Answer> {

@@ -3,7 +3,7 @@
 
 use everett_expr::{Arena, EvalScratch};
 use everett_linux::{Disk, Ending, Host, HostConfig, HostExit, Left, LeftFile, Stream};
-use everett_solver::{Solver, SolverConfig, SolverError};
+use everett_solver::{Clock, Solver, SolverConfig, SolverError};
 use everett_vm::{
     Bug, BugKind, Coverage, Image, Interrupt, StackId, StackTable, Surroundings, Value, VmOptions,
 };
@@ -18,7 +18,7 @@ use crate::state::State;
 use crate::trace::{Trace, TraceChoice, TraceEnd, digest};
 
 /// The clock of the run, and when it is over.
-pub type Deadline = Option<(fn() -> Duration, Duration)>;
+pub type Deadline = Option<(Clock, Duration)>;
 
 /// What it takes to run a state.
 pub struct Worker<'a> {

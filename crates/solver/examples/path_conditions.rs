@@ -3,11 +3,8 @@
 //! `cargo run --release -p everett-solver --example path_conditions`
 
 use everett_expr::{Arena, BinaryOp, CompareOp, EvalScratch, ExprId};
-use everett_solver::{Constraints, Model, Solver, SolverConfig, Verdict};
-use std::sync::LazyLock;
+use everett_solver::{Clock, Constraints, Model, Solver, SolverConfig, Verdict};
 use std::time::{Duration, Instant};
-
-static START: LazyLock<Instant> = LazyLock::new(Instant::now);
 
 const CONDITIONS: usize = 200;
 const INPUT_BYTES: u32 = 64;
@@ -112,7 +109,7 @@ fn median(times: &mut [Duration]) -> Duration {
 fn run(title: &str, operators: &'static [BinaryOp], paths: usize) {
     let mut generator = Generator::new(operators);
     let config = SolverConfig {
-        clock: || START.elapsed(),
+        clock: Clock::start(),
         ..SolverConfig::default()
     };
     let mut solver = Solver::new(config).expect("no directory to make");

@@ -261,14 +261,14 @@ impl Solver {
         support: &Support,
         model: &Model,
     ) -> Verdict {
-        let started = (self.config.clock)();
+        let started = self.config.clock.now();
         self.statistics.sat_queries += 1;
         let verdict = self
             .ask_light(arena, query, support, model)
             .or_else(|| self.ask_heavy(arena, query, support, model));
-        self.statistics.sat_time += (self.config.clock)().saturating_sub(started);
+        self.statistics.sat_time += self.config.clock.now().saturating_sub(started);
         let verdict = verdict.unwrap_or_else(|| self.ask_smt(arena, query, support, model));
-        let taken = (self.config.clock)().saturating_sub(started);
+        let taken = self.config.clock.now().saturating_sub(started);
         if taken >= self.config.slow_query
             && let Some(log) = &mut self.log
         {
@@ -350,11 +350,11 @@ impl Solver {
             ));
         };
         self.statistics.smt_queries += 1;
-        let started = (self.config.clock)();
+        let started = self.config.clock.now();
         let terms: Vec<ExprId> = query.terms().collect();
         let deadline = self.config.deadline.unwrap_or(Duration::MAX);
         let answer = smt.solve_within(arena, &terms, deadline.saturating_sub(started));
-        self.statistics.smt_time += (self.config.clock)().saturating_sub(started);
+        self.statistics.smt_time += self.config.clock.now().saturating_sub(started);
         match answer {
             SmtAnswer::Sat(values) => {
                 let value = |variable: Variable| {

@@ -4,12 +4,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 use thiserror::Error;
 
+use crate::clock::Clock;
+
 /// How a [`crate::Solver`] works.
 #[derive(Clone, Debug)]
 pub struct SolverConfig {
-    /// Time since some fixed point; the library reads no clock of its own. Only statistics and the
-    /// log of slow queries depend on it, never an answer.
-    pub clock: fn() -> Duration,
+    /// The clock of the run. Only statistics and the log of slow queries depend on it, never an answer.
+    pub clock: Clock,
     /// When, by `clock`, no query of the second tier may take any more time.
     pub deadline: Option<Duration>,
     /// Conflicts after which a query goes from the small SAT solver to CaDiCaL.
@@ -28,7 +29,7 @@ pub struct SolverConfig {
 impl Default for SolverConfig {
     fn default() -> Self {
         SolverConfig {
-            clock: || Duration::ZERO,
+            clock: Clock::Stopped,
             deadline: None,
             light_conflict_budget: 400,
             conflict_budget: 20_000,

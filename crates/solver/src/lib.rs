@@ -5,6 +5,7 @@ mod blast;
 mod bytes;
 mod cache;
 mod chain;
+mod clock;
 mod config;
 mod constraints;
 mod light;
@@ -17,6 +18,7 @@ mod tests;
 mod values;
 
 pub use chain::{Solver, Verdict};
+pub use clock::Clock;
 pub use config::{SmtConfig, SmtProgram, SolverConfig, SolverError, SolverStatistics};
 pub use constraints::Constraints;
 pub use model::Model;

@@ -1,8 +1,10 @@
 //! What the search is told, and what it counts.
 
+use everett_solver::Clock;
 use std::collections::BTreeMap;
 
 use super::*;
+use crate::memory::MemoryAccount;
 
 /// Where the search stops.
 #[derive(Clone, Debug, Default)]
@@ -48,12 +50,10 @@ pub struct ExplorerConfig {
     pub keep_output: bool,
     /// Keep what paths leave behind in their files.
     pub keep_files: bool,
-    /// Time since the start.
-    pub clock: fn() -> Duration,
-    /// Memory that the process takes.
-    pub memory_used: fn() -> u64,
-    /// Gives memory that was freed back to the system.
-    pub release_memory: fn(),
+    /// The clock of the run.
+    pub clock: Clock,
+    /// The memory that the run takes.
+    pub memory: Arc<dyn MemoryAccount>,
     /// File for states that are put away.
     pub shelf: Option<PathBuf>,
 }

@@ -15,7 +15,7 @@ impl Explorer<'_> {
             return;
         }
         self.forks_left = FORKS_A_BATCH;
-        let used = (self.config.memory_used)();
+        let used = self.config.memory.used();
         // Asking takes longer than a short round, so it is done often only where it matters.
         self.rounds_left = if used < limit / 2 { 63 } else { 3 };
         // What putting away did not free, it will not free the next time either.
@@ -36,8 +36,8 @@ impl Explorer<'_> {
         self.put_away(part);
         self.put_into_backlog(places);
         self.sweep();
-        (self.config.release_memory)();
-        self.memory_floor = (self.config.memory_used)();
+        self.config.memory.release();
+        self.memory_floor = self.config.memory.used();
     }
 
     /// Puts all states away but one of `part`.
@@ -182,13 +182,13 @@ impl Explorer<'_> {
             };
             let mut start = Duration::ZERO;
             for part in parts {
-                start = (self.config.clock)();
+                start = self.config.clock.now();
                 if shelf.put(part.iter().copied()).is_err() {
                     // The error will be told when it matters.
                     return Duration::ZERO;
                 }
             }
-            time += (self.config.clock)().saturating_sub(start);
+            time += self.config.clock.now().saturating_sub(start);
             tried += parts[1].len();
         }
         time.mul_f64(live.len() as f64 / tried.max(1) as f64)
@@ -224,7 +224,7 @@ impl Explorer<'_> {
         let Some(limit) = self.config.limits.max_time else {
             return;
         };
-        let (states, now) = (self.frontier.len(), (self.config.clock)());
+        let (states, now) = (self.frontier.len(), self.config.clock.now());
         let is_due = match self.closing.measured {
             None => true,
             Some(_) if states < CLOSING_FEW_STATES => false,

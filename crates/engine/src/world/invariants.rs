@@ -71,9 +71,9 @@ impl Worlds<'_> {
     /// Counts the time that it takes to look at something, without that which it takes to tell of what is found.
     fn timed(&mut self, look: impl FnOnce(&mut Self)) {
         let clock = self.config.clock;
-        let (start, telling) = (clock(), self.telling);
+        let (start, telling) = (clock.now(), self.telling);
         look(self);
-        let took = clock().saturating_sub(start);
+        let took = clock.now().saturating_sub(start);
         self.counted.in_invariants += took.saturating_sub(self.telling - telling);
     }
 
@@ -332,9 +332,9 @@ impl Worlds<'_> {
             Some((id, self.members.get(&id)?.clone()))
         });
         if let Some((id, member)) = shown {
-            let start = (self.config.clock)();
+            let start = self.config.clock.now();
             self.tell(id, &member, &bug, traces, &path, listener);
-            self.telling += (self.config.clock)().saturating_sub(start);
+            self.telling += self.config.clock.now().saturating_sub(start);
         }
     }
 

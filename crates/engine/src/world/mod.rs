@@ -21,7 +21,7 @@ use everett_invariant::Invariants;
 use everett_linux::{Boot, Ending, HostConfig, LeftFile};
 use everett_net::{FaultIndex, Faults, HostIndex, Topology};
 use everett_sim::{Expected, MessageLog, Network, RunState, Step, horizon_ns};
-use everett_solver::{SolverConfig, SolverError, SolverStatistics};
+use everett_solver::{Clock, SolverConfig, SolverError, SolverStatistics};
 use everett_vm::{Bug, BugKind, Coverage, Image, VmOptions};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -38,6 +38,7 @@ use verdicts::Verdicts;
 use crate::explorer::{Limits, Statistics, Stopped};
 use crate::finding::FindingIndex;
 use crate::mapping::{Mapping, MemberId, Table, UnknownMapping, mapping, weight_of};
+use crate::memory::MemoryAccount;
 use crate::oracle::Fork;
 use crate::path::Path;
 use crate::search::UnknownSearcher;
@@ -92,10 +93,10 @@ pub struct WorldConfig {
     pub max_virtual_ns: Option<u64>,
     /// Make a trace for every world.
     pub all_tests: bool,
-    /// Time since the start.
-    pub clock: fn() -> Duration,
-    /// Memory that the process takes.
-    pub memory_used: fn() -> u64,
+    /// The clock of the run.
+    pub clock: Clock,
+    /// The memory that the run takes.
+    pub memory: Arc<dyn MemoryAccount>,
 }
 
 /// Why the search could not start.
@@ -340,7 +341,7 @@ impl<'a> Worlds<'a> {
         } else if looks
             && limits
                 .max_memory
-                .is_some_and(|most| (self.config.memory_used)() >= most)
+                .is_some_and(|most| self.config.memory.used() >= most)
         {
             Some("max-memory")
         } else {
@@ -350,7 +351,7 @@ impl<'a> Worlds<'a> {
 
     fn is_late(&self) -> bool {
         let limit = self.config.limits.max_time;
-        limit.is_some_and(|limit| (self.config.clock)() >= limit)
+        limit.is_some_and(|limit| self.config.clock.now() >= limit)
     }
 
     fn deadline(&self) -> Deadline {

@@ -1,0 +1,222 @@
+//! Worlds that one program boots (`netklee.h`): its paths have set themselves up as hosts; here they become a scenario, which is
+//! explored as any other.
+
+pub(crate) mod text;
+
+use everett_engine::{Pending, Stopped, Trace};
+use everett_linux::{Machine, Setup};
+use everett_report::Folder;
+use everett_vm::Image;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use crate::error::{Context, Result, bail};
+use crate::events::Observer;
+use crate::explore::RunResult;
+use crate::record::readable;
+use crate::session::Session;
+use crate::spec::RunSpec;
+use text::world_text;
+
+/// The function with which a path says that it is a host.
+const SETUP: &str = "klee_net_host_setup";
+
+/// The scenario that is written.
+const WORLD: &str = "world.toml";
+
+/// A program can boot a world.
+pub(crate) fn boots(images: &[Image]) -> bool {
+    let programs = images.iter().take(1).map(Image::program);
+    let mut needed = programs.flat_map(|program| &program.externals);
+    needed.any(|name| name == SETUP)
+}
+
+/// A path that is a host.
+pub(crate) struct SetUp {
+    /// What it declares.
+    pub setup: Setup,
+    /// What leads to where it stands.
+    pub trace: Trace,
+}
+
+impl SetUp {
+    /// The name of the host.
+    pub(crate) fn name(&self) -> &str {
+        &self.setup.own.name
+    }
+
+    /// Its inputs, for people.
+    fn inputs(&self) -> String {
+        let inputs = self.trace.inputs.iter();
+        let inputs: Vec<String> = inputs
+            .map(|input| format!("{} = {}", input.name, readable(&input.bytes)))
+            .collect();
+        match inputs.as_slice() {
+            [] => "no inputs".to_owned(),
+            inputs => inputs.join(", "),
+        }
+    }
+
+    /// The trace as hosts of worlds begin with it: their weight is that of the world.
+    fn begin(&self) -> Trace {
+        let pending = self.trace.pending.clone().unwrap_or_default();
+        Trace {
+            pending: Some(Pending {
+                halvings: 0,
+                depth: 0,
+                instructions: 0,
+                ..pending
+            }),
+            ..self.trace.clone()
+        }
+    }
+}
+
+/// How the paths of a program came out that boots a world.
+pub(crate) struct Booted {
+    /// Those that are hosts.
+    pub hosts: Vec<SetUp>,
+    /// How many ended and are none.
+    pub others: u64,
+    /// Why the search stopped.
+    pub stopped: Stopped,
+}
+
+impl Booted {
+    /// Why there is no world, if there is none, and what to do.
+    fn check(&self) -> Result<()> {
+        if self.stopped != Stopped::Finished {
+            bail!(
+                Boot,
+                "not all hosts of the world are set up: the search stopped before ({}). Paths stand at {SETUP} on {}; \
+                 give the others more time, or let fewer things be symbolic before that call",
+                self.stopped.name(),
+                names(&self.hosts)
+            );
+        }
+        if self.others > 0 {
+            let (others, hosts) = (self.others, self.hosts.len() as u64);
+            let all = others + hosts;
+            bail!(
+                Boot,
+                "{others} of {all} paths ended without {SETUP}, so they are no hosts (these are: {}). Call it on every path, and \
+                 end those that are none with klee_silent_exit or klee_assume",
+                names(&self.hosts)
+            );
+        }
+        let mut known: BTreeMap<&str, &SetUp> = BTreeMap::new();
+        for host in &self.hosts {
+            if let Some(other) = known.insert(host.name(), host) {
+                bail!(
+                    Boot,
+                    "two paths set up host {}, one with {}, one with {}. A host is one path: let each have a name of its own, or \
+                     decide nothing else before {SETUP} (klee_assume leaves one way only)",
+                    host.name(),
+                    other.inputs(),
+                    host.inputs()
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// What is wrong with paths on which something was found before they are hosts.
+    pub(crate) fn after_findings(&self) -> String {
+        format!(
+            "no world is explored: something is wrong before all hosts are set up ({} stand at {SETUP}). Repair that first",
+            names(&self.hosts)
+        )
+    }
+}
+
+fn names(hosts: &[SetUp]) -> String {
+    let mut names: Vec<&str> = hosts.iter().map(SetUp::name).collect();
+    names.sort_unstable();
+    names.dedup();
+    names.join(", ")
+}
+
+/// All routers. What several paths declare under one name has to be the same.
+fn routers(hosts: &[SetUp]) -> Result<Vec<&Machine>> {
+    let mut routers: Vec<(&Machine, &str)> = Vec::new();
+    for host in hosts {
+        for router in &host.setup.routers {
+            let known = routers.iter().find(|(known, _)| known.name == router.name);
+            match known {
+                None => routers.push((router, host.name())),
+                Some((known, _)) if *known == router => {}
+                Some((_, other)) => bail!(
+                    Boot,
+                    "hosts {other} and {} have different routers {}. Declare routers before the program branches, or \
+                     the same on every path",
+                    host.name(),
+                    router.name
+                ),
+            }
+        }
+    }
+    Ok(routers.into_iter().map(|(router, _)| router).collect())
+}
+
+/// The world of a program, as a scenario is made of it.
+pub(crate) struct World<'w> {
+    /// Hosts in the order in which they begin.
+    pub hosts: Vec<&'w SetUp>,
+    /// Routers.
+    pub routers: Vec<&'w Machine>,
+}
+
+impl<'w> World<'w> {
+    fn of(booted: &'w Booted) -> Result<World<'w>> {
+        booted.check()?;
+        let mut hosts: Vec<&SetUp> = booted.hosts.iter().collect();
+        hosts.sort_by_key(|host| {
+            let setup = &host.setup;
+            (!setup.is_server, setup.sequence, host.name())
+        });
+        for host in &hosts {
+            if host.setup.own.interfaces.is_empty() {
+                bail!(
+                    Boot,
+                    "host {} is on no network: call klee_net_add_interface and klee_net_add_ipv4_address before {SETUP}",
+                    host.name()
+                );
+            }
+        }
+        Ok(World {
+            hosts,
+            routers: routers(&booted.hosts)?,
+        })
+    }
+}
+
+/// Where the trace of a host lies.
+pub(crate) fn begin_file(host: &str) -> String {
+    format!("{host}.begin")
+}
+
+/// Writes the scenario of a world and explores it.
+pub(crate) fn explore(
+    args: &RunSpec,
+    session: &Session,
+    observer: &mut dyn Observer,
+    folder: &Folder,
+    booted: &Booted,
+) -> Result<RunResult> {
+    let world = World::of(booted)?;
+    let scenario = folder.path().join(WORLD);
+    let args_of_world = args.for_world(&scenario)?;
+    let text = world_text(args, &world)?;
+    folder.write(WORLD, text.as_bytes())?;
+    for host in &booted.hosts {
+        let trace = serde_json::to_vec(&host.begin())?;
+        folder.write(&begin_file(host.name()), &trace)?;
+    }
+    crate::world::explore(&args_of_world, session, observer, folder)
+        .with_context(|| format!("the world that {} boots", args.program().display()))
+}
+
+/// A path as it is from everywhere.
+pub(crate) fn absolute(path: &Path) -> Result<PathBuf> {
+    std::path::absolute(path).with_context(|| format!("{} is no path", path.display()))
+}

@@ -1,0 +1,30 @@
+//! Packets of a native replay as Wireshark reads them.
+
+use everett_linux::PacketKind;
+use everett_native::{NativeConfig, NativeRun, SentPacket};
+use everett_report::{CapturedPacket, PacketContent};
+
+/// What the internet sockets of one host sent each other.
+pub(crate) fn packets_of(config: &NativeConfig, seen: &NativeRun) -> Vec<CapturedPacket> {
+    let start = config.host.start_time_ns;
+    let captured = |(packet, bytes): &SentPacket| {
+        let content = match packet.kind {
+            PacketKind::Opened | PacketKind::Accepted { .. } => PacketContent::Opened,
+            PacketKind::Refused => PacketContent::Refused,
+            PacketKind::Data(_) => PacketContent::Data(bytes.clone()),
+            PacketKind::End => PacketContent::End,
+            PacketKind::Reset => PacketContent::Reset,
+            PacketKind::Datagram(_) => PacketContent::Datagram(bytes.clone()),
+            PacketKind::Request { .. } | PacketKind::Room { .. } | PacketKind::Unreachable(_) => {
+                return None;
+            }
+        };
+        Some(CapturedPacket {
+            time_ns: start.saturating_add(packet.clock_ns),
+            from: packet.from,
+            to: packet.to,
+            content,
+        })
+    };
+    seen.packets.iter().filter_map(captured).collect()
+}

@@ -1,0 +1,531 @@
+//! `export`: a shell script that lets a finding happen again with nothing of Everett.
+
+mod netns;
+
+use everett_engine::{Trace, TraceChoice, TraceEnd, TraceInput};
+use everett_linux::{Argument, Contents, FileSpec, HostConfig, Stdin};
+use everett_report::KTest;
+use everett_vm::ChoiceSite;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::collections::VecDeque;
+use std::fmt::Write;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use crate::compare::signals_of;
+use crate::error::{Context, Result, bail};
+use crate::explore::explorer_config;
+use crate::follow::{one_trace, read_trace, run_of};
+use crate::session::Session;
+use crate::spec::RunSpec;
+
+/// Which trace becomes a script.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ExportSpec {
+    /// The folder of a finding, or a trace.
+    pub path: PathBuf,
+    /// It has to be a world, whose network is built with namespaces.
+    pub netns: bool,
+}
+
+/// A shell script.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Script {
+    /// Its text.
+    pub text: String,
+}
+
+impl Script {
+    /// Writes it to a file that can be executed.
+    pub fn write(&self, file: &Path) -> Result<()> {
+        let cannot_write = || format!("cannot write {}", file.display());
+        std::fs::write(file, &self.text).with_context(cannot_write)?;
+        let permissions = std::fs::Permissions::from_mode(0o755);
+        std::fs::set_permissions(file, permissions).with_context(cannot_write)
+    }
+}
+
+/// Longer contents are written in base64.
+const LONGEST_PRINTED: usize = 300;
+
+/// Makes a script of a finding.
+pub fn export(spec: &ExportSpec, session: &Session) -> Result<Script> {
+    let path = one_trace(&spec.path)?;
+    let run = RunSpec::of(&run_of(&path)?)?;
+    let text = if run.is_scenario() {
+        netns::script(&run, session, &path)
+    } else if spec.netns {
+        bail!(
+            Usage,
+            "{} is a trace of one program; export it without netns",
+            path.display()
+        )
+    } else {
+        let trace = read_trace(&path)?;
+        let host = explorer_config(&run, session, None)?.host;
+        let title = title_of(&path, &trace);
+        script(&run, &host, &trace, &title)
+    };
+    let text = text.with_context(|| format!("{} cannot be exported", path.display()))?;
+    Ok(Script { text })
+}
+
+/// One line about what happens.
+fn title_of(path: &Path, trace: &Trace) -> String {
+    let beside = path.with_file_name("finding.txt");
+    let text = match path.ends_with("finding.trace") {
+        true => std::fs::read_to_string(beside).unwrap_or_default(),
+        false => String::new(),
+    };
+    let mut lines = text.lines().map(str::to_owned);
+    match (lines.next(), lines.next()) {
+        (Some(what), Some(place)) => format!("{what}\n# {place}"),
+        _ => match &trace.end {
+            Some(TraceEnd {
+                exit: Some(status), ..
+            }) => format!("the program exits with {status}"),
+            _ => "a path of the program".to_owned(),
+        },
+    }
+}
+
+/// What of a trace only Everett can make happen.
+fn forbid_deviations(trace: &Trace) -> Result<()> {
+    let deviates = |choice: &&TraceChoice| choice.picked > 0 && !choice.site.is_about_inputs();
+    if let Some(choice) = trace.choices.iter().find(deviates) {
+        let why = if choice.site.is_fault() {
+            format!(
+                "it needs a failure that is injected ({})",
+                choice.describe()
+            )
+        } else if choice.site == ChoiceSite::StreamPiece {
+            "it needs bytes that arrive in pieces".to_owned()
+        } else {
+            format!(
+                "it needs a certain order of threads ({})",
+                choice.describe()
+            )
+        };
+        bail!(
+            NotExportable,
+            "{why}; a shell cannot make that happen, `everett replay` can"
+        );
+    }
+    let end = trace.end.as_ref();
+    if end.is_some_and(|end| end.finding.as_deref() == Some("data-race")) {
+        bail!(NotExportable, "a race of threads shows in no single run");
+    }
+    Ok(())
+}
+
+/// Inputs and choices of a trace, handed out as the host asks for them at its start.
+pub(crate) struct Given {
+    inputs: Vec<TraceInput>,
+    choices: BTreeMap<ChoiceSite, VecDeque<u32>>,
+}
+
+impl Given {
+    /// Those of a trace.
+    pub(crate) fn of(trace: &Trace) -> Given {
+        let mut choices: BTreeMap<ChoiceSite, VecDeque<u32>> = BTreeMap::new();
+        for choice in trace.choices.iter() {
+            let queue = choices.entry(choice.site.clone()).or_default();
+            queue.push_back(choice.picked);
+        }
+        Given {
+            inputs: trace.inputs.iter().cloned().collect(),
+            choices,
+        }
+    }
+
+    fn choice(&mut self, site: &ChoiceSite) -> u32 {
+        let queue = self.choices.get_mut(site);
+        queue.and_then(VecDeque::pop_front).unwrap_or(0)
+    }
+
+    /// The next input of a name; one that was asked for again has a number behind its name.
+    pub(crate) fn input(&mut self, name: &str) -> Result<Vec<u8>> {
+        let is_same = |input: &TraceInput| match input.name.strip_prefix(name) {
+            Some("") => true,
+            Some(rest) => rest.strip_prefix('_').is_some_and(|digits| {
+                !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit())
+            }),
+            None => false,
+        };
+        match self.inputs.iter().position(is_same) {
+            Some(at) => Ok(self.inputs.remove(at).bytes),
+            None => bail!(NotExportable, "the trace has no input {name}"),
+        }
+    }
+
+    /// What the program asks for by calls of its own, as a file from which its native build takes it; nothing where it asks for nothing.
+    pub(crate) fn rest(&self, words: Vec<String>) -> Option<Vec<u8>> {
+        // Packets come from others.
+        let inputs = self.inputs.iter().filter(|input| &*input.name != "packet");
+        let test = KTest {
+            args: words,
+            objects: inputs
+                .map(|input| (input.name.to_string(), input.bytes.clone()))
+                .collect(),
+        };
+        (!test.objects.is_empty()).then(|| test.to_bytes())
+    }
+
+    /// A string: the bytes of an input up to the first NUL.
+    fn string(&mut self, name: &str, most: u32) -> Result<Vec<u8>> {
+        let mut bytes = self.input(name)?;
+        bytes.truncate(most as usize);
+        let end = bytes.iter().position(|byte| *byte == 0);
+        bytes.truncate(end.unwrap_or(bytes.len()));
+        Ok(bytes)
+    }
+
+    /// Strings of the command line or the environment, in the order in which the host makes them.
+    pub(crate) fn strings(
+        &mut self,
+        arguments: &[Argument],
+        numbers: &mut u32,
+    ) -> Result<Vec<Vec<u8>>> {
+        let mut strings = Vec::new();
+        let mut next = || {
+            *numbers += 1;
+            format!("arg{:02}", *numbers - 1)
+        };
+        for argument in arguments {
+            match argument {
+                Argument::Concrete(bytes) => strings.push(bytes.clone()),
+                Argument::Symbolic { max_len } => strings.push(self.string(&next(), *max_len)?),
+                Argument::SymbolicMany { min, max, max_len } => {
+                    let more = match max > min {
+                        true => self.choice(&ChoiceSite::ArgumentCount),
+                        false => 0,
+                    };
+                    for _ in 0..min.saturating_add(more) {
+                        strings.push(self.string(&next(), *max_len)?);
+                    }
+                }
+                Argument::Prefixed {
+                    prefix,
+                    name,
+                    max_len,
+                } => {
+                    let value = self.string(name, *max_len)?;
+                    strings.push([prefix.as_slice(), &value].concat());
+                }
+            }
+        }
+        Ok(strings)
+    }
+
+    /// What a file holds at the start, where it is one.
+    fn contents(&mut self, spec: &FileSpec) -> Result<Vec<u8>> {
+        let name = spec.path.rsplit(|byte| *byte == b'/').next();
+        let name = String::from_utf8_lossy(name.unwrap_or_default()).into_owned();
+        let input = format!("{name}-data");
+        Ok(match &spec.contents {
+            Contents::Concrete(bytes) => bytes.to_vec(),
+            Contents::Shared(source) => source.bytes().to_vec(),
+            Contents::Symbolic { .. } => self.input(&input)?,
+            Contents::SymbolicBetween { least, most } => {
+                let more = match least < most {
+                    true => self.choice(&ChoiceSite::FileSize { name: name.into() }),
+                    false => 0,
+                };
+                let mut bytes = self.input(&input)?;
+                bytes.truncate(least.saturating_add(more) as usize);
+                bytes
+            }
+            Contents::Directory | Contents::Link(_) => Vec::new(),
+        })
+    }
+}
+
+/// Where a file lies below the directory that the program starts in; nothing if it lies elsewhere.
+fn below_start(spec: &FileSpec, cwd: &[u8]) -> Option<Vec<u8>> {
+    let path = Path::new(std::ffi::OsStr::from_bytes(&spec.path));
+    let start = Path::new(std::ffi::OsStr::from_bytes(cwd));
+    let path = match path.is_absolute() {
+        true if cwd == b"/" => return None,
+        true => path.strip_prefix(start).ok()?,
+        false => path,
+    };
+    let mut parts = path.components();
+    let inside = parts.all(|part| matches!(part, std::path::Component::Normal(_)));
+    inside.then(|| path.as_os_str().as_bytes().to_vec())
+}
+
+/// The real machine has the same file at the same place.
+fn is_here(spec: &FileSpec, contents: &[u8]) -> bool {
+    let path = Path::new(std::ffi::OsStr::from_bytes(&spec.path));
+    match &spec.contents {
+        Contents::Directory => path.is_dir(),
+        Contents::Link(target) => {
+            std::fs::read_link(path).is_ok_and(|seen| seen.as_os_str().as_bytes() == &target[..])
+        }
+        _ => std::fs::read(path).is_ok_and(|seen| seen == contents),
+    }
+}
+
+/// The whole script.
+fn script(run: &RunSpec, host: &HostConfig, trace: &Trace, title: &str) -> Result<String> {
+    forbid_deviations(trace)?;
+    if !host.programs.is_empty() {
+        bail!(
+            NotExportable,
+            "the run has several programs, which a shell does not put where they are looked for"
+        );
+    }
+    let mut given = Given::of(trace);
+    let mut numbers = 0;
+    let args = given.strings(&host.args, &mut numbers)?;
+    let env = given.strings(&host.env, &mut numbers)?;
+    let native = run.native_programs();
+    let program = std::path::absolute(&native[0])?;
+    let mut text = String::from("#!/bin/sh\n");
+    let _ = writeln!(text, "# {title}");
+    text.push_str("# Written by `everett export`; needs nothing of it. Another build of the program can be given as\n");
+    text.push_str("# the first argument. Exit code 0: it happened again.\n");
+    text.push_str("LC_ALL=C\nexport LC_ALL\n");
+    let _ = writeln!(
+        text,
+        "program=${{1:-{}}}",
+        word(program.as_os_str().as_bytes())
+    );
+    text.push_str("case $program in /*) ;; *) program=$PWD/$program ;; esac\n");
+    text.push_str("[ -x \"$program\" ] || { echo \"there is no program $program\"; exit 2; }\n");
+    text.push_str("folder=$(mktemp -d) || exit 2\ntrap 'rm -rf \"$folder\"' EXIT\n");
+    text.push_str("mkdir \"$folder/cwd\" && cd \"$folder/cwd\" || exit 2\n");
+    // The host makes its inputs in this order.
+    let stdin = match &host.stdin {
+        Stdin::Symbolic { .. } => Some(given.input("stdin")?),
+        Stdin::Concrete(bytes) => Some(bytes.to_vec()),
+        Stdin::Empty | Stdin::Live => None,
+    };
+    for spec in &host.files {
+        write_file(&mut text, spec, host, &mut given)?;
+    }
+    if let Some(bytes) = &stdin {
+        write_contents(&mut text, bytes, "\"$folder/stdin\"");
+    }
+    text.push_str("set -- env -i\n");
+    for variable in &env {
+        add_word(&mut text, variable);
+    }
+    if let Some(test) = given.rest(run.words()) {
+        write_contents(&mut text, &test, "\"$folder/inputs.ktest\"");
+        text.push_str("set -- \"$@\" \"EVERETT_TEST=$folder/inputs.ktest\"\n");
+    }
+    text.push_str("set -- \"$@\" \"$program\"\n");
+    for arg in args.iter().skip(1) {
+        add_word(&mut text, arg);
+    }
+    let stdin = stdin.map_or("/dev/null", |_| "\"$folder/stdin\"");
+    finish(&mut text, trace.end.as_ref(), stdin);
+    Ok(text)
+}
+
+/// The status that `timeout` gives a program that does not end.
+const NEVER_ENDS: i32 = 124;
+
+/// Exit statuses that a shell sees where a path ends so; none where they say nothing about it.
+pub(crate) fn statuses_of(end: Option<&TraceEnd>) -> Vec<i32> {
+    let finding = end.and_then(|end| end.finding.as_deref());
+    let never_ends =
+        matches!(finding, Some("hang" | "deadlock")) || end.is_some_and(|end| end.idle);
+    match (finding, end) {
+        _ if never_ends => vec![NEVER_ENDS],
+        (Some("panic"), _) => vec![101, 134],
+        (Some(kind), _) => signals_of(kind).iter().map(|signal| 128 + signal).collect(),
+        (None, Some(end)) => {
+            let signal = end.signal.map(|signal| 128 + signal);
+            end.exit.or(signal).into_iter().collect()
+        }
+        (None, None) => Vec::new(),
+    }
+}
+
+/// Runs the program and compares how it ends.
+fn finish(text: &mut String, end: Option<&TraceEnd>, stdin: &str) {
+    let statuses = statuses_of(end);
+    let never_ends = statuses == [NEVER_ENDS];
+    if never_ends {
+        text.push_str("set -- timeout 10 \"$@\"\n");
+    }
+    let _ = writeln!(text, "\"$@\" < {stdin}\nstatus=$?");
+    if statuses.is_empty() {
+        text.push_str("# How the program ends says nothing about it: native code goes on as if nothing were.\n");
+        text.push_str("echo \"exit status $status\"\nexit $status\n");
+        return;
+    }
+    let patterns: Vec<String> = statuses.iter().map(i32::to_string).collect();
+    let _ = writeln!(text, "case $status in");
+    let _ = writeln!(
+        text,
+        "{}) echo \"it happened again: exit status $status\"; exit 0 ;;",
+        patterns.join(" | ")
+    );
+    let _ = writeln!(
+        text,
+        "*) echo \"it did not happen: exit status $status, not {}\"; exit 1 ;;",
+        patterns.join(" or ")
+    );
+    text.push_str("esac\n");
+}
+
+/// Makes a file of the host.
+pub(crate) fn write_file(
+    text: &mut String,
+    spec: &FileSpec,
+    host: &HostConfig,
+    given: &mut Given,
+) -> Result<()> {
+    let contents = given.contents(spec)?;
+    let Some(path) = below_start(spec, &host.cwd) else {
+        let shown = String::from_utf8_lossy(&spec.path).into_owned();
+        if is_here(spec, &contents) {
+            let _ = writeln!(
+                text,
+                "# The program finds {shown} as it was on the machine of the run."
+            );
+            return Ok(());
+        }
+        bail!(
+            NotExportable,
+            "the program finds {shown} at a place that a script should not write to"
+        );
+    };
+    let path = word(&path);
+    match &spec.contents {
+        Contents::Directory => {
+            let _ = writeln!(text, "mkdir -p -- {path}");
+            return Ok(());
+        }
+        Contents::Link(target) => {
+            let _ = writeln!(text, "ln -s -- {} {path}", word(target));
+            return Ok(());
+        }
+        _ => {}
+    }
+    let _ = writeln!(text, "mkdir -p -- \"$(dirname -- {path})\"");
+    write_contents(text, &contents, &path);
+    if spec.mode & 0o7777 != 0o644 {
+        let _ = writeln!(text, "chmod {:o} -- {path}", spec.mode & 0o7777);
+    }
+    Ok(())
+}
+
+/// Writes bytes into a file, whose name is a word of the shell.
+pub(crate) fn write_contents(text: &mut String, bytes: &[u8], file: &str) {
+    if bytes.len() <= LONGEST_PRINTED {
+        let _ = writeln!(text, "printf '{}' > {file}", octal(bytes));
+        return;
+    }
+    let _ = writeln!(text, "base64 -d > {file} <<'END'");
+    for line in base64(bytes).as_bytes().chunks(76) {
+        let _ = writeln!(text, "{}", String::from_utf8_lossy(line));
+    }
+    text.push_str("END\n");
+}
+
+/// Adds a word to the command.
+pub(crate) fn add_word(text: &mut String, bytes: &[u8]) {
+    let plain = bytes.iter().all(|byte| matches!(byte, b' '..=b'~'));
+    let _ = if plain {
+        writeln!(text, "set -- \"$@\" {}", word(bytes))
+    } else {
+        // The shell takes newlines off the end of what a command prints.
+        let printed = octal(bytes);
+        writeln!(
+            text,
+            "word=$(printf '{printed}.')\nset -- \"$@\" \"${{word%.}}\""
+        )
+    };
+}
+
+/// A word of the shell.
+fn word(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    format!("'{}'", text.replace('\'', "'\\''"))
+}
+
+/// Bytes for the first argument of `printf`, in single quotes.
+fn octal(bytes: &[u8]) -> String {
+    let mut text = String::new();
+    for byte in bytes {
+        let _ = match byte {
+            b'a'..=b'z'
+            | b'A'..=b'Z'
+            | b'0'..=b'9'
+            | b' '
+            | b'.'
+            | b','
+            | b'/'
+            | b'_'
+            | b'-'
+            | b'='
+            | b':' => write!(text, "{}", char::from(*byte)),
+            b'\n' => write!(text, "\\n"),
+            _ => write!(text, "\\{byte:03o}"),
+        };
+    }
+    // What begins with a dash would be an option.
+    match text.strip_prefix('-') {
+        Some(rest) => format!("\\055{rest}"),
+        None => text,
+    }
+}
+
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for group in bytes.chunks(3) {
+        let byte = |at: usize| u32::from(group.get(at).copied().unwrap_or(0));
+        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
+        for digit in 0..4 {
+            text.push(if digit <= group.len() {
+                char::from(DIGITS[(bits >> (18 - 6 * digit) & 63) as usize])
+            } else {
+                '='
+            });
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base64_is_that_of_the_standard() {
+        let cases = ["", "f", "fo", "foo", "foob", "fooba", "foobar"];
+        let encoded = [
+            "", "Zg==", "Zm8=", "Zm9v", "Zm9vYg==", "Zm9vYmE=", "Zm9vYmFy",
+        ];
+        for (plain, expected) in cases.into_iter().zip(encoded) {
+            assert_eq!(base64(plain.as_bytes()), expected);
+        }
+        assert_eq!(base64(&[0xff, 0xfe, 0xfd]), "//79");
+    }
+
+    #[test]
+    fn words_and_bytes_come_through_the_shell() {
+        let all: Vec<u8> = (1..=255).chain(*b"'\"$\\%x\n\n").collect();
+        let mut script = String::from("set --\n");
+        add_word(&mut script, &all);
+        add_word(&mut script, b"it's $HOME `x` \"y\"");
+        add_word(&mut script, b"-n\n");
+        script.push_str("printf '%s|' \"$@\"\n");
+        let output = std::process::Command::new("sh")
+            .arg("-c")
+            .arg(&script)
+            .env("LC_ALL", "C")
+            .output()
+            .expect("a shell");
+        let expected = [&all[..], b"|it's $HOME `x` \"y\"|-n\n|"].concat();
+        assert_eq!(output.stdout, expected);
+    }
+}

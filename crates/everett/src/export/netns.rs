@@ -1,0 +1,368 @@
+//! `export` of a world: a shell script that builds the network of a world with network namespaces of Linux and runs its programs there,
+//! with nothing of Everett. Times are those of the real machine.
+
+use everett_engine::{Trace, TraceChoice};
+use everett_linux::PacketKind;
+use everett_native::NativeHost;
+use everett_net::{Interface, StaticRoute, Topology};
+use everett_sim::Message;
+use everett_vm::ChoiceSite;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use crate::error::{Context, Result, bail};
+use crate::export::{Given, add_word, statuses_of, write_contents, write_file};
+use crate::replay::BuildSpec;
+use crate::session::Session;
+use crate::spec::RunSpec;
+use crate::world::replay::NativeWorld;
+use crate::world::trace::{WorldTrace, read_world};
+
+/// How long the script waits for the host that something is wrong on, in seconds.
+const WAITS: u32 = 10;
+
+/// The script for a world.
+pub(crate) fn script(run: &RunSpec, session: &Session, path: &Path) -> Result<String> {
+    let trace = read_world(path)?;
+    let world = NativeWorld::of(run, &BuildSpec::default(), session)?;
+    // What is lost on the way is seen where it happens.
+    let (_, seen) = world.replay(&trace)?;
+    let messages = seen.map_or_else(Vec::new, |seen| seen.messages);
+    let topology = &world.scenario.topology;
+    let (losses, beyond) = what_went_wrong(&trace, &messages);
+    let mut text = head(&trace, &losses, &beyond);
+    network(topology, &mut text);
+    for loss in &losses {
+        loss.write(topology, &mut text);
+    }
+    for (number, host) in world.hosts.iter().enumerate() {
+        let given = trace.hosts.get(&host.name).cloned().unwrap_or_default();
+        start(number, host, topology, &given, &mut text)
+            .with_context(|| format!("host {}", host.name))?;
+    }
+    finish(&world, &trace, &mut text);
+    Ok(text)
+}
+
+/// A datagram that is lost: the one of this number that a host gets from another at a port.
+struct Loss {
+    from: String,
+    to: String,
+    port: u16,
+    number: usize,
+}
+
+impl Loss {
+    fn write(&self, topology: &Topology, text: &mut String) {
+        let hosts = topology.hosts().iter();
+        let mut places = hosts.zip(0..).filter(|(host, _)| host.name == self.to);
+        let sender = topology.host_by_name(&self.from);
+        let addresses = sender.map(|sender| topology.addresses(sender).collect::<Vec<_>>());
+        let source = addresses.and_then(|all| all.into_iter().find(|address| address.is_ipv4()));
+        let (Some((_, at)), Some(source)) = (places.next(), source) else {
+            return;
+        };
+        let _ = writeln!(
+            text,
+            "ip netns exec $p-h{at} iptables -A INPUT -p udp -s {source} --dport {} -m statistic --mode nth \
+             --every 1000000 --packet {} -j DROP ||\n    echo \"a packet from {} to {} is not lost: iptables cannot be used\"",
+            self.port, self.number, self.from, self.to
+        );
+    }
+}
+
+/// What got lost and can get lost again, and what a script does not make happen.
+fn what_went_wrong(trace: &WorldTrace, messages: &[Message]) -> (Vec<Loss>, Vec<String>) {
+    let (mut losses, mut beyond) = (Vec::new(), Vec::new());
+    let mut counts: BTreeMap<(&str, &str, u16), usize> = BTreeMap::new();
+    for message in messages {
+        let Some(packet) = &message.packet else {
+            beyond.push(format!("host {} {}", message.from, message.what));
+            continue;
+        };
+        let (from, to, port) = (message.from.as_str(), message.to.as_str(), packet.to.port());
+        let is_datagram = matches!(packet.kind, PacketKind::Datagram(_));
+        let number = counts.entry((from, to, port)).or_default();
+        *number += usize::from(is_datagram);
+        let (from, to) = (from.to_owned(), to.to_owned());
+        match message.note() {
+            None => {}
+            Some(_) if message.is_lost && is_datagram && packet.to.is_ipv4() => losses.push(Loss {
+                from,
+                to,
+                port,
+                number: *number - 1,
+            }),
+            Some(fate) => beyond.push(format!("{from} → {to}: {}: {fate}", message.what)),
+        }
+    }
+    for (name, trace) in &trace.hosts {
+        let others = trace.choices.iter().filter(|choice| deviates(choice));
+        beyond.extend(others.map(|choice| format!("host {name}: {}", choice.describe())));
+    }
+    (losses, beyond)
+}
+
+/// A choice that is neither about inputs nor about packets, of which messages tell.
+fn deviates(choice: &TraceChoice) -> bool {
+    let site = &choice.site;
+    let is_told = site.is_about_inputs() || matches!(site, ChoiceSite::PacketFault { .. });
+    choice.picked > 0 && !is_told
+}
+
+fn head(trace: &WorldTrace, losses: &[Loss], beyond: &[String]) -> String {
+    let mut text = String::from("#!/bin/sh\n");
+    let _ = match &trace.finding {
+        Some(wrong) => writeln!(
+            text,
+            "# host {}: {}: {}",
+            wrong.host, wrong.kind, wrong.message
+        ),
+        None => writeln!(text, "# a world that ends well"),
+    };
+    text.push_str(
+        "# Written by `everett export netns`; needs nothing of it, but root (or `unshare -rnm`) and iproute2. It builds the network with\n\
+         # namespaces of its own and removes them at the end. Programs run in real time, so what needs exact times may go otherwise.\n",
+    );
+    for loss in losses {
+        let _ = writeln!(
+            text,
+            "# Datagram {} from {} to port {} of {} is dropped by iptables.",
+            loss.number + 1,
+            loss.from,
+            loss.port,
+            loss.to
+        );
+    }
+    if !beyond.is_empty() {
+        text.push_str("# NOT reproduced:\n");
+    }
+    for what in beyond {
+        let _ = writeln!(text, "#   {}", what.replace('\n', " "));
+    }
+    text.push_str(
+        "LC_ALL=C\nexport LC_ALL\n\
+         ip netns list > /dev/null || { echo 'ip (iproute2) is needed'; exit 2; }\n\
+         folder=$(mktemp -d) || exit 2\n\
+         p=everett$$\n\
+         cleanup() {\n    for job in $jobs; do kill -9 $job 2> /dev/null; done\n    \
+         for ns in $made; do ip netns pids $ns | xargs -r kill -9 2> /dev/null; ip netns del $ns; rm -rf /etc/netns/$ns; done\n    \
+         rm -rf \"$folder\"\n}\n\
+         trap cleanup EXIT\ntrap 'exit 2' INT TERM\n\
+         made= jobs=\n\
+         namespace() {\n    ip netns add $1 || { echo 'namespaces of the network cannot be made here'; exit 2; }\n    \
+         made=\"$made $1\"\n    ip -n $1 link set lo up\n}\n",
+    );
+    text
+}
+
+/// Namespaces for hosts and routers, bridges for networks, veth between them.
+fn network(topology: &Topology, text: &mut String) {
+    text.push_str("namespace $p-net\n");
+    for (at, network) in topology.networks().iter().enumerate() {
+        let name = network.name.replace('\n', " ");
+        let _ = writeln!(
+            text,
+            "# network {name}\nip -n $p-net link add br{at} type bridge && ip -n $p-net link set br{at} up || exit 2"
+        );
+    }
+    let mut ports = 0;
+    for (at, router) in topology.routers().iter().enumerate() {
+        let _ = writeln!(text, "# router {}\nnamespace $p-r{at}", router.name);
+        let _ = writeln!(
+            text,
+            "ip netns exec $p-r{at} sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1"
+        );
+        let node = format!("$p-r{at}");
+        connect(
+            topology,
+            &node,
+            &router.interfaces,
+            &router.routes,
+            &mut ports,
+            text,
+        );
+    }
+    for (at, host) in topology.hosts().iter().enumerate() {
+        let _ = writeln!(text, "# host {}\nnamespace $p-h{at}", host.name);
+        let node = format!("$p-h{at}");
+        connect(
+            topology,
+            &node,
+            &host.interfaces,
+            &host.routes,
+            &mut ports,
+            text,
+        );
+    }
+}
+
+fn connect(
+    topology: &Topology,
+    node: &str,
+    interfaces: &[Interface],
+    routes: &[StaticRoute],
+    ports: &mut usize,
+    text: &mut String,
+) {
+    for (at, interface) in interfaces.iter().enumerate() {
+        let (network, port) = (topology.network(interface.network), *ports);
+        *ports += 1;
+        let (bridge, mtu) = (
+            interface.network.index(),
+            interface.mtu.unwrap_or(network.mtu),
+        );
+        let _ = writeln!(
+            text,
+            "ip -n $p-net link add v{port} type veth peer name eth{at} netns {node} || exit 2\n\
+             ip -n $p-net link set v{port} master br{bridge} up\n\
+             ip -n {node} link set eth{at} mtu {mtu} up"
+        );
+        for address in &interface.addresses {
+            let nodad = if address.address().is_ipv6() {
+                " nodad"
+            } else {
+                ""
+            };
+            let _ = writeln!(
+                text,
+                "ip -n {node} addr add {}/{} dev eth{at}{nodad}",
+                address.address(),
+                address.length()
+            );
+        }
+        let _ = writeln!(
+            text,
+            "tc -n {node} qdisc add dev eth{at} root netem delay {}us 2> /dev/null || late=\"the latency of networks\"",
+            network.latency_ns.div_ceil(1000)
+        );
+    }
+    for route in routes {
+        let _ = writeln!(
+            text,
+            "ip -n {node} route add {}/{} via {}",
+            route.to.address(),
+            route.to.length(),
+            route.via
+        );
+    }
+}
+
+/// Starts the program of a host in the background, when those before it wait.
+fn start(
+    number: usize,
+    host: &NativeHost,
+    topology: &Topology,
+    trace: &Trace,
+    text: &mut String,
+) -> Result<()> {
+    let config = &host.config.host;
+    if !config.programs.is_empty() || !config.others.is_empty() {
+        bail!(
+            NotExportable,
+            "it has several programs, which a script does not put where they are looked for"
+        );
+    }
+    let mut given = Given::of(trace);
+    let mut numbers = 0;
+    let args = given.strings(&config.args, &mut numbers)?;
+    let env = given.strings(&config.env, &mut numbers)?;
+    let program = std::path::absolute(&host.config.programs[0])?;
+    let _ = writeln!(
+        text,
+        "# {} starts\nmkdir -p \"$folder/h{number}/cwd\" /etc/netns/$p-h{number} && cd \"$folder/h{number}/cwd\" || exit 2",
+        host.name
+    );
+    let hosts = topology.hosts_file().into_bytes();
+    write_contents(text, &hosts, &format!("/etc/netns/$p-h{number}/hosts"));
+    let stdin = match &config.stdin {
+        everett_linux::Stdin::Symbolic { .. } => given.input("stdin")?,
+        everett_linux::Stdin::Concrete(bytes) => bytes.to_vec(),
+        everett_linux::Stdin::Empty | everett_linux::Stdin::Live => Vec::new(),
+    };
+    let own = config
+        .files
+        .iter()
+        .filter(|spec| spec.path != b"/etc/hosts");
+    for spec in own {
+        write_file(text, spec, config, &mut given)?;
+    }
+    write_contents(text, &stdin, &format!("\"$folder/h{number}/stdin\""));
+    text.push_str("set -- env -i\n");
+    for variable in &env {
+        add_word(text, variable);
+    }
+    if let Some(test) = given.rest(vec![host.name.clone()]) {
+        write_contents(text, &test, &format!("\"$folder/h{number}/inputs.ktest\""));
+        let _ = writeln!(
+            text,
+            "set -- \"$@\" \"EVERETT_TEST=$folder/h{number}/inputs.ktest\""
+        );
+    }
+    add_word(text, program.as_os_str().as_bytes());
+    for arg in args.iter().skip(1) {
+        add_word(text, arg);
+    }
+    let _ = writeln!(
+        text,
+        "ip netns exec $p-h{number} \"$@\" < \"$folder/h{number}/stdin\" > \"$folder/h{number}/out\" 2>&1 &\n\
+         job{number}=$!\njobs=\"$jobs $!\"\nsleep 0.3"
+    );
+    Ok(())
+}
+
+/// Waits for the host that something is wrong on, or for all, and says what became of it.
+fn finish(world: &NativeWorld, trace: &WorldTrace, text: &mut String) {
+    let _ = writeln!(
+        text,
+        "[ -z \"$late\" ] || echo \"not reproduced: $late (tc cannot be used)\"\n\
+         # How a host ended: its exit status, or 124 if it goes on.\n\
+         ended() {{\n    tries=0\n    while kill -0 $1 2> /dev/null && [ $tries -lt {} ]; do sleep 0.1; tries=$((tries + 1)); done\n    \
+         if kill -0 $1 2> /dev/null; then status=124; else wait $1 2> /dev/null; status=$?; fi\n}}",
+        WAITS * 10
+    );
+    let found = trace.finding.as_ref();
+    let at = found.and_then(|wrong| world.hosts.iter().position(|host| host.name == wrong.host));
+    if let Some(at) = at {
+        let _ = writeln!(text, "ended $job{at}\nwrong=$status");
+    }
+    for (number, host) in world.hosts.iter().enumerate() {
+        if at.is_none() {
+            let _ = writeln!(text, "ended $job{number}");
+        }
+        let _ = writeln!(
+            text,
+            "sed 's/^/{}: /' \"$folder/h{number}/out\"",
+            host.name.replace('/', "_")
+        );
+    }
+    let (Some(at), Some(wrong)) = (at, found) else {
+        text.push_str("exit 0\n");
+        return;
+    };
+    let end = trace
+        .hosts
+        .get(&wrong.host)
+        .and_then(|trace| trace.end.as_ref());
+    let statuses: Vec<String> = match wrong.kind.as_str() {
+        "expectation" => Vec::new(),
+        _ => statuses_of(end).iter().map(i32::to_string).collect(),
+    };
+    let name = &world.hosts[at].name;
+    if statuses.is_empty() {
+        let _ = writeln!(
+            text,
+            "# How the host ends says nothing, or not all, about it.\necho \"{name}: exit status $wrong\"\nexit 0"
+        );
+        return;
+    }
+    let _ = writeln!(
+        text,
+        "case $wrong in\n{}) echo \"it happened again: {name}: exit status $wrong\"; exit 0 ;;\n\
+         *) echo \"it did not happen: {name}: exit status $wrong, not {}\"; exit 1 ;;\nesac",
+        statuses.join(" | "),
+        statuses.join(" or ")
+    );
+}

@@ -1,0 +1,145 @@
+//! The command line of the explored program: what is concrete and what is symbolic.
+
+use everett_linux::{Argument, Contents, FileSpec, HostConfig, Stdin};
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use crate::error::{Error, Result, bail};
+
+/// Symbolic files are named A, B, C, … as KLEE names them.
+const FILE_NAMES: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+
+/// Makes the configuration of the host from the words behind the program. Words that begin with `--sym-` say what
+/// is symbolic, in KLEE's form; all others are arguments as they are.
+pub(crate) fn host_config(
+    program: &Path,
+    words: &[OsString],
+    env: &[String],
+) -> Result<HostConfig> {
+    let mut config = HostConfig {
+        args: vec![Argument::Concrete(program.as_os_str().as_bytes().to_vec())],
+        env: env
+            .iter()
+            .map(|variable| Argument::Concrete(variable.clone().into_bytes()))
+            .collect(),
+        ..HostConfig::default()
+    };
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        let mut number = |what: &str| -> Result<u32> {
+            let Some(value) = words.next() else {
+                bail!(Usage, "{} needs {what}", word.display());
+            };
+            let text = value.to_string_lossy();
+            text.parse::<u32>().map_err(|error| {
+                Error::Usage(format!(
+                    "{} needs {what}, not {text:?}: {error}",
+                    word.display()
+                ))
+            })
+        };
+        match word
+            .to_str()
+            .map(|word| word.replacen("--", "-", 1))
+            .as_deref()
+        {
+            Some("-sym-arg") => {
+                let max_len = number("a length")?;
+                config.args.push(Argument::Symbolic { max_len });
+            }
+            Some("-sym-args") => {
+                let (min, max) = (number("a least number")?, number("a greatest number")?);
+                if min > max {
+                    bail!(
+                        Usage,
+                        "--sym-args {min} {max}: the least number is above the greatest"
+                    );
+                }
+                let max_len = number("a length")?;
+                config
+                    .args
+                    .push(Argument::SymbolicMany { min, max, max_len });
+            }
+            Some("-sym-stdin") => {
+                config.stdin = Stdin::Symbolic {
+                    size: number("a size")?,
+                }
+            }
+            Some("-sym-files") => {
+                let (count, size) = (number("a number of files")?, number("a size")?);
+                if count as usize > FILE_NAMES.len() {
+                    bail!(
+                        Usage,
+                        "--sym-files {count}: at most {} files",
+                        FILE_NAMES.len()
+                    );
+                }
+                for name in &FILE_NAMES[..count as usize] {
+                    config.files.push(FileSpec::symbolic(vec![*name], size));
+                }
+                config.stdin = Stdin::Symbolic { size };
+            }
+            Some("-sym-file") => {
+                let name = words_next(&mut words, word)?;
+                let size = words_next(&mut words, word)?;
+                let contents = symbolic_contents(&size.to_string_lossy())?;
+                let name = name.as_bytes();
+                config.files.push(FileSpec::new(name, contents, 0o644));
+            }
+            Some("-sym-env") => {
+                let name = words_next(&mut words, word)?;
+                let size = words_next(&mut words, word)?;
+                let max_len = size
+                    .to_string_lossy()
+                    .parse()
+                    .map_err(|error| Error::Usage(format!("--sym-env NAME SIZE: {error}")))?;
+                let mut prefix = name.as_bytes().to_vec();
+                prefix.push(b'=');
+                let name = format!("env-{}", name.to_string_lossy());
+                config.env.push(Argument::Prefixed {
+                    prefix,
+                    name,
+                    max_len,
+                });
+            }
+            Some("-sym-stdout") => {}
+            _ => config
+                .args
+                .push(Argument::Concrete(word.as_bytes().to_vec())),
+        }
+    }
+    Ok(config)
+}
+
+/// `SIZE`, or `MIN-MAX` where the size is symbolic too.
+fn symbolic_contents(text: &str) -> Result<Contents> {
+    let number = |text: &str| {
+        text.parse::<u32>()
+            .map_err(|error| Error::Usage(format!("--sym-file NAME SIZE, not {text:?}: {error}")))
+    };
+    match text.split_once('-') {
+        None => Ok(Contents::Symbolic {
+            size: number(text)?,
+        }),
+        Some((least, most)) => {
+            let (least, most) = (number(least)?, number(most)?);
+            if least > most {
+                bail!(
+                    Usage,
+                    "--sym-file: the least size {least} is above the greatest {most}"
+                );
+            }
+            Ok(Contents::SymbolicBetween { least, most })
+        }
+    }
+}
+
+fn words_next<'w>(
+    words: &mut impl Iterator<Item = &'w OsString>,
+    option: &OsString,
+) -> Result<&'w OsString> {
+    words
+        .next()
+        .ok_or_else(|| Error::Usage(format!("{} needs a name and a size", option.display())))
+}

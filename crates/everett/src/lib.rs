@@ -1,0 +1,73 @@
+//! Everett as a library: explore programs and worlds of several hosts, and work with the traces that come of it.
+//!
+//! An operation takes a typed spec ([`RunSpec`] and its like), a [`Session`] (clock, memory, stop flag) and an [`Observer`] that
+//! hears of [`Event`]s while it goes on; it returns a typed result or an [`Error`]. Files go to the folder of the run.
+//!
+//! Architecture invariant: nothing is printed, no signal handler is installed, and no state of a run is shared by the process, so
+//! that several runs in one process go on at once. How things are shown is an affair of whoever calls.
+
+#![deny(missing_docs)]
+#![forbid(unsafe_code)]
+
+mod bootstrap;
+mod capture;
+mod checkpoint;
+mod compare;
+mod error;
+mod events;
+mod exec;
+mod explore;
+mod export;
+mod follow;
+mod host;
+mod input;
+mod layers;
+mod load;
+mod look;
+mod native;
+mod points;
+mod record;
+mod regress;
+mod repeat;
+mod replay;
+mod scenario;
+mod session;
+mod shrink;
+mod spec;
+mod summary;
+mod watched;
+mod world;
+
+pub use compare::describe as describe_end;
+pub use error::{Error, Result};
+pub use events::{Event, Observer, Progress, Silent, WorldProgress};
+pub use exec::{Console, ExecEnding, ExecResult, ExecSpec, OutputStream, exec};
+pub use explore::{RunResult, explore, resume};
+pub use export::{ExportSpec, Script, export};
+pub use follow::{Ending, FollowResult, HostEnd, follow, strace};
+pub use host::{HostSpec, parse_fault, parse_preempt, parse_scheduler};
+pub use layers::Mount;
+pub use load::{GuestProgram, OtherBuild};
+pub use look::NativeReplay;
+pub use native::{Ended, NativeResult, NativeSpec, NativeSummary, native};
+pub use record::{FindingEntry, HOST};
+pub use regress::{ConfirmSpec, TestResult, TestSpec, confirm, test};
+pub use repeat::Repeats;
+pub use replay::{BuildSpec, ReplayResult, ReplaySpec, Verdict, replay};
+pub use scenario::{ScenarioSpec, load_scenario, parse_setting};
+pub use session::{ProcessMemory, Session};
+pub use shrink::{ShrinkResult, ShrinkSpec, ShrunkTo, TraceSize, shrink};
+pub use spec::{ResumeSpec, RunSpec, VERSION, is_scenario, parse_size, parse_time, parse_variable};
+pub use summary::{CoverageTotals, Paths, RunSummary, Summary, Weights};
+pub use world::record::WorldSummary;
+pub use world::trace::{WorldTrace, Wrong};
+
+pub use everett_engine::{
+    Finding, MemoryAccount, PathEnd, SourceFrame, Trace, TraceChoice, TraceEnd, TraceInput,
+    principal,
+};
+pub use everett_native::{NativeEnd, NativeRun, Nobody, Standing, Watcher, WorldRun};
+pub use everett_report::Outcome;
+pub use everett_scenario::Scenario;
+pub use everett_solver::Clock;
+pub use everett_vm::BugKind;

@@ -1,0 +1,120 @@
+//! From the name of a program to an image that can be executed.
+
+use everett_ir::lower::{LowerOptions, lower};
+use everett_linux::ProgramSpec;
+use everett_vm::{Image, ImageId, external};
+use std::path::{Path, PathBuf};
+
+use crate::error::{Context, Result, bail};
+
+/// The bitcode of a program: the file itself, or the one that `everett cc` put beside it.
+pub(crate) fn bitcode_of(program: &Path) -> Result<PathBuf> {
+    if program
+        .extension()
+        .is_some_and(|extension| extension == "bc")
+    {
+        return Ok(program.to_owned());
+    }
+    let mut beside = program.as_os_str().to_owned();
+    beside.push(".bc");
+    let beside = PathBuf::from(beside);
+    if beside.exists() {
+        return Ok(beside);
+    }
+    if !program.exists() {
+        bail!(Program, "there is no program {}", program.display());
+    }
+    bail!(
+        Program,
+        "{} has no bitcode beside it ({} is missing). Build it with `everett cc`, `everett c++`, \
+         `everett cargo` or `everett rustc`",
+        program.display(),
+        beside.display()
+    );
+}
+
+/// Reads, lowers and verifies a program.
+pub(crate) fn load(program: &Path, promote: bool) -> Result<Image> {
+    let path = bitcode_of(program)?;
+    let module = everett_ir::read_file(&path)?;
+    let options = LowerOptions {
+        is_vm_operation: &external::is_replaced,
+        promote,
+    };
+    let mut lowered =
+        lower(&module, &options).with_context(|| format!("cannot lower {}", path.display()))?;
+    lowered.name = program.display().to_string();
+    Ok(Image::new(lowered)?)
+}
+
+/// A program that the guest can execute besides the one that it is started with.
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+pub struct GuestProgram {
+    /// Where the guest finds it.
+    pub path: String,
+    /// The program here.
+    pub file: PathBuf,
+}
+
+impl GuestProgram {
+    /// `PROGRAM` or `PATH=PROGRAM`.
+    pub fn parse(text: &str) -> Result<GuestProgram, String> {
+        let (path, file) = text.split_once('=').unwrap_or((text, text));
+        if path.is_empty() || file.is_empty() {
+            return Err("a program is given as PROGRAM or PATH=PROGRAM".to_owned());
+        }
+        Ok(GuestProgram {
+            path: path.to_owned(),
+            file: PathBuf::from(file),
+        })
+    }
+}
+
+/// Another build of a program of a run.
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+pub struct OtherBuild {
+    /// Where the guest finds the program; the one that it is started with if it is not said.
+    pub path: Option<String>,
+    /// The other build here.
+    pub file: PathBuf,
+}
+
+impl OtherBuild {
+    /// `PROGRAM` or `PATH=PROGRAM`.
+    pub fn parse(text: &str) -> Result<OtherBuild, String> {
+        let (path, file) = match text.split_once('=') {
+            Some((path, file)) => (Some(path), file),
+            None => (None, text),
+        };
+        if path == Some("") || file.is_empty() {
+            return Err("another build is given as PROGRAM or PATH=PROGRAM".to_owned());
+        }
+        Ok(OtherBuild {
+            path: path.map(str::to_owned),
+            file: PathBuf::from(file),
+        })
+    }
+}
+
+/// The programs that the guest finds, numbered behind the first one.
+pub(crate) fn guest_programs(programs: &[GuestProgram]) -> Vec<ProgramSpec> {
+    let spec = |(number, program): (u16, &GuestProgram)| ProgramSpec {
+        path: program.path.clone().into_bytes(),
+        image: ImageId(number),
+    };
+    (1..).zip(programs).map(spec).collect()
+}
+
+/// Loads the program that a host starts with, and those that it can execute besides.
+pub(crate) fn load_all(
+    program: &Path,
+    others: &[GuestProgram],
+    promote: bool,
+) -> Result<Vec<Image>> {
+    let mut images = vec![load(program, promote)?];
+    for other in others {
+        images.push(load(&other.file, promote)?);
+    }
+    Image::number_all(&mut images);
+    Ok(images)
+}

@@ -1,0 +1,163 @@
+//! Traces whose threads took turns between system calls: where they did is found out by following the trace in the vm,
+//! and tried natively until a run ends the same.
+
+use everett_engine::{SourceFrame, Start, Trace};
+use everett_linux::{Passed, PreemptAt, SchedulerKind};
+use everett_native::{NativeConfig, Point, Script, ScriptFinder};
+use everett_vm::Image;
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
+
+use crate::error::Result;
+use crate::follow::{follow_with, following_config};
+use crate::session::Session;
+use crate::spec::RunSpec;
+
+/// Points of a trace that has more are not tried natively.
+const MAX_POINTS: usize = 1_000_000;
+
+/// Threads can be stopped where a native program makes no system call.
+pub(crate) fn are_possible(config: &NativeConfig) -> bool {
+    let options = &config.host.options;
+    options.preempt_at >= PreemptAt::Atomics && options.scheduler != SchedulerKind::RoundRobin
+}
+
+/// Finds the points of traces of a run. What cannot be followed has none.
+pub(crate) fn finder(run: &RunSpec, session: &Session) -> ScriptFinder {
+    let (run, session) = (run.clone(), session.clone());
+    let images = OnceLock::new();
+    Arc::new(move |trace| {
+        let images = images.get_or_init(|| run.load().ok()).as_ref()?;
+        script_of(&run, &session, images, trace).ok().flatten()
+    })
+}
+
+/// The points of a trace, by following it in the vm. `None` if there are none.
+fn script_of(
+    run: &RunSpec,
+    session: &Session,
+    images: &[Image],
+    trace: &Trace,
+) -> Result<Option<Script>> {
+    let mut config = following_config(run, session)?;
+    config.host.options.logs_points = true;
+    let passed = follow_with(config, images, Start::Trace(trace.clone()))?.points;
+    Ok(script(&passed, 0))
+}
+
+/// The script of points that a host has passed since it was started so often before. `None` if there are none, or too many.
+pub(crate) fn script(passed: &[(Passed, SourceFrame)], restarts: u32) -> Option<Script> {
+    if passed.is_empty() || passed.len() > MAX_POINTS {
+        return None;
+    }
+    Some(Script {
+        points: numbered(passed),
+        restarts,
+        ..Script::default()
+    })
+}
+
+/// Points of lines.
+type Counts = BTreeMap<(String, u32), u32>;
+
+/// Counts the points of each line since the thread made a system call or went on behind a switch.
+fn numbered(passed: &[(Passed, SourceFrame)]) -> Vec<Point> {
+    // Of every thread: its system calls, and the points on each line since then.
+    let mut counts: BTreeMap<u32, (u64, Counts)> = BTreeMap::new();
+    let mut points = Vec::with_capacity(passed.len());
+    for (point, frame) in passed {
+        let place = (frame.file.clone(), frame.line);
+        let (calls, lines) = counts.entry(point.task.tid).or_default();
+        if *calls != point.calls {
+            *calls = point.calls;
+            lines.clear();
+        }
+        let ordinal = lines.get(&place).copied().unwrap_or(0);
+        if point.switches {
+            // The access before which it stands comes first when it goes on.
+            lines.clear();
+            lines.insert(place.clone(), 1);
+        } else {
+            lines.insert(place.clone(), ordinal + 1);
+        }
+        points.push(Point {
+            task: point.task,
+            calls: point.calls,
+            switches: point.switches,
+            place,
+            ordinal,
+        });
+    }
+    points
+}
+
+/// Scripts to try, the likeliest first: native code may have more accesses on a line than the vm, or fewer.
+pub(crate) fn attempts(script: &Script, most: usize) -> impl Iterator<Item = Script> + '_ {
+    const SHIFTS: [i32; 8] = [1, -1, 2, -2, 3, -3, 4, -4];
+    let switches: Vec<usize> = (0..script.points.len())
+        .filter(|at| script.points[*at].switches)
+        .collect();
+    let shifted = SHIFTS.into_iter().flat_map(move |shift| {
+        // What happened last is what the end depends on most.
+        let last = switches.clone().into_iter().rev();
+        last.map(move |at| BTreeMap::from([(at, shift)]))
+    });
+    let tried = std::iter::once(BTreeMap::new()).chain(shifted);
+    tried.take(most).map(|shifts| Script {
+        shifts,
+        ..script.clone()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use everett_linux::TaskName;
+
+    fn passed(line: u32, calls: u64, switches: bool) -> (Passed, SourceFrame) {
+        let frame = SourceFrame {
+            file: "a.c".to_owned(),
+            line,
+            ..SourceFrame::default()
+        };
+        let site = everett_vm::CallSite {
+            image: Default::default(),
+            function: everett_ir::code::FunctionId(0),
+            pc: 0,
+        };
+        let task = TaskName { pid: 1, tid: 1 };
+        let point = Passed {
+            task,
+            calls,
+            site,
+            switches,
+        };
+        (point, frame)
+    }
+
+    #[test]
+    fn points_are_counted_by_line_and_stretch() {
+        let all = [
+            passed(5, 0, false),
+            passed(6, 0, false),
+            passed(5, 0, true),
+            passed(5, 0, false),
+            passed(5, 0, true),
+            passed(5, 1, false),
+        ];
+        let ordinals: Vec<u32> = numbered(&all).iter().map(|point| point.ordinal).collect();
+        assert_eq!(ordinals, [0, 0, 1, 1, 2, 0]);
+    }
+
+    #[test]
+    fn attempts_begin_with_the_script_itself() {
+        let all = [passed(5, 0, true), passed(6, 0, true)];
+        let script = Script {
+            points: numbered(&all),
+            ..Script::default()
+        };
+        let shifts: Vec<_> = attempts(&script, 4).map(|script| script.shifts).collect();
+        let one = |at: usize, shift: i32| BTreeMap::from([(at, shift)]);
+        assert_eq!(shifts, [BTreeMap::new(), one(1, 1), one(0, 1), one(1, -1)]);
+    }
+}

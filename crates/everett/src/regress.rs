@@ -1,0 +1,474 @@
+//! `test` and `confirm`: many traces on native programs, several at a time. Owns what a regression suite makes of a verdict.
+
+use everett_engine::{Start, Trace};
+use everett_native::{NativeConfig, NativeEnd, NativeRun};
+use everett_report::{Outcome, TestCase, junit};
+use everett_vm::Image;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError, mpsc};
+use std::time::{Duration, Instant};
+
+use crate::error::{Context, Error, Result, bail};
+use crate::events::{Event, Observer};
+use crate::follow::{follow_with, following_config, read_trace, run_of, traces_below};
+use crate::load::bitcode_of;
+use crate::replay::{BuildSpec, ReplayResult, Verdict, native_config, replay_one};
+use crate::session::Session;
+use crate::spec::RunSpec;
+use crate::world;
+use crate::world::replay::{NativeWorld, diverged};
+use crate::world::trace::{WorldTrace, read_world};
+
+/// A regression suite.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TestSpec {
+    /// Folders of runs or parts of them, or traces.
+    pub paths: Vec<PathBuf>,
+    /// On which build.
+    pub build: BuildSpec,
+    /// Findings must not happen any more.
+    pub fixed: bool,
+    /// The results are written to this file in JUnit's form.
+    pub junit: Option<PathBuf>,
+    /// How many are replayed at a time; one for each processor if it is not said.
+    pub jobs: Option<NonZeroUsize>,
+}
+
+/// Findings that are replayed, and noted in the summary of their run.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ConfirmSpec {
+    /// Folder of a run, or a part of it.
+    pub path: PathBuf,
+    /// All tests too, not only findings.
+    pub tests: bool,
+    /// On which build.
+    pub build: BuildSpec,
+    /// How many are replayed at a time; one for each processor if it is not said.
+    pub jobs: Option<NonZeroUsize>,
+}
+
+/// What came of a regression suite.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct TestResult {
+    /// Traces that are as they should be.
+    pub passed: usize,
+    /// Those that are not.
+    pub failed: usize,
+    /// Those from which the program parts.
+    pub diverged: usize,
+    /// Those of which nothing can be said.
+    pub skipped: usize,
+}
+
+/// Time for following one trace in the bitcode.
+const FOLLOW_TIME: Duration = Duration::from_secs(60);
+
+/// What traces are replayed on.
+enum Native {
+    /// One program and its host.
+    Program(Box<NativeConfig>),
+    /// Several hosts; whether other builds stand in the place of their programs.
+    World(Box<NativeWorld>, bool),
+}
+
+/// What is replayed.
+enum Recorded {
+    /// On one host.
+    Program(Trace),
+    /// On several.
+    World(WorldTrace),
+}
+
+impl Recorded {
+    /// Reads it. Nothing where it does not say how it ends.
+    fn read(path: &Path) -> Result<Option<Recorded>> {
+        if path
+            .extension()
+            .is_some_and(|extension| extension == "world")
+        {
+            return Ok(Some(Recorded::World(read_world(path)?)));
+        }
+        let trace = read_trace(path)?;
+        Ok(trace.end.is_some().then_some(Recorded::Program(trace)))
+    }
+
+    fn is_finding(&self) -> bool {
+        match self {
+            Recorded::Program(trace) => {
+                let end = trace.end.as_ref();
+                end.is_some_and(|end| end.finding.is_some() || end.signal.is_some())
+            }
+            Recorded::World(trace) => trace.finding.is_some(),
+        }
+    }
+
+    /// The kind of finding that it ends in.
+    fn kind(&self) -> Option<&String> {
+        match self {
+            Recorded::Program(trace) => trace.end.as_ref()?.finding.as_ref(),
+            Recorded::World(trace) => Some(&trace.finding.as_ref()?.kind),
+        }
+    }
+}
+
+/// A run that traces belong to.
+struct Suite {
+    folder: PathBuf,
+    run: RunSpec,
+    native: Native,
+    /// What the run says about its findings, by their folders: the kind, and whether they were confirmed.
+    confirmed: BTreeMap<PathBuf, (String, String)>,
+}
+
+impl Suite {
+    fn open(folder: PathBuf, build: &BuildSpec, session: &Session) -> Result<Suite> {
+        let mut run = RunSpec::of(&folder)?;
+        let native = if run.is_scenario() {
+            let world = NativeWorld::of(&run, build, session)?;
+            Native::World(Box::new(world), !build.on.is_empty())
+        } else {
+            let config = native_config(&run, build, session)?;
+            run = run.on(&build.on)?;
+            Native::Program(Box::new(config))
+        };
+        let confirmed = confirmed_in(&folder);
+        Ok(Suite {
+            folder,
+            run,
+            native,
+            confirmed,
+        })
+    }
+
+    /// A finding was seen natively when it was found; nothing where that is not known.
+    fn was_confirmed(&self, replayed: &Replayed) -> Option<bool> {
+        let path = std::path::absolute(&replayed.path).ok()?;
+        if let Some((_, said)) = self.confirmed.get(path.parent()?) {
+            return Some(said == "confirmed");
+        }
+        // A test that ends in a finding: as it was with others of its kind.
+        let kind = replayed.trace.kind()?;
+        let mut same = self
+            .confirmed
+            .values()
+            .filter(|said| said.0 == *kind)
+            .peekable();
+        same.peek()?;
+        Some(same.any(|said| said.1 == "confirmed"))
+    }
+}
+
+/// Which findings of a run were confirmed, by their folders.
+fn confirmed_in(folder: &Path) -> BTreeMap<PathBuf, (String, String)> {
+    let text = std::fs::read(folder.join("summary.json")).unwrap_or_default();
+    let summary: Value = serde_json::from_slice(&text).unwrap_or_default();
+    let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
+    let findings = summary["findings"].as_array().into_iter().flatten();
+    findings
+        .filter_map(|finding| {
+            let text = |name: &str| Some(finding[name].as_str()?.to_owned());
+            Some((
+                folder.join(text("dir")?),
+                (text("kind")?, text("confirmed")?),
+            ))
+        })
+        .collect()
+}
+
+/// A trace and what became of it.
+struct Replayed {
+    path: PathBuf,
+    suite: usize,
+    trace: Recorded,
+    verdict: Verdict,
+    /// It parted from the trace.
+    diverged: bool,
+    took: Duration,
+}
+
+/// Traces that say how they end, with the runs that they belong to.
+fn gather(
+    paths: &[PathBuf],
+    build: &BuildSpec,
+    session: &Session,
+) -> Result<(Vec<Suite>, Vec<Replayed>)> {
+    let mut suites: Vec<Suite> = Vec::new();
+    let mut traces = Vec::new();
+    for path in paths {
+        if !path.exists() {
+            bail!(Trace, "there is no {}", path.display());
+        }
+        for path in traces_below(path)? {
+            let folder = run_of(&path)?;
+            let known = suites.iter().position(|suite| suite.folder == folder);
+            let suite = match known {
+                Some(at) => at,
+                None => {
+                    suites.push(Suite::open(folder, build, session)?);
+                    suites.len() - 1
+                }
+            };
+            if let Some(trace) = Recorded::read(&path)? {
+                traces.push(Replayed {
+                    path,
+                    suite,
+                    trace,
+                    verdict: Verdict::NotReplayable("it was not tried".to_owned()),
+                    diverged: false,
+                    took: Duration::ZERO,
+                });
+            }
+        }
+    }
+    Ok((suites, traces))
+}
+
+/// Replays all, several at a time; tells of each when all before it are done.
+fn replay_all(
+    suites: &[Suite],
+    traces: Vec<Replayed>,
+    jobs: Option<NonZeroUsize>,
+    mut tell: impl FnMut(&Replayed),
+) -> Vec<Replayed> {
+    let jobs = jobs.or_else(|| std::thread::available_parallelism().ok());
+    let jobs = jobs.map_or(1, NonZeroUsize::get).min(traces.len());
+    let waiting = Mutex::new(traces.into_iter().enumerate());
+    let (sender, receiver) = mpsc::channel();
+    let mut early = BTreeMap::new();
+    let mut done = Vec::new();
+    std::thread::scope(|scope| {
+        for _ in 0..jobs {
+            let (sender, waiting) = (sender.clone(), &waiting);
+            scope.spawn(move || {
+                loop {
+                    let next = waiting
+                        .lock()
+                        .unwrap_or_else(PoisonError::into_inner)
+                        .next();
+                    let Some((at, mut replayed)) = next else {
+                        return;
+                    };
+                    replayed.replay(&suites[replayed.suite]);
+                    if sender.send((at, replayed)).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        drop(sender);
+        for (at, replayed) in receiver {
+            early.insert(at, replayed);
+            while let Some(next) = early.remove(&done.len()) {
+                tell(&next);
+                done.push(next);
+            }
+        }
+    });
+    done
+}
+
+impl Replayed {
+    fn replay(&mut self, suite: &Suite) {
+        let start = Instant::now();
+        let replayed = match (&suite.native, &self.trace) {
+            (Native::Program(config), Recorded::Program(trace)) => {
+                let Some(expected) = &trace.end else {
+                    return;
+                };
+                let replayed = replay_one(config, trace.clone(), expected);
+                let diverged = |seen: NativeRun| matches!(seen.end, NativeEnd::Diverged(_));
+                replayed.map(|(verdict, seen)| (verdict, seen.is_some_and(diverged)))
+            }
+            (Native::World(world, _), Recorded::World(trace)) => {
+                let replayed = world.replay(trace);
+                replayed.map(|(verdict, seen)| {
+                    let diverged = seen.is_some_and(|seen| diverged(&seen).is_some());
+                    // What parts from its trace may still be confirmed by checked builds.
+                    let diverged = diverged && verdict != Verdict::Confirmed;
+                    (verdict, diverged)
+                })
+            }
+            _ => Err(Error::Trace(
+                "it is not of the run that it lies in".to_owned(),
+            )),
+        };
+        match replayed {
+            Ok((verdict, diverged)) => {
+                self.verdict = verdict;
+                self.diverged = diverged;
+            }
+            Err(error) => self.verdict = Verdict::NotReplayable(error.chain()),
+        }
+        self.took = start.elapsed();
+    }
+
+    /// What a test suite makes of it.
+    fn outcome(&self, suite: &Suite, fixed: bool, session: &Session) -> Outcome {
+        let why = || self.verdict.reason().unwrap_or_default().to_owned();
+        if self.diverged {
+            return Outcome::Error(why());
+        }
+        let was_confirmed = suite.was_confirmed(self);
+        if fixed && self.trace.is_finding() {
+            return match &self.verdict {
+                Verdict::Confirmed => Outcome::Failed("it still happens".to_owned()),
+                Verdict::NotReplayable(why) => Outcome::Skipped(why.clone()),
+                Verdict::NotReproduced(why) => match self.happens_in_model(suite, session) {
+                    Ok(true) => Outcome::Failed(
+                        "it still happens, though native code goes on as if nothing were"
+                            .to_owned(),
+                    ),
+                    Ok(false) => Outcome::Passed,
+                    Err(_) if was_confirmed == Some(true) => Outcome::Passed,
+                    Err(error) => Outcome::Skipped(format!(
+                        "{why}; whether it would have been seen before is not known: {}",
+                        error.chain()
+                    )),
+                },
+            };
+        }
+        match &self.verdict {
+            Verdict::Confirmed => Outcome::Passed,
+            Verdict::NotReplayable(why) => Outcome::Skipped(why.clone()),
+            // Nothing has changed: native code did not show it then either.
+            Verdict::NotReproduced(why) if was_confirmed == Some(false) => {
+                Outcome::Skipped(why.clone())
+            }
+            Verdict::NotReproduced(why) => Outcome::Failed(why.clone()),
+        }
+    }
+
+    /// The finding happens in the bitcode that lies beside the program. An error where that cannot be told.
+    fn happens_in_model(&self, suite: &Suite, session: &Session) -> Result<bool> {
+        let trace = match (&suite.native, &self.trace) {
+            (Native::World(_, true), _) => {
+                bail!(
+                    Usage,
+                    "worlds are followed in the bitcode of the scenario's own programs only"
+                )
+            }
+            (_, Recorded::World(trace)) => {
+                return world::follow::happens(&suite.run, session, trace);
+            }
+            (_, Recorded::Program(trace)) => trace,
+        };
+        bitcode_of(suite.run.program())?;
+        let images: Vec<Image> = suite.run.load()?;
+        let mut config = following_config(&suite.run, session)?;
+        config.limits.max_time = Some(session.now() + FOLLOW_TIME);
+        let seen = follow_with(config, &images, Start::Trace(trace.clone()))?;
+        let seen = seen.trace.and_then(|seen| seen.end);
+        let seen = seen.ok_or_else(|| {
+            Error::Trace("the bitcode parts from the trace or does not end".to_owned())
+        })?;
+        let expected = trace.end.as_ref();
+        Ok(expected.is_some_and(|expected| {
+            seen.finding == expected.finding && seen.signal == expected.signal
+        }))
+    }
+}
+
+/// Replays folders of traces as a regression suite.
+pub fn test(spec: &TestSpec, session: &Session, observer: &mut dyn Observer) -> Result<TestResult> {
+    let (suites, traces) = gather(&spec.paths, &spec.build, session)?;
+    if traces.is_empty() {
+        bail!(Trace, "there are no traces that say how they end");
+    }
+    let mut outcomes = Vec::new();
+    let tell = |replayed: &Replayed| {
+        let outcome = replayed.outcome(&suites[replayed.suite], spec.fixed, session);
+        observer.event(&Event::Tested {
+            path: &replayed.path,
+            outcome: &outcome,
+        });
+        outcomes.push(outcome);
+    };
+    let replayed = replay_all(&suites, traces, spec.jobs, tell);
+    session.tell_warnings(observer);
+    let count = |is: fn(&Outcome) -> bool| outcomes.iter().filter(|outcome| is(outcome)).count();
+    if let Some(file) = &spec.junit {
+        let cases = replayed.iter().zip(&outcomes);
+        let cases = cases.map(|(replayed, outcome)| TestCase {
+            name: replayed.path.display().to_string(),
+            class: suites[replayed.suite].run.program().display().to_string(),
+            seconds: replayed.took.as_secs_f64(),
+            outcome: outcome.clone(),
+        });
+        let text = junit("everett", &cases.collect::<Vec<_>>());
+        std::fs::write(file, text).with_context(|| format!("cannot write {}", file.display()))?;
+    }
+    Ok(TestResult {
+        passed: count(|outcome| *outcome == Outcome::Passed),
+        failed: count(|outcome| matches!(outcome, Outcome::Failed(_))),
+        diverged: count(|outcome| matches!(outcome, Outcome::Error(_))),
+        skipped: count(|outcome| matches!(outcome, Outcome::Skipped(_))),
+    })
+}
+
+/// Replays the findings of a run, and its tests where asked, and notes in its summary which of them are confirmed.
+pub fn confirm(
+    spec: &ConfirmSpec,
+    session: &Session,
+    observer: &mut dyn Observer,
+) -> Result<ReplayResult> {
+    let folder = run_of(&spec.path)?;
+    let (suites, mut traces) = gather(std::slice::from_ref(&spec.path), &spec.build, session)?;
+    if !spec.tests {
+        let of_a_finding =
+            |path: &Path| path.ends_with("finding.trace") || path.ends_with("finding.world");
+        traces.retain(|trace| of_a_finding(&trace.path) || spec.path.is_file());
+    }
+    let tell = |replayed: &Replayed| {
+        observer.event(&Event::Replayed {
+            path: &replayed.path,
+            verdict: &replayed.verdict,
+        });
+    };
+    let replayed = replay_all(&suites, traces, spec.jobs, tell);
+    session.tell_warnings(observer);
+    let confirmed = replayed
+        .iter()
+        .filter(|one| one.verdict == Verdict::Confirmed);
+    let result = ReplayResult {
+        traces: replayed.len(),
+        confirmed: confirmed.count(),
+        are_worlds: false,
+    };
+    // What another build does says nothing about the run.
+    if spec.build.is_own() {
+        note_in_summary(&folder, &replayed)?;
+    }
+    Ok(result)
+}
+
+/// Writes what became of findings into the summary of their run.
+fn note_in_summary(folder: &Path, replayed: &[Replayed]) -> Result<()> {
+    let file = folder.join("summary.json");
+    let Ok(text) = std::fs::read(&file) else {
+        return Ok(());
+    };
+    let mut summary: Value = serde_json::from_slice(&text).map_err(|error| Error::Damaged {
+        path: file.clone(),
+        source: Box::new(error.into()),
+    })?;
+    let findings = summary["findings"].as_array_mut().into_iter().flatten();
+    for finding in findings {
+        let Some(dir) = finding["dir"].as_str() else {
+            continue;
+        };
+        let traces = ["trace", "world"].map(|kind| Path::new(dir).join(format!("finding.{kind}")));
+        let is_its = |one: &&Replayed| traces.iter().any(|trace| one.path.ends_with(trace));
+        if let Some(one) = replayed.iter().find(is_its) {
+            finding["confirmed"] = one.verdict.name().into();
+            finding["confirmed_reason"] = one.verdict.reason().into();
+        }
+    }
+    let text = serde_json::to_vec_pretty(&summary)?;
+    std::fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))
+}

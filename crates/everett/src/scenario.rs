@@ -1,0 +1,99 @@
+//! Scenario files: reads them with what stands above their keys. Owns which names of other crates a scenario may use.
+
+use everett_engine::SEARCHERS;
+use everett_scenario::{NameKind, Scenario, Surroundings};
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, Result};
+use crate::host::{parse_fault, parse_preempt, parse_scheduler};
+
+/// A scenario, and what stands above its keys.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ScenarioSpec {
+    /// The scenario's file.
+    pub file: PathBuf,
+    /// Keys and values that stand above what the file says.
+    pub settings: Vec<(String, String)>,
+}
+
+/// `KEY=VALUE`, where the key may have parts in quotes.
+pub fn parse_setting(text: &str) -> Result<(String, String), String> {
+    let mut quote = None;
+    for (at, c) in text.char_indices() {
+        match (quote, c) {
+            (None, '=') if at > 0 => {
+                return Ok((text[..at].to_owned(), text[at + 1..].to_owned()));
+            }
+            (None, '"' | '\'') => quote = Some(c),
+            (Some(open), c) if c == open => quote = None,
+            _ => {}
+        }
+    }
+    Err("a setting is given as KEY=VALUE, such as host.server.count=3".to_owned())
+}
+
+/// The disk, and the names that the rooms below know.
+struct Here;
+
+impl Surroundings for Here {
+    fn is_file(&self, path: &Path) -> bool {
+        path.is_file()
+    }
+
+    fn is_folder(&self, path: &Path) -> bool {
+        path.is_dir()
+    }
+
+    fn check(&self, kind: NameKind, name: &str) -> Result<(), String> {
+        match kind {
+            NameKind::Scheduler => parse_scheduler(name).map(|_| ()),
+            NameKind::Preempt => parse_preempt(name).map(|_| ()),
+            NameKind::Failure => parse_fault(name).map(|_| ()),
+            NameKind::Call => {
+                let is_known = everett_linux::rows().any(|row| row.name == name);
+                let message = || format!("{name:?} is no system call of the model");
+                is_known.then_some(()).ok_or_else(message)
+            }
+            NameKind::Watched => everett_invariant::FieldPath::parse(name)
+                .map(|_| ())
+                .map_err(|error| error.to_string()),
+            NameKind::Invariant => everett_invariant::parse(name)
+                .map(|_| ())
+                .map_err(|error| error.to_string()),
+            NameKind::Searcher => {
+                let names: Vec<&str> = SEARCHERS.iter().map(|row| row.name).collect();
+                let is_known = names.contains(&name);
+                let message =
+                    || format!("{name:?} is no searcher; there are: {}", names.join(", "));
+                is_known.then_some(()).ok_or_else(message)
+            }
+        }
+    }
+}
+
+/// Reads a scenario.
+pub fn load_scenario(spec: &ScenarioSpec) -> Result<Scenario> {
+    everett_scenario::load(&spec.file, &spec.settings, &Here)
+        .map_err(|problems| Error::Scenario { problems })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_have_a_key_and_a_value() {
+        let is = |text: &str, key: &str, value: &str| {
+            let wanted = Ok((key.to_owned(), value.to_owned()));
+            assert_eq!(parse_setting(text), wanted);
+        };
+        is("a.b=1", "a.b", "1");
+        is("a.b=x=y", "a.b", "x=y");
+        is("a.\"b=c\".d=", "a.\"b=c\".d", "");
+        for bad in ["", "a", "=1", "\"a=1"] {
+            assert!(parse_setting(bad).is_err(), "{bad}");
+        }
+    }
+}

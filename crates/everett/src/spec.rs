@@ -1,0 +1,424 @@
+//! What a run is told: a plain value that is kept as `args.json` in the folder of the run. Owns names, defaults and meanings of run
+//! options; must not know how they come from a command line.
+
+use everett_report::Folder;
+use everett_vm::Image;
+use serde::{Deserialize, Serialize};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::error::{Error, Result, bail};
+use crate::host::HostSpec;
+use crate::load::OtherBuild;
+use crate::scenario::ScenarioSpec;
+
+/// The version of [`RunSpec`] that is written. Earlier ones are read: what they do not have is as usual.
+pub const VERSION: u32 = 1;
+
+/// A run of a program or a scenario.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RunSpec {
+    /// The version of this form.
+    pub version: u32,
+    /// Folder for the results; the next number below everett-out/ if there is none.
+    pub out: Option<PathBuf>,
+    /// The run is over after this time, with the results written.
+    pub max_time: Option<Duration>,
+    /// States are spilled when the run takes more memory than this.
+    pub max_memory: u64,
+    /// The run stops when this many paths have ended.
+    pub max_paths: Option<u64>,
+    /// The run stops after this many forks.
+    pub max_forks: Option<u64>,
+    /// Paths with more forks than this are cut off.
+    pub max_depth: Option<u32>,
+    /// Paths with more instructions than this are reported as hangs.
+    pub max_instructions: Option<u64>,
+    /// Largest block that malloc of a symbolic size keeps symbolic.
+    pub max_symbolic_size: u64,
+    /// Seed of everything random.
+    pub seed: u64,
+    /// Searchers that take turns; the usual ones if there are none.
+    pub search: Vec<String>,
+    /// Instructions before another state is picked.
+    pub batch: u64,
+    /// A test is written for every path, not only for those that cover something new.
+    pub all_tests: bool,
+    /// No tests are written.
+    pub no_tests: bool,
+    /// Files that a path made or changed are written beside its test or finding.
+    pub save_fs: bool,
+    /// Findings are not replayed natively.
+    pub no_confirm: bool,
+    /// Findings are not made simpler.
+    pub no_shrink: bool,
+    /// Every path that ends in a finding is reported, not only the first at a place.
+    pub all_findings: bool,
+    /// Memory that nobody can free any more when the program exits is reported.
+    pub check_leaks: bool,
+    /// Overflow that the compiler was promised not to happen is reported.
+    pub check_overflow: bool,
+    /// Decisions on memory that was never written are reported.
+    pub check_uninitialised: bool,
+    /// Accesses of several threads to the same memory that nothing orders are reported.
+    pub check_races: bool,
+    /// Solver for what exceeds the first tier; `none` for no such solver.
+    pub smt_solver: Option<PathBuf>,
+    /// Time for one query of that solver.
+    pub solver_time: Duration,
+    /// Conflicts that the first tier may have in one query.
+    pub solver_conflicts: u32,
+    /// Folder for slow queries, as SMT-LIB files.
+    pub solver_log: Option<PathBuf>,
+    /// Environment variables of the program, `NAME=VALUE`. It has no others.
+    pub env: Vec<String>,
+    /// The host that the program runs on.
+    #[serde(flatten)]
+    pub host: HostSpec,
+    /// How states of different hosts of a scenario are kept together: sds, cow or cob.
+    pub mapping: Option<String>,
+    /// How often on a path of a scenario something arrives before what would have arrived earlier.
+    pub orders: Option<u32>,
+    /// Keys of a scenario that stand above those that it has, with their values.
+    pub settings: Vec<(String, String)>,
+    /// A scenario without hosts, with what else there is to say of the world that a program boots.
+    pub world: Option<PathBuf>,
+    /// Findings and tests of a scenario are written as `.dtest` too.
+    pub dtest: bool,
+    /// The program and its arguments, or a scenario.
+    pub command: Vec<OsString>,
+}
+
+impl Default for RunSpec {
+    fn default() -> RunSpec {
+        RunSpec {
+            version: VERSION,
+            out: None,
+            max_time: None,
+            max_memory: 4 << 30,
+            max_paths: None,
+            max_forks: None,
+            max_depth: None,
+            max_instructions: None,
+            max_symbolic_size: 4096,
+            seed: 0,
+            search: Vec::new(),
+            batch: 10_000,
+            all_tests: false,
+            no_tests: false,
+            save_fs: false,
+            no_confirm: false,
+            no_shrink: false,
+            all_findings: false,
+            check_leaks: false,
+            check_overflow: false,
+            check_uninitialised: false,
+            check_races: false,
+            smt_solver: None,
+            solver_time: Duration::from_secs(30),
+            solver_conflicts: 20_000,
+            solver_log: None,
+            env: Vec::new(),
+            host: HostSpec::default(),
+            mapping: None,
+            orders: None,
+            settings: Vec::new(),
+            world: None,
+            dtest: false,
+            command: Vec::new(),
+        }
+    }
+}
+
+/// The file that holds what a run is told.
+const FILE: &str = "args.json";
+
+/// Options that mean the same where a scenario is explored.
+const FOR_SCENARIOS: &[&str] = &[
+    "version",
+    "out",
+    "max_time",
+    "max_memory",
+    "max_forks",
+    "max_paths",
+    "max_depth",
+    "max_instructions",
+    "max_symbolic_size",
+    "all_tests",
+    "no_confirm",
+    "no_shrink",
+    "check_overflow",
+    "check_uninitialised",
+    "check_races",
+    "smt_solver",
+    "solver_time",
+    "solver_conflicts",
+    "solver_log",
+    "search",
+    "mapping",
+    "orders",
+    "settings",
+    "dtest",
+];
+
+/// Options that a program that boots a world is set up with; of no meaning behind that.
+const FOR_BOOTING: &[&str] = &["command", "env", "world", "search", "batch", "seed"];
+
+impl RunSpec {
+    /// A run of a program with its arguments, or of a scenario; all else is as usual.
+    pub fn new<W: Into<OsString>>(command: impl IntoIterator<Item = W>) -> RunSpec {
+        RunSpec {
+            command: command.into_iter().map(Into::into).collect(),
+            ..RunSpec::default()
+        }
+    }
+
+    /// What an earlier run was told.
+    pub fn of(dir: &Path) -> Result<RunSpec> {
+        let path = dir.join(FILE);
+        let text = std::fs::read(&path).map_err(|source| Error::NotARun {
+            path: dir.to_owned(),
+            source: Some(source),
+        })?;
+        let damaged = |source: Error| Error::Damaged {
+            path: path.clone(),
+            source: Box::new(source),
+        };
+        let spec: RunSpec = serde_json::from_slice(&text).map_err(|error| damaged(error.into()))?;
+        if spec.version > VERSION {
+            return Err(Error::TooNew(path));
+        }
+        if spec.command.is_empty() {
+            return Err(damaged(Error::Invalid("it names no program".to_owned())));
+        }
+        Ok(spec)
+    }
+
+    /// The same where it must have been a run of one program.
+    pub(crate) fn of_program(dir: &Path) -> Result<RunSpec> {
+        let spec = RunSpec::of(dir)?;
+        if spec.is_scenario() {
+            bail!(
+                Usage,
+                "{} has worlds of several hosts, for which this is not possible yet",
+                dir.display()
+            );
+        }
+        Ok(spec)
+    }
+
+    /// Keeps what the run is told in its folder.
+    pub(crate) fn write(&self, folder: &Folder) -> Result<()> {
+        Ok(folder.write(FILE, &serde_json::to_vec(self)?)?)
+    }
+
+    /// The program, or the scenario.
+    pub fn program(&self) -> &Path {
+        Path::new(
+            self.command
+                .first()
+                .map_or("".as_ref(), OsString::as_os_str),
+        )
+    }
+
+    /// It is a scenario that is explored, not a program.
+    pub fn is_scenario(&self) -> bool {
+        is_scenario(self.program())
+    }
+
+    /// Words behind the program.
+    pub(crate) fn arguments(&self) -> &[OsString] {
+        self.command.get(1..).unwrap_or_default()
+    }
+
+    /// The program and its arguments, as text.
+    pub(crate) fn words(&self) -> Vec<String> {
+        let words = self.command.iter();
+        words
+            .map(|word| word.to_string_lossy().into_owned())
+            .collect()
+    }
+
+    /// Something has to be run.
+    pub(crate) fn expect_command(&self) -> Result<()> {
+        if self.command.is_empty() {
+            bail!(Usage, "the run names no program");
+        }
+        Ok(())
+    }
+
+    /// Refuses options that are about one program: a scenario says the same host by host, and what it does not say cannot
+    /// be had yet.
+    pub(crate) fn refuse_what_scenarios_say(&self) -> Result<()> {
+        if self.command.len() > 1 {
+            bail!(
+                Usage,
+                "a scenario has no arguments; those of its programs stand in it (--set host.NAME.args=...)"
+            );
+        }
+        let usual = serde_json::to_value(RunSpec::new(self.command.clone()))?;
+        let said = serde_json::to_value(self)?;
+        let said = said.as_object().into_iter().flatten();
+        for (name, value) in said {
+            if !FOR_SCENARIOS.contains(&name.as_str()) && usual.get(name) != Some(value) {
+                let option = name.replace('_', "-");
+                bail!(
+                    Usage,
+                    "--{option} is for single programs; a scenario says such things for each of its hosts, where it can"
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// The same run of the scenario of a world that the program boots. What hosts are told stands in it.
+    pub(crate) fn for_world(&self, scenario: &Path) -> Result<RunSpec> {
+        let mut usual = serde_json::to_value(RunSpec::new([scenario]))?;
+        let said = serde_json::to_value(self)?;
+        let in_scenario = serde_json::to_value(HostSpec::default())?;
+        for (name, value) in said.as_object().into_iter().flatten() {
+            if FOR_SCENARIOS.contains(&name.as_str()) {
+                usual[name] = value.clone();
+            } else if usual.get(name) != Some(value)
+                && in_scenario.get(name).is_none()
+                && !FOR_BOOTING.contains(&name.as_str())
+            {
+                let option = name.replace('_', "-");
+                bail!(
+                    Usage,
+                    "--{option} is for single programs; {} boots a world of several hosts",
+                    self.program().display()
+                );
+            }
+        }
+        let mut spec: RunSpec = serde_json::from_value(usual)?;
+        if self.seed != 0 {
+            let seed = ("search.seed".to_owned(), self.seed.to_string());
+            spec.settings.push(seed);
+        }
+        Ok(spec)
+    }
+
+    /// Stack slots may become registers unless it matters that they were never written.
+    pub(crate) fn promotes(&self) -> bool {
+        !self.check_uninitialised
+    }
+
+    /// The programs.
+    pub(crate) fn load(&self) -> Result<Vec<Image>> {
+        self.host.load(self.program(), self.promotes())
+    }
+
+    /// The native programs, the first one first.
+    pub(crate) fn native_programs(&self) -> Vec<PathBuf> {
+        self.host.native_programs(self.program())
+    }
+
+    /// The same with other builds of some of the programs.
+    pub(crate) fn on(&self, builds: &[OtherBuild]) -> Result<RunSpec> {
+        let mut spec = self.clone();
+        for build in builds {
+            match &build.path {
+                Some(path) => spec.host.replace(path, &build.file)?,
+                None => spec.command[0] = build.file.as_os_str().to_owned(),
+            }
+        }
+        Ok(spec)
+    }
+
+    /// The scenario, and what stands above its keys.
+    pub(crate) fn scenario(&self) -> ScenarioSpec {
+        let orders = self
+            .orders
+            .map(|most| ("search.orders".to_owned(), most.to_string()));
+        let names = self.search.join("\", \"");
+        let order = || ("search.order".to_owned(), format!("[\"{names}\"]"));
+        let order = (!self.search.is_empty()).then(order);
+        let above = orders.into_iter().chain(order);
+        ScenarioSpec {
+            file: self.program().to_owned(),
+            settings: self.settings.iter().cloned().chain(above).collect(),
+        }
+    }
+
+    /// Where the results go.
+    pub(crate) fn folder(&self) -> Result<Folder> {
+        results_folder(self.out.as_deref())
+    }
+}
+
+/// A folder for results: the one that is named, or the next number below everett-out/.
+pub(crate) fn results_folder(out: Option<&Path>) -> Result<Folder> {
+    Ok(match out {
+        Some(path) => Folder::create(path)?,
+        None => Folder::next(Path::new("everett-out"))?,
+    })
+}
+
+/// It is a scenario, not a program.
+pub fn is_scenario(path: &Path) -> bool {
+    path.extension()
+        .is_some_and(|extension| extension == "toml")
+}
+
+/// Goes on with a run that was stopped.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ResumeSpec {
+    /// Folder of the run.
+    pub dir: PathBuf,
+    /// The run is over after this time, counted from now.
+    pub max_time: Option<Duration>,
+    /// It stops when this many paths have ended, counted from the first start.
+    pub max_paths: Option<u64>,
+    /// It stops after this many forks, counted from the first start.
+    pub max_forks: Option<u64>,
+}
+
+/// A time such as `90s`, `10m` or `2h`.
+pub fn parse_time(text: &str) -> Result<Duration, String> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let factor = match &text[digits.len()..] {
+        "" | "s" => 1.0,
+        "ms" => 0.001,
+        "m" | "min" => 60.0,
+        "h" => 3600.0,
+        unit => return Err(format!("{unit:?} is no unit of time; use ms, s, m or h")),
+    };
+    match digits.parse::<f64>() {
+        Ok(number) => Duration::try_from_secs_f64(number * factor)
+            .map_err(|_| format!("{text} is no time that can pass")),
+        _ => Err(format!("{digits:?} is no number")),
+    }
+}
+
+/// A variable of an environment, `NAME=VALUE`.
+pub fn parse_variable(text: &str) -> Result<String, String> {
+    match text.split_once('=') {
+        Some((name, _)) if !name.is_empty() => Ok(text.to_owned()),
+        _ => Err(format!("{text:?} is no variable; write NAME=VALUE")),
+    }
+}
+
+/// A size such as `512M` or `4G`.
+pub fn parse_size(text: &str) -> Result<u64, String> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let shift = match text[digits.len()..]
+        .to_ascii_lowercase()
+        .trim_end_matches("ib")
+    {
+        "" => 0,
+        "k" | "kb" => 10,
+        "m" | "mb" => 20,
+        "g" | "gb" => 30,
+        unit => return Err(format!("{unit:?} is no unit of size; use K, M or G")),
+    };
+    let number = digits
+        .parse::<u64>()
+        .map_err(|_| format!("{digits:?} is no number"))?;
+    number
+        .checked_mul(1 << shift)
+        .ok_or_else(|| format!("{text} is too large"))
+}

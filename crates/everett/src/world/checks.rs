@@ -1,0 +1,118 @@
+//! What must hold in the worlds of a scenario, and whether it does in one of native programs.
+
+use everett_expr::Arena;
+use everett_invariant::{Invariants, When, evaluate};
+use everett_linux::ExposedData;
+use everett_native::Moment;
+use everett_scenario::{CheckTime, Scenario};
+use everett_sim::{History, broken_message, never_held, timeline, view};
+use std::sync::Arc;
+
+use crate::error::{Context, Error, Result};
+
+/// The invariants of a scenario.
+pub(crate) fn invariants(scenario: &Scenario) -> Result<Vec<Arc<Invariants>>> {
+    let mut all = Vec::new();
+    for check in &scenario.checks {
+        let (text, place) = match (&check.text, &check.file) {
+            (Some(text), _) => (text.clone(), format!("check {}", check.name)),
+            (None, Some(file)) => {
+                let text = std::fs::read_to_string(file);
+                let text = text.with_context(|| format!("cannot read {}", file.display()))?;
+                (text, file.display().to_string())
+            }
+            (None, None) => continue,
+        };
+        let mut found = everett_invariant::parse(&text).map_err(|error| Error::Invariants {
+            place,
+            message: error.to_string(),
+        })?;
+        let when: Vec<When> = check.when.iter().map(when).collect();
+        found.unless_they_say(&when);
+        all.push(Arc::new(found));
+    }
+    Ok(all)
+}
+
+fn when(time: &CheckTime) -> When {
+    match time {
+        CheckTime::Change => When::OnChange,
+        CheckTime::End => When::AtEnd,
+        CheckTime::Eventually => When::Eventually,
+        CheckTime::At(time_ns) => When::At { time_ns: *time_ns },
+    }
+}
+
+/// Looks for what does not hold in a world of native programs.
+pub(crate) struct Confirming<'c> {
+    invariants: &'c [Arc<Invariants>],
+    /// What the finding says; anything where it does not matter.
+    message: Option<&'c str>,
+    arena: Arena,
+}
+
+impl<'c> Confirming<'c> {
+    /// What is said of this finding is looked for, and nothing else; where nothing is said, whatever does not hold.
+    pub(crate) fn new(
+        invariants: &'c [Arc<Invariants>],
+        message: Option<&'c str>,
+    ) -> Confirming<'c> {
+        Confirming {
+            invariants,
+            message,
+            arena: Arena::new(),
+        }
+    }
+
+    /// What is wrong while a world goes on.
+    pub(crate) fn look(
+        &mut self,
+        moment: Moment,
+        shown: &[(String, ExposedData)],
+    ) -> Option<String> {
+        let hosts: Vec<(&String, &ExposedData)> =
+            shown.iter().map(|(name, data)| (name, data)).collect();
+        match moment {
+            Moment::Change => self.broken(When::OnChange, &hosts),
+            Moment::At(time_ns) => self.broken(When::At { time_ns }, &hosts),
+        }
+    }
+
+    /// What is wrong with a world that is at its end.
+    pub(crate) fn look_back(&mut self, histories: &[(String, History)]) -> Option<String> {
+        let hosts: Vec<(&String, &ExposedData)> = histories
+            .iter()
+            .map(|(name, history)| (name, &history.last))
+            .collect();
+        if let Some(message) = self.broken(When::AtEnd, &hosts) {
+            return Some(message);
+        }
+        let names: Vec<String> = histories.iter().map(|(name, _)| name.clone()).collect();
+        let histories: Vec<&History> = histories.iter().map(|(_, history)| history).collect();
+        let timeline = timeline(&histories);
+        let (arena, said) = (&mut self.arena, self.message);
+        let is_wanted = |message: &str| said.is_none_or(|said| said == message);
+        let all = self.invariants.iter().flat_map(|file| file.iter());
+        let mut asked = all.filter(|one| one.when().contains(&When::Eventually));
+        asked.find_map(|invariant| {
+            let message = broken_message(invariant, When::Eventually);
+            let (never, _) = never_held(invariant, &names, &timeline, arena);
+            (is_wanted(&message) && arena.as_const(never) == Some(1)).then_some(message)
+        })
+    }
+
+    fn broken(&mut self, when: When, hosts: &[(&String, &ExposedData)]) -> Option<String> {
+        let view = view(hosts.iter().copied(), &mut self.arena);
+        let (arena, said) = (&mut self.arena, self.message);
+        let is_wanted = |message: &str| said.is_none_or(|said| said == message);
+        let all = self.invariants.iter().flat_map(|file| file.iter());
+        let mut asked = all.filter(|one| one.when().contains(&when));
+        asked.find_map(|invariant| {
+            let message = broken_message(invariant, when);
+            // What cannot be evaluated is not broken.
+            let verdict = evaluate(invariant, &view, arena).ok()?;
+            let is_broken = arena.as_const(verdict.holds) == Some(0);
+            (is_wanted(&message) && is_broken).then_some(message)
+        })
+    }
+}

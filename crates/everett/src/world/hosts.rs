@@ -1,0 +1,356 @@
+//! From a scenario to hosts that can be started: programs, files, addresses.
+
+use everett_engine::WorldHost;
+use everett_linux::{
+    Argument, Begin, Boot, Contents, FaultFilter, FaultOptions, FileSpec, HostConfig,
+    ProcessConfig, ProgramSpec, RouteSpec, Stdin,
+};
+use everett_native::NativeHost;
+use everett_net::{HostIndex, Prefix, Topology};
+use everett_scenario::{Expectation, FileSource, HostSetup, Process, Scenario};
+use everett_sim::{Expected, Expects};
+use everett_vm::{Image, ImageId};
+use std::net::{IpAddr, Ipv4Addr};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::error::{Context, Error, Result, bail};
+use crate::follow::read_trace;
+use crate::host::{preempt, scheduler};
+use crate::layers::Mount;
+use crate::load::load;
+use crate::replay::native_host_config;
+use crate::session::Session;
+use crate::watched::Modules;
+
+/// Programs of a scenario, each once.
+#[derive(Default)]
+pub(crate) struct Programs {
+    paths: Vec<PathBuf>,
+    /// Names of their variables, where somebody asks.
+    modules: Modules,
+}
+
+impl Programs {
+    fn number(&mut self, path: &Path) -> Result<ImageId> {
+        let at = self.paths.iter().position(|known| known == path);
+        let at = at.unwrap_or_else(|| {
+            self.paths.push(path.to_owned());
+            self.paths.len() - 1
+        });
+        let number = u16::try_from(at)
+            .map_err(|_| Error::Invalid("there are too many programs".to_owned()))?;
+        Ok(ImageId(number))
+    }
+
+    /// Reads all of them.
+    pub(crate) fn load(&self, promote: bool) -> Result<Vec<Image>> {
+        let images: Result<Vec<Image>> =
+            self.paths.iter().map(|path| load(path, promote)).collect();
+        let mut images = images?;
+        Image::number_all(&mut images);
+        Ok(images)
+    }
+}
+
+/// All hosts of a scenario.
+pub(crate) fn hosts(
+    scenario: &Scenario,
+    programs: &mut Programs,
+    session: &Session,
+) -> Result<Vec<WorldHost>> {
+    let starts = scenario.start_times();
+    let setups = scenario.hosts.iter().zip(starts);
+    setups
+        .map(|(setup, start_ns)| host(scenario, setup, start_ns, programs, session))
+        .collect()
+}
+
+/// The same for native programs, whose numbers are those of their host.
+pub(crate) fn native_hosts(scenario: &Scenario, session: &Session) -> Result<Vec<NativeHost>> {
+    let starts = scenario.start_times();
+    let mut all = Vec::new();
+    let mut modules = Modules::default();
+    for (setup, start_ns) in scenario.hosts.iter().zip(starts) {
+        let mut programs = Programs {
+            modules,
+            ..Programs::default()
+        };
+        let host = host(scenario, setup, start_ns, &mut programs, session)?;
+        for program in &programs.paths {
+            if !program.exists() {
+                bail!(Program, "there is no native program {}", program.display());
+            }
+        }
+        all.push(NativeHost {
+            name: host.name,
+            config: native_host_config(host.config, programs.paths, session)?,
+            start_ns: host.start_ns,
+            expects: host.expects,
+            begin: host.begin,
+        });
+        modules = programs.modules;
+    }
+    Ok(all)
+}
+
+/// Where the random bytes of a host begin: elsewhere on every host.
+fn random_seed(seed: u64, host: HostIndex) -> u64 {
+    seed ^ u64::from(host.0) << 32
+}
+
+/// Lets the random bytes of a host begin where this seed says.
+pub(crate) fn draw_by(seed: u64, host: HostIndex, config: &mut HostConfig) {
+    let seed = random_seed(seed, host);
+    match &mut config.boot {
+        Boot::Begins(begin) => begin.random = seed,
+        _ => config.random_seed = seed,
+    }
+}
+
+/// How the processes of a host have to end, as far as anything is expected of them.
+fn expected(setup: &HostSetup) -> Vec<Expected> {
+    let number = |number: Option<u8>| number.map(i32::from);
+    let expected = |(at, process): (usize, &Process)| {
+        let ends = match process.expect? {
+            Expectation::Exit(code) => Expects::Exit(number(code)),
+            Expectation::Signal(signal) => Expects::Signal(number(signal)),
+            Expectation::Running => Expects::Running,
+        };
+        Some(Expected {
+            number: at,
+            process: process.name.clone(),
+            ends,
+        })
+    };
+    let processes = setup.processes.iter().enumerate();
+    processes.filter_map(expected).collect()
+}
+
+/// The processes of a host, the first one first.
+fn processes(setup: &HostSetup) -> Result<(&Process, &[Process])> {
+    let Some(processes) = setup.processes.split_first() else {
+        bail!(Usage, "host {} has no program", setup.name);
+    };
+    Ok(processes)
+}
+
+fn host(
+    scenario: &Scenario,
+    setup: &HostSetup,
+    start_ns: Option<u64>,
+    programs: &mut Programs,
+    session: &Session,
+) -> Result<WorldHost> {
+    let named = || format!("host {}", setup.name);
+    let mut config = config(scenario, setup, programs, session).with_context(named)?;
+    let begin = match &setup.begin {
+        Some(path) => {
+            let Some(at_ns) = start_ns else {
+                bail!(
+                    Usage,
+                    "host {} is led to its begin by a trace, so it starts at a time: write start = \"10ms\" instead of \"blocked\"",
+                    setup.name
+                );
+            };
+            // It runs from the beginning of time, alone, to where it waits for its start.
+            config.boot = Boot::Begins(Begin {
+                name: setup.name.clone(),
+                at_ns,
+                random: std::mem::take(&mut config.random_seed),
+            });
+            Some(Arc::new(read_trace(path).with_context(named)?))
+        }
+        None => None,
+    };
+    Ok(WorldHost {
+        name: setup.name.clone(),
+        config,
+        start_ns: if begin.is_some() { Some(0) } else { start_ns },
+        expects: expected(setup),
+        begin,
+    })
+}
+
+fn config(
+    scenario: &Scenario,
+    setup: &HostSetup,
+    programs: &mut Programs,
+    session: &Session,
+) -> Result<HostConfig> {
+    let (process, others) = processes(setup)?;
+    let topology = &scenario.topology;
+    let image = programs.number(&process.program)?;
+    let modules = &mut programs.modules;
+    let mut config = HostConfig {
+        image,
+        watches: modules.watches(setup, &process.program, image)?,
+        args: arguments(process),
+        env: environment(process),
+        stdin: stdin(process)?,
+        addresses: topology.addresses(setup.index).collect(),
+        routes: routes(topology, setup.index),
+        random_seed: random_seed(scenario.search.seed, setup.index),
+        ..HostConfig::default()
+    };
+    config.start_time_ns = config
+        .start_time_ns
+        .saturating_add_signed(setup.clock_skew_ns);
+    if let Some(cwd) = &process.cwd {
+        config.cwd = cwd.clone().into_bytes();
+    }
+    for other in others {
+        config.others.push(ProcessConfig {
+            image: programs.number(&other.program)?,
+            args: arguments(other),
+            env: environment(other),
+            stdin: stdin(other)?,
+            cwd: other.cwd.clone().unwrap_or_else(|| "/".to_owned()).into(),
+        });
+    }
+    for other in &setup.programs {
+        let path = match &other.guest_path {
+            Some(path) => path.clone().into_bytes(),
+            None => other.program.as_os_str().as_bytes().to_vec(),
+        };
+        let image = programs.number(&other.program)?;
+        config.programs.push(ProgramSpec { path, image });
+    }
+    config.files = files(setup, session)?;
+    let names = topology.hosts_file().into_bytes();
+    config
+        .files
+        .insert(0, FileSpec::concrete("/etc/hosts", names));
+    let options = &mut config.options;
+    options.stops_at_calls = scenario.faults.asks_at_calls(setup.index);
+    if let Some(name) = &setup.scheduler {
+        options.scheduler = scheduler(name).map_err(Error::Invalid)?;
+    }
+    if let Some(name) = &setup.preempt {
+        options.preempt_at = preempt(name).map_err(Error::Invalid)?;
+    }
+    options.waits_for_all = setup.wait_all || !others.is_empty();
+    options.faults_to_handlers = setup.trust_handlers;
+    let only = setup.call_faults.only.iter();
+    options.faults = FaultOptions {
+        most: setup.call_faults.most,
+        only: only.map(|text| FaultFilter::parse(text)).collect(),
+        in_regions: setup.call_faults.in_regions,
+        programs: setup.call_faults.programs.clone().into(),
+        fragments: setup.call_faults.fragments,
+    };
+    Ok(config)
+}
+
+fn arguments(process: &Process) -> Vec<Argument> {
+    use everett_scenario::Argument as Said;
+    let name = process.program.as_os_str().as_bytes().to_vec();
+    let others = process.args.iter().map(|argument| match argument {
+        Said::Text(text) => Argument::Concrete(text.clone().into_bytes()),
+        Said::Symbolic { length } => Argument::Symbolic { max_len: *length },
+        Said::SymbolicMany {
+            least,
+            most,
+            length,
+        } => Argument::SymbolicMany {
+            min: *least,
+            max: *most,
+            max_len: *length,
+        },
+    });
+    std::iter::once(Argument::Concrete(name))
+        .chain(others)
+        .collect()
+}
+
+fn environment(process: &Process) -> Vec<Argument> {
+    use everett_scenario::EnvValue as Said;
+    let variable = |(name, value): &(String, Said)| match value {
+        Said::Text(text) => Argument::Concrete(format!("{name}={text}").into_bytes()),
+        Said::Symbolic { length } => Argument::Prefixed {
+            prefix: format!("{name}=").into_bytes(),
+            name: format!("env-{name}"),
+            max_len: *length,
+        },
+    };
+    process.env.iter().map(variable).collect()
+}
+
+fn stdin(process: &Process) -> Result<Stdin> {
+    use everett_scenario::Stdin as Said;
+    Ok(match &process.stdin {
+        Said::Empty => Stdin::Empty,
+        Said::Text(text) => Stdin::Concrete(text.as_bytes().into()),
+        Said::File(path) => {
+            let bytes =
+                std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+            Stdin::Concrete(bytes.into())
+        }
+        Said::Symbolic { size } => Stdin::Symbolic { size: *size },
+    })
+}
+
+fn files(setup: &HostSetup, session: &Session) -> Result<Vec<FileSpec>> {
+    let mut all = Vec::new();
+    for source in &setup.files {
+        match source {
+            FileSource::Folder(from) => {
+                all.extend(Mount::new(from, Path::new("")).specs(session.warnings())?);
+            }
+            FileSource::Mount { from, to } | FileSource::File { to, from } => {
+                all.extend(Mount::new(from, Path::new(to)).specs(session.warnings())?);
+            }
+            FileSource::Text { to, text } => {
+                all.push(FileSpec::concrete(to.clone(), text.as_bytes()));
+            }
+            FileSource::Symbolic { to, least, most } => {
+                let contents = if least == most {
+                    Contents::Symbolic { size: *most }
+                } else {
+                    Contents::SymbolicBetween {
+                        least: *least,
+                        most: *most,
+                    }
+                };
+                all.push(FileSpec::new(to.clone(), contents, 0o644));
+            }
+        }
+    }
+    Ok(all)
+}
+
+/// Which addresses a host can reach: its own networks, where its routes lead, and everybody at once.
+fn routes(topology: &Topology, host: HostIndex) -> Vec<RouteSpec> {
+    let here = topology.host(host);
+    let mut routes = Vec::new();
+    let mut add = |to: Prefix, source: IpAddr| {
+        routes.push(RouteSpec {
+            network: to.address(),
+            prefix_len: to.length(),
+            source,
+        });
+    };
+    for interface in &here.interfaces {
+        for address in &interface.addresses {
+            add(address.subnet(), address.address());
+        }
+    }
+    for route in &here.routes {
+        if let Some(source) = topology.source_for(host, route.via) {
+            add(route.to, source);
+        }
+    }
+    for many in [Ipv4Addr::BROADCAST, Ipv4Addr::new(224, 0, 0, 0)] {
+        let bits = if many.is_broadcast() { 32 } else { 4 };
+        let source = here
+            .interfaces
+            .iter()
+            .flat_map(|interface| &interface.addresses)
+            .find(|address| address.address().is_ipv4());
+        if let (Some(source), Some(to)) = (source, Prefix::new(many.into(), bits)) {
+            add(to, source.address());
+        }
+    }
+    routes
+}

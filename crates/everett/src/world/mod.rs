@@ -1,0 +1,162 @@
+//! Worlds of several hosts: everything that the other modules do for one program, for scenarios. Owns the way from a scenario to what
+//! the engine explores.
+
+pub(crate) mod chart;
+mod checks;
+mod dtest;
+pub(crate) mod follow;
+mod hosts;
+pub(crate) mod look;
+pub(crate) mod native;
+mod points;
+pub(crate) mod record;
+pub(crate) mod replay;
+pub(crate) mod shrink;
+pub(crate) mod trace;
+
+use everett_engine::{WorldConfig, Worlds};
+use everett_report::Folder;
+use everett_scenario::Scenario;
+use everett_vm::Image;
+use std::time::Duration;
+
+use crate::error::{Result, bail};
+use crate::events::{Event, Observer};
+use crate::explore::{RunResult, explorer_config, shrinks_until};
+use crate::replay::BuildSpec;
+use crate::scenario::load_scenario;
+use crate::session::Session;
+use crate::spec::RunSpec;
+use crate::summary::{RunSummary, line_coverage};
+use crate::watched;
+use chart::{messages_files, standing_text};
+use checks::invariants;
+use follow::on_the_way;
+use hosts::{Programs, hosts};
+use record::{Recorder, summary};
+use replay::NativeWorld;
+
+/// Refuses what scenarios can say and what is not explored yet: leaving it out silently would be wrong.
+fn refuse_the_impossible(scenario: &Scenario) -> Result<()> {
+    /// Partitions that are explored at most.
+    const MOST: usize = 10;
+    if scenario.faults.of_the_world().len() > MOST {
+        bail!(
+            Usage,
+            "there are more than {MOST} partitions; each doubles the number of worlds from the start"
+        );
+    }
+    Ok(())
+}
+
+/// What is explored, and the programs.
+pub(crate) fn prepare(args: &RunSpec, session: &Session) -> Result<(WorldConfig, Vec<Image>)> {
+    args.refuse_what_scenarios_say()?;
+    let scenario = load_scenario(&args.scenario())?;
+    refuse_the_impossible(&scenario)?;
+    let invariants = invariants(&scenario)?;
+    let mut programs = Programs::default();
+    let mut hosts = hosts(&scenario, &mut programs, session)?;
+    let images = programs.load(args.promotes())?;
+    watched::place(&mut hosts, &images)?;
+    let general = explorer_config(args, session, None)?;
+    let mapping = args.mapping.as_deref();
+    let mapping = mapping.unwrap_or(scenario.search.mapping.name());
+    let mut limits = general.limits.clone();
+    limits.max_time = limits
+        .max_time
+        .or(scenario.limits.time_ns.map(Duration::from_nanos));
+    limits.max_instructions = limits.max_instructions.or(scenario.limits.instructions);
+    limits.max_forks = limits.max_forks.or(scenario.limits.forks);
+    if let Some(memory) = scenario.limits.memory_bytes {
+        limits.max_memory = Some(memory);
+    }
+    limits.max_paths = limits.max_paths.or(scenario.limits.paths);
+    let depth = scenario.limits.depth;
+    let depth = depth.map(|depth| u32::try_from(depth).unwrap_or(u32::MAX));
+    limits.max_depth = limits.max_depth.or(depth);
+    let config = WorldConfig {
+        hosts,
+        topology: scenario.topology.clone(),
+        faults: scenario.faults.clone(),
+        invariants,
+        mapping: mapping.to_owned(),
+        vm: general.vm,
+        solver: general.solver,
+        limits,
+        searchers: scenario.search.searchers.clone(),
+        seed: scenario.search.seed,
+        orders: scenario.search.orders,
+        max_events: scenario.limits.events,
+        max_virtual_ns: scenario.limits.virtual_time_ns,
+        all_tests: general.all_tests,
+        clock: session.clock,
+        memory: session.memory.clone(),
+    };
+    Ok((config, images))
+}
+
+/// Explores a scenario.
+pub(crate) fn run(
+    spec: &RunSpec,
+    session: &Session,
+    observer: &mut dyn Observer,
+) -> Result<RunResult> {
+    // What is wrong with it is said before there is a folder.
+    let prepared = prepare(spec, session)?;
+    explore_prepared(spec, session, observer, prepared, &spec.folder()?)
+}
+
+/// Explores a scenario, into a folder that there is already.
+pub(crate) fn explore(
+    spec: &RunSpec,
+    session: &Session,
+    observer: &mut dyn Observer,
+    folder: &Folder,
+) -> Result<RunResult> {
+    let prepared = prepare(spec, session)?;
+    explore_prepared(spec, session, observer, prepared, folder)
+}
+
+fn explore_prepared(
+    spec: &RunSpec,
+    session: &Session,
+    observer: &mut dyn Observer,
+    (config, images): (WorldConfig, Vec<Image>),
+    folder: &Folder,
+) -> Result<RunResult> {
+    let mut worlds = Worlds::new(&images, config.clone(), None)?;
+    spec.write(folder)?;
+    observer.event(&Event::Started {
+        folder: folder.path(),
+    });
+    let mut recorder = Recorder::new(spec, session, observer, &config, folder.clone());
+    let stopped = worlds.run(&session.stop, &mut recorder);
+    recorder.write_samples(&worlds)?;
+    if let Some(until) = shrinks_until(spec, session) {
+        recorder.simplify(&config, &images, until)?;
+    }
+    for (dir, found) in recorder.traces() {
+        let (messages, standing) = on_the_way(&config, &images, found)?;
+        for (name, bytes) in messages_files(&config.topology, &messages) {
+            folder.write(&format!("{dir}/{name}"), &bytes)?;
+        }
+        recorder.add_text(dir, &standing_text(&standing))?;
+        let files = standing.into_iter().map(|host| (host.name, host.files));
+        recorder.write_files(&format!("{dir}/"), &files.collect())?;
+    }
+    if !spec.no_confirm && !recorder.traces().is_empty() {
+        recorder.confirm(&NativeWorld::of(spec, &BuildSpec::default(), session)?)?;
+    }
+    let summary = summary(&worlds, &recorder, stopped, &config.mapping);
+    folder.write("summary.json", &serde_json::to_vec_pretty(&summary)?)?;
+    let lines = line_coverage(worlds.images(), &worlds.coverage().segments);
+    folder.write("coverage.lcov", lines.to_lcov().as_bytes())?;
+    let summary = RunSummary::World(Box::new(summary));
+    recorder.finish(&summary);
+    session.tell_warnings(observer);
+    Ok(RunResult {
+        folder: folder.path().to_owned(),
+        summary,
+    })
+}
