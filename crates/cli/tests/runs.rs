@@ -204,7 +204,7 @@ fn watched(command: &mut Command) -> u64 {
 }
 
 #[test]
-fn states_are_put_away_at_the_memory_limit() {
+fn states_are_spilled_at_the_memory_limit() {
     const LIMIT: u64 = 64 << 20;
     let folder = folder("max-memory");
     build(&folder, "large", LARGE_STATES, &[]);
@@ -223,10 +223,10 @@ fn states_are_put_away_at_the_memory_limit() {
     let (free, bounded) = (folder.join("free"), folder.join("bounded"));
     let counts = summary(&bounded);
     check_weights(&counts);
-    assert!(count(&counts, "/states_put_away") > 0, "{counts}");
+    assert!(count(&counts, "/states_spilled") > 0, "{counts}");
     assert_eq!(counts["complete"], true);
     assert!(peak < LIMIT, "{peak} bytes");
-    assert_eq!(count(&summary(&free), "/states_put_away"), 0);
+    assert_eq!(count(&summary(&free), "/states_spilled"), 0);
     // What is executed again to take states up is not counted again.
     assert!(count(&counts, "/instructions_replayed") > 0, "{counts}");
     assert_eq!(count(&summary(&free), "/instructions_replayed"), 0);

@@ -1,30 +1,28 @@
-//! The states that are still to be explored, and the tree of forks that they hang on.
+//! The frontier: states that are still to be explored, and the tree of forks whose leaves they are.
 
+pub use crate::mapping::MemberId as StateId;
 use crate::path::Path;
 use crate::random::Random;
-use crate::shelf::ShelfId;
+use crate::spill::SpillId;
 use crate::state::State;
+use crate::weight::Weight;
 
-/// A state of the frontier. Numbers of states that ended are used again.
-#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct StateId(pub u32);
-
-/// What is kept of a state.
+/// Where a state of the frontier is.
 pub enum Stored {
-    /// All of it.
+    /// In memory.
     Live(Box<State>),
-    /// The way to make it again.
-    Away(ShelfId),
-    /// It is being executed.
+    /// In the spill file.
+    Spilled(SpillId),
+    /// Taken out to be executed.
     Running,
 }
 
 impl Stored {
-    /// How it came to be, if that is in memory.
+    /// Its path, if it is in memory.
     pub fn path(&self) -> Option<&Path> {
         match self {
             Stored::Live(state) => Some(&state.path),
-            Stored::Away(_) | Stored::Running => None,
+            Stored::Spilled(_) | Stored::Running => None,
         }
     }
 }
@@ -46,12 +44,14 @@ pub struct StateInfo {
 
 struct Entry {
     stored: Stored,
-    node: u32,
+    leaf: u32,
     info: StateInfo,
+    weight: Weight,
 }
 
+/// A node of the tree of forks.
 #[derive(Copy, Clone)]
-struct Node {
+struct ForkNode {
     parent: u32,
     /// Two children of a fork, or `[state, LEAF]`.
     children: [u32; 2],
@@ -64,11 +64,13 @@ const LEAF: u32 = u32::MAX - 1;
 pub struct Frontier {
     entries: Vec<Option<Entry>>,
     free_entries: Vec<u32>,
-    nodes: Vec<Node>,
+    /// Ids of states that ended are used again. Not so in worlds, where a smaller id means an older state.
+    reuse_ids: bool,
+    nodes: Vec<ForkNode>,
     free_nodes: Vec<u32>,
     root: u32,
     len: usize,
-    away: usize,
+    spilled: usize,
 }
 
 impl Default for Frontier {
@@ -76,16 +78,35 @@ impl Default for Frontier {
         Frontier {
             entries: Vec::new(),
             free_entries: Vec::new(),
+            reuse_ids: true,
             nodes: Vec::new(),
             free_nodes: Vec::new(),
             root: NONE,
             len: 0,
-            away: 0,
+            spilled: 0,
         }
     }
 }
 
+fn stored_weight(stored: &Stored) -> Option<Weight> {
+    match stored {
+        Stored::Live(state) => Some(state.path.weight),
+        Stored::Spilled(id) => Some(Weight {
+            halvings: id.halvings,
+        }),
+        Stored::Running => None,
+    }
+}
+
 impl Frontier {
+    /// A frontier for worlds: ids are in the order in which states were made.
+    pub fn of_worlds() -> Frontier {
+        Frontier {
+            reuse_ids: false,
+            ..Frontier::default()
+        }
+    }
+
     /// How many states there are.
     pub fn len(&self) -> usize {
         self.len
@@ -96,12 +117,12 @@ impl Frontier {
         self.len == 0
     }
 
-    /// How many of them are put away.
-    pub fn away(&self) -> usize {
-        self.away
+    /// How many of them are in the spill file.
+    pub fn spilled(&self) -> usize {
+        self.spilled
     }
 
-    fn new_node(&mut self, node: Node) -> u32 {
+    fn new_node(&mut self, node: ForkNode) -> u32 {
         match self.free_nodes.pop() {
             Some(index) => {
                 self.nodes[index as usize] = node;
@@ -114,12 +135,18 @@ impl Frontier {
         }
     }
 
-    fn new_entry(&mut self, stored: Stored, node: u32, info: StateInfo) -> StateId {
+    fn new_entry(&mut self, stored: Stored, leaf: u32, info: StateInfo) -> StateId {
         self.len += 1;
-        if matches!(stored, Stored::Away(_)) {
-            self.away += 1;
+        if matches!(stored, Stored::Spilled(_)) {
+            self.spilled += 1;
         }
-        let entry = Some(Entry { stored, node, info });
+        let weight = stored_weight(&stored).unwrap_or_default();
+        let entry = Some(Entry {
+            stored,
+            leaf,
+            info,
+            weight,
+        });
         match self.free_entries.pop() {
             Some(index) => {
                 self.entries[index as usize] = entry;
@@ -139,12 +166,12 @@ impl Frontier {
         id
     }
 
-    /// Adds states that were put away, as if they had forked evenly from one.
-    pub fn add_roots(&mut self, places: Vec<ShelfId>) -> Vec<StateId> {
+    /// Adds spilled states, as if they had forked evenly from one.
+    pub fn add_roots(&mut self, places: Vec<SpillId>) -> Vec<StateId> {
         let mut ids = Vec::with_capacity(places.len());
         let mut level = Vec::with_capacity(places.len());
         for place in places {
-            let (id, leaf) = self.new_leaf(Stored::Away(place), StateInfo::default());
+            let (id, leaf) = self.new_leaf(Stored::Spilled(place), StateInfo::default());
             ids.push(id);
             level.push(leaf);
         }
@@ -161,7 +188,7 @@ impl Frontier {
     }
 
     fn new_leaf(&mut self, stored: Stored, info: StateInfo) -> (StateId, u32) {
-        let leaf = self.new_node(Node {
+        let leaf = self.new_node(ForkNode {
             parent: NONE,
             children: [NONE, LEAF],
         });
@@ -171,7 +198,7 @@ impl Frontier {
     }
 
     fn join(&mut self, one: u32, other: u32) -> u32 {
-        let top = self.new_node(Node {
+        let top = self.new_node(ForkNode {
             parent: NONE,
             children: [one, other],
         });
@@ -189,14 +216,14 @@ impl Frontier {
 
     /// Adds the second child of a fork of `parent`, which goes on as the first.
     pub fn add_child(&mut self, parent: StateId, stored: Stored, info: StateInfo) -> StateId {
-        let Some(node) = self.entry(parent).map(|entry| entry.node) else {
+        let Some(node) = self.entry(parent).map(|entry| entry.leaf) else {
             return self.add_root(stored, info);
         };
-        let first = self.new_node(Node {
+        let first = self.new_node(ForkNode {
             parent: node,
             children: [parent.0, LEAF],
         });
-        let second = self.new_node(Node {
+        let second = self.new_node(ForkNode {
             parent: node,
             children: [NONE, LEAF],
         });
@@ -204,7 +231,7 @@ impl Frontier {
         self.nodes[second as usize].children[0] = id.0;
         self.nodes[node as usize].children = [first, second];
         if let Some(entry) = self.entry_mut(parent) {
-            entry.node = first;
+            entry.leaf = first;
         }
         id
     }
@@ -234,8 +261,8 @@ impl Frontier {
     pub fn take(&mut self, id: StateId) -> Option<Stored> {
         let entry = self.entry_mut(id)?;
         let stored = std::mem::replace(&mut entry.stored, Stored::Running);
-        if matches!(stored, Stored::Away(_)) {
-            self.away -= 1;
+        if matches!(stored, Stored::Spilled(_)) {
+            self.spilled -= 1;
         }
         Some(stored)
     }
@@ -246,12 +273,46 @@ impl Frontier {
         entry.as_ref().map(|entry| &entry.stored)
     }
 
+    /// A state that is in memory.
+    pub fn live(&self, id: StateId) -> Option<&State> {
+        match self.get(id)? {
+            Stored::Live(state) => Some(state),
+            Stored::Spilled(_) | Stored::Running => None,
+        }
+    }
+
+    /// The weight of a state, wherever it is.
+    pub fn weight(&self, id: StateId) -> Weight {
+        self.entry(id)
+            .map_or_else(Weight::default, |entry| entry.weight)
+    }
+
+    /// Renews the weight of a state that is being executed.
+    pub fn set_weight(&mut self, id: StateId, weight: Weight) {
+        if let Some(entry) = self.entry_mut(id) {
+            entry.weight = weight;
+        }
+    }
+
+    /// Adds a copy of a state that is not being executed.
+    pub fn copy(&mut self, id: StateId) -> Option<StateId> {
+        let stored = match self.get(id)? {
+            Stored::Live(state) => Stored::Live(state.clone()),
+            Stored::Spilled(at) => Stored::Spilled(*at),
+            Stored::Running => return None,
+        };
+        let info = self.info(id);
+        Some(self.add_child(id, stored, info))
+    }
+
     /// Puts a state back.
     pub fn put(&mut self, id: StateId, stored: Stored) {
-        if matches!(stored, Stored::Away(_)) {
-            self.away += 1;
+        if matches!(stored, Stored::Spilled(_)) {
+            self.spilled += 1;
         }
+        let weight = stored_weight(&stored);
         if let Some(entry) = self.entry_mut(id) {
+            entry.weight = weight.unwrap_or(entry.weight);
             entry.stored = stored;
         }
     }
@@ -262,11 +323,13 @@ impl Frontier {
             return;
         };
         self.len -= 1;
-        if matches!(entry.stored, Stored::Away(_)) {
-            self.away -= 1;
+        if matches!(entry.stored, Stored::Spilled(_)) {
+            self.spilled -= 1;
         }
-        self.free_entries.push(id.0);
-        let leaf = entry.node;
+        if self.reuse_ids {
+            self.free_entries.push(id.0);
+        }
+        let leaf = entry.leaf;
         let parent = self.nodes[leaf as usize].parent;
         self.free_nodes.push(leaf);
         if parent == NONE {
@@ -328,7 +391,7 @@ impl Frontier {
 mod tests {
     use super::*;
 
-    fn shelf_id(halvings: u32) -> ShelfId {
+    fn spill_id(halvings: u32) -> SpillId {
         serde_json::from_value(serde_json::json!({"offset": 0, "len": 0, "halvings": halvings}))
             .unwrap()
     }
@@ -337,8 +400,8 @@ mod tests {
     fn states_that_come_together_are_found_alike_often() {
         const STATES: u32 = 32;
         let mut frontier = Frontier::default();
-        let ids = frontier.add_roots((0..STATES).map(shelf_id).collect());
-        assert_eq!((frontier.len(), frontier.away()), (32, 32));
+        let ids = frontier.add_roots((0..STATES).map(spill_id).collect());
+        assert_eq!((frontier.len(), frontier.spilled()), (32, 32));
         let mut random = Random::new(1);
         let mut found = vec![0; STATES as usize];
         for _ in 0..STATES * 100 {
@@ -351,7 +414,7 @@ mod tests {
         );
         for (number, id) in ids.into_iter().enumerate() {
             assert!(
-                matches!(frontier.take(id), Some(Stored::Away(at)) if at == shelf_id(number as u32))
+                matches!(frontier.take(id), Some(Stored::Spilled(at)) if at == spill_id(number as u32))
             );
             frontier.remove(id);
         }

@@ -11,6 +11,8 @@ use std::time::Duration;
 use crate::record::{FindingEntry, Recorder};
 
 const FILE: &str = "checkpoint.json";
+/// The spill file beside it.
+pub(crate) const SPILL_FILE: &str = "spill";
 
 /// A run that was stopped.
 #[derive(Serialize, Deserialize)]
@@ -31,7 +33,7 @@ pub struct Checkpoint {
     paths_completed: u64,
     paths_partial: u64,
     states_peak: u64,
-    put_away: u64,
+    spilled: u64,
     #[serde(default)]
     faults: BTreeMap<String, u64>,
     /// Segments that were executed, one digit each.
@@ -60,7 +62,7 @@ impl Checkpoint {
             paths_completed: statistics.paths_completed,
             paths_partial: statistics.paths_partial,
             states_peak: statistics.states_peak,
-            put_away: statistics.put_away,
+            spilled: statistics.spilled,
             faults: statistics.faults.clone(),
             covered: explorer
                 .coverage()
@@ -121,7 +123,7 @@ impl Checkpoint {
 
     /// Removes it: the run is at its end.
     pub fn remove(dir: &Path) -> Result<()> {
-        for name in [FILE, "shelf"] {
+        for name in [FILE, SPILL_FILE] {
             match std::fs::remove_file(dir.join(name)) {
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                     return Err(error).context(format!("cannot remove {name}"));
@@ -157,7 +159,7 @@ impl Checkpoint {
         statistics.paths_completed = self.paths_completed;
         statistics.paths_partial = self.paths_partial;
         statistics.states_peak = self.states_peak;
-        statistics.put_away = self.put_away;
+        statistics.spilled = self.spilled;
         statistics.faults = self.faults.clone();
     }
 }

@@ -95,9 +95,6 @@ pub enum Error {
     /// Of the search.
     #[error(transparent)]
     Explorer(#[from] everett_engine::ExplorerError),
-    /// Of the search of worlds.
-    #[error(transparent)]
-    World(#[from] everett_engine::WorldError),
     /// Of native programs.
     #[error(transparent)]
     Native(#[from] everett_native::NativeError),

@@ -1,8 +1,8 @@
 //! `explore` and `resume`: searches the paths of a program, or the worlds of a scenario. Owns the course of a search from its spec to
 //! its summary; must not know how anything is shown.
 
-use everett_engine::{Explorer, ExplorerConfig, Limits, Start, Stopped};
-use everett_linux::Boot;
+use everett_engine::{Explorer, ExplorerConfig, Limits, Start, Stopped, WorldHost};
+use everett_linux::{Boot, HostConfig};
 use everett_report::Folder;
 use everett_solver::{SmtConfig, SolverConfig};
 use everett_vm::{Image, VmOptions};
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::bootstrap::{self, Booted, boots};
-use crate::checkpoint::Checkpoint;
+use crate::checkpoint::{Checkpoint, SPILL_FILE};
 use crate::error::{Context, Error, Result, bail};
 use crate::events::{Event, Observer};
 use crate::input::host_config;
@@ -86,8 +86,10 @@ fn search(
     folder: &Folder,
     checkpoint: Option<Checkpoint>,
 ) -> Result<RunResult> {
-    let mut config = explorer_config(spec, session, Some(folder.path().join("shelf")))?;
-    config.host.boot = Boot::Stops;
+    let mut config = explorer_config(spec, session, Some(folder.path().join(SPILL_FILE)))?;
+    for host in &mut config.hosts {
+        host.config.boot = Boot::Stops;
+    }
     let start = checkpoint
         .as_ref()
         .map_or(Start::Beginning, Checkpoint::start);
@@ -190,7 +192,7 @@ pub(crate) fn shrinks_until(spec: &RunSpec, session: &Session) -> Option<Duratio
 pub(crate) fn explorer_config(
     spec: &RunSpec,
     session: &Session,
-    shelf: Option<PathBuf>,
+    spill: Option<PathBuf>,
 ) -> Result<ExplorerConfig> {
     spec.expect_command()?;
     let smt = match &spec.smt_solver {
@@ -202,7 +204,8 @@ pub(crate) fn explorer_config(
     let mut host = host_config(spec.program(), spec.arguments(), &spec.env)?;
     spec.host.apply(&mut host, session)?;
     Ok(ExplorerConfig {
-        host,
+        hosts: vec![WorldHost::alone(host)],
+        world: None,
         vm: VmOptions {
             max_symbolic_size: spec.max_symbolic_size,
             check_overflow: spec.check_overflow,
@@ -231,16 +234,24 @@ pub(crate) fn explorer_config(
             max_forks: spec.max_forks,
             max_depth: spec.max_depth,
             max_instructions: spec.max_instructions,
+            max_virtual_ns: None,
         },
         all_tests: spec.all_tests,
+        no_tests: spec.no_tests,
         all_findings: spec.all_findings,
         check_leaks: spec.check_leaks,
         keep_output: false,
         keep_files: spec.save_fs,
         clock: session.clock,
         memory: session.memory.clone(),
-        shelf,
+        spill,
     })
+}
+
+/// The host of a program on its own.
+pub(crate) fn program_host(config: ExplorerConfig) -> HostConfig {
+    let mut hosts = config.hosts.into_iter();
+    hosts.next().map(|host| host.config).unwrap_or_default()
 }
 
 /// Whether a program is there, by its path or by the name that a shell would find.

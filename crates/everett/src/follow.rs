@@ -3,7 +3,7 @@
 
 use everett_engine::{
     Explorer, ExplorerConfig, Finding, Limits, Listener, PathEnd, SourceFrame, Start, Trace,
-    TraceEnd,
+    TraceEnd, WorldFinding,
 };
 use everett_linux::Passed;
 use everett_vm::Image;
@@ -246,8 +246,8 @@ impl Listener for Last {
         self.instructions = end.instructions;
     }
 
-    fn finding(&mut self, finding: &Finding) {
-        self.finding = Some(finding.clone());
+    fn finding(&mut self, found: &WorldFinding) {
+        self.finding = Some(found.finding.clone());
     }
 
     fn tick(&mut self, _: &Explorer<'_>) {}

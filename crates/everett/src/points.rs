@@ -40,7 +40,9 @@ fn script_of(
     trace: &Trace,
 ) -> Result<Option<Script>> {
     let mut config = following_config(run, session)?;
-    config.host.options.logs_points = true;
+    for host in &mut config.hosts {
+        host.config.options.logs_points = true;
+    }
     let passed = follow_with(config, images, Start::Trace(trace.clone()))?.points;
     Ok(script(&passed, 0))
 }

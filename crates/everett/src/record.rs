@@ -3,7 +3,7 @@
 
 use crate::error::Result;
 use everett_engine::{
-    Explorer, Finding, Listener, PathEnd, SourceFrame, Stopped, Trace, principal,
+    Explorer, Finding, Listener, PathEnd, SourceFrame, Stopped, Trace, WorldFinding, principal,
 };
 use everett_linux::{Left, LeftFile, Setup};
 use everett_native::NativeConfig;
@@ -332,7 +332,8 @@ impl Listener for Recorder<'_> {
         self.observer.event(&Event::Test { name: &stem });
     }
 
-    fn finding(&mut self, finding: &Finding) {
+    fn finding(&mut self, found: &WorldFinding) {
+        let finding = &found.finding;
         let number = self.findings.len() as u64 + 1;
         let dir = format!("findings/{number:04}");
         for (name, bytes) in finding_files(finding, HOST, false) {

@@ -18,7 +18,7 @@ use crate::capture::packets_of;
 use crate::compare::{checks_for, compare};
 use crate::error::{Context, Result, bail};
 use crate::events::{Event, Observer};
-use crate::explore::explorer_config;
+use crate::explore::{explorer_config, program_host};
 use crate::follow::{read_trace, traces_of};
 use crate::layers::Mount;
 use crate::load::OtherBuild;
@@ -265,7 +265,7 @@ pub(crate) fn native_config(
     }
     Ok(NativeConfig {
         finder: Some(points::finder(run, session)),
-        ..native_host_config(explored.host, programs, session)?
+        ..native_host_config(program_host(explored), programs, session)?
     })
 }
 

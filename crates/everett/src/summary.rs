@@ -92,7 +92,7 @@ pub struct Summary {
     /// States that are left to explore.
     pub states_pending: usize,
     /// States that were spilled.
-    pub states_put_away: u64,
+    pub states_spilled: u64,
     /// Questions to the solver.
     pub queries: u64,
     /// Those that reached a SAT solver.
@@ -201,7 +201,7 @@ impl Summary {
             forks: statistics.forks,
             states_peak: statistics.states_peak.max(1),
             states_pending: explorer.states(),
-            states_put_away: statistics.put_away,
+            states_spilled: statistics.spilled,
             queries: solver.queries,
             queries_sat: solver.sat_queries,
             queries_smt: solver.smt_queries,

@@ -245,8 +245,8 @@ pub enum Trouble {
 /// Most hosts of a topology.
 pub const MOST_HOSTS: usize = 1024;
 
-/// Hosts, networks and routers, in order, with all routes worked out.
-#[derive(Clone, PartialEq, Eq, Debug)]
+/// Hosts, networks and routers, in order, with all routes worked out. The default has none of them: a host on its own.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Topology {
     pub(crate) networks: Vec<Network>,
     pub(crate) routers: Vec<Router>,

@@ -19,7 +19,8 @@ use crate::transit::{Arrival, Delivery, Routed, deliver, packet_info, route};
 /// Observations that a host remembers; an invariant about more is not decided.
 pub const MAX_OBSERVATIONS: usize = 1 << 12;
 
-/// What surrounds the hosts of a world.
+/// What surrounds the hosts of a world. The default is a host on its own.
+#[derive(Clone, Debug, Default)]
 pub struct Network {
     /// Links and routes.
     pub topology: Topology,

@@ -1,7 +1,12 @@
 //! What happens when a path has ended: accounts, findings, tests.
 
 use super::*;
-use everett_linux::{LeftFile, Passed};
+use everett_expr::Arena;
+use everett_linux::{Ending, Host, LeftFile, Passed};
+use everett_solver::Verdict;
+use everett_vm::{leak_finding, leaked_blocks};
+
+use crate::finding::{PathEnding, uncaught_signal};
 
 /// The finding for memory that nobody can free any more.
 fn leak(arena: &Arena, host: &Host) -> Option<Bug> {
@@ -118,7 +123,7 @@ impl Explorer<'_> {
         self.config.all_tests || state.covered_new
     }
 
-    fn check_leaks(&self, state: &State, ending: Ending) -> Ending {
+    pub(crate) fn check_leaks(&self, state: &State, ending: Ending) -> Ending {
         let Ending::Exit(_) = &ending else {
             return ending;
         };
@@ -151,12 +156,13 @@ impl Explorer<'_> {
         }
         let files = self.left_files(state);
         let finding = self.worker.finding(state, bug, place, trace, output);
-        listener.finding(&Finding { files, ..finding });
+        let finding = Finding { files, ..finding };
+        listener.finding(&WorldFinding::alone(finding, &self.config.hosts[0].name));
         first
     }
 
     /// Changes the model so that as many preferences hold as can, in their order.
-    fn settle_preferences(&mut self, path: &mut Path) {
+    pub(crate) fn settle_preferences(&mut self, path: &mut Path) {
         let preferences = path.preferences.clone();
         let mut constraints = path.constraints.clone();
         for preference in preferences.iter() {
@@ -181,7 +187,7 @@ impl Explorer<'_> {
     }
 
     /// What a path left behind in its files, where that is asked for, be it by the program.
-    fn left_files(&mut self, state: &State) -> Vec<(LeftFile, Vec<u8>)> {
+    pub(crate) fn left_files(&mut self, state: &State) -> Vec<(LeftFile, Vec<u8>)> {
         let host = state.host.as_ref().filter(|_| self.config.keep_files);
         match host.map(Host::left_files) {
             Some(files) => self.worker.written(state, files),
@@ -235,7 +241,7 @@ impl Explorer<'_> {
     }
 
     /// Which failures could be injected on a path, and which were.
-    fn count_faults(&mut self, state: &State) {
+    pub(crate) fn count_faults(&mut self, state: &State) {
         for choice in state.path.choices.iter() {
             let Some(call) = choice.site.fault_target() else {
                 continue;

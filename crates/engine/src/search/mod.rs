@@ -6,7 +6,7 @@ mod coverage;
 mod ordered;
 mod plain;
 
-use crate::frontier::{Frontier, StateId, StateInfo};
+use crate::frontier::{Frontier, StateId};
 use crate::random::Random;
 
 /// Decides which state is executed next.
@@ -21,20 +21,13 @@ pub trait Searcher {
     fn select(&mut self, frontier: &Frontier, random: &mut Random) -> Option<StateId>;
 }
 
-/// How much a state of a world is wanted next, the least first: what it is like, how many states were before it, and
-/// something random.
-pub type Rank = fn(&StateInfo, u32, &mut Random) -> u64;
-
 /// A way to search.
 pub struct Row {
     /// Its name.
     pub name: &'static str,
     /// What it does.
     pub what: &'static str,
-    /// Makes a searcher for one program.
     make: fn() -> Box<dyn Searcher>,
-    /// Where there are several hosts.
-    rank: Rank,
 }
 
 /// All of them.
@@ -43,53 +36,41 @@ pub const SEARCHERS: &[Row] = &[
         name: "dfs",
         what: "depth first: the newest state",
         make: || Box::<plain::DepthFirst>::default(),
-        rank: |_, number, _| u64::MAX - u64::from(number),
     },
     Row {
         name: "bfs",
         what: "breadth first: the state that waited longest",
         make: || Box::<plain::BreadthFirst>::default(),
-        rank: |_, number, _| u64::from(number),
     },
     Row {
         name: "random-path",
         what: "a random walk down the tree of forks",
         make: || Box::new(plain::RandomPath),
-        // Who waits for an accident that is as likely as the walk is; positive numbers are in the order of their bits.
-        rank: |info, _, random| {
-            let depth = i32::try_from(info.depth).unwrap_or(i32::MAX);
-            (-(1.0 - random.unit()).ln() * 2f64.powi(depth.min(1000))).to_bits()
-        },
     },
     Row {
         name: "random-state",
         what: "any state, all alike",
         make: || Box::<plain::RandomState>::default(),
-        rank: |_, _, random| random.next_u64(),
     },
     Row {
         name: "coverage",
         what: "states near code that was never executed",
         make: || Box::<coverage::CoverageGuided>::default(),
-        rank: |info, _, _| info.since_new,
     },
     Row {
         name: "fewest-faults",
         what: "the state with the fewest injected faults",
         make: || Box::new(ordered::Ordered::new(|info| u64::from(info.faults))),
-        rank: |info, _, _| u64::from(info.faults),
     },
     Row {
         name: "fewest-preemptions",
         what: "the state with the fewest preemptions",
         make: || Box::new(ordered::Ordered::new(|info| u64::from(info.preemptions))),
-        rank: |info, _, _| u64::from(info.preemptions),
     },
     Row {
         name: "shallowest",
         what: "the state with the fewest forks",
         make: || Box::new(ordered::Ordered::new(|info| u64::from(info.depth))),
-        rank: |info, _, _| u64::from(info.depth),
     },
 ];
 
@@ -107,11 +88,6 @@ fn names() -> Vec<&'static str> {
 fn row(name: &String) -> Result<&'static Row, UnknownSearcher> {
     let found = SEARCHERS.iter().find(|row| row.name == name);
     found.ok_or_else(|| UnknownSearcher { name: name.clone() })
-}
-
-/// How states of worlds are ranked for a list of names.
-pub fn ranks(names: &[String]) -> Result<Vec<Rank>, UnknownSearcher> {
-    names.iter().map(|name| Ok(row(name)?.rank)).collect()
 }
 
 /// The searcher for a list of names: one, or several that take turns.

@@ -5,15 +5,16 @@ use everett_sim::{SimHost, Start, decide_world_faults, world_fault_site};
 
 use super::*;
 use crate::oracle::PathOracle;
+use crate::state::NetState;
 use crate::trace::TraceChoice;
 
-impl Worlds<'_> {
+impl Explorer<'_> {
     /// Makes the initial states.
-    pub(super) fn begin(&mut self, follow: Option<&BTreeMap<String, Trace>>) {
+    pub(crate) fn begin_worlds(&mut self, follow: Option<&BTreeMap<String, Trace>>) {
         if follow.is_some() {
             return self.begin_world(0, follow);
         }
-        let worlds = 1 << self.network.faults.of_the_world().len();
+        let worlds = 1 << self.world.network.faults.of_the_world().len();
         self.statistics.forks += worlds - 1;
         for number in 0..worlds {
             self.begin_world(number, None);
@@ -42,27 +43,27 @@ impl Worlds<'_> {
                 answers = self.answers(number, &mut path);
             }
             let start = Start::new(at, self.host(host).start_ns);
-            let times = self.network.faults.times(host);
-            let sets_itself_up = matches!(self.host(host).config.boot, Boot::Begins(_));
-            let mut member = Member {
-                state: State::starting(path),
-                sim: SimHost::new(start, times, sets_itself_up),
+            let times = self.world.network.faults.times(host);
+            let mut sim = SimHost::new(start, times, self.host(host).sets_itself_up());
+            for (fault, answer) in &answers {
+                sim.counters.decide(*fault, *answer);
+            }
+            let mut state = State::starting(path);
+            state.net = Some(Box::new(NetState {
+                sim,
                 ending: None,
                 history: HistoryDigest::default().then(&at).then(&number),
-            };
-            for (fault, answer) in &answers {
-                member.sim.counters.decide(*fault, *answer);
-            }
-            states.push((host, self.add(member)));
+            }));
+            states.push((host, self.add_root(state)));
         }
-        self.table.add_world(states.iter().copied());
+        self.world.table.add_world(states.iter().copied());
         for (_, id) in states {
             self.enqueue(id);
         }
     }
 
     fn answers(&mut self, number: u64, path: &mut Path) -> Vec<(FaultIndex, bool)> {
-        let faults = &self.network.faults;
+        let faults = &self.world.network.faults;
         if path.is_loose() {
             let (solver, scratch) = (&mut self.worker.solver, &mut self.worker.scratch);
             let mut oracle = PathOracle::new(path, solver, scratch, None);

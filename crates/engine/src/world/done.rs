@@ -10,26 +10,26 @@ use crate::mapping::Dstate;
 /// Worlds of a dstate that are told one by one at most: there may be more than anybody could read.
 const MOST_WORLDS: usize = 1 << 16;
 
-impl Worlds<'_> {
+impl Explorer<'_> {
     /// Finishes all worlds in which nothing will happen any more, as far as dstates need not part for that.
-    pub(super) fn finish_settled(&mut self, listener: &mut dyn WorldListener) {
-        while let Some((id, part)) = self.table.next_settled() {
+    pub(super) fn finish_settled(&mut self, listener: &mut dyn Listener) {
+        while let Some((id, part)) = self.world.table.next_settled() {
             self.finish_worlds(&part, listener);
-            let gone = self.table.finish_part(id, &part);
-            self.drop_members(&gone);
+            let gone = self.world.table.finish(id, &part);
+            self.drop_states(&gone);
         }
     }
 
     /// Worlds are at their end.
-    fn finish_worlds(&mut self, part: &Dstate, listener: &mut dyn WorldListener) {
+    fn finish_worlds(&mut self, part: &Dstate, listener: &mut dyn Listener) {
         self.note_standing(None);
         self.check_expectations(part, listener);
         self.check_at_end(part, listener);
-        let weight = weight_of(part, |id| self.weight(id));
+        let weight = weight_of(part.hosts(), |id| self.frontier.weight(id));
         self.statistics.finished.add_sum(&weight);
         let counts = part.hosts().map(|(_, members)| members.len() as u128);
         let worlds = counts.fold(1u128, u128::saturating_mul);
-        self.counted.worlds = self.counted.worlds.saturating_add(worlds);
+        self.world.counted.worlds = self.world.counted.worlds.saturating_add(worlds);
         let worlds = u64::try_from(worlds).unwrap_or(u64::MAX);
         self.statistics.paths_completed = self.statistics.paths_completed.saturating_add(worlds);
         if self.config.all_tests {
@@ -38,10 +38,10 @@ impl Worlds<'_> {
     }
 
     /// Tells of every world of a dstate that can be.
-    fn tell_worlds(&mut self, dstate: &Dstate, listener: &mut dyn WorldListener) {
-        let lists: Vec<Vec<MemberId>> = dstate
+    fn tell_worlds(&mut self, dstate: &Dstate, listener: &mut dyn Listener) {
+        let lists: Vec<Vec<StateId>> = dstate
             .hosts()
-            .map(|(_, members)| members.iter().copied().collect())
+            .map(|(_, members)| members.to_vec())
             .collect();
         let mut told = 0;
         let mut chosen = Vec::new();
@@ -54,10 +54,10 @@ impl Worlds<'_> {
     fn tell_from(
         &mut self,
         path: Path,
-        lists: &[Vec<MemberId>],
-        chosen: &mut Vec<MemberId>,
+        lists: &[Vec<StateId>],
+        chosen: &mut Vec<StateId>,
         told: &mut usize,
-        listener: &mut dyn WorldListener,
+        listener: &mut dyn Listener,
     ) {
         if *told >= MOST_WORLDS {
             return;
@@ -67,11 +67,8 @@ impl Worlds<'_> {
             return self.tell_world(&path, chosen, listener);
         };
         for candidate in first {
-            let Some(other) = self
-                .members
-                .get(candidate)
-                .map(|one| one.state.path.clone())
-            else {
+            let other = self.frontier.live(*candidate);
+            let Some(other) = other.map(|one| one.path.clone()) else {
                 continue;
             };
             let mut joined = path.clone();
@@ -83,21 +80,21 @@ impl Worlds<'_> {
         }
     }
 
-    fn tell_world(&mut self, path: &Path, chosen: &[MemberId], listener: &mut dyn WorldListener) {
+    fn tell_world(&mut self, path: &Path, chosen: &[StateId], listener: &mut dyn Listener) {
         let (mut traces, mut saved) = (BTreeMap::new(), SavedFiles::new());
         for id in chosen {
-            let name = self.host(self.table.host(*id)).name.clone();
-            let Some(member) = self.members.get(id) else {
+            let name = self.host(self.world.table.host(*id)).name.clone();
+            let Some(state) = self.frontier.live(*id) else {
                 continue;
             };
-            let (mut state, ending) = (member.state.clone(), member.ending.clone());
+            let (mut state, ending) = (state.clone(), state.net().ending.clone());
             state.path.model = path.model.clone();
             let ending = match ending {
                 Some(Ending::Exit(status)) => {
                     PathEnding::Exit(self.worker.value(&state, status) as i32)
                 }
                 Some(Ending::Signal(signal)) => PathEnding::Signal(signal),
-                _ if member.sim.is_off() => PathEnding::Off,
+                _ if state.sim().is_off() => PathEnding::Off,
                 _ => PathEnding::Idle,
             };
             let mut trace = state.path.trace_under(&path.model);

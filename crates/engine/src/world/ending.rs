@@ -5,7 +5,6 @@ use everett_linux::Ending;
 use everett_sim::{Expected, Expects, Message, RunState, first_expects};
 use everett_vm::{Bug, Value};
 
-use super::member::Member;
 use super::*;
 use crate::finding::{Finding, PathEnding, uncaught_signal};
 use crate::mapping::Dstate;
@@ -25,24 +24,37 @@ pub struct WorldFinding {
     pub messages: Vec<Message>,
 }
 
-impl Worlds<'_> {
+impl WorldFinding {
+    /// A finding of a program on its own.
+    pub fn alone(finding: Finding, host: &str) -> WorldFinding {
+        WorldFinding {
+            traces: BTreeMap::from([(host.to_owned(), finding.trace.clone())]),
+            finding,
+            host: host.to_owned(),
+            standing: Vec::new(),
+            messages: Vec::new(),
+        }
+    }
+}
+
+impl Explorer<'_> {
     /// The programs of a host have ended. `true` if its state is gone with that.
     pub(super) fn ended(
         &mut self,
-        id: MemberId,
-        member: &mut Member,
+        id: StateId,
+        state: &mut State,
         ending: Ending,
-        listener: &mut dyn WorldListener,
+        listener: &mut dyn Listener,
     ) -> bool {
         let bug = match &ending {
             Ending::Bug(bug) => {
                 let mut bug = bug.clone();
-                self.worker.name_abort(&member.state, &mut bug);
+                self.worker.name_abort(state, &mut bug);
                 bug
             }
             Ending::Signal(signal) if self.expects_signal(id, *signal) => {
-                member.sim.run_state = RunState::Ended;
-                member.ending = Some(ending);
+                state.sim_mut().run_state = RunState::Ended;
+                state.net_mut().ending = Some(ending);
                 return false;
             }
             Ending::Signal(signal) => Box::new(uncaught_signal(*signal)),
@@ -52,17 +64,15 @@ impl Worlds<'_> {
                 return true;
             }
             Ending::Exit(_) | Ending::Idle => {
-                member.sim.run_state = RunState::Ended;
-                member.ending = Some(ending);
+                state.sim_mut().run_state = RunState::Ended;
+                state.net_mut().ending = Some(ending);
                 return false;
             }
         };
-        let places: Vec<Dstate> = self
-            .table
-            .places(id)
-            .filter_map(|place| self.table.dstate(place).cloned())
-            .collect();
-        self.report(id, member, (&bug, ""), None, &places, listener);
+        let table = &self.world.table;
+        let dstates = table.dstates_of(id).into_iter();
+        let dstates: Vec<Dstate> = dstates.filter_map(|id| table.dstate(id)).collect();
+        self.report_in_world(id, state, (&bug, ""), None, &dstates, listener);
         if bug.kind.is_own_limit() {
             self.note_limit("unsupported");
             self.statistics.paths_partial += 1;
@@ -77,31 +87,31 @@ impl Worlds<'_> {
     }
 
     /// Tells of a finding, which may be about one process, if it is the first at its place and there is a world with it in these dstates, in which something holds.
-    fn report(
+    fn report_in_world(
         &mut self,
-        id: MemberId,
-        member: &Member,
+        id: StateId,
+        state: &State,
         (bug, process): (&Bug, &str),
         wanted: Option<ExprId>,
         dstates: &[Dstate],
-        listener: &mut dyn WorldListener,
+        listener: &mut dyn Listener,
     ) {
-        let name = self.host(self.table.host(id)).name.clone();
-        let place = self.worker.place_of(&member.state, bug);
+        let name = self.host(self.world.table.host(id)).name.clone();
+        let place = self.worker.place_of(state, bug);
         let mut key = place.key(bug);
         key.3 = format!("{name}{process}:{}", key.3);
         if self.findings.contains(&key) {
             self.findings.count(key);
             return;
         }
-        let own = Some((id, member));
-        let host = self.table.host(id);
+        let own = Some((id, state));
+        let host = self.world.table.host(id);
         for dstate in dstates {
-            let lists: Vec<Vec<MemberId>> = dstate
+            let lists: Vec<Vec<StateId>> = dstate
                 .hosts()
                 .map(|(other, members)| match other == host {
                     true => vec![id],
-                    false => members.iter().copied().collect(),
+                    false => members.to_vec(),
                 })
                 .collect();
             let mut chosen = Vec::new();
@@ -110,26 +120,26 @@ impl Worlds<'_> {
             };
             self.findings.count(key);
             let traces = self.traces(&path, &chosen, own);
-            self.tell(id, member, bug, traces, &path, listener);
+            self.tell(id, state, bug, traces, &path, listener);
             return;
         }
         // No world has it: the states that could have met it never do.
-        self.counted.impossible += 1;
+        self.world.counted.impossible += 1;
     }
 
     /// Traces of the states of a world under a model of what all of them went through.
     pub(super) fn traces(
         &self,
         path: &Path,
-        chosen: &[MemberId],
-        own: Option<(MemberId, &Member)>,
+        chosen: &[StateId],
+        own: Option<(StateId, &State)>,
     ) -> BTreeMap<String, Trace> {
         let mut traces = BTreeMap::new();
         for id in chosen {
-            let name = self.host(self.table.host(*id)).name.clone();
-            let own = own.filter(|(own, _)| own == id).map(|(_, member)| member);
-            if let Some(member) = own.or(self.members.get(id)) {
-                traces.insert(name, member.state.path.trace_under(&path.model));
+            let name = self.host(self.world.table.host(*id)).name.clone();
+            let own = own.filter(|(own, _)| own == id).map(|(_, state)| state);
+            if let Some(state) = own.or(self.frontier.live(*id)) {
+                traces.insert(name, state.path.trace_under(&path.model));
             }
         }
         traces
@@ -138,64 +148,68 @@ impl Worlds<'_> {
     /// Tells of a finding on a host.
     pub(super) fn tell(
         &mut self,
-        id: MemberId,
-        member: &Member,
+        id: StateId,
+        state: &State,
         bug: &Bug,
         mut traces: BTreeMap<String, Trace>,
         path: &Path,
-        listener: &mut dyn WorldListener,
+        listener: &mut dyn Listener,
     ) {
-        let name = self.host(self.table.host(id)).name.clone();
-        let place = self.worker.place_of(&member.state, bug);
-        let mut state = member.state.clone();
-        state.path.model = path.model.clone();
+        let name = self.host(self.world.table.host(id)).name.clone();
+        let place = self.worker.place_of(state, bug);
+        let mut witness = state.clone();
+        witness.path.model = path.model.clone();
         let ending = PathEnding::Bug(bug.kind);
         let mut trace = traces.get(&name).cloned().unwrap_or_default();
-        trace.end = Some(self.worker.trace_end(&state, &ending));
+        trace.end = Some(self.worker.trace_end(&witness, &ending));
         traces.insert(name.clone(), trace.clone());
-        let output = self.worker.output(&state);
-        let finding = self.worker.finding(&state, bug, place, trace, output);
-        self.note_standing(Some((id, member)));
+        let output = self.worker.output(&witness);
+        let finding = self.worker.finding(&witness, bug, place, trace, output);
+        self.note_standing(Some((id, state)));
         listener.finding(&WorldFinding {
             finding,
             host: name,
             traces,
-            standing: self.standing.clone(),
+            standing: self.world.standing.clone(),
             messages: self.messages(),
         });
     }
 
     /// A process that had to end in a certain way and did not is a finding.
-    pub(super) fn check_expectations(&mut self, dstate: &Dstate, listener: &mut dyn WorldListener) {
+    pub(super) fn check_expectations(&mut self, dstate: &Dstate, listener: &mut dyn Listener) {
         for id in dstate.members().collect::<Vec<_>>() {
-            let host = self.table.host(id);
+            let host = self.world.table.host(id);
             let expects = self.host(host).expects.clone();
             if expects.is_empty() {
                 continue;
             }
-            let Some(member) = self.members.get(&id).cloned() else {
+            let Some(state) = self.frontier.live(id).cloned() else {
                 continue;
             };
-            if member.sim.is_off() {
+            if state.sim().is_off() {
                 continue;
             }
             for expected in expects {
-                self.check_expected(id, &member, &expected, dstate, listener);
+                self.check_expected(id, &state, &expected, dstate, listener);
             }
         }
     }
 
     fn check_expected(
         &mut self,
-        id: MemberId,
-        member: &Member,
+        id: StateId,
+        state: &State,
         expected: &Expected,
         dstate: &Dstate,
-        listener: &mut dyn WorldListener,
+        listener: &mut dyn Listener,
     ) {
-        let first = member.ending.clone().filter(|_| expected.number == 0);
-        let host = member.state.host.as_ref();
-        let others = !self.host(self.table.host(id)).config.others.is_empty();
+        let first = state.net().ending.clone().filter(|_| expected.number == 0);
+        let host = state.host.as_ref();
+        let others = !self
+            .host(self.world.table.host(id))
+            .config
+            .others
+            .is_empty();
         // A host with one process is at its end when that is, and all that it left behind.
         let ending = match host.filter(|_| others) {
             Some(host) => first.or_else(|| host.end_of(expected.number)),
@@ -227,12 +241,12 @@ impl Worlds<'_> {
         };
         let bug = Bug::new(kind, message);
         let dstates = std::slice::from_ref(dstate);
-        self.report(id, member, (&bug, &process), wanted, dstates, listener);
+        self.report_in_world(id, state, (&bug, &process), wanted, dstates, listener);
     }
 
     /// A host is ended by this signal as it has to be.
-    fn expects_signal(&self, id: MemberId, signal: i32) -> bool {
-        let expects = first_expects(&self.host(self.table.host(id)).expects);
+    fn expects_signal(&self, id: StateId, signal: i32) -> bool {
+        let expects = first_expects(&self.host(self.world.table.host(id)).expects);
         expects.is_some_and(|expects| expects.is_signal(signal))
     }
 

@@ -7,9 +7,8 @@ use everett_sim::{History, MAX_OBSERVATIONS, broken_message, never_held, timelin
 use everett_solver::Verdict;
 use everett_vm::{Bug, BugKind};
 
-use super::member::Member;
 use super::*;
-use crate::mapping::{Dstate, DstateId};
+use crate::mapping::Dstate;
 
 /// An invariant, where it is, and why it is looked at.
 #[derive(Copy, Clone)]
@@ -22,46 +21,34 @@ struct Question<'i> {
 }
 
 /// States of a host that look the same to an invariant.
-type Alike<T> = (T, Vec<MemberId>);
+type Alike<T> = (T, Vec<StateId>);
 
-impl Worlds<'_> {
+impl Explorer<'_> {
     /// A host shows other data.
-    pub(super) fn exposed(
-        &mut self,
-        id: MemberId,
-        member: &mut Member,
-        listener: &mut dyn WorldListener,
-    ) {
+    pub(super) fn exposed(&mut self, id: StateId, state: &mut State, listener: &mut dyn Listener) {
         let remember = self.is_asked(When::Eventually);
-        let verdicts = &mut self.verdicts;
-        let Some(host) = &mut member.state.host else {
+        let verdicts = &mut self.world.verdicts;
+        let (Some(host), Some(net)) = (&mut state.host, &mut state.net) else {
             return;
         };
-        let changed = member
-            .sim
-            .observe(host, remember, |data| verdicts.shared(data));
+        let share = |data: &ExposedData| verdicts.shared(data);
+        let changed = net.sim.observe(host, remember, share);
         if !changed {
             return;
         }
-        self.check_change(id, member, listener);
+        self.check_change(id, state, listener);
     }
 
     /// What a host shows has changed.
-    pub(super) fn check_change(
-        &mut self,
-        id: MemberId,
-        member: &Member,
-        listener: &mut dyn WorldListener,
-    ) {
+    pub(super) fn check_change(&mut self, id: StateId, state: &State, listener: &mut dyn Listener) {
         if !self.is_asked(When::OnChange) {
             return;
         }
-        let own = Some((id, member));
+        let own = Some((id, state));
         self.timed(|worlds| {
-            let places: Vec<DstateId> = worlds.table.places(id).collect();
-            for place in places {
-                if let Some(dstate) = worlds.table.dstate(place) {
-                    let looks = worlds.alike(dstate, own, look_of);
+            for dstate in worlds.world.table.dstates_of(id) {
+                if let Some(dstate) = worlds.world.table.dstate(dstate) {
+                    let looks = worlds.alike(&dstate, own, look_of);
                     worlds.check_looks(When::OnChange, &looks, own, listener);
                 }
             }
@@ -71,40 +58,39 @@ impl Worlds<'_> {
     /// Counts the time that it takes to look at something, without that which it takes to tell of what is found.
     fn timed(&mut self, look: impl FnOnce(&mut Self)) {
         let clock = self.config.clock;
-        let (start, telling) = (clock.now(), self.telling);
+        let (start, telling) = (clock.now(), self.world.telling);
         look(self);
         let took = clock.now().saturating_sub(start);
-        self.counted.in_invariants += took.saturating_sub(self.telling - telling);
+        self.world.counted.in_invariants += took.saturating_sub(self.world.telling - telling);
     }
 
     /// There are invariants for this.
     fn is_asked(&self, when: When) -> bool {
-        let mut all = self.config.invariants.iter().flat_map(|file| file.iter());
+        let mut all = self.world.invariants.iter().flat_map(|file| file.iter());
         all.any(|invariant| invariant.when().contains(&when))
     }
 
     /// The next time at which invariants are looked at, if all that happens up to it has happened.
     pub(super) fn time_before(&self, next_ns: u64) -> Option<u64> {
-        let most = self.config.max_virtual_ns.unwrap_or(u64::MAX);
-        let time_ns = self.times.first().copied()?;
+        let most = self.config.limits.max_virtual_ns.unwrap_or(u64::MAX);
+        let time_ns = self.world.times.first().copied()?;
         (time_ns < next_ns && time_ns <= most).then_some(time_ns)
     }
 
     /// It is this time in all worlds: every call that began until then is over, and none that begins later has begun.
-    pub(super) fn check_at(&mut self, time_ns: u64, listener: &mut dyn WorldListener) {
-        self.times.remove(&time_ns);
-        let all: Vec<DstateId> = self.table.dstates().map(|(id, _)| id).collect();
-        for id in all {
-            if let Some(dstate) = self.table.dstate(id).cloned() {
+    pub(super) fn check_at(&mut self, time_ns: u64, listener: &mut dyn Listener) {
+        self.world.times.remove(&time_ns);
+        for id in self.world.table.dstates() {
+            if let Some(dstate) = self.world.table.dstate(id) {
                 self.check(When::At { time_ns }, &dstate, listener);
             }
         }
     }
 
     /// All worlds of a dstate are at their end: at times to come they will look as they do now.
-    pub(super) fn check_at_end(&mut self, dstate: &Dstate, listener: &mut dyn WorldListener) {
-        let most = self.config.max_virtual_ns.unwrap_or(u64::MAX);
-        let times: Vec<u64> = self.times.range(..=most).copied().collect();
+    pub(super) fn check_at_end(&mut self, dstate: &Dstate, listener: &mut dyn Listener) {
+        let most = self.config.limits.max_virtual_ns.unwrap_or(u64::MAX);
+        let times: Vec<u64> = self.world.times.range(..=most).copied().collect();
         for time_ns in times {
             self.check(When::At { time_ns }, dstate, listener);
         }
@@ -113,7 +99,7 @@ impl Worlds<'_> {
     }
 
     /// Looks at all worlds of a dstate.
-    fn check(&mut self, when: When, dstate: &Dstate, listener: &mut dyn WorldListener) {
+    fn check(&mut self, when: When, dstate: &Dstate, listener: &mut dyn Listener) {
         if !self.is_asked(when) {
             return;
         }
@@ -133,10 +119,10 @@ impl Worlds<'_> {
         &mut self,
         when: When,
         looks: &[Vec<Alike<ExposedData>>],
-        own: Option<(MemberId, &Member)>,
-        listener: &mut dyn WorldListener,
+        own: Option<(StateId, &State)>,
+        listener: &mut dyn Listener,
     ) {
-        let files = self.config.invariants.clone();
+        let files = self.world.invariants.clone();
         for question in questions(&files, when) {
             if when == When::AtEnd && self.is_known(&question) {
                 continue;
@@ -153,10 +139,10 @@ impl Worlds<'_> {
     fn check_stories(
         &mut self,
         stories: &[Vec<Alike<(History, bool)>>],
-        listener: &mut dyn WorldListener,
+        listener: &mut dyn Listener,
     ) {
         let names = self.names();
-        let files = self.config.invariants.clone();
+        let files = self.world.invariants.clone();
         for question in questions(&files, When::Eventually) {
             let ask = |worlds: &mut Self, picked: &[&Alike<(History, bool)>]| {
                 if picked
@@ -189,17 +175,17 @@ impl Worlds<'_> {
     fn alike<T: PartialEq>(
         &self,
         dstate: &Dstate,
-        own: Option<(MemberId, &Member)>,
-        look: fn(&Member) -> T,
+        own: Option<(StateId, &State)>,
+        look: fn(&State) -> T,
     ) -> Vec<Vec<Alike<T>>> {
         let mut all = Vec::new();
         for (host, members) in dstate.hosts() {
             let mut different: Vec<Alike<T>> = Vec::new();
-            let own = own.filter(|(id, _)| self.table.host(*id) == host);
+            let own = own.filter(|(id, _)| self.world.table.host(*id) == host);
             let members = members.iter().copied();
             for id in members.filter(|id| own.is_none_or(|(own, _)| own == *id)) {
-                let member = own.map(|(_, member)| member).or(self.members.get(&id));
-                let Some(look) = member.map(look) else {
+                let state = own.map(|(_, state)| state).or(self.frontier.live(id));
+                let Some(look) = state.map(look) else {
                     continue;
                 };
                 match different.iter_mut().find(|(known, _)| *known == look) {
@@ -219,8 +205,8 @@ impl Worlds<'_> {
         looks: &[Vec<Alike<T>>],
         ask: &F,
         chosen: &mut Vec<usize>,
-        own: Option<(MemberId, &Member)>,
-        listener: &mut dyn WorldListener,
+        own: Option<(StateId, &State)>,
+        listener: &mut dyn Listener,
     ) where
         F: Fn(&mut Self, &[&Alike<T>]) -> Option<ExprId>,
     {
@@ -240,18 +226,18 @@ impl Worlds<'_> {
         if self.worker.arena.as_const(broken) == Some(0) {
             return;
         }
-        let lists: Vec<Vec<MemberId>> = picked.iter().map(|(_, ids)| ids.clone()).collect();
+        let lists: Vec<Vec<StateId>> = picked.iter().map(|(_, ids)| ids.clone()).collect();
         self.find_broken(question, broken, &lists, own, listener);
     }
 
     /// That an invariant does not hold where hosts show this, as a term, if that can be said.
     fn verdict(&mut self, question: &Question<'_>, shown: &[&ExposedData]) -> Option<ExprId> {
         let at = (question.file, question.number);
-        if let Some(known) = self.verdicts.known(at, shown) {
+        if let Some(known) = self.world.verdicts.known(at, shown) {
             return known;
         }
         let broken = self.broken(question.invariant, shown);
-        self.verdicts.remember(at, shown, broken);
+        self.world.verdicts.remember(at, shown, broken);
         broken
     }
 
@@ -309,14 +295,14 @@ impl Worlds<'_> {
         &mut self,
         question: &Question<'_>,
         broken: ExprId,
-        lists: &[Vec<MemberId>],
-        own: Option<(MemberId, &Member)>,
-        listener: &mut dyn WorldListener,
+        lists: &[Vec<StateId>],
+        own: Option<(StateId, &State)>,
+        listener: &mut dyn Listener,
     ) {
         let mut chosen = Vec::new();
         let found = self.choose(Path::default(), lists, &mut chosen, own, Some(broken));
         let Some(path) = found else { return };
-        let host = own.map_or("", |(id, _)| &self.host(self.table.host(id)).name);
+        let host = own.map_or("", |(id, _)| &self.host(self.world.table.host(id)).name);
         let key = self.key(question, host);
         if !self.findings.count(key) {
             return;
@@ -326,15 +312,15 @@ impl Worlds<'_> {
             broken_message(question.invariant, question.when),
         );
         let traces = self.traces(&path, &chosen, own);
-        let shown = own.map(|(id, member)| (id, member.clone()));
+        let shown = own.map(|(id, state)| (id, state.clone()));
         let shown = shown.or_else(|| {
             let id = *chosen.first()?;
-            Some((id, self.members.get(&id)?.clone()))
+            Some((id, self.frontier.live(id)?.clone()))
         });
-        if let Some((id, member)) = shown {
+        if let Some((id, state)) = shown {
             let start = self.config.clock.now();
-            self.tell(id, &member, &bug, traces, &path, listener);
-            self.telling += self.config.clock.now().saturating_sub(start);
+            self.tell(id, &state, &bug, traces, &path, listener);
+            self.world.telling += self.config.clock.now().saturating_sub(start);
         }
     }
 
@@ -342,9 +328,9 @@ impl Worlds<'_> {
     pub(super) fn choose(
         &mut self,
         path: Path,
-        lists: &[Vec<MemberId>],
-        chosen: &mut Vec<MemberId>,
-        own: Option<(MemberId, &Member)>,
+        lists: &[Vec<StateId>],
+        chosen: &mut Vec<StateId>,
+        own: Option<(StateId, &State)>,
         wanted: Option<ExprId>,
     ) -> Option<Path> {
         let Some((first, others)) = lists.split_first() else {
@@ -367,12 +353,12 @@ impl Worlds<'_> {
             };
         };
         for candidate in first {
-            let member = own
+            let state = own
                 .filter(|(id, _)| id == candidate)
-                .map(|(_, member)| member);
-            let other = member
-                .or(self.members.get(candidate))
-                .map(|one| one.state.path.clone());
+                .map(|(_, state)| state);
+            let other = state
+                .or(self.frontier.live(*candidate))
+                .map(|one| one.path.clone());
             let Some(other) = other else { continue };
             let mut joined = path.clone();
             if !self.join(&mut joined, &other, true) {
@@ -389,13 +375,16 @@ impl Worlds<'_> {
 }
 
 /// What a state shows.
-fn look_of(member: &Member) -> ExposedData {
-    member.sim.exposed(member.host())
+fn look_of(state: &State) -> ExposedData {
+    state.sim().exposed(state.host.as_ref())
 }
 
 /// What a state showed, from its start on, and whether it showed more than that.
-fn story_of(member: &Member) -> (History, bool) {
-    (member.sim.history(member.host()), member.sim.has_forgotten)
+fn story_of(state: &State) -> (History, bool) {
+    (
+        state.sim().history(state.host.as_ref()),
+        state.sim().has_forgotten,
+    )
 }
 
 /// What is asked for this reason.

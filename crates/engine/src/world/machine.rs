@@ -4,7 +4,7 @@ use everett_linux::{Disk, Ending, Host, HostExit, Packet};
 use everett_sim::{Exit, Machine, Questions};
 use everett_vm::Interrupt;
 
-use super::WorldHost;
+use crate::config::WorldHost;
 use crate::oracle::{Fork, PathOracle};
 use crate::state::State;
 use crate::worker::{Deadline, Worker};

@@ -4,52 +4,51 @@ use everett_linux::Packet;
 use everett_net::HostIndex;
 use everett_sim::{Arrival, Message, MessageLog, Step, payload};
 
-use super::member::Member;
 use super::*;
 
-impl Worlds<'_> {
+impl Explorer<'_> {
     /// Messages between hosts in the order of their clocks, where a world is followed.
     pub fn messages(&self) -> Vec<Message> {
-        let messages = self.messages.as_ref();
+        let messages = self.world.messages.as_ref();
         messages.map_or_else(Vec::new, MessageLog::in_order)
     }
 
     /// The payload of a packet under the model of a state.
-    fn bytes_of(&mut self, packet: &Packet, member: &Member) -> Option<Vec<u8>> {
+    fn bytes_of(&mut self, packet: &Packet, state: &State) -> Option<Vec<u8>> {
         let bytes = payload(packet)?;
         let mut known = Vec::with_capacity(bytes.len());
         for at in 0..bytes.len() {
             let value = bytes.byte(&mut self.worker.arena, at);
-            known.push(self.worker.value(&member.state, value) as u8);
+            known.push(self.worker.value(state, value) as u8);
         }
         Some(known)
     }
 
     /// Logs a packet that is put in transit.
-    pub(super) fn log_sent(&mut self, arrival: &Arrival, to: HostIndex, sender: &Member) {
-        if self.messages.is_none() {
+    pub(super) fn log_sent(&mut self, arrival: &Arrival, to: HostIndex, sender: &State) {
+        if self.world.messages.is_none() {
             return;
         }
         let bytes = self.bytes_of(&arrival.packet, sender);
-        if let Some(messages) = &mut self.messages {
+        if let Some(messages) = &mut self.world.messages {
             messages.log_sent(arrival, to, bytes);
         }
     }
 
     /// Logs what a step of a host did.
-    pub(super) fn log_step<S>(&mut self, host: HostIndex, step: &Step<S>, member: &Member) {
-        if self.messages.is_none() {
+    pub(super) fn log_step<S>(&mut self, host: HostIndex, step: &Step<S>, state: &State) {
+        if self.world.messages.is_none() {
             return;
         }
         let bytes = match step {
             Step::Delivered(_, delivery) => match delivery.delivered.clone() {
-                Some(packet) => self.bytes_of(&packet, member),
+                Some(packet) => self.bytes_of(&packet, state),
                 None => None,
             },
             _ => None,
         };
-        let faults = &self.network.faults;
-        let Some(messages) = &mut self.messages else {
+        let faults = &self.world.network.faults;
+        let Some(messages) = &mut self.world.messages else {
             return;
         };
         messages.log_step(host, step, faults, bytes);

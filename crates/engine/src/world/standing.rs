@@ -3,7 +3,6 @@
 use everett_linux::{Ending, Host, LeftFile, Passed};
 use everett_sim::RunState;
 
-use super::member::Member;
 use super::*;
 use crate::source::{SourceFrame, describe, describe_ends};
 
@@ -28,30 +27,34 @@ pub struct HostStanding {
     pub restarts: u32,
 }
 
-impl Worlds<'_> {
+impl Explorer<'_> {
     /// What every host was doing when the world that is followed came to its end, or to the last thing that was found.
     pub fn standing(&self) -> &[HostStanding] {
-        &self.standing
+        &self.world.standing
     }
 
     /// Notes what every host is doing, where one world is followed; one of them may not be in the table of states at the moment.
-    pub(super) fn note_standing(&mut self, own: Option<(MemberId, &Member)>) {
-        if self.messages.is_none() {
+    pub(super) fn note_standing(&mut self, own: Option<(StateId, &State)>) {
+        if self.world.messages.is_none() {
             return;
         }
         let mut all = BTreeMap::new();
-        let others = self.members.iter().map(|(id, member)| (*id, member));
-        for (id, member) in others.chain(own) {
-            let host = self.table.host(id);
-            let files = self.worker.saved_files(&member.state);
-            let standing = self.standing_of(host, member);
+        let states = self.frontier.iter();
+        let others = states.filter_map(|(id, stored)| match stored {
+            Stored::Live(state) => Some((id, &**state)),
+            Stored::Spilled(_) | Stored::Running => None,
+        });
+        for (id, state) in others.chain(own) {
+            let host = self.world.table.host(id);
+            let files = self.worker.saved_files(state);
+            let standing = self.standing_of(host, state);
             all.insert(host, HostStanding { files, ..standing });
         }
-        self.standing = all.into_values().collect();
+        self.world.standing = all.into_values().collect();
     }
 
-    fn standing_of(&self, host: HostIndex, member: &Member) -> HostStanding {
-        let doing = match (&member.ending, member.sim.run_state, &member.state.host) {
+    fn standing_of(&self, host: HostIndex, state: &State) -> HostStanding {
+        let doing = match (&state.net().ending, state.sim().run_state, &state.host) {
             (Some(Ending::Exit(status)), _, _) if status.term.is_none() => {
                 format!("has exited with {}", status.bits as i32)
             }
@@ -68,7 +71,7 @@ impl Worlds<'_> {
             (None, RunState::Waiting(None), _) => "waits for what others send".to_owned(),
             (None, RunState::Ended, _) => "has ended".to_owned(),
         };
-        let running = member.state.host.as_ref();
+        let running = state.host.as_ref();
         let threads = running.map_or_else(Vec::new, Host::threads);
         let points = running.map_or(&[][..], Host::points);
         let place = |point: &Passed| {
@@ -77,7 +80,7 @@ impl Worlds<'_> {
         };
         HostStanding {
             name: self.host(host).name.clone(),
-            clock_ns: member.clock_ns(),
+            clock_ns: state.clock_ns(),
             doing,
             threads: threads
                 .into_iter()
@@ -85,7 +88,7 @@ impl Worlds<'_> {
                 .collect(),
             calls: running.map_or_else(Vec::new, |host| host.log().to_vec()),
             points: points.iter().map(place).collect(),
-            restarts: member.sim.restarts,
+            restarts: state.sim().restarts,
             files: Vec::new(),
         }
     }

@@ -1,29 +1,28 @@
 //! Notifies hosts that start when the hosts before them are blocked (`start = "blocked"`), through the mapping like a packet.
 
-use super::member::Member;
 use super::*;
 
-impl Worlds<'_> {
+impl Explorer<'_> {
     /// Hosts behind one that start when the hosts before them are blocked.
     fn starting_after(&self, host: HostIndex) -> impl Iterator<Item = HostIndex> + '_ {
-        let all = self.starting.iter().copied();
+        let all = self.world.starting.iter().copied();
         all.filter(move |other| *other > host)
     }
 
     /// A host has not started in some world of a state.
-    fn is_awaited(&self, id: MemberId, host: HostIndex) -> bool {
-        let worlds = self.table.places(id);
-        let worlds = worlds.filter_map(|place| self.table.dstate(place));
-        let mut states = worlds.flat_map(|dstate| dstate.of_host(host));
-        states.any(|state| {
-            let state = self.members.get(&state);
-            state.is_some_and(|state| state.sim.start.is_awaiting())
+    fn is_awaited(&self, id: StateId, host: HostIndex) -> bool {
+        if self.world.not_started.is_empty() {
+            return false;
+        }
+        self.world.table.any_beside(id, host, |other| {
+            let state = self.frontier.live(other);
+            state.is_some_and(|state| state.sim().start.is_awaiting())
         })
     }
 
     /// A host that has not started wants to know when a state blocks.
-    pub(super) fn is_waited_for(&self, id: MemberId) -> bool {
-        let host = self.table.host(id);
+    pub(super) fn is_waited_for(&self, id: StateId) -> bool {
+        let host = self.world.table.host(id);
         let mut starting = self.starting_after(host);
         starting.any(|other| self.is_awaited(id, other))
     }
@@ -32,32 +31,38 @@ impl Worlds<'_> {
     /// in no world.
     pub(super) fn notify_blocked(
         &mut self,
-        id: MemberId,
-        member: &mut Member,
+        id: StateId,
+        state: &mut State,
         now_ns: u64,
-        listener: &mut dyn WorldListener,
+        listener: &mut dyn Listener,
     ) -> bool {
-        if self.starting.is_empty() {
+        if self.world.starting.is_empty() {
             return true;
         }
-        let (sim, kernel) = (&mut member.sim, member.state.host.as_ref());
-        let Some(is_blocked) = sim.start.notification(sim.run_state, kernel) else {
+        let State {
+            host: kernel, net, ..
+        } = &mut *state;
+        let Some(sim) = net.as_mut().map(|net| &mut net.sim) else {
             return true;
         };
-        let host = self.table.host(id);
+        let Some(is_blocked) = sim.start.notification(sim.run_state, kernel.as_ref()) else {
+            return true;
+        };
+        let host = self.world.table.host(id);
         let starting: Vec<HostIndex> = self.starting_after(host).collect();
-        let known = member.sim.counters.clone();
+        let known = state.sim().counters.clone();
         for target in starting {
             if !self.is_awaited(id, target) {
                 continue;
             }
-            let notify = |other: &mut Member, faults: &Faults| {
-                other.sim.notify(host, is_blocked, now_ns, &known, faults);
+            let notify = |other: &mut State, faults: &Faults| {
+                let net = other.net_mut();
+                net.sim.notify(host, is_blocked, now_ns, &known, faults);
                 let event = (host, is_blocked, now_ns, &known);
-                other.history = other.history.then(&event);
+                net.history = net.history.then(&event);
             };
-            let has_not_started = |other: &Member| other.sim.start.is_awaiting();
-            if !self.reach((id, member), target, has_not_started, notify, listener) {
+            let has_not_started = |other: &State| other.sim().start.is_awaiting();
+            if !self.reach((id, state), target, has_not_started, notify, listener) {
                 return false;
             }
         }
@@ -66,17 +71,9 @@ impl Worlds<'_> {
 
     /// The first time at which a host may still start: until it has, no other host goes beyond that.
     pub(super) fn next_start_ns(&self) -> Option<u64> {
-        if self.starting.is_empty() {
-            return None;
-        }
-        let mut next = self.queue.iter();
-        let (start_ns, _, _) = next.find(|(_, host, id)| {
-            let member = self
-                .members
-                .get(id)
-                .filter(|_| self.starting.contains(host));
-            member.is_some_and(|member| member.sim.start.is_awaiting())
-        })?;
+        let mut next = self.world.not_started.iter();
+        // The state that is being executed does not wait for itself.
+        let (start_ns, _, _) = next.find(|(_, _, id)| self.frontier.live(*id).is_some())?;
         Some(*start_ns)
     }
 }

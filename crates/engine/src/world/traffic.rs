@@ -6,34 +6,33 @@ use everett_net::HostIndex;
 use everett_sim::Arrival;
 use everett_solver::Verdict;
 
-use super::member::Member;
 use super::*;
 
-impl Worlds<'_> {
+impl Explorer<'_> {
     /// Puts what a host has sent in transit, as soon as all others have come as far: worlds that settle before that need not
     /// be split. Returns `false` if its state turns out to be in no world.
     pub(super) fn transmit(
         &mut self,
-        id: MemberId,
-        member: &mut Member,
-        listener: &mut dyn WorldListener,
+        id: StateId,
+        state: &mut State,
+        listener: &mut dyn Listener,
     ) -> bool {
-        if let Some(host) = &mut member.state.host {
-            member.sim.unsent.extend(host.take_sent());
+        if let (Some(host), Some(net)) = (&mut state.host, &mut state.net) {
+            net.sim.unsent.extend(host.take_sent());
         }
-        let unsent_ns = member.sim.unsent_ns();
+        let unsent_ns = state.sim().unsent_ns();
         let hold_own = unsent_ns.is_some_and(|sent_ns| self.is_ahead(id, sent_ns));
-        for (packet, is_own) in member.sim.take_outgoing(hold_own) {
-            self.counted.packets += 1;
-            let from = self.table.host(id);
-            let topology = &self.network.topology;
-            let Some((targets, arrival)) = member.sim.transmit(topology, from, packet, is_own)
+        for (packet, is_own) in state.sim_mut().take_outgoing(hold_own) {
+            self.world.counted.packets += 1;
+            let from = self.world.table.host(id);
+            let topology = &self.world.network.topology;
+            let Some((targets, arrival)) = state.sim_mut().transmit(topology, from, packet, is_own)
             else {
                 continue;
             };
             for target in targets {
-                self.log_sent(&arrival, target, member);
-                if !self.deliver(id, member, target, &arrival, listener) {
+                self.log_sent(&arrival, target, state);
+                if !self.deliver(id, state, target, &arrival, listener) {
                     return false;
                 }
             }
@@ -42,7 +41,7 @@ impl Worlds<'_> {
     }
 
     /// Another state has an event before this time.
-    fn is_ahead(&self, id: MemberId, time_ns: u64) -> bool {
+    fn is_ahead(&self, id: StateId, time_ns: u64) -> bool {
         let first = self.first_beside(id);
         first.is_some_and(|(next_ns, _, _)| next_ns < time_ns)
     }
@@ -50,29 +49,30 @@ impl Worlds<'_> {
     /// Puts a packet into the inboxes of the receiving states of a host.
     fn deliver(
         &mut self,
-        id: MemberId,
-        member: &Member,
+        id: StateId,
+        state: &State,
         target: HostIndex,
         arrival: &Arrival,
-        listener: &mut dyn WorldListener,
+        listener: &mut dyn Listener,
     ) -> bool {
-        let everybody = |_: &Member| true;
-        let receive = |other: &mut Member, _: &Faults| {
-            other.history = other.history.then(&arrival.content());
-            other.sim.inbox.push(arrival.clone());
+        let everybody = |_: &State| true;
+        let receive = |other: &mut State, _: &Faults| {
+            let net = other.net_mut();
+            net.history = net.history.then(&arrival.content());
+            net.sim.inbox.push(arrival.clone());
         };
-        self.reach((id, member), target, everybody, receive, listener)
+        self.reach((id, state), target, everybody, receive, listener)
     }
 
     /// Lets an action of a state reach the states of a host that it concerns: in all worlds of the state, and in no others.
     /// Returns `false` if the state turns out to be in no world.
     pub(super) fn reach(
         &mut self,
-        (id, member): (MemberId, &Member),
+        (id, state): (StateId, &State),
         target: HostIndex,
-        concerns: impl Fn(&Member) -> bool,
-        happens: impl Fn(&mut Member, &Faults),
-        listener: &mut dyn WorldListener,
+        concerns: impl Fn(&State) -> bool,
+        happens: impl Fn(&mut State, &Faults),
+        listener: &mut dyn Listener,
     ) -> bool {
         self.with_mapping(|mapping, table, copy| mapping.part(table, id, copy));
         // Worlds that are at their end already need no copies.
@@ -80,23 +80,23 @@ impl Worlds<'_> {
         let receivers =
             self.with_mapping(|mapping, table, copy| mapping.receivers(table, id, target, copy));
         for receiver in receivers {
-            if !self.members.get(&receiver).is_some_and(&concerns) {
+            if !self.frontier.live(receiver).is_some_and(&concerns) {
                 continue;
             }
-            let Some(mut other) = self.members.remove(&receiver) else {
+            let Some(mut other) = self.take(receiver) else {
                 continue;
             };
-            if self.meets(&mut other, member) {
-                self.forget_history(other.history, receiver);
-                happens(&mut other, &self.network.faults);
-                self.members.insert(receiver, other);
+            if self.meets(&mut other, state) {
+                self.forget_history(other.net().history, receiver);
+                happens(&mut other, &self.world.network.faults);
+                self.frontier.put(receiver, Stored::Live(other));
                 self.enqueue(receiver);
                 self.merge(receiver);
                 continue;
             }
-            self.counted.impossible += 1;
+            self.world.counted.impossible += 1;
             // The weights of its worlds are counted with it.
-            self.members.insert(receiver, other);
+            self.frontier.put(receiver, Stored::Live(other));
             if self.finish_worlds_with(receiver).contains(&id) {
                 return false;
             }
@@ -105,29 +105,29 @@ impl Worlds<'_> {
     }
 
     /// Merges a state with another one of its host that has the same history and path condition.
-    fn merge(&mut self, id: MemberId) {
-        let Some(history) = self.members.get(&id).map(|member| member.history) else {
+    fn merge(&mut self, id: StateId) {
+        let Some(history) = self.frontier.live(id).map(|state| state.net().history) else {
             return;
         };
-        let known = self.histories.get(&history).copied();
+        let known = self.world.histories.get(&history).copied();
         let Some(other) = known.filter(|other| *other != id) else {
-            self.histories.insert(history, id);
+            self.world.histories.insert(history, id);
             return;
         };
-        let is_same = match (self.members.get(&id), self.members.get(&other)) {
+        let is_same = match (self.frontier.live(id), self.frontier.live(other)) {
             (Some(one), Some(other)) => one.is_same(other),
             _ => false,
         };
-        if is_same && self.mapping.unite(&mut self.table, id, other) {
-            self.counted.merged += 1;
-            self.counted.states_total -= 1;
-            self.drop_members(&[id]);
+        if is_same && self.world.mapping.merge(&mut self.world.table, id, other) {
+            self.world.counted.merged += 1;
+            self.world.counted.states_total -= 1;
+            self.drop_states(&[id]);
         }
     }
 
     /// Joins the sender's path condition into the receiver's. Returns `false` if they contradict each other.
-    fn meets(&mut self, receiver: &mut Member, sender: &Member) -> bool {
-        self.join(&mut receiver.state.path, &sender.state.path, false)
+    fn meets(&mut self, receiver: &mut State, sender: &State) -> bool {
+        self.join(&mut receiver.path, &sender.path, false)
     }
 
     /// Adds the condition of one path to that of another. Returns `false` if they contradict each other, or, with `must_know`, if

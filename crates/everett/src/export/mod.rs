@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 use crate::compare::signals_of;
 use crate::error::{Context, Result, bail};
-use crate::explore::explorer_config;
+use crate::explore::{explorer_config, program_host};
 use crate::follow::{one_trace, read_trace, run_of};
 use crate::session::Session;
 use crate::spec::RunSpec;
@@ -65,7 +65,7 @@ pub fn export(spec: &ExportSpec, session: &Session) -> Result<Script> {
         )
     } else {
         let trace = read_trace(&path)?;
-        let host = explorer_config(&run, session, None)?.host;
+        let host = program_host(explorer_config(&run, session, None)?);
         let title = title_of(&path, &trace);
         script(&run, &host, &trace, &title)
     };

@@ -1,7 +1,8 @@
 //! Traces of worlds followed again in the engine, each in a world of its own.
 
 use everett_engine::{
-    HostStanding, Limits, SavedFiles, Trace, WorldConfig, WorldFinding, WorldListener, Worlds,
+    Explorer, ExplorerConfig, HostStanding, Limits, Listener, SavedFiles, Start, Trace,
+    WorldFinding,
 };
 use everett_net::HostIndex;
 use everett_sim::Message;
@@ -26,7 +27,7 @@ struct Seen {
     ends: Vec<BTreeMap<String, Trace>>,
 }
 
-impl WorldListener for Seen {
+impl Listener for Seen {
     fn finding(&mut self, found: &WorldFinding) {
         self.findings.push(found.clone());
     }
@@ -35,7 +36,7 @@ impl WorldListener for Seen {
         self.ends.push(traces.clone());
     }
 
-    fn tick(&mut self, _: &Worlds<'_>) {}
+    fn tick(&mut self, _: &Explorer<'_>) {}
 }
 
 impl Seen {
@@ -45,19 +46,20 @@ impl Seen {
 }
 
 fn follow_one<'a>(
-    config: &WorldConfig,
+    config: &ExplorerConfig,
     images: &'a [Image],
     trace: &WorldTrace,
-) -> Result<(Seen, Worlds<'a>)> {
+) -> Result<(Seen, Explorer<'a>)> {
     // The limits of the run are not those of following it; only the one that made hangs is part of worlds.
     let limits = Limits {
         max_instructions: config.limits.max_instructions,
+        max_virtual_ns: config.limits.max_virtual_ns,
         ..Limits::default()
     };
-    let mut config = WorldConfig {
+    let mut config = ExplorerConfig {
         all_tests: true,
         limits,
-        searchers: Vec::new(),
+        search: Vec::new(),
         ..config.clone()
     };
     for (host, at) in config.hosts.iter_mut().zip(0..) {
@@ -65,7 +67,7 @@ fn follow_one<'a>(
             draw_by(seed, HostIndex(at), &mut host.config);
         }
     }
-    let mut worlds = Worlds::new(images, config, Some(&trace.hosts))?;
+    let mut worlds = Explorer::new(images, config, Start::World(trace.hosts.clone()))?;
     let mut seen = Seen::default();
     worlds.run(&AtomicBool::new(false), &mut seen);
     Ok((seen, worlds))
@@ -156,7 +158,7 @@ pub(crate) fn strace(
 
 /// The finding of a world, if it happens where the world is followed.
 pub(crate) fn found_again(
-    config: &WorldConfig,
+    config: &ExplorerConfig,
     images: &[Image],
     trace: &WorldTrace,
 ) -> Result<Option<WorldFinding>> {
@@ -173,7 +175,7 @@ pub(crate) fn happens(spec: &RunSpec, session: &Session, trace: &WorldTrace) -> 
 
 /// What happened on the way to a finding or to the end of a world, and what each host was doing then.
 pub(crate) fn on_the_way(
-    config: &WorldConfig,
+    config: &ExplorerConfig,
     images: &[Image],
     found: &WorldTrace,
 ) -> Result<(Vec<Message>, Vec<HostStanding>)> {

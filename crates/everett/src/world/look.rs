@@ -1,7 +1,7 @@
 //! `replay` for worlds: traces of all hosts on their native programs.
 
-use everett_sim::Message;
 use everett_native::{Guide, NativeHost, Nobody, Watcher, WorldRun};
+use everett_sim::Message;
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 

@@ -14,9 +14,11 @@ pub(crate) mod replay;
 pub(crate) mod shrink;
 pub(crate) mod trace;
 
-use everett_engine::{WorldConfig, Worlds};
+use everett_engine::{Explorer, ExplorerConfig, Limits, Start, WorldConfig};
+use everett_net::Topology;
 use everett_report::Folder;
 use everett_scenario::Scenario;
+use everett_sim::Network;
 use everett_vm::Image;
 use std::time::Duration;
 
@@ -50,7 +52,7 @@ fn refuse_the_impossible(scenario: &Scenario) -> Result<()> {
 }
 
 /// What is explored, and the programs.
-pub(crate) fn prepare(args: &RunSpec, session: &Session) -> Result<(WorldConfig, Vec<Image>)> {
+pub(crate) fn prepare(args: &RunSpec, session: &Session) -> Result<(ExplorerConfig, Vec<Image>)> {
     args.refuse_what_scenarios_say()?;
     let scenario = load_scenario(&args.scenario())?;
     refuse_the_impossible(&scenario)?;
@@ -62,38 +64,53 @@ pub(crate) fn prepare(args: &RunSpec, session: &Session) -> Result<(WorldConfig,
     let general = explorer_config(args, session, None)?;
     let mapping = args.mapping.as_deref();
     let mapping = mapping.unwrap_or(scenario.search.mapping.name());
-    let mut limits = general.limits.clone();
-    limits.max_time = limits
-        .max_time
-        .or(scenario.limits.time_ns.map(Duration::from_nanos));
-    limits.max_instructions = limits.max_instructions.or(scenario.limits.instructions);
-    limits.max_forks = limits.max_forks.or(scenario.limits.forks);
-    if let Some(memory) = scenario.limits.memory_bytes {
-        limits.max_memory = Some(memory);
-    }
-    limits.max_paths = limits.max_paths.or(scenario.limits.paths);
-    let depth = scenario.limits.depth;
-    let depth = depth.map(|depth| u32::try_from(depth).unwrap_or(u32::MAX));
-    limits.max_depth = limits.max_depth.or(depth);
-    let config = WorldConfig {
-        hosts,
-        topology: scenario.topology.clone(),
-        faults: scenario.faults.clone(),
+    let world = WorldConfig {
+        network: network(&scenario),
         invariants,
         mapping: mapping.to_owned(),
-        vm: general.vm,
-        solver: general.solver,
-        limits,
-        searchers: scenario.search.searchers.clone(),
+    };
+    let config = ExplorerConfig {
+        hosts,
+        world: Some(world),
+        limits: limits(&general.limits, &scenario),
+        search: scenario.search.searchers.clone(),
         seed: scenario.search.seed,
-        orders: scenario.search.orders,
-        max_events: scenario.limits.events,
-        max_virtual_ns: scenario.limits.virtual_time_ns,
-        all_tests: general.all_tests,
-        clock: session.clock,
-        memory: session.memory.clone(),
+        ..general
     };
     Ok((config, images))
+}
+
+/// The network of a scenario.
+pub(crate) fn network(scenario: &Scenario) -> Network {
+    Network {
+        topology: scenario.topology.clone(),
+        faults: scenario.faults.clone(),
+        orders: scenario.search.orders,
+        max_events: scenario.limits.events,
+    }
+}
+
+/// The topology of a world.
+pub(crate) fn topology(config: &ExplorerConfig) -> Topology {
+    let world = config.world.as_ref();
+    world.map_or_else(Topology::default, |world| world.network.topology.clone())
+}
+
+/// The limits of a run; what the command line does not say, the scenario does.
+fn limits(run: &Limits, scenario: &Scenario) -> Limits {
+    let said = &scenario.limits;
+    let depth = said
+        .depth
+        .map(|depth| u32::try_from(depth).unwrap_or(u32::MAX));
+    Limits {
+        max_time: run.max_time.or(said.time_ns.map(Duration::from_nanos)),
+        max_memory: said.memory_bytes.or(run.max_memory),
+        max_paths: run.max_paths.or(said.paths),
+        max_forks: run.max_forks.or(said.forks),
+        max_depth: run.max_depth.or(depth),
+        max_instructions: run.max_instructions.or(said.instructions),
+        max_virtual_ns: said.virtual_time_ns,
+    }
 }
 
 /// Explores a scenario.
@@ -122,10 +139,10 @@ fn explore_prepared(
     spec: &RunSpec,
     session: &Session,
     observer: &mut dyn Observer,
-    (config, images): (WorldConfig, Vec<Image>),
+    (config, images): (ExplorerConfig, Vec<Image>),
     folder: &Folder,
 ) -> Result<RunResult> {
-    let mut worlds = Worlds::new(&images, config.clone(), None)?;
+    let mut worlds = Explorer::new(&images, config.clone(), Start::Beginning)?;
     spec.write(folder)?;
     observer.event(&Event::Started {
         folder: folder.path(),
@@ -138,7 +155,7 @@ fn explore_prepared(
     }
     for (dir, found) in recorder.traces() {
         let (messages, standing) = on_the_way(&config, &images, found)?;
-        for (name, bytes) in messages_files(&config.topology, &messages) {
+        for (name, bytes) in messages_files(&topology(&config), &messages) {
             folder.write(&format!("{dir}/{name}"), &bytes)?;
         }
         recorder.add_text(dir, &standing_text(&standing))?;
@@ -148,7 +165,7 @@ fn explore_prepared(
     if !spec.no_confirm && !recorder.traces().is_empty() {
         recorder.confirm(&NativeWorld::of(spec, &BuildSpec::default(), session)?)?;
     }
-    let summary = summary(&worlds, &recorder, stopped, &config.mapping);
+    let summary = summary(&worlds, &recorder, stopped);
     folder.write("summary.json", &serde_json::to_vec_pretty(&summary)?)?;
     let lines = line_coverage(worlds.images(), &worlds.coverage().segments);
     folder.write("coverage.lcov", lines.to_lcov().as_bytes())?;

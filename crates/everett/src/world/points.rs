@@ -1,7 +1,7 @@
 //! Worlds whose threads took turns between system calls: where they did is found out by following the world in the vm, and
 //! tried natively until a run ends the same.
 
-use everett_engine::WorldConfig;
+use everett_engine::ExplorerConfig;
 use everett_native::{NativeHost, Script};
 use everett_vm::Image;
 use std::collections::BTreeMap;
@@ -23,7 +23,7 @@ pub(crate) struct WorldPoints {
     run: RunSpec,
     session: Session,
     /// What is followed, once somebody asks; nothing, where there is no bitcode.
-    loaded: OnceLock<Option<(WorldConfig, Vec<Image>)>>,
+    loaded: OnceLock<Option<(ExplorerConfig, Vec<Image>)>>,
 }
 
 impl WorldPoints {

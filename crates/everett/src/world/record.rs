@@ -1,7 +1,7 @@
 //! What a run of worlds writes: findings and tests as they come, states over time, and the summary.
 
 use everett_engine::{
-    SavedFiles, Stopped, Trace, WorldConfig, WorldFinding, WorldListener, Worlds,
+    Explorer, ExplorerConfig, Listener, SavedFiles, Stopped, Trace, WorldFinding,
 };
 use everett_report::{Curve, Folder, Panel, plot};
 use everett_vm::Image;
@@ -19,6 +19,7 @@ use crate::summary::{CoverageTotals, Paths, RunSummary, Weights, line_coverage};
 use crate::world::dtest::Tests;
 use crate::world::replay::NativeWorld;
 use crate::world::shrink::simpler;
+use crate::world::topology;
 use crate::world::trace::WorldTrace;
 
 /// Writes findings and tests as they come.
@@ -83,7 +84,7 @@ impl<'o> Recorder<'o> {
         spec: &RunSpec,
         session: &'o Session,
         observer: &'o mut dyn Observer,
-        config: &WorldConfig,
+        config: &ExplorerConfig,
         folder: Folder,
     ) -> Recorder<'o> {
         Recorder {
@@ -96,7 +97,7 @@ impl<'o> Recorder<'o> {
             tests: 0,
             dtests: spec
                 .dtest
-                .then(|| Tests::of(&config.topology, &config.hosts)),
+                .then(|| Tests::of(&topology(config), &config.hosts)),
             error: None,
             samples: COLUMNS.to_owned(),
             next_sample: Duration::ZERO,
@@ -109,7 +110,7 @@ impl<'o> Recorder<'o> {
     }
 
     /// Writes how many states there were when. An error if something could not be written before.
-    pub(crate) fn write_samples(&mut self, worlds: &Worlds<'_>) -> Result<()> {
+    pub(crate) fn write_samples(&mut self, worlds: &Explorer<'_>) -> Result<()> {
         self.sample(worlds);
         if let Some(error) = self.error.take() {
             return Err(error).context("cannot write the results");
@@ -131,7 +132,7 @@ impl<'o> Recorder<'o> {
     }
 
     /// One more row of `mapping.csv`.
-    fn sample(&mut self, worlds: &Worlds<'_>) {
+    fn sample(&mut self, worlds: &Explorer<'_>) {
         let counted = worlds.world_statistics();
         self.samples.push_str(&format!(
             "{:.3},{:.6},{},{},{},{},{},{},{},{}\n",
@@ -157,7 +158,7 @@ impl<'o> Recorder<'o> {
     /// Makes findings simpler, in the time that there is.
     pub(crate) fn simplify(
         &mut self,
-        config: &WorldConfig,
+        config: &ExplorerConfig,
         images: &[Image],
         until: Duration,
     ) -> Result<()> {
@@ -234,7 +235,7 @@ impl<'o> Recorder<'o> {
 }
 
 /// How far a search is.
-fn progress(worlds: &Worlds<'_>, now: Duration, meter: &mut Meter) -> Progress {
+fn progress(worlds: &Explorer<'_>, now: Duration, meter: &mut Meter) -> Progress {
     let statistics = worlds.statistics();
     let solver = worlds.solver_statistics();
     let segments = &worlds.coverage().segments;
@@ -275,7 +276,7 @@ pub(crate) fn others(traces: &BTreeMap<String, Trace>, but: &str) -> String {
     text
 }
 
-impl WorldListener for Recorder<'_> {
+impl Listener for Recorder<'_> {
     fn finding(&mut self, found: &WorldFinding) {
         let number = self.findings.len() as u64 + 1;
         let dir = format!("findings/{number:04}");
@@ -310,7 +311,7 @@ impl WorldListener for Recorder<'_> {
         self.observer.event(&Event::Test { name: &stem });
     }
 
-    fn tick(&mut self, worlds: &Worlds<'_>) {
+    fn tick(&mut self, worlds: &Explorer<'_>) {
         if let Some(now) = self.meter.due(|| self.session.now()) {
             let progress = progress(worlds, now, &mut self.meter);
             self.observer.event(&Event::Progress(&progress));
@@ -385,10 +386,9 @@ pub struct WorldSummary {
 
 /// What a run found, counted and covered.
 pub(crate) fn summary(
-    worlds: &Worlds<'_>,
+    worlds: &Explorer<'_>,
     recorder: &Recorder<'_>,
     stopped: Stopped,
-    mapping: &str,
 ) -> WorldSummary {
     let statistics = worlds.statistics();
     let counted = worlds.world_statistics();
@@ -399,7 +399,7 @@ pub(crate) fn summary(
             && statistics.finished.is_one()
             && worlds.limits_hit().is_empty(),
         stopped: stopped.name().to_owned(),
-        mapping: mapping.to_owned(),
+        mapping: worlds.mapping_name().to_owned(),
         paths: Paths {
             completed: statistics.paths_completed,
             partial: statistics.paths_partial,

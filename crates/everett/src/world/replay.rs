@@ -21,6 +21,7 @@ use crate::session::Session;
 use crate::spec::RunSpec;
 use crate::world::checks::{Confirming, invariants};
 use crate::world::hosts::{draw_by, native_hosts};
+use crate::world::network;
 use crate::world::points::{WorldPoints, attempts, scripted};
 use crate::world::trace::{INVARIANT, WorldTrace, Wrong};
 
@@ -77,12 +78,7 @@ impl NativeWorld {
         }
         Ok(NativeWorld {
             hosts,
-            network: Network {
-                topology: scenario.topology.clone(),
-                faults: scenario.faults.clone(),
-                orders: scenario.search.orders,
-                max_events: scenario.limits.events,
-            },
+            network: network(&scenario),
             points: WorldPoints::of(spec, session),
             invariants: invariants(&scenario)?,
             scenario,

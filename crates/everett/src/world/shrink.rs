@@ -1,6 +1,6 @@
 //! Worlds made simpler: less that goes wrong, simpler inputs of hosts, and the same finding.
 
-use everett_engine::{Trace, TraceChoice, TraceInput, WorldConfig, WorldFinding};
+use everett_engine::{ExplorerConfig, Trace, TraceChoice, TraceInput, WorldFinding};
 use everett_vm::Image;
 use std::path::Path;
 use std::time::Duration;
@@ -64,7 +64,7 @@ fn steps(trace: &Trace) -> Vec<Trace> {
 
 /// The same finding in a simpler world, if one is found in time.
 pub(crate) fn simpler(
-    config: &WorldConfig,
+    config: &ExplorerConfig,
     images: &[Image],
     trace: &WorldTrace,
     until: Duration,

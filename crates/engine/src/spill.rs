@@ -1,7 +1,7 @@
-//! Where states that are put away wait: a file, so that they take no memory.
+//! The spill file: states that wait on disk, so that they take no memory.
 //!
 //! States have most of their way in common, and a way may have thousands of inputs and choices. So the blocks of their lists
-//! are written once, and a state is a list of blocks, told as what differs from the state that was put away before it.
+//! are written once, and a state is a list of blocks, stored as its difference from the state that was spilled before it.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -27,16 +27,16 @@ const MOST_HALVINGS: u32 = 1 << 24;
 /// Bytes that tell the length of a block.
 const LENGTH: u64 = 4;
 
-/// A state on the shelf.
+/// A state on the spill.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct ShelfId {
+pub struct SpillId {
     offset: u64,
     len: u32,
     /// The weight of the state is 1 halved this often.
     pub halvings: u32,
 }
 
-/// States on the shelf, told together: where they are takes memory too, where there are millions.
+/// Spilled states listed together: where there are millions, even their positions take memory.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Bundle {
     offset: u64,
@@ -59,23 +59,23 @@ impl Bundle {
 struct Record {
     /// The state that has the first blocks in common with it, and how many of each list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    like: Option<(ShelfId, usize, usize)>,
+    like: Option<(SpillId, usize, usize)>,
     /// Where the other blocks are.
     inputs: Vec<u64>,
     choices: Vec<u64>,
     pending: Option<Pending>,
 }
 
-/// The state that was put away last.
+/// The state that was spilled last.
 struct Last {
-    id: ShelfId,
+    id: SpillId,
     chain: u32,
     inputs: Vec<u64>,
     choices: Vec<u64>,
 }
 
 /// A file of states. It only grows, so what an earlier run wrote down about it stays true.
-pub struct Shelf {
+pub struct SpillFile {
     file: File,
     /// Length of what is in the file.
     written: u64,
@@ -85,27 +85,27 @@ pub struct Shelf {
     last: Option<Last>,
 }
 
-impl Shelf {
-    /// An empty shelf in a new file, that takes about so much memory.
-    pub fn create(path: &FilePath, memory: u64) -> io::Result<Shelf> {
+impl SpillFile {
+    /// An empty spill file that uses about so much memory for its index.
+    pub fn create(path: &FilePath, memory: u64) -> io::Result<SpillFile> {
         let file = File::options()
             .read(true)
             .write(true)
             .create(true)
             .truncate(true)
             .open(path)?;
-        Ok(Shelf::with(file, 0, memory))
+        Ok(SpillFile::with(file, 0, memory))
     }
 
-    /// The shelf of an earlier run.
-    pub fn open(path: &FilePath, memory: u64) -> io::Result<Shelf> {
+    /// The spill file of an earlier run.
+    pub fn open(path: &FilePath, memory: u64) -> io::Result<SpillFile> {
         let file = File::options().read(true).write(true).open(path)?;
         let written = file.metadata()?.len();
-        Ok(Shelf::with(file, written, memory))
+        Ok(SpillFile::with(file, written, memory))
     }
 
-    fn with(file: File, written: u64, memory: u64) -> Shelf {
-        Shelf {
+    fn with(file: File, written: u64, memory: u64) -> SpillFile {
+        SpillFile {
             file,
             written,
             buffer: Vec::new(),
@@ -114,8 +114,8 @@ impl Shelf {
         }
     }
 
-    /// Puts states away, all of them or none.
-    pub fn put<'p>(&mut self, paths: impl Iterator<Item = &'p Path>) -> io::Result<Vec<ShelfId>> {
+    /// Spills states, all of them or none.
+    pub fn put<'p>(&mut self, paths: impl Iterator<Item = &'p Path>) -> io::Result<Vec<SpillId>> {
         let mut sharing = Sharing::default();
         let mut places = Places::default();
         let ids = paths.map(|path| self.put_trace(path.pending_trace(&mut sharing), &mut places));
@@ -130,7 +130,7 @@ impl Shelf {
         written.and(ids)
     }
 
-    fn put_trace(&mut self, trace: Trace, places: &mut Places) -> io::Result<ShelfId> {
+    fn put_trace(&mut self, trace: Trace, places: &mut Places) -> io::Result<SpillId> {
         let inputs = self.put_blocks(&trace.inputs, &mut places.inputs)?;
         let choices = self.put_blocks(&trace.choices, &mut places.choices)?;
         let halvings = trace.pending.as_ref().map_or(0, |pending| pending.halvings);
@@ -156,7 +156,7 @@ impl Shelf {
             None
         };
         let bytes = serde_json::to_vec(&record)?;
-        let id = ShelfId {
+        let id = SpillId {
             offset: self.end(),
             len: length(&bytes)?,
             halvings,
@@ -172,8 +172,8 @@ impl Shelf {
         Ok(id)
     }
 
-    /// Notes states that are on the shelf.
-    pub fn bundle(&mut self, states: &[ShelfId]) -> io::Result<Bundle> {
+    /// Notes states that are on the spill.
+    pub fn bundle(&mut self, states: &[SpillId]) -> io::Result<Bundle> {
         let mut weight = WeightSum::default();
         for state in states {
             weight.add(Weight {
@@ -193,9 +193,9 @@ impl Shelf {
     }
 
     /// The states of a bundle.
-    pub fn unbundle(&self, bundle: &Bundle) -> io::Result<Vec<ShelfId>> {
-        let states: Vec<ShelfId> = self.parse(bundle.offset, bundle.len)?;
-        let is_wrong = |state: &ShelfId| state.halvings > MOST_HALVINGS;
+    pub fn unbundle(&self, bundle: &Bundle) -> io::Result<Vec<SpillId>> {
+        let states: Vec<SpillId> = self.parse(bundle.offset, bundle.len)?;
+        let is_wrong = |state: &SpillId| state.halvings > MOST_HALVINGS;
         if states.len() != bundle.count as usize || states.iter().any(is_wrong) {
             return Err(damaged());
         }
@@ -256,8 +256,8 @@ impl Shelf {
         Ok(())
     }
 
-    /// Takes a state up again: the trace that leads to it.
-    pub fn get(&self, id: ShelfId) -> io::Result<Trace> {
+    /// The trace that leads to a spilled state.
+    pub fn get(&self, id: SpillId) -> io::Result<Trace> {
         let record: Record = self.parse(id.offset, id.len)?;
         let (inputs, choices) = self.lists(&record, 0)?;
         Ok(Trace {
@@ -353,7 +353,7 @@ impl Known {
     }
 }
 
-/// Where blocks are that were put away in one go, by where they lie in memory; they are held, so none of them moves.
+/// Offsets of blocks that are spilled together, by their address in memory; they are held, so none of them moves.
 type Blocks<T> = HashMap<usize, (u64, Arc<Vec<T>>)>;
 
 #[derive(Default)]
@@ -395,7 +395,7 @@ mod tests {
 
     impl Scratch {
         fn new(name: &str) -> Scratch {
-            let file = format!("everett-shelf-{name}-{}", std::process::id());
+            let file = format!("everett-spill-{name}-{}", std::process::id());
             Scratch(std::env::temp_dir().join(file))
         }
     }
@@ -434,12 +434,12 @@ mod tests {
         let scratch = Scratch::new("again");
         let paths = forked(200);
         let (early, late) = paths.split_at(100);
-        let mut shelf = Shelf::create(&scratch.0, 1 << 16).unwrap();
-        let mut ids = shelf.put(early.iter()).unwrap();
-        let mut shelf = Shelf::open(&scratch.0, 1 << 16).unwrap();
-        ids.extend(shelf.put(late.iter()).unwrap());
+        let mut spill = SpillFile::create(&scratch.0, 1 << 16).unwrap();
+        let mut ids = spill.put(early.iter()).unwrap();
+        let mut spill = SpillFile::open(&scratch.0, 1 << 16).unwrap();
+        ids.extend(spill.put(late.iter()).unwrap());
         for (id, path) in ids.iter().zip(&paths).rev() {
-            assert_eq!(shelf.get(*id).unwrap(), trace(path));
+            assert_eq!(spill.get(*id).unwrap(), trace(path));
             assert_eq!(id.halvings, path.weight.halvings);
         }
     }
@@ -447,10 +447,10 @@ mod tests {
     #[test]
     fn bundles_have_all_states_and_their_weight() {
         let scratch = Scratch::new("bundle");
-        let mut shelf = Shelf::create(&scratch.0, 1 << 16).unwrap();
-        let ids = shelf.put(forked(6).iter()).unwrap();
-        let bundle = shelf.bundle(&ids[1..]).unwrap();
-        assert_eq!(shelf.unbundle(&bundle).unwrap(), ids[1..]);
+        let mut spill = SpillFile::create(&scratch.0, 1 << 16).unwrap();
+        let ids = spill.put(forked(6).iter()).unwrap();
+        let bundle = spill.bundle(&ids[1..]).unwrap();
+        assert_eq!(spill.unbundle(&bundle).unwrap(), ids[1..]);
         assert_eq!(bundle.weight().unwrap().to_f64(), 1.0 - 1.0 / 32.0);
         for wrong in [
             Bundle {
@@ -462,7 +462,7 @@ mod tests {
                 ..bundle.clone()
             },
         ] {
-            assert!(shelf.unbundle(&wrong).is_err());
+            assert!(spill.unbundle(&wrong).is_err());
         }
     }
 
@@ -470,35 +470,35 @@ mod tests {
     fn what_states_have_in_common_is_written_once() {
         let scratch = Scratch::new("once");
         let paths = forked(2000);
-        let mut shelf = Shelf::create(&scratch.0, 1 << 16).unwrap();
+        let mut spill = SpillFile::create(&scratch.0, 1 << 16).unwrap();
         for part in paths.chunks(100) {
-            shelf.put(part.iter()).unwrap();
+            spill.put(part.iter()).unwrap();
         }
         let whole: usize = paths
             .iter()
             .map(|path| serde_json::to_vec(&trace(path)).unwrap().len())
             .sum();
         assert!(
-            shelf.end() * 20 < whole as u64,
+            spill.end() * 20 < whole as u64,
             "{} of {whole}",
-            shelf.end()
+            spill.end()
         );
     }
 
     #[test]
-    fn a_damaged_shelf_is_an_error() {
+    fn a_damaged_file_is_an_error() {
         let scratch = Scratch::new("damaged");
         let paths = forked(50);
-        let mut shelf = Shelf::create(&scratch.0, 1 << 16).unwrap();
-        let ids = shelf.put(paths.iter()).unwrap();
+        let mut spill = SpillFile::create(&scratch.0, 1 << 16).unwrap();
+        let ids = spill.put(paths.iter()).unwrap();
         let (first, last) = (ids[0], ids[49]);
         for (offset, len) in [(0, u32::MAX), (u64::MAX, 9), (last.offset, last.len + 1)] {
-            let wrong = ShelfId {
+            let wrong = SpillId {
                 offset,
                 len,
                 ..first
             };
-            assert!(shelf.get(wrong).is_err());
+            assert!(spill.get(wrong).is_err());
         }
         // A state that is told by itself.
         let circle = Record {
@@ -509,7 +509,7 @@ mod tests {
         };
         let mut bytes = serde_json::to_vec(&circle).unwrap();
         bytes.resize(ids[1].len as usize, b' ');
-        shelf.file.write_all_at(&bytes, ids[1].offset).unwrap();
-        assert!(shelf.get(ids[1]).is_err());
+        spill.file.write_all_at(&bytes, ids[1].offset).unwrap();
+        assert!(spill.get(ids[1]).is_err());
     }
 }

@@ -1,0 +1,127 @@
+//! How long closing a run takes, so that it is done within its time limit.
+
+use super::memory::{BUNDLE, live_paths};
+use super::*;
+
+impl Explorer<'_> {
+    /// How long [`Explorer::leave`] will take: it is tried with some of the states, in runs of neighbours since those
+    /// share most. The first of a run are not timed: what they share with all the others is written with them.
+    fn leaving_time(&mut self) -> Duration {
+        const RUNS: usize = 8;
+        let Some(spill) = &mut self.spill else {
+            return Duration::ZERO;
+        };
+        let live: Vec<&Path> = live_paths(&self.frontier).map(|(_, path)| path).collect();
+        let (mut tried, mut time) = (0, Duration::ZERO);
+        for run in live.chunks(live.len().div_ceil(RUNS).max(1)) {
+            let (first, others) = run.split_at(run.len().min(BUNDLE));
+            let others = &others[..others.len().min(BUNDLE)];
+            let parts = if others.is_empty() {
+                [others, first]
+            } else {
+                [first, others]
+            };
+            let mut start = Duration::ZERO;
+            for part in parts {
+                start = self.config.clock.now();
+                if spill.put(part.iter().copied()).is_err() {
+                    // The error will be told when it matters.
+                    return Duration::ZERO;
+                }
+            }
+            time += self.config.clock.now().saturating_sub(start);
+            tried += parts[1].len();
+        }
+        time.mul_f64(live.len() as f64 / tried.max(1) as f64)
+    }
+
+    /// When the search has to stop, so that what comes after it is done at the limit.
+    pub(crate) fn deadline(&self) -> Option<Duration> {
+        let limit = self.config.limits.max_time?;
+        let closing = self.closing.expected(self.frontier.len());
+        Some(limit.saturating_sub(closing + self.closing.after))
+    }
+
+    /// Asks how long closing takes, as often as the answer may have changed much.
+    pub(super) fn mind_closing(&mut self, listener: &mut dyn Listener) {
+        let Some(limit) = self.config.limits.max_time else {
+            return;
+        };
+        let (states, now) = (self.frontier.len(), self.config.clock.now());
+        let is_due = match self.closing.measured {
+            None => true,
+            Some(_) if states < CLOSING_FEW_STATES => false,
+            // Nobody needs to know long before the end.
+            Some(_) if now + 2 * self.closing.expected(states) < limit / 2 => false,
+            Some((at, _)) => states >= at + at / 4 || now >= self.closing.measured_at + limit / 8,
+        };
+        if is_due {
+            let leaving = self.leaving_time().mul_f64(CLOSING_MARGIN);
+            let time = leaving + listener.closing_time(self);
+            self.closing.measure(states, time);
+            self.closing.measured_at = now;
+        }
+        self.closing.after = listener.time_after();
+        let deadline = self.deadline();
+        self.worker.solver.set_deadline(deadline);
+    }
+}
+
+/// States become more and longer after the closing of a run was measured.
+const CLOSING_MARGIN: f64 = 1.1;
+/// Fewer states take no time worth mentioning.
+const CLOSING_FEW_STATES: usize = 512;
+
+/// How long it takes to close a run: to write down what is left, and what was found.
+#[derive(Default)]
+pub(super) struct Closing {
+    /// How long with hardly a state.
+    fixed: Duration,
+    /// At how many states it was measured last, and what it was.
+    measured: Option<(usize, Duration)>,
+    /// When that was.
+    measured_at: Duration,
+    /// What is wanted after it.
+    after: Duration,
+}
+
+impl Closing {
+    fn measure(&mut self, states: usize, time: Duration) {
+        if self.measured.is_none() && states < CLOSING_FEW_STATES {
+            self.fixed = time;
+        }
+        self.measured = Some((states, time));
+    }
+
+    /// How long it will take with this many states.
+    fn expected(&self, states: usize) -> Duration {
+        match self.measured {
+            Some((at, time)) if at >= CLOSING_FEW_STATES => {
+                let each = time.saturating_sub(self.fixed).as_secs_f64() / at as f64;
+                self.fixed + Duration::from_secs_f64(each * states as f64)
+            }
+            // A guess, until there is something to measure.
+            _ => self.fixed + Duration::from_micros(10) * u32::try_from(states).unwrap_or(u32::MAX),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn closing_takes_longer_with_more_states() {
+        let ms = Duration::from_millis;
+        let mut closing = Closing::default();
+        assert_eq!(closing.expected(0), ms(0));
+        closing.measure(1, ms(30));
+        assert_eq!(closing.expected(100), ms(31));
+        closing.measure(1000, ms(130));
+        assert_eq!(closing.expected(500), ms(80));
+        assert_eq!(closing.expected(2000), ms(230));
+        let mut resumed = Closing::default();
+        resumed.measure(1000, ms(100));
+        assert_eq!(resumed.expected(2000), ms(200));
+    }
+}

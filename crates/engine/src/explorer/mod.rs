@@ -1,0 +1,395 @@
+//! The explorer: picks states, runs them, forks them, and accounts for every path. A program on its own is a world of one
+//! host without a network: it needs no mapping and no order of clocks (`program`); worlds of several hosts are in `crate::world`.
+
+mod closing;
+mod endings;
+mod memory;
+mod program;
+
+use everett_linux::{HostExit, Setup};
+use everett_solver::{SolverConfig, SolverStatistics};
+use everett_vm::{Bug, BugKind, Coverage, Image};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use closing::Closing;
+
+use crate::config::{ExplorerConfig, ExplorerError, Statistics, WorldHost, WorldStatistics};
+use crate::distance::Distances;
+use crate::finding::{Finding, FindingIndex, PathEnd};
+use crate::frontier::{Frontier, StateId, StateInfo, Stored};
+use crate::path::{Path, Sharing};
+use crate::random::Random;
+use crate::search::{Searcher, searcher};
+use crate::spill::{Bundle, SpillFile};
+use crate::state::State;
+use crate::trace::Trace;
+use crate::weight::WeightSum;
+use crate::worker::{Deadline, Worker};
+use crate::world::{SavedFiles, World, WorldFinding};
+
+/// Observes the search.
+pub trait Listener {
+    /// A path of a program on its own ended.
+    fn path(&mut self, _end: &PathEnd) {}
+    /// Something wrong was found, for the first time at its place.
+    fn finding(&mut self, finding: &WorldFinding);
+    /// A world came to its end by these traces of its hosts; only where a test is wanted.
+    fn world(&mut self, _traces: &BTreeMap<String, Trace>, _files: &SavedFiles) {}
+    /// A path has set itself up as a host of a world that is to be made; this leads to where it stands.
+    fn set_up(&mut self, _setup: &Setup, _trace: &Trace) {}
+    /// Called often; shows progress when it thinks fit.
+    fn tick(&mut self, explorer: &Explorer<'_>);
+    /// How long it would take to write the results if the search stopped now; the time limit includes it.
+    fn closing_time(&mut self, _explorer: &Explorer<'_>) -> Duration {
+        Duration::ZERO
+    }
+    /// Time that is wanted after the search; the time limit includes it.
+    fn time_after(&self) -> Duration {
+        Duration::ZERO
+    }
+}
+
+/// A batch ends after this many forks, because the memory in use is not checked before.
+const FORKS_A_BATCH: u64 = 256;
+/// Part of the memory that the index of the spill file may take.
+const SPILL_INDEX_PART: u64 = 64;
+
+/// Where a search begins.
+#[derive(Clone, Debug)]
+pub enum Start {
+    /// At the start of the programs.
+    Beginning,
+    /// Where this trace of a program leads.
+    Trace(Trace),
+    /// The same, but what the trace does not say goes as usual: inputs are found by their names, choices by what is
+    /// asked. The solver is not asked.
+    Loosely(Trace),
+    /// In one world, along these traces of its hosts, followed loosely. Messages between hosts are logged.
+    World(BTreeMap<String, Trace>),
+    /// With the states in the spill file that an earlier search left.
+    Left(Vec<Bundle>),
+}
+
+/// Why the search stopped.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Stopped {
+    /// Nothing is left.
+    Finished,
+    /// At this limit.
+    Limit(&'static str),
+    /// It was asked to.
+    Asked,
+}
+
+impl Stopped {
+    /// As summaries have it.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Stopped::Finished => "finished",
+            Stopped::Limit(limit) => limit,
+            Stopped::Asked => "asked",
+        }
+    }
+}
+
+/// The search.
+pub struct Explorer<'a> {
+    pub(crate) config: ExplorerConfig,
+    pub(crate) worker: Worker<'a>,
+    pub(crate) frontier: Frontier,
+    pub(crate) searcher: Box<dyn Searcher>,
+    pub(crate) random: Random,
+    distances: Distances,
+    pub(crate) distances_stale: bool,
+    instructions_at_renewal: u64,
+    pub(crate) findings: FindingIndex,
+    pub(crate) statistics: Statistics,
+    limits_hit: Vec<&'static str>,
+    warnings: Vec<String>,
+    spill: Option<SpillFile>,
+    /// Spilled states that have no place in the frontier either.
+    backlog: VecDeque<Bundle>,
+    /// How many.
+    in_backlog: usize,
+    /// Checks of the clock.
+    ticks: u64,
+    closing: Closing,
+    /// Rounds until memory is checked again.
+    rounds_left: u64,
+    /// Forks until it is checked even if there are rounds left.
+    forks_left: u64,
+    /// Memory that is in use although states were spilled.
+    memory_floor: u64,
+    /// Which states of different hosts belong together, and what surrounds them.
+    pub(crate) world: World,
+}
+
+impl<'a> Explorer<'a> {
+    /// A search that has done nothing yet.
+    pub fn new(
+        images: &'a [Image],
+        config: ExplorerConfig,
+        start: Start,
+    ) -> Result<Explorer<'a>, ExplorerError> {
+        let index_memory = config.limits.max_memory.unwrap_or(1 << 30) / SPILL_INDEX_PART;
+        let solver = SolverConfig {
+            deadline: config.limits.max_time,
+            ..config.solver.clone()
+        };
+        let is_followed = matches!(start, Start::World(_));
+        let mut explorer = Explorer {
+            worker: Worker::new(images, config.vm.clone(), solver)?,
+            frontier: match config.world {
+                Some(_) => Frontier::of_worlds(),
+                None => Frontier::default(),
+            },
+            searcher: searcher(&config.search)?,
+            random: Random::new(config.seed),
+            distances: Distances::new(images),
+            distances_stale: true,
+            instructions_at_renewal: 0,
+            findings: FindingIndex::default(),
+            statistics: Statistics::default(),
+            limits_hit: Vec::new(),
+            warnings: Vec::new(),
+            backlog: VecDeque::new(),
+            in_backlog: 0,
+            spill: match (config.spill.as_deref(), &start) {
+                (Some(path), Start::Left(_)) => Some(SpillFile::open(path, index_memory)?),
+                (Some(path), _) => Some(SpillFile::create(path, index_memory)?),
+                (None, _) => None,
+            },
+            ticks: 0,
+            closing: Closing::default(),
+            rounds_left: 0,
+            forks_left: 0,
+            memory_floor: 0,
+            world: World::new(&config, is_followed)?,
+            config,
+        };
+        match start {
+            Start::Beginning if explorer.is_world() => explorer.begin_worlds(None),
+            Start::World(traces) => explorer.begin_worlds(Some(&traces)),
+            Start::Beginning => explorer.add_path(Path::default()),
+            Start::Trace(trace) => explorer.add_path(Path::following(Arc::new(trace))),
+            Start::Loosely(trace) => explorer.add_path(Path::following_loosely(Arc::new(trace))),
+            Start::Left(bundles) => bundles.into_iter().for_each(|it| explorer.put_last(it)),
+        }
+        Ok(explorer)
+    }
+
+    /// Several hosts are explored, not a program on its own.
+    pub fn is_world(&self) -> bool {
+        self.config.world.is_some()
+    }
+
+    fn add_path(&mut self, path: Path) {
+        let state = Stored::Live(Box::new(State::starting(path)));
+        let id = self.frontier.add_root(state, StateInfo::default());
+        self.searcher.added(&self.frontier, id);
+    }
+
+    /// Explores until nothing is left, a limit is reached, or `stop` is set.
+    pub fn run(&mut self, stop: &AtomicBool, listener: &mut dyn Listener) -> Stopped {
+        loop {
+            self.take_from_backlog();
+            if self.frontier.is_empty() {
+                return Stopped::Finished;
+            }
+            if stop.load(Ordering::Relaxed) {
+                return Stopped::Asked;
+            }
+            self.mind_closing(listener);
+            if let Some(limit) = self.limit_reached() {
+                self.note_limit(limit);
+                return Stopped::Limit(limit);
+            }
+            self.mind_memory();
+            listener.tick(self);
+            self.renew_distances();
+            let stopped = match self.is_world() {
+                true => self.run_world(listener),
+                false => self.run_program(listener),
+            };
+            if let Some(stopped) = stopped {
+                return stopped;
+            }
+        }
+    }
+
+    fn limit_reached(&mut self) -> Option<&'static str> {
+        let limits = &self.config.limits;
+        let paths = self.statistics.paths_completed + self.statistics.paths_partial;
+        if self.is_late() {
+            Some("max-time")
+        } else if limits.max_paths.is_some_and(|limit| paths >= limit) {
+            Some("max-paths")
+        } else if self.out_of_forks() {
+            Some("max-forks")
+        } else if self.is_world() && self.is_memory_full() {
+            Some("max-memory")
+        } else {
+            None
+        }
+    }
+
+    /// Checks the memory now and then: asking takes longer than most steps.
+    fn is_memory_full(&mut self) -> bool {
+        const BETWEEN_CHECKS: u64 = 64;
+        self.ticks += 1;
+        let most = self.config.limits.max_memory;
+        self.ticks.is_multiple_of(BETWEEN_CHECKS)
+            && most.is_some_and(|most| self.config.memory.used() >= most)
+    }
+
+    pub(crate) fn note_limit(&mut self, limit: &'static str) {
+        if !self.limits_hit.contains(&limit) {
+            self.limits_hit.push(limit);
+        }
+    }
+
+    pub(crate) fn warn(&mut self, warning: String) {
+        if !self.warnings.contains(&warning) {
+            self.warnings.push(warning);
+        }
+    }
+
+    /// A state itself, rematerialised if it was spilled.
+    pub(crate) fn take(&mut self, id: StateId) -> Option<Box<State>> {
+        match self.frontier.take(id)? {
+            Stored::Live(state) => Some(state),
+            Stored::Spilled(at) => match self.spill.as_ref()?.get(at) {
+                Ok(trace) => Some(Box::new(State::starting(Path::following(Arc::new(trace))))),
+                Err(error) => {
+                    // Its weight never becomes finished, so the run is not complete.
+                    self.warnings
+                        .push(format!("a spilled state is lost: {error}"));
+                    self.note_limit("lost-state");
+                    None
+                }
+            },
+            Stored::Running => None,
+        }
+    }
+
+    pub(crate) fn is_late(&self) -> bool {
+        let deadline = self.deadline();
+        deadline.is_some_and(|end| self.config.clock.now() >= end)
+    }
+
+    /// The clock of the run and when the search has to stop.
+    pub(crate) fn time_limit(&self) -> Deadline {
+        self.deadline().map(|end| (self.config.clock, end))
+    }
+
+    fn out_of_forks(&self) -> bool {
+        let limit = self.config.limits.max_forks;
+        limit.is_some_and(|limit| self.statistics.forks >= limit)
+    }
+
+    pub(crate) fn is_over_depth(&self, state: &State) -> bool {
+        let limit = self.config.limits.max_depth;
+        limit.is_some_and(|limit| state.path.depth > limit)
+    }
+
+    /// What searchers go by.
+    pub(crate) fn info(&self, state: &State) -> StateInfo {
+        let distance = state.host.as_ref().map_or(0, |host| {
+            let frames = host.thread().frames.iter().rev();
+            let frames = frames.map(|frame| (frame.function, frame.pc));
+            self.distances.of_stack(host.image(), frames)
+        });
+        let net = state.net.as_ref();
+        let faults = net.map_or(0, |net| net.sim.counters.total_used());
+        StateInfo {
+            depth: state.path.depth,
+            distance,
+            since_new: state.since_new,
+            faults: state.path.faults + faults,
+            preemptions: state.path.preemptions,
+        }
+    }
+
+    fn renew_distances(&mut self) {
+        // Every renewal walks the whole program, so it is not done for each new segment.
+        let executed = self.statistics.instructions;
+        let since = executed.saturating_sub(self.instructions_at_renewal);
+        if self.distances_stale && (since > 1_000_000 || self.instructions_at_renewal == 0) {
+            self.distances.renew(&self.worker.coverage.segments);
+            self.distances_stale = false;
+            self.instructions_at_renewal = executed.max(1);
+        }
+    }
+
+    pub(crate) fn host(&self, host: everett_net::HostIndex) -> &WorldHost {
+        &self.config.hosts[host.index()]
+    }
+
+    /// What was counted.
+    pub fn statistics(&self) -> &Statistics {
+        &self.statistics
+    }
+
+    /// The same, to continue the counts of an earlier run.
+    pub fn statistics_mut(&mut self) -> &mut Statistics {
+        &mut self.statistics
+    }
+
+    /// What the solver counted.
+    pub fn solver_statistics(&self) -> &SolverStatistics {
+        self.worker.solver.statistics()
+    }
+
+    /// What was executed.
+    pub fn coverage(&self) -> &Coverage {
+        &self.worker.coverage
+    }
+
+    /// The same, to continue an earlier run.
+    pub fn coverage_mut(&mut self) -> &mut Coverage {
+        &mut self.worker.coverage
+    }
+
+    /// What was found.
+    pub fn findings(&self) -> &FindingIndex {
+        &self.findings
+    }
+
+    /// The same, so that findings of an earlier run are not reported again.
+    pub fn findings_mut(&mut self) -> &mut FindingIndex {
+        &mut self.findings
+    }
+
+    /// Limits that were reached.
+    pub fn limits_hit(&self) -> &[&'static str] {
+        &self.limits_hit
+    }
+
+    /// What the user should know.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    /// States that are still to be explored.
+    pub fn states(&self) -> usize {
+        self.frontier.len() + self.in_backlog
+    }
+
+    /// What was counted of worlds.
+    pub fn world_statistics(&self) -> &WorldStatistics {
+        &self.world.counted
+    }
+
+    /// The hosts and what they are told.
+    pub fn config(&self) -> &ExplorerConfig {
+        &self.config
+    }
+
+    /// The programs.
+    pub fn images(&self) -> &'a [Image] {
+        self.worker.images
+    }
+}

@@ -1,0 +1,159 @@
+//! Exploring a program on its own: a searcher picks a state, which runs for a batch.
+
+use super::*;
+use everett_linux::Ending;
+
+use crate::oracle::Fork;
+use crate::worker::Other;
+
+impl Explorer<'_> {
+    /// Runs the state that the searcher picks for a batch. Returns why the search stops, if it does.
+    pub(super) fn run_program(&mut self, listener: &mut dyn Listener) -> Option<Stopped> {
+        let Some(id) = self.select() else {
+            return Some(Stopped::Finished);
+        };
+        match self.take(id) {
+            Some(state) => self.execute(id, state, listener),
+            None => {
+                self.frontier.remove(id);
+                self.searcher.removed(id);
+            }
+        }
+        None
+    }
+
+    /// Picks the next state. A spilled one must be rematerialised from the start, so it is passed over while there are
+    /// others, unless little was spent on that.
+    fn select(&mut self) -> Option<StateId> {
+        /// Part of all instructions that may be spent.
+        const PART: u64 = 20;
+        const TRIES: u32 = 64;
+        let spent = self.statistics.replayed > self.statistics.instructions / PART;
+        let has_others = self.frontier.spilled() < self.frontier.len();
+        let tries = if spent && has_others { TRIES } else { 1 };
+        let mut picked = None;
+        for _ in 0..tries {
+            picked = self.searcher.select(&self.frontier, &mut self.random);
+            let is_spilled = |id| matches!(self.frontier.get(id), Some(Stored::Spilled(_)));
+            if !picked.is_some_and(is_spilled) {
+                break;
+            }
+        }
+        picked
+    }
+
+    /// Runs one state for a batch.
+    fn execute(&mut self, id: StateId, mut state: Box<State>, listener: &mut dyn Listener) {
+        let start = state.instructions();
+        let forks_before = self.statistics.forks;
+        let mut target = start + self.config.batch_instructions;
+        if let Some(limit) = self.config.limits.max_instructions {
+            target = target.min(limit.max(start + 1));
+        }
+        loop {
+            let follows = state.path.follow.is_some();
+            let before = state.instructions();
+            let (exit, fork) = self.run_slice(&mut state, target.saturating_sub(before).max(1));
+            let after = state.instructions();
+            let executed = after - before;
+            let new = after.saturating_sub(before.max(state.path.counted));
+            self.statistics.instructions += new;
+            self.statistics.replayed += executed - new;
+            if follows || before < state.path.counted {
+                // Rematerialising a state is no part of its batch.
+                target = target.max(after + self.config.batch_instructions);
+            }
+            state.path.counted = state.path.counted.max(after);
+            state.since_new += executed;
+            if std::mem::take(&mut self.worker.coverage.grew) {
+                self.distances_stale = true;
+                state.covered_new = true;
+                state.since_new = 0;
+            }
+            match (exit, fork) {
+                (HostExit::Suspended, Some(fork)) => {
+                    self.fork(id, &mut state, fork, listener);
+                    if self.is_over_depth(&state) {
+                        self.note_limit("max-depth");
+                        return self.cut(id, state, "max-depth", listener);
+                    }
+                }
+                // The time is over and a question is open.
+                (HostExit::Suspended, None) => break,
+                (HostExit::Ended(ending), _) => return self.end(id, state, ending, listener),
+                _ => {}
+            }
+            if let Some(message) = state.path.diverged.take() {
+                self.warnings
+                    .push(format!("a trace could not be followed: {message}"));
+                return self.cut(id, state, "diverged", listener);
+            }
+            if self.hangs(&state) {
+                let bug = state.hang();
+                return self.end(id, state, Ending::Bug(Box::new(bug)), listener);
+            }
+            let forked = self.statistics.forks - forks_before >= FORKS_A_BATCH;
+            if state.instructions() >= target || forked || self.out_of_time() || self.out_of_forks()
+            {
+                break;
+            }
+        }
+        let info = self.info(&state);
+        self.frontier.set_info(id, info);
+        self.frontier.put(id, Stored::Live(state));
+        self.searcher.updated(&self.frontier, id);
+    }
+
+    /// Looks at the clock now and then, so that states which fork all the time do not run past the limit.
+    fn out_of_time(&mut self) -> bool {
+        self.ticks += 1;
+        self.ticks.is_multiple_of(64) && self.is_late()
+    }
+
+    fn hangs(&self, state: &State) -> bool {
+        let limit = self.config.limits.max_instructions;
+        limit.is_some_and(|limit| state.instructions() >= limit)
+    }
+
+    fn run_slice(&mut self, state: &mut State, budget: u64) -> (HostExit, Option<Fork>) {
+        let deadline = self.time_limit();
+        let host = &self.config.hosts[0].config;
+        self.worker.run(state, host, None, budget, deadline)
+    }
+
+    /// Splits a state at a question with several answers.
+    fn fork(&mut self, id: StateId, state: &mut State, fork: Fork, listener: &mut dyn Listener) {
+        self.statistics.forks += 1;
+        match self.worker.split(state, fork) {
+            Other::State(child) => self.add_child(id, child),
+            Other::Unknown(reason) => self.give_up(state, &reason, listener),
+        }
+    }
+
+    fn add_child(&mut self, parent: StateId, mut child: Box<State>) {
+        child.covered_new = false;
+        let info = self.info(&child);
+        let id = self.frontier.add_child(parent, Stored::Live(child), info);
+        self.searcher.added(&self.frontier, id);
+        self.forks_left = self.forks_left.saturating_sub(1);
+        self.statistics.states_peak = self.statistics.states_peak.max(self.states() as u64);
+    }
+
+    /// The solver could not tell whether a side of a fork is possible: its weight is neither finished nor pending.
+    fn give_up(&mut self, state: &State, reason: &str, listener: &mut dyn Listener) {
+        self.statistics.unknown.add(state.path.weight);
+        self.statistics.paths_partial += 1;
+        self.note_limit("solver");
+        let bug = Bug::new(
+            BugKind::SolverGaveUp,
+            format!("the solver gave up: {reason}"),
+        );
+        self.report(
+            state,
+            &bug,
+            state.path.pending_trace(&mut Sharing::default()),
+            [Vec::new(), Vec::new()],
+            listener,
+        );
+    }
+}
