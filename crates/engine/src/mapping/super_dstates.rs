@@ -1,24 +1,54 @@
-//! Super dstates: a state may be in several dstates, so that bystanders need no copy when dstates part. Only who receives
-//! something in some of its worlds and not in others is copied, once.
-
-use std::collections::BTreeSet;
+//! Super dstates (SDS): a state may be in several dstates, so that bystanders need no copy when dstates part. Only a
+//! state that receives something in some of its worlds and not in others is copied, once.
 
 use everett_net::HostIndex;
 
+use super::sets::SetId;
 use super::{Copier, DstateId, Mapping, MemberId, Table};
 
-/// A state is in as many dstates as it has parts in.
+/// A state is in as many dstates as it has virtual states.
 pub struct SuperDstates;
+
+/// Sets, each with the dstates of a sender that have it, in order.
+struct Covered {
+    sets: Vec<(SetId, Vec<DstateId>)>,
+}
+
+impl Covered {
+    /// The sets of a host in the dstates of a sender.
+    fn by(table: &Table, sender: MemberId, host: HostIndex) -> Covered {
+        let links = table.links_beside(sender, host);
+        let by_set = links.chunk_by(|(one, _), (other, _)| one == other);
+        let sets = by_set.map(|links| (links[0].0, links.iter().map(|(_, id)| *id).collect()));
+        Covered {
+            sets: sets.collect(),
+        }
+    }
+
+    /// The dstates of the sender that have a set.
+    fn dstates(&self, set: SetId) -> &[DstateId] {
+        let found = self.sets.binary_search_by_key(&set, |(known, _)| *known);
+        found.map_or(&[], |at| &self.sets[at].1)
+    }
+
+    /// The dstates of a set are all of the sender.
+    fn is_whole(&self, table: &Table, set: SetId) -> bool {
+        self.dstates(set).len() == table.shared_by(set)
+    }
+
+    /// The states of all sets, in order.
+    fn members(&self, table: &Table) -> Vec<MemberId> {
+        let members = self.sets.iter().flat_map(|(set, _)| table.members_of(*set));
+        let mut members: Vec<MemberId> = members.copied().collect();
+        members.sort_unstable();
+        members.dedup();
+        members
+    }
+}
 
 impl Mapping for SuperDstates {
     fn part(&mut self, table: &mut Table, sender: MemberId, _copy: Copier<'_>) {
-        let places: Vec<DstateId> = table.places(sender).collect();
-        for place in places {
-            if table.has_rivals(sender, place) {
-                let (new, others) = table.part(sender, place);
-                others.into_iter().for_each(|other| table.put(other, new));
-            }
-        }
+        table.part(sender, |_, set| set);
     }
 
     fn receivers(
@@ -28,42 +58,49 @@ impl Mapping for SuperDstates {
         to: HostIndex,
         copy: Copier<'_>,
     ) -> Vec<MemberId> {
-        let sending: BTreeSet<DstateId> = table.places(sender).collect();
-        let targets: BTreeSet<MemberId> = sending
-            .iter()
-            .filter_map(|place| table.dstate(*place))
-            .flat_map(|found| found.of_host(to))
-            .collect();
+        let covered = Covered::by(table, sender, to);
+        let targets = covered.members(table);
+        // In dstates that have another state of the sender's host a target does not receive: there a copy takes its
+        // place.
+        let mut elsewhere: Vec<SetId> = Vec::new();
+        let mut copies: Vec<(MemberId, MemberId)> = Vec::new();
         for target in &targets {
-            // Where its worlds have another state of the sender's host, it does not receive.
-            let elsewhere = table
-                .places(*target)
-                .filter(|place| !sending.contains(place));
-            let elsewhere: Vec<DstateId> = elsewhere.collect();
-            if elsewhere.is_empty() {
-                continue;
-            }
-            let twin = copy(*target);
-            table.add_like(twin, *target);
-            for place in elsewhere {
-                table.take_out(*target, place);
-                table.put(twin, place);
+            let sets = table.sets_of(*target).iter().copied();
+            let before = elsewhere.len();
+            elsewhere.extend(sets.filter(|set| !covered.is_whole(table, *set)));
+            if elsewhere.len() > before {
+                let twin = copy(*target);
+                table.add_like(twin, *target);
+                copies.push((*target, twin));
             }
         }
-        targets.into_iter().collect()
+        elsewhere.sort_unstable();
+        elsewhere.dedup();
+        for set in elsewhere {
+            let members = table.members_of(set).to_vec();
+            let copied = |member: &MemberId| copies.binary_search_by_key(member, |(one, _)| *one);
+            let found = members.iter().filter_map(|member| copied(member).ok());
+            let (out, into): (Vec<_>, Vec<_>) = found.map(|at| copies[at]).unzip();
+            table.substitute(set, &out, &into);
+            if let [first, ..] = covered.dstates(set) {
+                let receiving = table.set_of(to, members);
+                debug_assert_eq!(table.of_host(*first, to), into);
+                for dstate in covered.dstates(set) {
+                    table.relink(*dstate, receiving);
+                }
+            }
+        }
+        targets
     }
 
-    fn unite(&mut self, table: &mut Table, one: MemberId, other: MemberId) -> bool {
-        let places: Vec<DstateId> = table.places(one).collect();
-        let is_apart = table.places(other).all(|place| !places.contains(&place));
-        if is_apart && table.host(one) == table.host(other) {
-            for place in places {
-                table.take_out(one, place);
-                table.put(other, place);
-            }
-            table.remove(one);
-            return true;
+    fn merge(&mut self, table: &mut Table, one: MemberId, other: MemberId) -> bool {
+        let (sets, others) = (table.sets_of(one), table.sets_of(other));
+        let is_apart = sets.iter().all(|set| others.binary_search(set).is_err());
+        if !is_apart || table.host(one) != table.host(other) {
+            return false;
         }
-        false
+        table.put_instead(other, one);
+        table.remove(one);
+        true
     }
 }

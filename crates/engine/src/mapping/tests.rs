@@ -36,11 +36,11 @@ fn digest(seed: u64, host: HostIndex, local: &Local) -> u64 {
 /// What is done with states and worlds.
 #[derive(Copy, Clone, Default)]
 struct Ways {
-    /// States to which the same happened are made one.
-    unites: bool,
+    /// States to which the same happened are merged.
+    merges: bool,
     /// Hosts may wait for what arrives.
     waits: bool,
-    /// Worlds are taken out as soon as all of their states are still.
+    /// Worlds are taken out as soon as all of their states are quiescent.
     finishes: bool,
 }
 
@@ -107,12 +107,12 @@ impl Run {
             return;
         }
         for (id, local) in &self.states {
-            let is_still = local.waits || local.step >= self.steps;
-            self.table.set_still(*id, is_still);
+            let is_quiescent = local.waits || local.step >= self.steps;
+            self.table.set_quiescent(*id, is_quiescent);
         }
         while let Some((id, part)) = self.table.next_settled() {
             self.finished.extend(self.worlds_of(&part));
-            for gone in self.table.finish_part(id, &part) {
+            for gone in self.table.finish(id, &part) {
                 self.states.remove(&gone);
             }
         }
@@ -139,7 +139,7 @@ impl Run {
                 self.next += 1;
                 states.insert(child, twin);
                 let mut copy = copier(states, &mut self.copies, &mut self.next);
-                mapping.branched(&mut self.table, id, child, &mut copy);
+                mapping.branch(&mut self.table, id, child, &mut copy);
             }
             1..=3 if hosts > 1 => {
                 let to = HostIndex((host.0 + 1 + (action >> 8) as u32 % (hosts - 1)) % hosts);
@@ -155,20 +155,20 @@ impl Run {
                 for target in targets {
                     let local = states.get_mut(&target).unwrap();
                     // What is sent looks the same whoever of the senders' states sends it.
-                    let look = if self.ways.unites { action % 4 } else { action };
+                    let look = if self.ways.merges { action % 4 } else { action };
                     local.arriving.insert((step + 1, host), look);
                     if std::mem::take(&mut local.waits) {
                         local.step = step + 1;
                     }
-                    self.table.set_still(target, false);
+                    self.table.set_quiescent(target, false);
                     let local = local.clone();
                     let same = |(id, other): (&MemberId, &Local)| {
                         let same_host = self.table.host(*id) == self.table.host(target);
                         (*id != target && same_host && *other == local).then_some(*id)
                     };
-                    if self.ways.unites
+                    if self.ways.merges
                         && let Some(other) = states.iter().find_map(same)
-                        && mapping.unite(&mut self.table, target, other)
+                        && mapping.merge(&mut self.table, target, other)
                     {
                         states.remove(&target);
                     }
@@ -196,8 +196,8 @@ impl Run {
     /// Every world, as what happened to its hosts, and its weight.
     fn worlds_with_weights(&self) -> Vec<(Vec<History>, u32)> {
         let mut worlds = self.finished.clone();
-        for (_, dstate) in self.table.dstates() {
-            worlds.extend(self.worlds_of(dstate));
+        for id in self.table.dstates() {
+            worlds.extend(self.worlds_of(&self.table.dstate(id).unwrap()));
         }
         worlds
     }
@@ -230,8 +230,8 @@ impl Run {
 
     fn weight(&self) -> WeightSum {
         let mut sum = WeightSum::default();
-        for (_, dstate) in self.table.dstates() {
-            sum.add_sum(&weight_of(dstate, |id| Weight {
+        for id in self.table.dstates() {
+            sum.add_sum(&weight_of(self.table.hosts(id), |id| Weight {
                 halvings: self.states[&id].halvings,
             }));
         }
@@ -263,8 +263,8 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
     #[test]
-    fn states_to_which_the_same_happened_can_be_one(seed: u64, hosts in 1u32..5, steps in 1u32..7) {
-        let ways = Ways { unites: true, ..Ways::default() };
+    fn states_to_which_the_same_happened_can_be_merged(seed: u64, hosts in 1u32..5, steps in 1u32..7) {
+        let ways = Ways { merges: true, ..Ways::default() };
         let [sds, cob] = ["sds", "cob"].map(|name| Run::of(name, seed, hosts, steps, ways));
         let worlds = |run: &Run| {
             let mut all = run.worlds_with_weights();
@@ -300,31 +300,31 @@ proptest! {
 }
 
 #[test]
-fn still_states_go_when_all_others_are_still() {
+fn quiescent_states_go_when_all_others_are_quiescent() {
     let host = HostIndex;
     let mut table = Table::new([(host(0), MemberId(0)), (host(1), MemberId(1))]);
     let mut sds = mapping("sds").unwrap();
     let mut copy = |_| unreachable!("nobody need be copied");
-    sds.branched(&mut table, MemberId(0), MemberId(2), &mut copy);
+    sds.branch(&mut table, MemberId(0), MemberId(2), &mut copy);
     assert!(table.next_settled().is_none());
-    table.set_still(MemberId(0), true);
+    table.set_quiescent(MemberId(0), true);
     // The other host may send something.
     assert!(table.next_settled().is_none());
-    table.set_still(MemberId(1), true);
+    table.set_quiescent(MemberId(1), true);
     let (id, part) = table.next_settled().expect("one world is over");
     assert_eq!(
         part.members().collect::<Vec<_>>(),
         [MemberId(0), MemberId(1)]
     );
-    assert_eq!(table.finish_part(id, &part), [MemberId(0)]);
+    assert_eq!(table.finish(id, &part), [MemberId(0)]);
     assert!(table.next_settled().is_none());
     // The rival is gone: who sends now parts from nobody.
     sds.part(&mut table, MemberId(2), &mut copy);
     let got = sds.receivers(&mut table, MemberId(2), host(1), &mut copy);
     assert_eq!((got, table.len()), (vec![MemberId(1)], 1));
-    table.set_still(MemberId(2), true);
+    table.set_quiescent(MemberId(2), true);
     let (id, part) = table.next_settled().expect("the other one is over");
-    assert_eq!(table.finish_part(id, &part), [MemberId(2), MemberId(1)]);
+    assert_eq!(table.finish(id, &part), [MemberId(2), MemberId(1)]);
     assert!(table.is_empty());
 }
 
@@ -344,7 +344,7 @@ fn what_cannot_be_is_removed_with_those_who_were_only_there() {
     };
     let mut sds = mapping("sds").unwrap();
     let twin = copy(MemberId(0));
-    sds.branched(&mut table, MemberId(0), twin, &mut copy);
+    sds.branch(&mut table, MemberId(0), twin, &mut copy);
     sds.part(&mut table, MemberId(0), &mut copy);
     let got = sds.receivers(&mut table, MemberId(0), host(1), &mut copy);
     assert_eq!(got, [MemberId(1)]);
@@ -353,7 +353,7 @@ fn what_cannot_be_is_removed_with_those_who_were_only_there() {
     // The sender is in no other world; the third host is.
     assert_eq!(gone, [MemberId(0), MemberId(1)]);
     assert_eq!(table.len(), 1);
-    assert_eq!(table.places(MemberId(2)).count(), 1);
+    assert_eq!(table.dstates_of(MemberId(2)).len(), 1);
 }
 
 #[test]

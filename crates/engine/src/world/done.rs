@@ -16,7 +16,7 @@ impl Worlds<'_> {
     pub(super) fn finish_settled(&mut self, listener: &mut dyn WorldListener) {
         while let Some((id, part)) = self.table.next_settled() {
             self.finish_worlds(&part, listener);
-            let gone = self.table.finish_part(id, &part);
+            let gone = self.table.finish(id, &part);
             self.drop_members(&gone);
         }
     }
@@ -26,7 +26,7 @@ impl Worlds<'_> {
         self.note_standing(None);
         self.check_expectations(part, listener);
         self.check_at_end(part, listener);
-        let weight = weight_of(part, |id| self.weight(id));
+        let weight = weight_of(part.hosts(), |id| self.weight(id));
         self.statistics.finished.add_sum(&weight);
         let counts = part.hosts().map(|(_, members)| members.len() as u128);
         let worlds = counts.fold(1u128, u128::saturating_mul);
@@ -42,7 +42,7 @@ impl Worlds<'_> {
     fn tell_worlds(&mut self, dstate: &Dstate, listener: &mut dyn WorldListener) {
         let lists: Vec<Vec<MemberId>> = dstate
             .hosts()
-            .map(|(_, members)| members.iter().copied().collect())
+            .map(|(_, members)| members.to_vec())
             .collect();
         let mut told = 0;
         let mut chosen = Vec::new();

@@ -128,8 +128,9 @@ impl Worlds<'_> {
         };
         let places: Vec<Dstate> = self
             .table
-            .places(id)
-            .filter_map(|place| self.table.dstate(place).cloned())
+            .dstates_of(id)
+            .into_iter()
+            .filter_map(|place| self.table.dstate(place))
             .collect();
         self.report(id, member, (&bug, ""), None, &places, listener);
         if bug.kind.is_own_limit() {
@@ -170,7 +171,7 @@ impl Worlds<'_> {
                 .hosts()
                 .map(|(other, members)| match other == host {
                     true => vec![id],
-                    false => members.iter().copied().collect(),
+                    false => members.to_vec(),
                 })
                 .collect();
             let mut chosen = Vec::new();

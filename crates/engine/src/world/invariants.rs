@@ -9,7 +9,7 @@ use everett_vm::{Bug, BugKind};
 use super::looks::{Look, Story, broken_message, moments, never_held, view};
 use super::member::{MOST_LOOKS, Member};
 use super::*;
-use crate::mapping::{Dstate, DstateId};
+use crate::mapping::Dstate;
 
 /// An invariant, where it is, and why it is looked at.
 #[derive(Copy, Clone)]
@@ -62,10 +62,9 @@ impl Worlds<'_> {
         }
         let own = Some((id, member));
         self.timed(|worlds| {
-            let places: Vec<DstateId> = worlds.table.places(id).collect();
-            for place in places {
+            for place in worlds.table.dstates_of(id) {
                 if let Some(dstate) = worlds.table.dstate(place) {
-                    let looks = worlds.alike(dstate, own, look_of);
+                    let looks = worlds.alike(&dstate, own, look_of);
                     worlds.check_looks(When::OnChange, &looks, own, listener);
                 }
             }
@@ -97,9 +96,8 @@ impl Worlds<'_> {
     /// It is this time in all worlds: every call that began until then is over, and none that begins later has begun.
     pub(super) fn check_at(&mut self, time_ns: u64, listener: &mut dyn WorldListener) {
         self.times.remove(&time_ns);
-        let all: Vec<DstateId> = self.table.dstates().map(|(id, _)| id).collect();
-        for id in all {
-            if let Some(dstate) = self.table.dstate(id).cloned() {
+        for id in self.table.dstates() {
+            if let Some(dstate) = self.table.dstate(id) {
                 self.check(When::At { time_ns }, &dstate, listener);
             }
         }

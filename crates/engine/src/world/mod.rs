@@ -191,6 +191,8 @@ pub struct Worlds<'a> {
     times: BTreeSet<u64>,
     /// Hosts that start when those before them wait.
     starting: Vec<HostIndex>,
+    /// Their states that have not started, as in the queue.
+    not_started: BTreeSet<(u64, HostIndex, MemberId)>,
     /// What came of looking at what hosts show.
     verdicts: Verdicts,
     /// Time that it took to tell of those that are broken.
@@ -249,6 +251,7 @@ impl<'a> Worlds<'a> {
                 .filter(|(host, _)| host.start_ns.is_none())
                 .map(|(_, at)| HostIndex(at))
                 .collect(),
+            not_started: BTreeSet::new(),
             verdicts: Verdicts::default(),
             telling: Duration::ZERO,
             config,
@@ -272,9 +275,12 @@ impl<'a> Worlds<'a> {
         let host = self.table.host(id);
         if let Some(member) = self.members.get(&id) {
             let next = member.next_ns();
+            if member.starting.listens() {
+                self.not_started.insert((next, host, id));
+            }
             self.places.insert(id, (next, host));
             self.queue.insert((next, host, id));
-            self.table.set_still(id, next == u64::MAX);
+            self.table.set_quiescent(id, next == u64::MAX);
             self.want(id);
         }
     }
@@ -283,6 +289,7 @@ impl<'a> Worlds<'a> {
     fn unplace(&mut self, id: MemberId) {
         if let Some((next, host)) = self.places.remove(&id) {
             self.queue.remove(&(next, host, id));
+            self.not_started.remove(&(next, host, id));
             self.wanted.unplace(id);
         }
     }
@@ -601,7 +608,7 @@ impl<'a> Worlds<'a> {
             }
         };
         let child = self.add(child);
-        self.with_mapping(|mapping, table, copy| mapping.branched(table, id, child, copy));
+        self.with_mapping(|mapping, table, copy| mapping.branch(table, id, child, copy));
         self.place(child);
     }
 
@@ -638,11 +645,16 @@ impl<'a> Worlds<'a> {
     /// The weight of all worlds with a state.
     fn weight_with(&self, id: MemberId) -> WeightSum {
         let mut sum = WeightSum::default();
-        for place in self.table.places(id) {
-            if let Some(dstate) = self.table.dstate(place) {
-                let with_it = dstate.with_only([id], self.table.host(id));
-                sum.add_sum(&weight_of(&with_it, |id| self.weight(id)));
-            }
+        let (own, alone) = (self.table.host(id), [id]);
+        for dstate in self.table.dstates_of(id) {
+            let with_it = self
+                .table
+                .hosts(dstate)
+                .map(|(host, members)| match host == own {
+                    true => (host, &alone[..]),
+                    false => (host, members),
+                });
+            sum.add_sum(&weight_of(with_it, |id| self.weight(id)));
         }
         sum
     }
@@ -650,8 +662,8 @@ impl<'a> Worlds<'a> {
     /// The weight of all worlds that have not come to their end.
     pub fn pending_weight(&self) -> WeightSum {
         let mut sum = WeightSum::default();
-        for (_, dstate) in self.table.dstates() {
-            sum.add_sum(&weight_of(dstate, |id| self.weight(id)));
+        for dstate in self.table.dstates() {
+            sum.add_sum(&weight_of(self.table.hosts(dstate), |id| self.weight(id)));
         }
         sum
     }

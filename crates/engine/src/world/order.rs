@@ -118,7 +118,7 @@ impl Worlds<'_> {
     fn first_under_way(&mut self) -> Option<Place> {
         let (dstate, steps) = self.wanted.under_way?;
         self.wanted.under_way = steps.checked_sub(1).map(|left| (dstate, left));
-        let members = self.table.dstate(dstate)?.members();
+        let members = self.table.members(dstate);
         let first = members.filter_map(|id| self.place_of(id)).min();
         first.filter(|(next_ns, _, _)| *next_ns < u64::MAX)
     }
@@ -126,7 +126,7 @@ impl Worlds<'_> {
     /// Asks a searcher which dstate is next.
     fn pick(&mut self) -> Option<Place> {
         let wanted = self.wanted.first()?;
-        let newest = self.table.places(wanted).max();
+        let newest = self.table.dstates_of(wanted).pop();
         self.wanted.under_way = newest.map(|dstate| (dstate, PATIENCE));
         self.first_under_way()
     }
@@ -143,11 +143,7 @@ impl Worlds<'_> {
             let mut others = self.queue.iter().filter(|(_, _, other)| *other != id);
             return others.next().copied();
         }
-        let own = self.table.host(id);
-        let dstates = self.table.places(id);
-        let dstates = dstates.filter_map(|place| self.table.dstate(place));
-        let others = dstates.flat_map(|dstate| dstate.hosts().filter(|(host, _)| *host != own));
-        let others = others.flat_map(|(_, members)| members);
-        others.filter_map(|other| self.place_of(*other)).min()
+        let others = self.table.beside(id);
+        others.filter_map(|other| self.place_of(other)).min()
     }
 }

@@ -136,10 +136,10 @@ impl Worlds<'_> {
 
     /// A host has not started in some world that a state is in.
     fn is_awaited(&self, id: MemberId, host: HostIndex) -> bool {
-        let worlds = self.table.places(id);
-        let worlds = worlds.filter_map(|place| self.table.dstate(place));
-        let mut states = worlds.flat_map(|dstate| dstate.of_host(host));
-        states.any(|state| {
+        if self.not_started.is_empty() {
+            return false;
+        }
+        self.table.any_beside(id, host, |state| {
             let state = self.members.get(&state);
             state.is_some_and(|state| state.starting.listens())
         })
@@ -189,17 +189,9 @@ impl Worlds<'_> {
 
     /// The first time at which a host may start that has not: until it has, nobody goes beyond that.
     pub(super) fn next_start_ns(&self) -> Option<u64> {
-        if self.starting.is_empty() {
-            return None;
-        }
-        let mut next = self.queue.iter();
-        let (start_ns, _, _) = next.find(|(_, host, id)| {
-            let member = self
-                .members
-                .get(id)
-                .filter(|_| self.starting.contains(host));
-            member.is_some_and(|member| member.starting.listens())
-        })?;
+        // Who runs at the moment is not among the members.
+        let mut next = self.not_started.iter();
+        let (start_ns, _, _) = next.find(|(_, _, id)| self.members.contains_key(id))?;
         Some(*start_ns)
     }
 }

@@ -130,7 +130,7 @@ impl Worlds<'_> {
             (Some(one), Some(other)) => one.is_same(other),
             _ => false,
         };
-        if is_same && self.mapping.unite(&mut self.table, id, other) {
+        if is_same && self.mapping.merge(&mut self.table, id, other) {
             self.counted.merged += 1;
             self.counted.states_total -= 1;
             self.drop_members(&[id]);
