@@ -1,4 +1,5 @@
-//! Copy on write (COW): states branch alone; when one sends and others of its host do not, all states of other hosts are copied.
+//! Copy on write (COW): states branch alone; when one sends and others of its host do not, all states of other hosts
+//! are copied.
 
 use super::{Copier, Mapping, MemberId, Table};
 

@@ -1,9 +1,9 @@
 //! State mapping: which states of different hosts belong together.
 //!
-//! A *dstate* is a set of states with at least one of every host; those of one host have the same communication history, so
-//! each choice of one state a host is a world. A state in a dstate is a *virtual state*. A mapping keeps that true when states
-//! branch and when they send. It knows nothing of what is in a state: it says which ones are to be copied, and gets the ids of
-//! the copies. A mapping is one file with one type, and one line in the list.
+//! A *dstate* is a set of states with at least one of every host; those of one host have the same communication
+//! history, so each choice of one state a host is a world. A state in a dstate is a *virtual state*. A mapping keeps
+//! that true when states branch and when they send. It knows nothing of what is in a state: it says which ones are to
+//! be copied, and gets the ids of the copies. A mapping is one file with one type, and one line in the list.
 
 mod copy_on_branch;
 mod copy_on_write;
@@ -20,8 +20,6 @@ mod tests;
 use everett_net::HostIndex;
 use std::fmt;
 
-#[allow(unused_imports)]
-pub use slab::MemberMap;
 pub use table::{Dstate, Table};
 
 use crate::weight::{Weight, WeightSum};
@@ -50,12 +48,12 @@ pub trait Mapping {
         table.put_beside(child, parent);
     }
 
-    /// A state is about to send something: it parts from the other states of its host, and is the only one in each of its
-    /// dstates afterwards.
+    /// A state is about to send something: it parts from the other states of its host, and is the only one in each of
+    /// its dstates afterwards.
     fn part(&mut self, table: &mut Table, sender: MemberId, copy: Copier<'_>);
 
-    /// The states of a host that receive something from a state that has parted from others. Afterwards they receive it in all of
-    /// their worlds.
+    /// The states of a host that receive something from a state that has parted from others. Afterwards they receive
+    /// it in all of their worlds.
     fn receivers(
         &mut self,
         table: &mut Table,
@@ -70,8 +68,8 @@ pub trait Mapping {
             .collect()
     }
 
-    /// Merges two states of a host that are the same: `other` takes the places of `one`, which is gone. `false` if a state
-    /// cannot be in several dstates, or both are in one together.
+    /// Merges two states of a host that are the same: `other` takes the places of `one`, which is gone. `false` if a
+    /// state cannot be in several dstates, or both are in one together.
     fn merge(&mut self, _table: &mut Table, _one: MemberId, _other: MemberId) -> bool {
         false
     }
@@ -118,12 +116,20 @@ pub fn weight_of<'s>(
     of_state: impl Fn(MemberId) -> Weight,
 ) -> WeightSum {
     let mut product = WeightSum::one();
+    // Most hosts have one state, and what is multiplied by these is only shifted.
+    let mut single = Weight::default();
     for (_, members) in hosts {
+        if let [member] = members {
+            single.halvings += of_state(*member).halvings;
+            continue;
+        }
         let mut sum = WeightSum::default();
         for member in members {
             sum.add(of_state(*member));
         }
         product = product.times(&sum);
     }
-    product
+    let mut shift = WeightSum::default();
+    shift.add(single);
+    product.times(&shift)
 }

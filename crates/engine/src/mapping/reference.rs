@@ -1,5 +1,5 @@
-//! A simple table and the three mappings on it, which the real ones are held against: B-trees of B-trees, all of which are
-//! looked at whenever something is asked.
+//! A simple table and the three mappings on it, which the real ones are held against: B-trees of B-trees, all of
+//! which are looked at whenever something is asked.
 
 use everett_net::HostIndex;
 use proptest::prelude::*;
@@ -226,8 +226,10 @@ fn compare(name: &str, hosts: u32, operations: &[Operation]) {
     let first: Vec<(HostIndex, MemberId)> =
         (0..hosts).map(|at| (HostIndex(at), MemberId(at))).collect();
     let (mut table, mut real) = (Table::new(first.iter().copied()), mapping(name).unwrap());
-    let mut model = Model::default();
-    model.hosts = first.iter().map(|(host, state)| (*state, *host)).collect();
+    let mut model = Model {
+        hosts: first.iter().map(|(host, state)| (*state, *host)).collect(),
+        ..Model::default()
+    };
     let world = first
         .iter()
         .map(|(host, state)| (*host, BTreeSet::from([*state])));

@@ -1,5 +1,6 @@
-//! Sets of states of one host, which dstates share. Two dstates in which a host has the same states have the same set, so that
-//! what a dstate costs is a link for each host, and what happens to a state is done once for all dstates that share its sets.
+//! Sets of states of one host, which dstates share. Two dstates in which a host has the same states have the same
+//! set, so that what a dstate costs is a link for each host, and what happens to a state is done once for all dstates
+//! that share its sets.
 
 use everett_net::HostIndex;
 use std::collections::HashMap;
@@ -121,8 +122,8 @@ impl Hasher for Digested {
     }
 }
 
-/// All sets, and which one has which states. Of two sets with the same digest one is found at most: then less is shared, and
-/// nothing is wrong.
+/// All sets, and which one has which states. Of two sets with the same digest one is found at most: then less is
+/// shared, and nothing is wrong.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sets {
     sets: Slab<StateSet>,

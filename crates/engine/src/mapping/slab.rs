@@ -80,20 +80,16 @@ struct Page<T> {
     used: usize,
 }
 
-/// Values by state. Ids of states only grow, so the map is an array of pages: a lookup is two loads, iteration is in the
-/// order of ids, and a page whose states are all gone takes no room.
+/// Values by state. Ids of states only grow, so the map is an array of pages: a lookup is two loads, iteration is in
+/// the order of ids, and a page whose states are all gone takes no room.
 #[derive(Clone, Debug)]
-pub struct MemberMap<T> {
+pub(super) struct MemberMap<T> {
     pages: Vec<Option<Box<Page<T>>>>,
-    len: usize,
 }
 
 impl<T> Default for MemberMap<T> {
     fn default() -> MemberMap<T> {
-        MemberMap {
-            pages: Vec::new(),
-            len: 0,
-        }
+        MemberMap { pages: Vec::new() }
     }
 }
 
@@ -130,7 +126,6 @@ impl<T> MemberMap<T> {
         let before = page.entries[at].replace(value);
         if before.is_none() {
             page.used += 1;
-            self.len += 1;
         }
         before
     }
@@ -141,7 +136,6 @@ impl<T> MemberMap<T> {
         let page = self.pages.get_mut(number)?.as_mut()?;
         let removed = page.entries[at].take()?;
         page.used -= 1;
-        self.len -= 1;
         if page.used == 0 {
             self.pages[number] = None;
         }
@@ -156,16 +150,6 @@ impl<T> MemberMap<T> {
             let entries = page.entries.iter().zip(number * PAGE as u32..);
             entries.filter_map(|(entry, id)| Some((MemberId(id), entry.as_ref()?)))
         })
-    }
-
-    /// The number of states.
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
-    /// No state has a value.
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
     }
 }
 
@@ -206,12 +190,12 @@ mod tests {
             assert_eq!(map.insert(MemberId(id), id), None);
         }
         assert_eq!(map.insert(MemberId(3), 4), Some(3));
-        assert_eq!((map.len(), map.get(MemberId(4))), (3, None));
+        assert_eq!(map.get(MemberId(4)), None);
         let ids: Vec<u32> = map.iter().map(|(id, _)| id.0).collect();
         assert_eq!(ids, [3, 70, 400]);
         assert_eq!(map.remove(MemberId(70)), Some(70));
         assert_eq!(map.remove(MemberId(70)), None);
-        assert!(map.pages[2].is_none() && !map.is_empty());
+        assert!(map.pages[2].is_none());
         map[MemberId(400)] += 1;
         assert_eq!(map[MemberId(400)], 401);
     }

@@ -1,5 +1,5 @@
-//! Super dstates (SDS): a state may be in several dstates, so that bystanders need no copy when dstates part. Only a state that
-//! receives something in some of its worlds and not in others is copied, once.
+//! Super dstates (SDS): a state may be in several dstates, so that bystanders need no copy when dstates part. Only a
+//! state that receives something in some of its worlds and not in others is copied, once.
 
 use everett_net::HostIndex;
 
@@ -60,7 +60,8 @@ impl Mapping for SuperDstates {
     ) -> Vec<MemberId> {
         let covered = Covered::by(table, sender, to);
         let targets = covered.members(table);
-        // In dstates that have another state of the sender's host a target does not receive: there a copy takes its place.
+        // In dstates that have another state of the sender's host a target does not receive: there a copy takes its
+        // place.
         let mut elsewhere: Vec<SetId> = Vec::new();
         let mut copies: Vec<(MemberId, MemberId)> = Vec::new();
         for target in &targets {

@@ -110,12 +110,7 @@ impl Explorer<'_> {
             let mut others = self.world.queue.iter().filter(|(_, _, other)| *other != id);
             return others.next().copied();
         }
-        let own = self.world.table.host(id);
-        let table = &self.world.table;
-        let dstates = table.dstates_of(id).into_iter();
-        let others = dstates.flat_map(|dstate| table.hosts(dstate));
-        let others = others.filter(|(host, _)| *host != own);
-        let others = others.flat_map(|(_, members)| members);
-        others.filter_map(|other| self.place_of(*other)).min()
+        let others = self.world.table.beside(id);
+        others.filter_map(|other| self.place_of(other)).min()
     }
 }

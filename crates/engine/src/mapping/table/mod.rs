@@ -1,0 +1,315 @@
+//! The table of states and dstates.
+//!
+//! A dstate links each host to a [`StateSet`]; a set knows the dstates that have it, and a state the sets that it is
+//! in. What a step costs depends on the sets and dstates that it changes, not on how many there are.
+
+mod edit;
+
+#[cfg(test)]
+mod check;
+
+use everett_net::HostIndex;
+use smallvec::SmallVec;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::sets::{Activity, SetId, Sets};
+use super::slab::{MemberMap, Slab};
+use super::{DstateId, MemberId};
+
+/// A dstate or a part of one as it was when it was asked for. It shares its sets with the table until they change.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Dstate {
+    /// Of each host, in order.
+    sets: Vec<Arc<Vec<MemberId>>>,
+}
+
+impl Dstate {
+    /// Hosts and their states.
+    pub fn hosts(&self) -> impl Iterator<Item = (HostIndex, &[MemberId])> {
+        let hosts = (0..).map(HostIndex);
+        hosts.zip(self.sets.iter().map(|set| set.as_slice()))
+    }
+
+    /// All states, by host.
+    pub fn members(&self) -> impl Iterator<Item = MemberId> + '_ {
+        self.sets.iter().flat_map(|set| set.iter().copied())
+    }
+}
+
+/// What the table knows of a state.
+#[derive(Clone, Debug)]
+struct StateEntry {
+    host: HostIndex,
+    /// Nothing will happen to it unless somebody sends it something.
+    quiescent: bool,
+    /// The sets that it is in, in order.
+    sets: SmallVec<[SetId; 4]>,
+}
+
+/// The set of a host in a dstate.
+#[derive(Copy, Clone, Debug)]
+struct Link {
+    set: SetId,
+    /// The place of the dstate among those that have the set.
+    at: u32,
+}
+
+/// What the table knows of a dstate.
+#[derive(Clone, Debug)]
+struct DstateEntry {
+    /// Says the order in which dstates were made; slots are reused.
+    serial: u64,
+    /// By host.
+    links: Vec<Link>,
+    /// How many hosts have live states.
+    live_hosts: u32,
+    /// The sum of their indices: where there is one host with live states, it is that host.
+    live_sum: u64,
+}
+
+/// The id of the dstate in a slot.
+fn id(slot: u32, entry: &DstateEntry) -> DstateId {
+    DstateId {
+        serial: entry.serial,
+        slot,
+    }
+}
+
+/// Which states are in which dstates.
+#[derive(Clone, Debug, Default)]
+pub struct Table {
+    states: MemberMap<StateEntry>,
+    sets: Sets,
+    dstates: Slab<DstateEntry>,
+    next_serial: u64,
+    /// Dstates that may have settled since they were asked for: at most one host has live states. All that have are
+    /// here.
+    settling: BTreeSet<DstateId>,
+}
+
+impl Table {
+    /// One world: a state of each host.
+    pub fn new(states: impl IntoIterator<Item = (HostIndex, MemberId)>) -> Table {
+        let mut table = Table::default();
+        table.add_world(states);
+        table
+    }
+
+    /// Adds a world of states that are in no other.
+    ///
+    /// # Panics
+    /// If a host has no state or several.
+    pub fn add_world(&mut self, states: impl IntoIterator<Item = (HostIndex, MemberId)>) {
+        let mut states: Vec<(HostIndex, MemberId)> = states.into_iter().collect();
+        states.sort();
+        let mut sets = Vec::with_capacity(states.len());
+        for ((host, state), at) in states.into_iter().zip(0..) {
+            assert_eq!(host, HostIndex(at), "a world has one state of each host");
+            let entry = StateEntry {
+                host,
+                quiescent: false,
+                sets: SmallVec::new(),
+            };
+            self.states.insert(state, entry);
+            sets.push(self.set_of(host, vec![state]));
+        }
+        self.add_dstate(sets);
+    }
+
+    /// The host of a state.
+    pub fn host(&self, state: MemberId) -> HostIndex {
+        let entry = self.states.get(state);
+        entry.map_or(HostIndex(u32::MAX), |entry| entry.host)
+    }
+
+    /// The dstates that a state is in, in the order in which they were made.
+    pub fn dstates_of(&self, state: MemberId) -> Vec<DstateId> {
+        let mut ids: Vec<DstateId> = self.slots_of(state).map(|slot| self.id(slot)).collect();
+        ids.sort_unstable();
+        ids
+    }
+
+    /// Some state of a host that is in a dstate with another state is such a one.
+    pub fn any_beside(
+        &self,
+        state: MemberId,
+        host: HostIndex,
+        mut is_one: impl FnMut(MemberId) -> bool,
+    ) -> bool {
+        let mut links = self.links_beside(state, host);
+        links.dedup_by_key(|(set, _)| *set);
+        let mut members = links.iter().flat_map(|(set, _)| self.members_of(*set));
+        members.any(|member| is_one(*member))
+    }
+
+    /// All states that are in a dstate with a state, but those of its host. A state may come several times.
+    pub fn beside(&self, state: MemberId) -> impl Iterator<Item = MemberId> + '_ {
+        let own = self.host(state);
+        let links = self.slots_of(state);
+        let links = links.flat_map(|slot| &self.dstates[slot].links);
+        let mut sets: Vec<SetId> = links.map(|link| link.set).collect();
+        sets.sort_unstable();
+        sets.dedup();
+        let sets = sets.into_iter().map(|set| self.sets.get(set));
+        let others = sets.filter(move |set| set.host != own);
+        others.flat_map(|set| set.members.iter().copied())
+    }
+
+    /// A dstate as it is now.
+    pub fn dstate(&self, id: DstateId) -> Option<Dstate> {
+        let links = self.entry(id)?.links.iter();
+        let sets = links.map(|link| self.sets.get(link.set).members.clone());
+        Some(Dstate {
+            sets: sets.collect(),
+        })
+    }
+
+    /// Hosts of a dstate and their states.
+    pub fn hosts(&self, id: DstateId) -> impl Iterator<Item = (HostIndex, &[MemberId])> {
+        let links = self.entry(id).into_iter().flat_map(|entry| &entry.links);
+        let sets = links.map(|link| self.members_of(link.set));
+        (0..).map(HostIndex).zip(sets)
+    }
+
+    /// All states of a dstate, by host.
+    pub fn members(&self, id: DstateId) -> impl Iterator<Item = MemberId> + '_ {
+        self.hosts(id).flat_map(|(_, members)| members).copied()
+    }
+
+    /// The states of a host in a dstate.
+    pub fn of_host(&self, id: DstateId, host: HostIndex) -> &[MemberId] {
+        let link = self
+            .entry(id)
+            .and_then(|entry| entry.links.get(host.index()));
+        link.map_or(&[], |link| self.members_of(link.set))
+    }
+
+    /// All dstates, in the order in which they were made.
+    pub fn dstates(&self) -> Vec<DstateId> {
+        let all = self.dstates.iter();
+        let mut ids: Vec<DstateId> = all.map(|(slot, entry)| id(slot, entry)).collect();
+        ids.sort_unstable();
+        ids
+    }
+
+    /// The number of dstates.
+    pub fn len(&self) -> usize {
+        self.dstates.len()
+    }
+
+    /// There is no dstate, and so no world.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The number of virtual states: pairs of a dstate and a state in it.
+    pub fn virtual_states(&self) -> usize {
+        let sets = self.sets.iter();
+        sets.map(|(_, set)| set.members.len() * set.dstates.len())
+            .sum()
+    }
+
+    /// All states.
+    pub fn states(&self) -> impl Iterator<Item = MemberId> + '_ {
+        self.states.iter().map(|(state, _)| state)
+    }
+
+    /// Says whether a state is quiescent: nothing will happen to it unless somebody sends it something.
+    pub fn set_quiescent(&mut self, state: MemberId, quiescent: bool) {
+        let Some(entry) = self.states.get_mut(state) else {
+            return;
+        };
+        if entry.quiescent == quiescent {
+            return;
+        }
+        entry.quiescent = quiescent;
+        for at in 0..entry.sets.len() {
+            let id = self.states[state].sets[at];
+            let set = self.sets.get_mut(id);
+            let before = set.activity();
+            match quiescent {
+                true => set.live -= 1,
+                false => set.live += 1,
+            }
+            self.note_activity(id, before);
+        }
+    }
+
+    /// Worlds in which all states are quiescent, as a part of a dstate: of one host it may have some states only.
+    /// They are to be taken out with [`Table::finish`] before the next ones are asked for. The oldest dstate comes
+    /// first.
+    pub fn next_settled(&mut self) -> Option<(DstateId, Dstate)> {
+        while let Some(id) = self.settling.pop_first() {
+            let Some(entry) = self.entry(id).filter(|entry| entry.live_hosts <= 1) else {
+                continue;
+            };
+            let live = (entry.live_hosts == 1).then_some(entry.live_sum as usize);
+            let Some(at) = live else {
+                return Some((id, self.dstate(id)?));
+            };
+            let set = self.sets.get(entry.links[at].set);
+            if set.activity() == Activity::Live {
+                continue;
+            }
+            let members = set.members.iter().copied();
+            let quiescent = members.filter(|state| self.states[*state].quiescent);
+            let quiescent = Arc::new(quiescent.collect());
+            let mut part = self.dstate(id)?;
+            part.sets[at] = quiescent;
+            return Some((id, part));
+        }
+        None
+    }
+
+    /// Takes worlds out of a dstate that have settled. Returns the states that are in no world any more.
+    pub fn finish(&mut self, id: DstateId, part: &Dstate) -> Vec<MemberId> {
+        let Some(entry) = self.entry(id) else {
+            return Vec::new();
+        };
+        let smaller = entry.links.iter().zip(&part.sets).find(|(link, some)| {
+            let all = &self.sets.get(link.set).members;
+            !Arc::ptr_eq(all, some) && all != *some
+        });
+        let Some((link, states)) = smaller else {
+            let gone = self.dissolve(id.slot);
+            self.forget(&gone);
+            return gone;
+        };
+        let (set, host) = (link.set, self.sets.get(link.set).host);
+        if let [_] = self.sets.get(set).dstates[..] {
+            self.substitute(set, states, &[]);
+        } else {
+            let left = self.members_of(set).iter().copied();
+            let left = left.filter(|state| states.binary_search(state).is_err());
+            let left = left.collect();
+            let left = self.set_of(host, left);
+            self.relink(id, left);
+        }
+        let gone = states.iter().copied();
+        let gone: Vec<MemberId> = gone
+            .filter(|state| self.sets_of(*state).is_empty())
+            .collect();
+        self.forget(&gone);
+        gone
+    }
+
+    /// Takes all worlds with a state out. Returns it and those that are in no world without it.
+    pub fn remove(&mut self, state: MemberId) -> Vec<MemberId> {
+        let mut gone = vec![state];
+        for set in self.sets_of(state).to_vec() {
+            match self.members_of(set) {
+                [_] => {
+                    for slot in self.sets.get(set).dstates.clone() {
+                        gone.extend(self.dissolve(slot));
+                    }
+                }
+                _ => self.substitute(set, &[state], &[]),
+            }
+        }
+        gone.sort_unstable();
+        gone.dedup();
+        self.forget(&gone);
+        gone
+    }
+}
