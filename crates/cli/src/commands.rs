@@ -34,9 +34,9 @@ fn searched(result: &RunResult) -> u8 {
 pub fn run(args: &RunArgs) -> Result<u8> {
     let mut session = session();
     session.stop = stop_flag()?;
-    let mut display = Display::new(args.mode());
+    let mut display = Display::new(args.mode);
     Ok(searched(&everett::explore(
-        &args.spec()?,
+        &args.spec,
         &session,
         &mut display,
     )?))
@@ -354,7 +354,7 @@ pub fn native(args: &NativeArgs) -> Result<u8> {
         out: args.out.clone(),
         logs_calls: args.strace,
         settings: args.settings.clone(),
-        host: args.host.spec()?,
+        host: args.host.spec.clone(),
         command: args.command.clone(),
     };
     Ok(match everett::native(&spec, &session(), &mut OurInput)? {
@@ -479,7 +479,7 @@ impl Console for OurConsole {
 pub fn exec(args: &ExecArgs) -> Result<u8> {
     let spec = ExecSpec {
         logs_calls: args.strace,
-        host: args.host.spec()?,
+        host: args.host.spec.clone(),
         env: std::env::vars_os().collect(),
         command: args.command.clone(),
     };

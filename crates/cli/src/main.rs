@@ -95,7 +95,7 @@ fn main() -> ExitCode {
         .and_then(|word| everett_toolchain::Tool::from_name(word.to_str()?))
     {
         return report(
-            everett_toolchain::run(tool, &words[2..])
+            everett_toolchain::run(tool, &words[2..], &session::notice)
                 .map(|code| code as u8)
                 .map_err(Into::into),
         );
@@ -128,7 +128,7 @@ fn main() -> ExitCode {
 /// What stands behind a program is the program's. A scenario has no arguments: what looks like options there are ours.
 fn options_behind_scenario(parsed: &Cli, mut words: Vec<OsString>) -> Option<Cli> {
     let of = |cli: &Cli| match &cli.command {
-        Command::Run(args) => Some(args.command().to_vec()),
+        Command::Run(args) => Some(args.spec.command.clone()),
         Command::Native(args) => Some(args.command.clone()),
         _ => None,
     };

@@ -1,7 +1,7 @@
 //! What the process gives to operations of the library: its memory and its interrupts.
 
 use anyhow::Result;
-use everett::{MemoryAccount, ProcessMemory, Session};
+use everett::{MemoryAccount, Notices, ProcessMemory, Session};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -29,7 +29,13 @@ pub fn session() -> Session {
     let mut session = Session::new();
     session.memory = Arc::new(AllocatedMemory);
     session.ends_process = true;
+    session.notices = Notices::new(notice);
     session
+}
+
+/// Says what cannot wait.
+pub fn notice(text: &str) {
+    eprintln!("everett: {text}");
 }
 
 /// Set when the user asks to stop; asked twice, the process ends at once.

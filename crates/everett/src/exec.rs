@@ -130,14 +130,13 @@ pub fn exec(spec: &ExecSpec, session: &Session, console: &mut dyn Console) -> Re
             };
             return Ok(ExecResult {
                 ending,
-                warnings: session.take_warnings(),
+                warnings: Vec::new(),
             });
         }
         Err(other) => bail!(Program, "the program cannot be started: {other:?}"),
     };
     let ending = machine.run(&images, &mut host, console)?;
-    let mut warnings = session.take_warnings();
-    warnings.extend(host.warnings().iter().map(ToString::to_string));
+    let warnings = host.warnings().iter().map(ToString::to_string).collect();
     Ok(ExecResult { ending, warnings })
 }
 

@@ -15,7 +15,7 @@ use crate::error::{Context, Error, Result, bail};
 use crate::events::{Event, Observer};
 use crate::input::host_config;
 use crate::record::{AfterRun, Recorder};
-use crate::session::Session;
+use crate::session::{Notices, Session};
 use crate::spec::{ResumeSpec, RunSpec};
 use crate::summary::{RunSummary, Summary};
 
@@ -105,7 +105,6 @@ fn search(
         folder,
         checkpoint.as_ref(),
     );
-    session.tell_warnings(observer);
     if session.ends_process {
         std::mem::forget(explorer);
     }
@@ -195,11 +194,15 @@ pub(crate) fn explorer_config(
     spill: Option<PathBuf>,
 ) -> Result<ExplorerConfig> {
     spec.expect_command()?;
+    let notices = session.notices.clone();
     let smt = match &spec.smt_solver {
         Some(path) if path.as_os_str() == "none" => None,
         Some(path) if !is_program(path) => bail!(Usage, "there is no solver {}", path.display()),
         Some(path) => Some(SmtConfig::for_program(path.clone(), spec.solver_time)),
-        None => Some(SmtConfig::z3_found_by(find_z3, spec.solver_time)),
+        None => Some(SmtConfig::z3_found_by(
+            move || find_z3(&notices),
+            spec.solver_time,
+        )),
     };
     let mut host = host_config(spec.program(), spec.arguments(), &spec.env)?;
     spec.host.apply(&mut host, session)?;
@@ -263,13 +266,14 @@ fn is_program(path: &Path) -> bool {
 }
 
 /// z3 where it is there already; else the pinned one, installed now.
-fn find_z3() -> Result<PathBuf, String> {
+fn find_z3(notices: &Notices) -> Result<PathBuf, String> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let installed = std::env::split_paths(&path)
         .map(|dir| dir.join("z3"))
         .find(|candidate| candidate.is_file());
     match installed {
         Some(path) if std::env::var_os("EVERETT_Z3").is_none() => Ok(path),
-        _ => everett_toolchain::ensure_z3().map_err(|error| error.to_string()),
+        _ => everett_toolchain::ensure_z3(&|text| notices.tell(text))
+            .map_err(|error| error.to_string()),
     }
 }

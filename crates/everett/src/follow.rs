@@ -91,7 +91,6 @@ pub fn follow(path: &Path, session: &Session, observer: &mut dyn Observer) -> Re
         let ending = &ending;
         observer.event(&Event::Followed { path, ending });
     }
-    session.tell_warnings(observer);
     Ok(FollowResult {
         traces: traces.len(),
         different,
@@ -115,7 +114,6 @@ pub fn strace(path: &Path, session: &Session, observer: &mut dyn Observer) -> Re
             lines: &lines,
         });
     }
-    session.tell_warnings(observer);
     Ok(())
 }
 

@@ -204,7 +204,7 @@ impl HostSpec {
         config.programs = guest_programs(&self.program);
         let mut files = Vec::new();
         for mount in self.ro.iter().chain(&self.files).chain(&self.file) {
-            files.extend(mount.specs(session.warnings())?);
+            files.extend(mount.specs(&session.notices)?);
         }
         // What is symbolic lies above what is on the disk.
         config.files.splice(0..0, files);

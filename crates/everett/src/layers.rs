@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use crate::error::{Context, Result, bail};
-use crate::session::Warnings;
+use crate::session::Notices;
 
 /// A file or folder here, and where the guest finds it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -77,7 +77,7 @@ impl Mount {
     }
 
     /// All that lies there, in an order that does not depend on the disk.
-    pub(crate) fn specs(&self, warnings: &Warnings) -> Result<Vec<FileSpec>> {
+    pub(crate) fn specs(&self, notices: &Notices) -> Result<Vec<FileSpec>> {
         let metadata = std::fs::metadata(&self.from)
             .with_context(|| format!("cannot read {}", self.from.display()))?;
         let mut specs = Vec::new();
@@ -87,11 +87,11 @@ impl Mount {
             }
             let all = Folder {
                 device: metadata.dev(),
-                warnings,
+                notices,
             };
             all.add(&self.from, &self.to, &mut specs)?;
         } else if metadata.is_file() {
-            specs.push(file(&self.from, &self.to, &metadata, warnings));
+            specs.push(file(&self.from, &self.to, &metadata, notices));
         } else {
             bail!(
                 Invalid,
@@ -123,12 +123,12 @@ fn spec(path: &Path, contents: Contents, metadata: &Metadata) -> FileSpec {
     }
 }
 
-fn file(from: &Path, to: &Path, metadata: &Metadata, warnings: &Warnings) -> FileSpec {
+fn file(from: &Path, to: &Path, metadata: &Metadata, notices: &Notices) -> FileSpec {
     let source = DiskFile {
         path: from.to_owned(),
         len: metadata.len(),
         bytes: OnceLock::new(),
-        warnings: warnings.clone(),
+        notices: notices.clone(),
     };
     spec(to, Contents::Shared(Arc::new(source)), metadata)
 }
@@ -136,7 +136,7 @@ fn file(from: &Path, to: &Path, metadata: &Metadata, warnings: &Warnings) -> Fil
 /// Folders of one disk: `/proc` and its like are others.
 struct Folder<'w> {
     device: u64,
-    warnings: &'w Warnings,
+    notices: &'w Notices,
 }
 
 impl Folder<'_> {
@@ -161,7 +161,7 @@ impl Folder<'_> {
                 specs.push(spec(&there, Contents::Directory, &metadata));
                 self.add(&here, &there, specs)?;
             } else if metadata.is_file() {
-                specs.push(file(&here, &there, &metadata, self.warnings));
+                specs.push(file(&here, &there, &metadata, self.notices));
             }
         }
         Ok(())
@@ -175,7 +175,7 @@ struct DiskFile {
     len: u64,
     bytes: OnceLock<Vec<u8>>,
     /// Where it is said that it cannot be read.
-    warnings: Warnings,
+    notices: Notices,
 }
 
 impl Source for DiskFile {
@@ -188,7 +188,7 @@ impl Source for DiskFile {
             Ok(bytes) => bytes,
             Err(error) => {
                 let path = self.path.display();
-                self.warnings.add(format!("cannot read {path}: {error}"));
+                self.notices.tell(&format!("cannot read {path}: {error}"));
                 Vec::new()
             }
         })
@@ -206,7 +206,7 @@ mod tests {
         std::fs::write(dir.join("inner/file"), "before").unwrap();
         let _ = std::os::unix::fs::symlink("inner/file", dir.join("link"));
         let mount = Mount::parse(&format!("{}=/there", dir.display())).unwrap();
-        let specs = mount.specs(&Warnings::default()).unwrap();
+        let specs = mount.specs(&Notices::default()).unwrap();
         let paths: Vec<_> = specs
             .iter()
             .map(|spec| String::from_utf8_lossy(&spec.path).into_owned())
@@ -222,7 +222,7 @@ mod tests {
         assert_eq!((source.len(), source.bytes()), (6, &b"after!"[..]));
         assert!(matches!(&specs[3].contents, Contents::Link(target) if target == b"inner/file"));
         std::fs::remove_dir_all(&dir).unwrap();
-        assert!(mount.specs(&Warnings::default()).is_err());
+        assert!(mount.specs(&Notices::default()).is_err());
         assert!(Mount::parse_file("/etc/x").is_err());
         assert!(Mount::parse("a=").is_err());
     }

@@ -53,7 +53,7 @@ impl NativeReplay {
         run.host.logs_calls = true;
         let config = native_config(&run, build, session)?;
         let trace = read_trace(expect_one(path, &traces)?)?;
-        let config = Box::new(with_points(&config, &trace)?);
+        let config = Box::new(with_points(&config, &trace, &session.notices)?);
         let kind = Kind::Program { config, trace };
         Ok(NativeReplay { kind })
     }

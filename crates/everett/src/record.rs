@@ -266,11 +266,13 @@ impl<'o> Recorder<'o> {
         trace: Trace,
         shrunk: Option<Shrunk>,
     ) -> Verdict {
+        let notices = &self.session.notices;
         let Some(shrunk) = shrunk else {
-            return confirm_one(config, trace);
+            return confirm_one(config, trace, notices);
         };
-        let verdict = confirm_one(config, shrunk.trace.clone());
-        if verdict != Verdict::Confirmed && confirm_one(config, trace.clone()) == Verdict::Confirmed
+        let verdict = confirm_one(config, shrunk.trace.clone(), notices);
+        if verdict != Verdict::Confirmed
+            && confirm_one(config, trace.clone(), notices) == Verdict::Confirmed
         {
             return Verdict::Confirmed;
         }

@@ -17,7 +17,7 @@ use crate::events::{Event, Observer};
 use crate::follow::{follow_with, following_config, read_trace, run_of, traces_below};
 use crate::load::bitcode_of;
 use crate::replay::{BuildSpec, ReplayResult, Verdict, native_config, replay_one};
-use crate::session::Session;
+use crate::session::{Notices, Session};
 use crate::spec::RunSpec;
 use crate::world;
 use crate::world::replay::{NativeWorld, diverged};
@@ -234,6 +234,7 @@ fn replay_all(
     suites: &[Suite],
     traces: Vec<Replayed>,
     jobs: Option<NonZeroUsize>,
+    notices: &Notices,
     mut tell: impl FnMut(&Replayed),
 ) -> Vec<Replayed> {
     let jobs = jobs.or_else(|| std::thread::available_parallelism().ok());
@@ -254,7 +255,7 @@ fn replay_all(
                     let Some((at, mut replayed)) = next else {
                         return;
                     };
-                    replayed.replay(&suites[replayed.suite]);
+                    replayed.replay(&suites[replayed.suite], notices);
                     if sender.send((at, replayed)).is_err() {
                         return;
                     }
@@ -274,14 +275,14 @@ fn replay_all(
 }
 
 impl Replayed {
-    fn replay(&mut self, suite: &Suite) {
+    fn replay(&mut self, suite: &Suite, notices: &Notices) {
         let start = Instant::now();
         let replayed = match (&suite.native, &self.trace) {
             (Native::Program(config), Recorded::Program(trace)) => {
                 let Some(expected) = &trace.end else {
                     return;
                 };
-                let replayed = replay_one(config, trace.clone(), expected);
+                let replayed = replay_one(config, trace.clone(), expected, notices);
                 let diverged = |seen: NativeRun| matches!(seen.end, NativeEnd::Diverged(_));
                 replayed.map(|(verdict, seen)| (verdict, seen.is_some_and(diverged)))
             }
@@ -389,8 +390,7 @@ pub fn test(spec: &TestSpec, session: &Session, observer: &mut dyn Observer) -> 
         });
         outcomes.push(outcome);
     };
-    let replayed = replay_all(&suites, traces, spec.jobs, tell);
-    session.tell_warnings(observer);
+    let replayed = replay_all(&suites, traces, spec.jobs, &session.notices, tell);
     let count = |is: fn(&Outcome) -> bool| outcomes.iter().filter(|outcome| is(outcome)).count();
     if let Some(file) = &spec.junit {
         let cases = replayed.iter().zip(&outcomes);
@@ -430,8 +430,7 @@ pub fn confirm(
             verdict: &replayed.verdict,
         });
     };
-    let replayed = replay_all(&suites, traces, spec.jobs, tell);
-    session.tell_warnings(observer);
+    let replayed = replay_all(&suites, traces, spec.jobs, &session.notices, tell);
     let confirmed = replayed
         .iter()
         .filter(|one| one.verdict == Verdict::Confirmed);

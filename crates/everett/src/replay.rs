@@ -24,7 +24,7 @@ use crate::layers::Mount;
 use crate::load::OtherBuild;
 use crate::points;
 use crate::repeat::repeat;
-use crate::session::Session;
+use crate::session::{Notices, Session};
 use crate::spec::RunSpec;
 
 /// Native runs for a finding whose threads were preempted between system calls.
@@ -181,7 +181,7 @@ pub fn replay(
     for path in &traces {
         let trace = read_trace(path)?;
         let config = match spec.steps || spec.times.is_some() {
-            true => with_points(&config, &trace)?,
+            true => with_points(&config, &trace, &session.notices)?,
             false => config.clone(),
         };
         let Some(expected) = trace.end.clone() else {
@@ -205,7 +205,8 @@ pub fn replay(
             host: None,
             observer: &shared,
         };
-        let (verdict, seen) = replay_watched(&config, trace, &expected, &mut steps)?;
+        let (verdict, seen) =
+            replay_watched(&config, trace, &expected, &mut steps, &session.notices)?;
         if let Some(seen) = seen {
             if let Some(file) = &spec.pcap {
                 write_packets(file, &config, &seen, observer)?;
@@ -221,7 +222,6 @@ pub fn replay(
         let verdict = &verdict;
         observer.event(&Event::Replayed { path, verdict });
     }
-    session.tell_warnings(observer);
     Ok(ReplayResult {
         traces: traces.len(),
         confirmed: traces.len() - others,
@@ -261,7 +261,7 @@ pub(crate) fn native_config(
         }
     }
     if build.checked {
-        programs = checked_builds(&programs, Checks::Memory)?;
+        programs = checked_builds(&programs, Checks::Memory, &session.notices)?;
     }
     Ok(NativeConfig {
         finder: Some(points::finder(run, session)),
@@ -299,7 +299,7 @@ pub(crate) fn add_libraries(
         let here = path.as_os_str().as_encoded_bytes();
         if host.files.iter().all(|file| file.path != here) {
             host.files
-                .extend(Mount::same(path).specs(session.warnings())?);
+                .extend(Mount::same(path).specs(&session.notices)?);
         }
     }
     Ok(())
@@ -310,8 +310,9 @@ pub(crate) fn replay_one(
     config: &NativeConfig,
     trace: Trace,
     expected: &TraceEnd,
+    notices: &Notices,
 ) -> Result<(Verdict, Option<NativeRun>)> {
-    replay_watched(config, trace, expected, &mut Nobody)
+    replay_watched(config, trace, expected, &mut Nobody, notices)
 }
 
 /// The same while somebody looks.
@@ -320,13 +321,14 @@ fn replay_watched(
     trace: Trace,
     expected: &TraceEnd,
     watcher: &mut dyn Watcher,
+    notices: &Notices,
 ) -> Result<(Verdict, Option<NativeRun>)> {
     match script_of(config, &trace) {
         Some(script) => {
-            let tried = replay_scripted(config, &trace, expected, &script)?;
+            let tried = replay_scripted(config, &trace, expected, &script, notices)?;
             Ok((tried.verdict, tried.seen))
         }
-        None => replay_once(config, trace, expected, watcher),
+        None => replay_once(config, trace, expected, watcher, notices),
     }
 }
 
@@ -340,12 +342,16 @@ fn script_of(config: &NativeConfig, trace: &Trace) -> Option<Script> {
 
 /// What a native run is told so that threads take turns where they do on the path of a trace, for whoever looks at it:
 /// as in the run that ends as the trace does.
-pub(crate) fn with_points(config: &NativeConfig, trace: &Trace) -> Result<NativeConfig> {
+pub(crate) fn with_points(
+    config: &NativeConfig,
+    trace: &Trace,
+    notices: &Notices,
+) -> Result<NativeConfig> {
     let Some(script) = script_of(config, trace) else {
         return Ok(config.clone());
     };
     let script = match &trace.end {
-        Some(expected) => replay_scripted(config, trace, expected, &script)?.script,
+        Some(expected) => replay_scripted(config, trace, expected, &script, notices)?.script,
         None => script,
     };
     Ok(NativeConfig {
@@ -360,6 +366,7 @@ fn replay_once(
     trace: Trace,
     expected: &TraceEnd,
     watcher: &mut dyn Watcher,
+    notices: &Notices,
 ) -> Result<(Verdict, Option<NativeRun>)> {
     let (mut plain, mut seen) = try_once(config, trace.clone(), expected, watcher)?;
     if expected.finding.as_deref() == Some("data-race") {
@@ -382,7 +389,7 @@ fn replay_once(
     };
     let mut checked = (plain.clone(), None);
     for checks in checks {
-        checked = replay_checked(config, trace.clone(), expected, why, *checks)?;
+        checked = replay_checked(config, trace.clone(), expected, why, *checks, notices)?;
         match &checked.0 {
             Verdict::NotReproduced(other) => why = other.clone(),
             _ => break,
@@ -420,8 +427,9 @@ fn replay_checked(
     expected: &TraceEnd,
     why: String,
     checks: Checks,
+    notices: &Notices,
 ) -> Result<(Verdict, Option<NativeRun>)> {
-    let programs = match checked_builds(&config.programs, checks) {
+    let programs = match checked_builds(&config.programs, checks, notices) {
         Ok(programs) if programs == config.programs => {
             return Ok((Verdict::NotReproduced(why), None));
         }
@@ -464,12 +472,14 @@ fn no_checked_build(error: &ToolchainError) -> String {
 pub(crate) fn checked_builds(
     programs: &[PathBuf],
     checks: Checks,
+    notices: &Notices,
 ) -> Result<Vec<PathBuf>, ToolchainError> {
+    let notify = |text: &str| notices.tell(text);
     let build = |program: &PathBuf| match (is_checked_build(program), checks) {
-        (false, _) => everett_toolchain::checked_build(program, checks),
+        (false, _) => everett_toolchain::checked_build(program, checks, &notify),
         (true, Checks::Memory) => Ok(program.clone()),
         // The build that looks at something else lies beside the program, too.
-        (true, _) => everett_toolchain::checked_build(&program.with_extension(""), checks),
+        (true, _) => everett_toolchain::checked_build(&program.with_extension(""), checks, &notify),
     };
     programs.iter().map(build).collect()
 }
@@ -504,6 +514,7 @@ fn replay_scripted(
     trace: &Trace,
     expected: &TraceEnd,
     script: &Script,
+    notices: &Notices,
 ) -> Result<Tried> {
     let most = most_attempts(expected.finding.is_some());
     let (mut last, mut tried) = (None, 0);
@@ -513,7 +524,7 @@ fn replay_scripted(
             ..config.clone()
         };
         tried += 1;
-        let (verdict, seen) = replay_once(&config, trace.clone(), expected, &mut Nobody)?;
+        let (verdict, seen) = replay_once(&config, trace.clone(), expected, &mut Nobody, notices)?;
         if let Verdict::NotReproduced(_) = verdict {
             last = seen;
             continue;
@@ -532,11 +543,11 @@ fn replay_scripted(
 }
 
 /// Replays the trace of a finding. What cannot be tried is no error.
-pub(crate) fn confirm_one(config: &NativeConfig, trace: Trace) -> Verdict {
+pub(crate) fn confirm_one(config: &NativeConfig, trace: Trace, notices: &Notices) -> Verdict {
     let Some(expected) = trace.end.clone() else {
         return Verdict::NotReplayable("the trace does not say how it ends".to_owned());
     };
-    match replay_one(config, trace, &expected) {
+    match replay_one(config, trace, &expected, notices) {
         Ok((verdict, _)) => verdict,
         Err(error) => Verdict::NotReplayable(error.chain()),
     }

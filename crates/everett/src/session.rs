@@ -3,11 +3,10 @@
 
 use everett_engine::MemoryAccount;
 use everett_solver::Clock;
+use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-
-use crate::events::{Event, Observer};
 
 /// The clock, memory and stop flag of operations. Limits in time count from when it was made.
 #[derive(Clone, Debug)]
@@ -20,7 +19,8 @@ pub struct Session {
     pub stop: Arc<AtomicBool>,
     /// The process ends behind the operation, so that it need not take its states apart: the system is faster.
     pub ends_process: bool,
-    warnings: Warnings,
+    /// Hears of what cannot wait or belongs to no operation.
+    pub notices: Notices,
 }
 
 impl Default for Session {
@@ -37,7 +37,7 @@ impl Session {
             memory: Arc::new(ProcessMemory),
             stop: Arc::default(),
             ends_process: false,
-            warnings: Warnings::default(),
+            notices: Notices::default(),
         }
     }
 
@@ -45,36 +45,33 @@ impl Session {
     pub fn now(&self) -> Duration {
         self.clock.now()
     }
+}
 
-    pub(crate) fn warnings(&self) -> &Warnings {
-        &self.warnings
+/// Hears at once, from whatever thread, of what takes long or may surprise: tools that are installed first, files of the disk that
+/// cannot be read any more. Nobody hears of it by default.
+#[derive(Clone)]
+pub struct Notices(Arc<dyn Fn(&str) + Send + Sync>);
+
+impl Notices {
+    /// Somebody who hears of it.
+    pub fn new(hear: impl Fn(&str) + Send + Sync + 'static) -> Notices {
+        Notices(Arc::new(hear))
     }
 
-    pub(crate) fn take_warnings(&self) -> Vec<String> {
-        self.warnings.take()
-    }
-
-    /// Tells of what could not be told when it happened.
-    pub(crate) fn tell_warnings(&self, observer: &mut dyn Observer) {
-        for warning in self.take_warnings() {
-            observer.event(&Event::Warning(&warning));
-        }
+    pub(crate) fn tell(&self, text: &str) {
+        (self.0)(text);
     }
 }
 
-/// What went wrong where nobody could be told, until somebody can.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Warnings(Arc<Mutex<Vec<String>>>);
-
-impl Warnings {
-    pub(crate) fn add(&self, warning: String) {
-        let mut list = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        list.push(warning);
+impl Default for Notices {
+    fn default() -> Notices {
+        Notices::new(|_| {})
     }
+}
 
-    fn take(&self) -> Vec<String> {
-        let mut list = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        std::mem::take(&mut *list)
+impl fmt::Debug for Notices {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Notices")
     }
 }
 

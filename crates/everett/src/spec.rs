@@ -11,6 +11,7 @@ use std::time::Duration;
 use crate::error::{Error, Result, bail};
 use crate::host::HostSpec;
 use crate::load::OtherBuild;
+use crate::options::{OPTIONS, Scope};
 use crate::scenario::ScenarioSpec;
 
 /// The version of [`RunSpec`] that is written. Earlier ones are read: what they do not have is as usual.
@@ -135,37 +136,6 @@ impl Default for RunSpec {
 /// The file that holds what a run is told.
 const FILE: &str = "args.json";
 
-/// Options that mean the same where a scenario is explored.
-const FOR_SCENARIOS: &[&str] = &[
-    "version",
-    "out",
-    "max_time",
-    "max_memory",
-    "max_forks",
-    "max_paths",
-    "max_depth",
-    "max_instructions",
-    "max_symbolic_size",
-    "all_tests",
-    "no_confirm",
-    "no_shrink",
-    "check_overflow",
-    "check_uninitialised",
-    "check_races",
-    "smt_solver",
-    "solver_time",
-    "solver_conflicts",
-    "solver_log",
-    "search",
-    "mapping",
-    "orders",
-    "settings",
-    "dtest",
-];
-
-/// Options that a program that boots a world is set up with; of no meaning behind that.
-const FOR_BOOTING: &[&str] = &["command", "env", "world", "search", "batch", "seed"];
-
 impl RunSpec {
     /// A run of a program with its arguments, or of a scenario; all else is as usual.
     pub fn new<W: Into<OsString>>(command: impl IntoIterator<Item = W>) -> RunSpec {
@@ -258,15 +228,14 @@ impl RunSpec {
                 "a scenario has no arguments; those of its programs stand in it (--set host.NAME.args=...)"
             );
         }
-        let usual = serde_json::to_value(RunSpec::new(self.command.clone()))?;
+        let usual = serde_json::to_value(RunSpec::default())?;
         let said = serde_json::to_value(self)?;
-        let said = said.as_object().into_iter().flatten();
-        for (name, value) in said {
-            if !FOR_SCENARIOS.contains(&name.as_str()) && usual.get(name) != Some(value) {
-                let option = name.replace('_', "-");
+        for option in OPTIONS.iter().filter(|option| option.scope != Scope::Run) {
+            if said.get(option.field) != usual.get(option.field) {
                 bail!(
                     Usage,
-                    "--{option} is for single programs; a scenario says such things for each of its hosts, where it can"
+                    "--{} is for single programs; a scenario says such things for each of its hosts, where it can",
+                    option.name
                 );
             }
         }
@@ -275,25 +244,22 @@ impl RunSpec {
 
     /// The same run of the scenario of a world that the program boots. What hosts are told stands in it.
     pub(crate) fn for_world(&self, scenario: &Path) -> Result<RunSpec> {
-        let mut usual = serde_json::to_value(RunSpec::new([scenario]))?;
+        let usual = serde_json::to_value(RunSpec::default())?;
         let said = serde_json::to_value(self)?;
-        let in_scenario = serde_json::to_value(HostSpec::default())?;
-        for (name, value) in said.as_object().into_iter().flatten() {
-            if FOR_SCENARIOS.contains(&name.as_str()) {
-                usual[name] = value.clone();
-            } else if usual.get(name) != Some(value)
-                && in_scenario.get(name).is_none()
-                && !FOR_BOOTING.contains(&name.as_str())
-            {
-                let option = name.replace('_', "-");
-                bail!(
+        let mut world = serde_json::to_value(RunSpec::new([scenario]))?;
+        for option in OPTIONS {
+            match option.scope {
+                Scope::Run => world[option.field] = said[option.field].clone(),
+                Scope::Program if said.get(option.field) != usual.get(option.field) => bail!(
                     Usage,
-                    "--{option} is for single programs; {} boots a world of several hosts",
+                    "--{} is for single programs; {} boots a world of several hosts",
+                    option.name,
                     self.program().display()
-                );
+                ),
+                Scope::Program | Scope::Booting | Scope::Host => {}
             }
         }
-        let mut spec: RunSpec = serde_json::from_value(usual)?;
+        let mut spec: RunSpec = serde_json::from_value(world)?;
         if self.seed != 0 {
             let seed = ("search.seed".to_owned(), self.seed.to_string());
             spec.settings.push(seed);
@@ -421,4 +387,59 @@ pub fn parse_size(text: &str) -> Result<u64, String> {
     number
         .checked_mul(1 << shift)
         .ok_or_else(|| format!("{text} is too large"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Fields that are no options.
+    const NO_OPTIONS: &[&str] = &["version", "command"];
+
+    #[test]
+    fn every_field_is_an_option_and_every_option_a_field() {
+        let spec = serde_json::to_value(RunSpec::default()).unwrap();
+        let fields: Vec<&str> = spec
+            .as_object()
+            .unwrap()
+            .keys()
+            .map(String::as_str)
+            .collect();
+        for field in &fields {
+            let is_option = OPTIONS.iter().any(|option| option.field == *field);
+            assert_ne!(is_option, NO_OPTIONS.contains(field), "{field}");
+        }
+        for option in OPTIONS {
+            assert!(fields.contains(&option.field), "{}", option.name);
+        }
+    }
+
+    #[test]
+    fn defaults_that_are_told_are_the_defaults() {
+        let usual = serde_json::to_value(RunSpec::default()).unwrap();
+        for option in OPTIONS {
+            if let Some(default) = option.default {
+                let mut spec = RunSpec::default();
+                (option.set)(&mut spec, default.as_ref()).unwrap();
+                assert_eq!(
+                    serde_json::to_value(&spec).unwrap(),
+                    usual,
+                    "{}",
+                    option.name
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn specs_of_earlier_versions_are_read() {
+        let earlier =
+            r#"{"max_memory": 5, "quiet": true, "faults": 2, "command": [{"Unix": [97]}]}"#;
+        let spec: RunSpec = serde_json::from_str(earlier).unwrap();
+        assert_eq!(
+            (spec.max_memory, spec.host.faults, spec.batch),
+            (5, 2, 10_000)
+        );
+        assert_eq!(spec.program(), Path::new("a"));
+    }
 }

@@ -1,6 +1,7 @@
 //! What a solver is told at the start, and what it counts.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 use thiserror::Error;
 
@@ -48,7 +49,24 @@ pub enum SmtProgram {
     Path(PathBuf),
     /// It is asked for when the first query needs it: most runs need none, and finding it can mean
     /// installing it.
-    Lazy(fn() -> Result<PathBuf, String>),
+    Lazy(FindProgram),
+}
+
+/// Finds the program of the second tier, or says why there is none.
+#[derive(Clone)]
+pub struct FindProgram(Arc<dyn Fn() -> Result<PathBuf, String> + Send + Sync>);
+
+impl FindProgram {
+    /// Looks for it.
+    pub fn find(&self) -> Result<PathBuf, String> {
+        (self.0)()
+    }
+}
+
+impl std::fmt::Debug for FindProgram {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("FindProgram")
+    }
 }
 
 /// A solver that speaks SMT-LIB on its standard input and output.
@@ -85,9 +103,12 @@ impl SmtConfig {
     }
 
     /// z3, at a path that `find` tells when the first query needs it.
-    pub fn z3_found_by(find: fn() -> Result<PathBuf, String>, timeout: Duration) -> SmtConfig {
+    pub fn z3_found_by(
+        find: impl Fn() -> Result<PathBuf, String> + Send + Sync + 'static,
+        timeout: Duration,
+    ) -> SmtConfig {
         SmtConfig {
-            program: SmtProgram::Lazy(find),
+            program: SmtProgram::Lazy(FindProgram(Arc::new(find))),
             ..SmtConfig::for_program(PathBuf::from("z3"), timeout)
         }
     }

@@ -19,6 +19,6 @@ mod values;
 
 pub use chain::{Solver, Verdict};
 pub use clock::Clock;
-pub use config::{SmtConfig, SmtProgram, SolverConfig, SolverError, SolverStatistics};
+pub use config::{FindProgram, SmtConfig, SmtProgram, SolverConfig, SolverError, SolverStatistics};
 pub use constraints::Constraints;
 pub use model::Model;

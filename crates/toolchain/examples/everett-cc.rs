@@ -19,7 +19,7 @@ fn main() -> ExitCode {
         return ExitCode::from(2);
     };
     args.remove(0);
-    match run(tool, &args) {
+    match run(tool, &args, &|text| eprintln!("everett: {text}")) {
         Ok(code) => ExitCode::from(u8::try_from(code).unwrap_or(1)),
         Err(error) => {
             eprintln!("everett {}: error: {error}", tool.name());

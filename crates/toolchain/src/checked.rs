@@ -10,6 +10,7 @@ use std::sync::{Mutex, PoisonError};
 
 use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
 
+use crate::Notify;
 use crate::cache;
 use crate::error::{IoContext, ToolchainError};
 use crate::process;
@@ -130,14 +131,18 @@ pub fn checked_path(program: &Path, checks: Checks) -> PathBuf {
 }
 
 /// Makes a checked build of a program from its bitcode, where there is none that is as new.
-pub fn checked_build(program: &Path, checks: Checks) -> Result<PathBuf, ToolchainError> {
+pub fn checked_build(
+    program: &Path,
+    checks: Checks,
+    notify: Notify<'_>,
+) -> Result<PathBuf, ToolchainError> {
     let bitcode = with_suffix(program, ".bc");
     let output = checked_path(program, checks);
     // Several threads may want it at once; several processes may, too, but they move it there in one step.
     let _only = BUILDING.lock().unwrap_or_else(PoisonError::into_inner);
     let changed = |path: &Path| fs::metadata(path).and_then(|metadata| metadata.modified());
     let mut newest = changed(&bitcode).context("read", &bitcode)?;
-    let sysroot = Sysroot::open()?;
+    let sysroot = Sysroot::open(notify)?;
     let runtime = match checks.runtime() {
         Some(source) => Some(sysroot.checked_runtime(source)?),
         None => None,

@@ -4,6 +4,7 @@ use std::env;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use crate::Notify;
 use crate::arguments;
 use crate::error::{IoContext, ToolchainError};
 use crate::process;
@@ -21,10 +22,14 @@ pub enum Language {
 }
 
 /// Compiles and links as clang would.
-pub fn compile(language: Language, args: &[OsString]) -> Result<i32, ToolchainError> {
+pub fn compile(
+    language: Language,
+    args: &[OsString],
+    notify: Notify<'_>,
+) -> Result<i32, ToolchainError> {
     let args = arguments::parse(&response::expand(args)?)?;
-    let sysroot = Sysroot::open()?;
-    let mut flags = base_flags(&sysroot, language)?;
+    let sysroot = Sysroot::open(notify)?;
+    let mut flags = base_flags(&sysroot, language, notify)?;
     if !args.says_debug {
         flags.push("-g".into());
     }
@@ -45,13 +50,17 @@ pub fn compile(language: Language, args: &[OsString]) -> Result<i32, ToolchainEr
 }
 
 /// The flags that come before the user's, so that the user's win.
-fn base_flags(sysroot: &Sysroot, language: Language) -> Result<Vec<OsString>, ToolchainError> {
+fn base_flags(
+    sysroot: &Sysroot,
+    language: Language,
+    notify: Notify<'_>,
+) -> Result<Vec<OsString>, ToolchainError> {
     let mut flags: Vec<OsString> = vec!["--start-no-unused-arguments".into()];
     if language == Language::Cxx {
         flags.push("--driver-mode=g++".into());
         flags.push("-stdlib=libc++".into());
         flags.push("-unwindlib=libunwind".into());
-        flags.extend(sysroot.cxx_flags()?);
+        flags.extend(sysroot.cxx_flags(notify)?);
     } else {
         flags.push("-unwindlib=none".into());
     }
@@ -72,8 +81,12 @@ fn base_flags(sysroot: &Sysroot, language: Language) -> Result<Vec<OsString>, To
 }
 
 /// Runs a tool of the compiler package as it is.
-pub fn pass_through(tool: &str, args: &[OsString]) -> Result<i32, ToolchainError> {
-    let mut command = std::process::Command::new(crate::wheel::ensure_zig()?);
+pub fn pass_through(
+    tool: &str,
+    args: &[OsString],
+    notify: Notify<'_>,
+) -> Result<i32, ToolchainError> {
+    let mut command = std::process::Command::new(crate::wheel::ensure_zig(notify)?);
     command.arg(tool).args(args);
     process::run(&mut command, "")
 }

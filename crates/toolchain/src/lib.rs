@@ -24,6 +24,9 @@ pub use checked::{Checks, checked_build, checked_path};
 pub use error::ToolchainError;
 pub use wheel::{ensure_z3, ensure_zig};
 
+/// Hears of what takes long or may surprise: tools that are installed first, libraries that are not found.
+pub type Notify<'n> = &'n dyn Fn(&str);
+
 /// One of the programs that `everett` stands in for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tool {
@@ -79,14 +82,14 @@ impl Tool {
 ///
 /// The compilers call the linker through the running executable as `EXECUTABLE ld ARGUMENTS...`,
 /// so an executable that calls this function must route all of [`Tool::NAMES`] to it.
-pub fn run(tool: Tool, args: &[OsString]) -> Result<i32, ToolchainError> {
+pub fn run(tool: Tool, args: &[OsString], notify: Notify<'_>) -> Result<i32, ToolchainError> {
     match tool {
-        Tool::Cc => driver::compile(driver::Language::C, args),
-        Tool::Cxx => driver::compile(driver::Language::Cxx, args),
-        Tool::Ar => driver::pass_through("ar", args),
-        Tool::Ranlib => driver::pass_through("ranlib", args),
-        Tool::Ld => link::link(args),
-        Tool::Cargo => rust::cargo(args),
-        Tool::Rustc => rust::rustc(args),
+        Tool::Cc => driver::compile(driver::Language::C, args, notify),
+        Tool::Cxx => driver::compile(driver::Language::Cxx, args, notify),
+        Tool::Ar => driver::pass_through("ar", args, notify),
+        Tool::Ranlib => driver::pass_through("ranlib", args, notify),
+        Tool::Ld => link::link(args, notify),
+        Tool::Cargo => rust::cargo(args, notify),
+        Tool::Rustc => rust::rustc(args, notify),
     }
 }

@@ -11,6 +11,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use crate::Notify;
 use crate::arguments::shared_library;
 use crate::checked;
 use crate::error::{IoContext, ToolchainError};
@@ -39,14 +40,14 @@ struct Link {
 }
 
 /// Links as `ld.lld` would, and writes `OUTPUT.bc` beside the output.
-pub fn link(args: &[OsString]) -> Result<i32, ToolchainError> {
+pub fn link(args: &[OsString], notify: Notify<'_>) -> Result<i32, ToolchainError> {
     let link = parse(&response::expand(args)?)?;
-    let sysroot = Sysroot::open()?;
+    let sysroot = Sysroot::open(notify)?;
     if link.relocatable {
         return link_relocatable(&sysroot, &link);
     }
     if is_probe(&link.output) {
-        return link_probe(&sysroot, &link);
+        return link_probe(&sysroot, &link, notify);
     }
     let bitcode = with_suffix(&link.output, ".bc");
     if bitcode.exists() {
@@ -63,7 +64,7 @@ pub fn link(args: &[OsString]) -> Result<i32, ToolchainError> {
     native.push("--save-temps=resolution".into());
     let code = run_linker(&sysroot, native)?;
     if code != 0 {
-        explain_missing_libraries(&sysroot, &link);
+        explain_missing_libraries(&sysroot, &link, notify);
         return Ok(code);
     }
 
@@ -76,7 +77,7 @@ pub fn link(args: &[OsString]) -> Result<i32, ToolchainError> {
     for name in sysroot::own_functions() {
         kept.remove(name);
     }
-    link_bitcode(&sysroot, &link, kept)
+    link_bitcode(&sysroot, &link, kept, notify)
 }
 
 /// Whether the program is thrown away once it was seen to link or to run: those by which configure
@@ -93,7 +94,7 @@ fn is_probe(output: &Path) -> bool {
 }
 
 /// Links a program that is thrown away, with the C library as machine code: nothing of it need be compiled.
-fn link_probe(sysroot: &Sysroot, link: &Link) -> Result<i32, ToolchainError> {
+fn link_probe(sysroot: &Sysroot, link: &Link, notify: Notify<'_>) -> Result<i32, ToolchainError> {
     let library = OsString::from(sysroot.probe_library()?);
     let mut args = common(sysroot, link);
     for arg in args.iter_mut().filter(|arg| *arg == "-lc") {
@@ -105,7 +106,7 @@ fn link_probe(sysroot: &Sysroot, link: &Link) -> Result<i32, ToolchainError> {
     args.push("--allow-multiple-definition".into());
     let code = run_linker(sysroot, args)?;
     if code != 0 {
-        explain_missing_libraries(sysroot, link);
+        explain_missing_libraries(sysroot, link, notify);
     }
     Ok(code)
 }
@@ -114,6 +115,7 @@ fn link_bitcode(
     sysroot: &Sysroot,
     link: &Link,
     mut kept: BTreeSet<String>,
+    notify: Notify<'_>,
 ) -> Result<i32, ToolchainError> {
     let bitcode = with_suffix(&link.output, ".bc");
     let unfinished = with_suffix(&link.output, &format!(".bc.{}", std::process::id()));
@@ -147,7 +149,7 @@ fn link_bitcode(
     fs::rename(&unfinished, &bitcode).context("move the bitcode to", &bitcode)?;
     announce(&link.output)?;
     if std::env::var_os(CHECKED_VARIABLE).is_some_and(|value| value == "1") {
-        checked::checked_build(&link.output, checked::Checks::Memory)?;
+        checked::checked_build(&link.output, checked::Checks::Memory, notify)?;
     }
     Ok(0)
 }
@@ -193,7 +195,7 @@ fn common(sysroot: &Sysroot, link: &Link) -> Vec<OsString> {
 }
 
 /// Says why a library of the system was not found.
-fn explain_missing_libraries(sysroot: &Sysroot, link: &Link) {
+fn explain_missing_libraries(sysroot: &Sysroot, link: &Link, notify: Notify<'_>) {
     let mut folders = vec![sysroot.libraries()];
     let mut wanted = Vec::new();
     let mut rest = link.kept.iter();
@@ -214,12 +216,12 @@ fn explain_missing_libraries(sysroot: &Sysroot, link: &Link) {
         let exact = name.as_bytes().strip_prefix(b":").map(OsStr::from_bytes);
         let file = exact.unwrap_or(&file);
         if !folders.iter().any(|folder| folder.join(file).exists()) {
-            eprintln!(
-                "everett: note: -l{} was not found: libraries of the system are not used, because \
+            notify(&format!(
+                "note: -l{} was not found: libraries of the system are not used, because \
                  they are not bitcode; build the library with `everett cc` and name its folder \
                  with -L",
                 name.display()
-            );
+            ));
         }
     }
 }

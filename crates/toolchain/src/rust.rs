@@ -7,6 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::Notify;
 use crate::driver::{EXECUTABLE_VARIABLE, executable};
 use crate::error::{IoContext, ToolchainError};
 use crate::link::LINKED_VARIABLE;
@@ -22,26 +23,26 @@ const NO_RUST: &str = "install Rust with rustup, see https://rustup.rs";
 const SEPARATOR: &str = "\x1f";
 
 /// Runs `rustc` so that a program comes with its bitcode.
-pub fn rustc(args: &[OsString]) -> Result<i32, ToolchainError> {
+pub fn rustc(args: &[OsString], notify: Notify<'_>) -> Result<i32, ToolchainError> {
     let (toolchain, args) = split_toolchain(args);
     let args = without_target(args)?;
-    ensure_target(toolchain)?;
-    let sysroot = Sysroot::open()?;
+    ensure_target(toolchain, notify)?;
+    let sysroot = Sysroot::open(notify)?;
     let mut command = Command::new("rustc");
     command.args(toolchain).args(["--target", TARGET, "-g"]);
     command
         .args(["-Clto=fat", "-Ccodegen-units=1"])
         .args(flags(&sysroot))
         .args(args);
-    run_linking(command)
+    run_linking(command, notify)
 }
 
 /// Runs `cargo` so that every program that it links comes with its bitcode.
-pub fn cargo(args: &[OsString]) -> Result<i32, ToolchainError> {
+pub fn cargo(args: &[OsString], notify: Notify<'_>) -> Result<i32, ToolchainError> {
     let (toolchain, args) = split_toolchain(args);
     let args = without_target(args)?;
-    ensure_target(toolchain)?;
-    let sysroot = Sysroot::open()?;
+    ensure_target(toolchain, notify)?;
+    let sysroot = Sysroot::open(notify)?;
     let mut command = Command::new("cargo");
     command
         .args(toolchain)
@@ -68,7 +69,7 @@ pub fn cargo(args: &[OsString]) -> Result<i32, ToolchainError> {
         let name = format!("{variable}_{}", TARGET.replace('-', "_"));
         command.env(name, sysroot.shim(tool));
     }
-    run_linking(command)
+    run_linking(command, notify)
 }
 
 /// The flags of every compilation for the target: bitcode objects, and the link by everett.
@@ -121,7 +122,7 @@ fn with_users_flags(ours: Vec<OsString>, variable: impl Fn(&str) -> Option<OsStr
 }
 
 /// Runs a command that links, then says where the programs and their bitcode are.
-fn run_linking(mut command: Command) -> Result<i32, ToolchainError> {
+fn run_linking(mut command: Command, notify: Notify<'_>) -> Result<i32, ToolchainError> {
     let list = tempfile::NamedTempFile::new().context("create", "a temporary file")?;
     command
         .env(LINKED_VARIABLE, list.path())
@@ -133,11 +134,8 @@ fn run_linking(mut command: Command) -> Result<i32, ToolchainError> {
     let text = fs::read_to_string(list.path()).context("read", list.path())?;
     for line in text.lines() {
         for program in publish(Path::new(line))? {
-            eprintln!(
-                "everett: {} with {}.bc",
-                program.display(),
-                program.display()
-            );
+            let program = program.display();
+            notify(&format!("{program} with {program}.bc"));
         }
     }
     Ok(0)
@@ -222,7 +220,7 @@ fn without_target(args: &[OsString]) -> Result<Vec<OsString>, ToolchainError> {
 }
 
 /// Adds the target's std where it is missing.
-fn ensure_target(toolchain: Option<&OsString>) -> Result<(), ToolchainError> {
+fn ensure_target(toolchain: Option<&OsString>, notify: Notify<'_>) -> Result<(), ToolchainError> {
     let mut ask = Command::new("rustc");
     ask.args(toolchain)
         .args(["--print", "target-libdir", "--target", TARGET]);
@@ -231,7 +229,7 @@ fn ensure_target(toolchain: Option<&OsString>) -> Result<(), ToolchainError> {
     if answer.status.success() && folder.is_dir() {
         return Ok(());
     }
-    eprintln!("everett: adding the Rust target {TARGET} (first use only)");
+    notify(&format!("adding the Rust target {TARGET} (first use only)"));
     let mut add = Command::new("rustup");
     add.args(toolchain)
         .args(["target", "add", TARGET])

@@ -12,6 +12,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::Notify;
 use crate::cache;
 use crate::error::{IoContext, ToolchainError};
 use crate::wheel;
@@ -51,8 +52,8 @@ pub struct Sysroot {
 
 impl Sysroot {
     /// The sysroot for C, built on first use.
-    pub fn open() -> Result<Sysroot, ToolchainError> {
-        let zig = wheel::ensure_zig()?;
+    pub fn open(notify: Notify<'_>) -> Result<Sysroot, ToolchainError> {
+        let zig = wheel::ensure_zig(notify)?;
         let sources = [
             START_ASM,
             START_C,
@@ -74,18 +75,18 @@ impl Sysroot {
             folder: cache::folder()?.join(name),
         };
         cache::make_once(&sysroot.folder, |temporary| {
-            build::c_library(&sysroot.zig, temporary)
+            build::c_library(&sysroot.zig, temporary, notify)
         })?;
         Ok(sysroot)
     }
 
     /// Adds the C++ library where missing and returns the flags that its headers need.
-    pub fn cxx_flags(&self) -> Result<Vec<OsString>, ToolchainError> {
+    pub fn cxx_flags(&self, notify: Notify<'_>) -> Result<Vec<OsString>, ToolchainError> {
         let marker = self.folder.join("cxx.flags");
         if !marker.is_file() {
             let _lock = cache::lock(&self.folder)?;
             if !marker.is_file() {
-                build::cxx_library(&self.zig, &self.folder, &marker)?;
+                build::cxx_library(&self.zig, &self.folder, &marker, notify)?;
             }
         }
         let text = fs::read_to_string(&marker).context("read", &marker)?;

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use crate::Notify;
 use crate::cache;
 use crate::error::{IoContext, ToolchainError};
 
@@ -37,16 +38,16 @@ const Z3: Wheel = Wheel {
 
 /// The path of the compiler package's program: `$EVERETT_ZIG`, or the pinned one, installed on
 /// first use.
-pub fn ensure_zig() -> Result<PathBuf, ToolchainError> {
-    ensure(&ZIG)
+pub fn ensure_zig(notify: Notify<'_>) -> Result<PathBuf, ToolchainError> {
+    ensure(&ZIG, notify)
 }
 
 /// The path of the z3 program: `$EVERETT_Z3`, or the pinned one, installed on first use.
-pub fn ensure_z3() -> Result<PathBuf, ToolchainError> {
-    ensure(&Z3)
+pub fn ensure_z3(notify: Notify<'_>) -> Result<PathBuf, ToolchainError> {
+    ensure(&Z3, notify)
 }
 
-fn ensure(wheel: &Wheel) -> Result<PathBuf, ToolchainError> {
+fn ensure(wheel: &Wheel, notify: Notify<'_>) -> Result<PathBuf, ToolchainError> {
     if let Some(path) = env::var_os(wheel.variable).filter(|value| !value.is_empty()) {
         let path = PathBuf::from(path);
         return match path.canonicalize() {
@@ -58,15 +59,17 @@ fn ensure(wheel: &Wheel) -> Result<PathBuf, ToolchainError> {
         };
     }
     let folder = cache::folder()?.join(format!("{}-{}", wheel.package, wheel.version));
-    cache::make_once(&folder, |temporary| install(wheel, temporary, &folder))?;
+    cache::make_once(&folder, |temporary| {
+        notify(&format!(
+            "installing {} {} (first use only)",
+            wheel.package, wheel.version
+        ));
+        install(wheel, temporary, &folder)
+    })?;
     Ok(folder.join(wheel.program))
 }
 
 fn install(wheel: &Wheel, temporary: &Path, folder: &Path) -> Result<(), ToolchainError> {
-    eprintln!(
-        "everett: installing {} {} (first use only)",
-        wheel.package, wheel.version
-    );
     let failed = |reason: String| ToolchainError::Install {
         package: wheel.package,
         version: wheel.version,

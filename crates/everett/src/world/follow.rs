@@ -121,7 +121,6 @@ pub(crate) fn follow(
         let ending = &ending;
         observer.event(&Event::Followed { path, ending });
     }
-    session.tell_warnings(observer);
     Ok(FollowResult {
         traces: traces.len(),
         different,
@@ -152,7 +151,6 @@ pub(crate) fn strace(
             lines: &lines.collect::<Vec<_>>(),
         });
     }
-    session.tell_warnings(observer);
     Ok(())
 }
 

@@ -296,10 +296,10 @@ fn files(setup: &HostSetup, session: &Session) -> Result<Vec<FileSpec>> {
     for source in &setup.files {
         match source {
             FileSource::Folder(from) => {
-                all.extend(Mount::new(from, Path::new("")).specs(session.warnings())?);
+                all.extend(Mount::new(from, Path::new("")).specs(&session.notices)?);
             }
             FileSource::Mount { from, to } | FileSource::File { to, from } => {
-                all.extend(Mount::new(from, Path::new(to)).specs(session.warnings())?);
+                all.extend(Mount::new(from, Path::new(to)).specs(&session.notices)?);
             }
             FileSource::Text { to, text } => {
                 all.push(FileSpec::concrete(to.clone(), text.as_bytes()));

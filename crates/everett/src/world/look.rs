@@ -81,7 +81,6 @@ pub(crate) fn replay(
         let verdict = &verdict;
         observer.event(&Event::Replayed { path, verdict });
     }
-    session.tell_warnings(observer);
     Ok(ReplayResult {
         traces: traces.len(),
         confirmed: traces.len() - others,

@@ -171,7 +171,6 @@ fn explore_prepared(
     folder.write("coverage.lcov", lines.to_lcov().as_bytes())?;
     let summary = RunSummary::World(Box::new(summary));
     recorder.finish(&summary);
-    session.tell_warnings(observer);
     Ok(RunResult {
         folder: folder.path().to_owned(),
         summary,

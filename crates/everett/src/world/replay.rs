@@ -17,7 +17,7 @@ use crate::error::{Context, Result, bail};
 use crate::load::OtherBuild;
 use crate::replay::{BuildSpec, Verdict, add_libraries, checked_builds, most_attempts, no_places};
 use crate::scenario::load_scenario;
-use crate::session::Session;
+use crate::session::{Notices, Session};
 use crate::spec::RunSpec;
 use crate::world::checks::{Confirming, invariants};
 use crate::world::hosts::{draw_by, native_hosts};
@@ -45,6 +45,7 @@ pub(crate) struct NativeWorld {
     network: Network,
     points: WorldPoints,
     invariants: Vec<Arc<Invariants>>,
+    notices: Notices,
 }
 
 impl NativeWorld {
@@ -72,8 +73,11 @@ impl NativeWorld {
         }
         if build.checked {
             for host in &mut hosts {
-                host.config.programs =
-                    checked_builds(&host.config.programs, everett_toolchain::Checks::Memory)?;
+                host.config.programs = checked_builds(
+                    &host.config.programs,
+                    everett_toolchain::Checks::Memory,
+                    &session.notices,
+                )?;
             }
         }
         Ok(NativeWorld {
@@ -81,6 +85,7 @@ impl NativeWorld {
             network: network(&scenario),
             points: WorldPoints::of(spec, session),
             invariants: invariants(&scenario)?,
+            notices: session.notices.clone(),
             scenario,
         })
     }
@@ -148,7 +153,7 @@ impl NativeWorld {
             for host in hosts.iter_mut().filter(|host| host.name == wrong.host) {
                 // Nothing is known yet of these programs.
                 host.config.known_allocators = OnceLock::new();
-                match checked_builds(&host.config.programs, *checks) {
+                match checked_builds(&host.config.programs, *checks, &self.notices) {
                     Ok(programs) => host.config.programs = programs,
                     Err(_) => return Ok((plain, seen)),
                 }

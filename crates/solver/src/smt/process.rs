@@ -74,7 +74,7 @@ impl SmtProcess {
             .program
             .get_or_insert_with(|| match &self.config.program {
                 SmtProgram::Path(path) => Ok(path.clone()),
-                SmtProgram::Lazy(find) => find(),
+                SmtProgram::Lazy(program) => program.find(),
             });
         Running::start(program.as_ref().map_err(String::clone)?, &self.config)
     }

@@ -11,6 +11,7 @@ use super::{
     BUILTINS, CLOUD9_H, EVERETT_H, KLEE_H, LONG_DOUBLE_C, NATIVE_C, NETKLEE_H, OWN_OBJECTS,
     START_ASM, START_C, STRINGS_C, TARGET,
 };
+use crate::Notify;
 use crate::cache;
 use crate::error::{IoContext, ToolchainError};
 use crate::link;
@@ -43,8 +44,8 @@ const EMPTY_LIBRARIES: [&str; 10] = [
 ];
 
 /// Fills a folder with the headers and libraries of C.
-pub fn c_library(zig: &Path, folder: &Path) -> Result<(), ToolchainError> {
-    eprintln!("everett: building the C library as bitcode (first use only, takes a minute)");
+pub fn c_library(zig: &Path, folder: &Path, notify: Notify<'_>) -> Result<(), ToolchainError> {
+    notify("building the C library as bitcode (first use only, takes a minute)");
     let libraries = folder.join("usr/lib");
     let headers = folder.join("usr/include");
     for made in [
@@ -277,8 +278,13 @@ fn runtime(zig: &Path, folder: &Path) -> Result<(), ToolchainError> {
 const EMPTY_ASM: &str = "\t.section .note.GNU-stack,\"\",@progbits\n";
 
 /// Adds the headers and libraries of C++; the marker, written last, holds the flags they need.
-pub fn cxx_library(zig: &Path, folder: &Path, marker: &Path) -> Result<(), ToolchainError> {
-    eprintln!("everett: building the C++ library as bitcode (first use only, takes a minute)");
+pub fn cxx_library(
+    zig: &Path,
+    folder: &Path,
+    marker: &Path,
+    notify: Notify<'_>,
+) -> Result<(), ToolchainError> {
+    notify("building the C++ library as bitcode (first use only, takes a minute)");
     let program = "#include <iostream>\nint main() { std::cout << 1; }\n";
     let built = link_probe(zig, "c++", program, "the C++ library")?;
     let headers = folder.join("usr/include/c++/v1");
