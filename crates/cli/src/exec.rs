@@ -3,7 +3,7 @@
 use anyhow::Result;
 use everett_expr::Arena;
 use everett_linux::{Argument, Ending, Host, HostConfig, HostExit, HostOptions, Stdin, Stream};
-use everett_vm::{ConcreteOracle, Coverage, Interrupt, StackTable, Surroundings, VmOptions};
+use everett_vm::{ConcreteOracle, Coverage, ExecContext, Interrupt, StackTable, VmOptions};
 use std::ffi::OsString;
 use std::io::{Read, Write};
 use std::os::unix::ffi::OsStrExt;
@@ -109,8 +109,8 @@ struct Session {
 }
 
 impl Session {
-    fn around<'s>(&'s mut self, images: &'s [everett_vm::Image]) -> Surroundings<'s> {
-        Surroundings {
+    fn around<'s>(&'s mut self, images: &'s [everett_vm::Image]) -> ExecContext<'s> {
+        ExecContext {
             images,
             arena: &mut self.arena,
             oracle: &mut self.oracle,
@@ -167,7 +167,7 @@ impl Session {
                 }
                 match bug.kind {
                     everett_vm::BugKind::Abort | everett_vm::BugKind::Assertion => 134,
-                    kind if kind.is_own_limit() => EXIT_ERROR,
+                    kind if kind.is_tool_limit() => EXIT_ERROR,
                     _ => 139,
                 }
             }

@@ -8,14 +8,14 @@
 use everett_expr::{BinaryOp, ExprId, Node};
 
 use crate::bug::bytes;
-use crate::memory::{Fault, Object, ObjectKind, join_bytes};
-use crate::points::Access;
+use crate::memory::{AccessFault, Object, ObjectKind, join_bytes};
+use crate::preemption::Access;
 use crate::value::Value;
 use crate::vm::{Interrupt, Vm};
 
 /// Where an access goes.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum Place {
+pub enum AccessTarget {
     /// To this address; it was checked.
     At(u64),
     /// Into the object that starts at `object`, at an offset that stays inside.
@@ -35,14 +35,14 @@ impl Vm<'_> {
     #[cold]
     #[inline(never)]
     pub fn load(&mut self, pointer: Value, len: usize) -> Result<Value, Interrupt> {
-        match self.place(pointer, len as u64, false)? {
-            Place::At(address) => {
+        match self.resolve_access(pointer, len as u64, false)? {
+            AccessTarget::At(address) => {
                 let object = self.checked(address, len as u64, false)?;
                 let (start, address) = (object.start, address);
                 let object = self.memory.near(start).ok_or(Interrupt::EndPath)?;
                 Ok(object.load(self.arena, address - start, len))
             }
-            Place::Within { object, offset } => self.load_within(object, offset, len),
+            AccessTarget::Within { object, offset } => self.load_within(object, offset, len),
         }
     }
 
@@ -50,7 +50,7 @@ impl Vm<'_> {
     #[cold]
     #[inline(never)]
     pub fn store(&mut self, pointer: Value, len: usize, value: Value) -> Result<(), Interrupt> {
-        let place = self.place(pointer, len as u64, true)?;
+        let place = self.resolve_access(pointer, len as u64, true)?;
         self.store_at(place, len, value)
     }
 
@@ -58,20 +58,22 @@ impl Vm<'_> {
     /// that write several pieces can find all places before they write the first.
     pub(crate) fn store_at(
         &mut self,
-        place: Place,
+        place: AccessTarget,
         len: usize,
         value: Value,
     ) -> Result<(), Interrupt> {
         let value = self.fit(value, len);
         match place {
-            Place::At(address) => {
+            AccessTarget::At(address) => {
                 if let Some(object) = self.memory.object_at_mut(address, len as u64) {
                     let offset = address - object.start;
                     object.store(self.arena, offset, len, value);
                 }
                 Ok(())
             }
-            Place::Within { object, offset } => self.store_within(object, offset, len, value),
+            AccessTarget::Within { object, offset } => {
+                self.store_within(object, offset, len, value)
+            }
         }
     }
 
@@ -89,30 +91,35 @@ impl Vm<'_> {
 
     /// Finds where an access of `len` bytes goes, asking what must be asked. After this the access is inside
     /// its object.
-    pub fn place(&mut self, pointer: Value, len: u64, write: bool) -> Result<Place, Interrupt> {
+    pub fn resolve_access(
+        &mut self,
+        pointer: Value,
+        len: u64,
+        write: bool,
+    ) -> Result<AccessTarget, Interrupt> {
         let Some(term) = pointer.term else {
             self.checked(pointer.bits, len, write)?;
-            return Ok(Place::At(pointer.bits));
+            return Ok(AccessTarget::At(pointer.bits));
         };
         let term = self.choose_leaf(term)?;
         if let Some(address) = self.arena.as_const(term) {
             self.checked(address, len, write)?;
-            return Ok(Place::At(address));
+            return Ok(AccessTarget::At(address));
         }
         match self.base_object(term) {
-            Some((start, size)) => self.place_within(term, start, size, len, write),
-            None => self.place_anywhere(term, len, write),
+            Some((start, size)) => self.resolve_within(term, start, size, len, write),
+            None => self.resolve_anywhere(term, len, write),
         }
     }
 
-    pub(crate) fn place_within(
+    pub(crate) fn resolve_within(
         &mut self,
         term: ExprId,
         start: u64,
         size: u64,
         len: u64,
         write: bool,
-    ) -> Result<Place, Interrupt> {
+    ) -> Result<AccessTarget, Interrupt> {
         let base = self.arena.constant(64, start);
         let offset = self.arena.sub(term, base);
         let inside = if len <= size {
@@ -130,21 +137,21 @@ impl Vm<'_> {
                 term: Some(term),
             })?;
             self.checked(address, len, write)?;
-            return Ok(Place::At(address));
+            return Ok(AccessTarget::At(address));
         }
         self.check_live(start, len, write)?;
         self.check_symbolic_size(start, offset, len, write)?;
         if let Some(offset) = self.arena.as_const(offset) {
-            return Ok(Place::At(start + offset));
+            return Ok(AccessTarget::At(start + offset));
         }
         if self.positions(offset, size, len).is_none() {
             let offset = self.concretize(Value {
                 bits: 0,
                 term: Some(offset),
             })?;
-            return Ok(Place::At(start + offset));
+            return Ok(AccessTarget::At(start + offset));
         }
-        Ok(Place::Within {
+        Ok(AccessTarget::Within {
             object: start,
             offset,
         })
@@ -165,7 +172,7 @@ impl Vm<'_> {
             let (base, size) = extent.unwrap_or((0, object.size));
             object.start + base + size
         });
-        let mut bug = self.memory.explain(Fault {
+        let mut bug = self.memory.explain(AccessFault {
             address: end,
             len,
             write,
@@ -196,7 +203,7 @@ impl Vm<'_> {
         }
         Err(self
             .memory
-            .explain(Fault {
+            .explain(AccessFault {
                 address: start,
                 len,
                 write,
@@ -222,7 +229,7 @@ impl Vm<'_> {
         if self.decide_term(inside)? {
             return Ok(());
         }
-        let mut bug = self.memory.explain(Fault {
+        let mut bug = self.memory.explain(AccessFault {
             address: start,
             len,
             write,
@@ -249,7 +256,7 @@ impl Vm<'_> {
             _ => {
                 return Err(self
                     .memory
-                    .explain(Fault {
+                    .explain(AccessFault {
                         address,
                         len,
                         write,
@@ -270,7 +277,7 @@ impl Vm<'_> {
     pub fn check_range(&mut self, address: u64, len: u64, write: bool) -> Result<(), Interrupt> {
         if len > 0 {
             self.checked(address, len, write)?;
-            if self.looks_for_races() {
+            if self.races_enabled() {
                 self.check_race(Access {
                     pointer: Value::concrete(address),
                     len,

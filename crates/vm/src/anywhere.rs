@@ -6,9 +6,9 @@
 use everett_expr::ExprId;
 use everett_ir::address;
 
-use crate::access::Place;
+use crate::access::AccessTarget;
 use crate::bug::{Bug, BugKind};
-use crate::memory::Fault;
+use crate::memory::AccessFault;
 use crate::value::Value;
 use crate::vm::{Interrupt, Vm};
 
@@ -19,12 +19,12 @@ const NULL_END: u64 = 0x10000;
 
 impl Vm<'_> {
     /// Finds where an access goes whose pointer has no part that tells the object.
-    pub(crate) fn place_anywhere(
+    pub(crate) fn resolve_anywhere(
         &mut self,
         term: ExprId,
         len: u64,
         write: bool,
-    ) -> Result<Place, Interrupt> {
+    ) -> Result<AccessTarget, Interrupt> {
         let (min, max) = self.arena.unsigned_range(term);
         let objects = self.memory.live_between(min, max, len);
         if max - min <= self.options.max_positions || objects.len() > MAX_OBJECTS {
@@ -34,7 +34,7 @@ impl Vm<'_> {
             };
             let address = self.concretize(value)?;
             self.check_range(address, len, write)?;
-            return Ok(Place::At(address));
+            return Ok(AccessTarget::At(address));
         }
         self.forbid_null(term, len, write)?;
         let mut any = self.arena.bool_constant(false);
@@ -62,7 +62,7 @@ impl Vm<'_> {
             }
         }
         let (start, size) = objects[first];
-        self.place_within(term, start, size, len, write)
+        self.resolve_within(term, start, size, len, write)
     }
 
     fn forbid_null(&mut self, term: ExprId, len: u64, write: bool) -> Result<(), Interrupt> {
@@ -71,7 +71,7 @@ impl Vm<'_> {
         if !self.decide_term(is_null)? {
             return Ok(());
         }
-        let fault = Fault {
+        let fault = AccessFault {
             address: 0,
             len,
             write,

@@ -133,7 +133,7 @@ impl Vm<'_> {
             for at in (0..bytes).step_by(8) {
                 let len = (bytes - at).min(8);
                 let pointer = self.offset_pointer(pointer, at as u64);
-                places.push((self.place(pointer, len as u64, true)?, len));
+                places.push((self.resolve_access(pointer, len as u64, true)?, len));
             }
             for ((place, len), value) in places.into_iter().zip(new) {
                 self.store_at(place, len, *value)?;

@@ -89,7 +89,7 @@ impl BugKind {
     }
 
     /// It says that this tool reached a limit, not that the program is wrong.
-    pub fn is_own_limit(self) -> bool {
+    pub fn is_tool_limit(self) -> bool {
         matches!(self, BugKind::Unsupported | BugKind::SolverGaveUp)
     }
 }

@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 
 use crate::bug::{Bug, BugKind};
 use crate::integer;
-use crate::points::Access;
+use crate::preemption::Access;
 use crate::thread::OnReturn;
 use crate::value::{Value, mask, signed};
 use crate::vm::{Exit, Interrupt, Vm};
@@ -353,7 +353,7 @@ impl<'a> Vm<'a> {
                         };
                         attempt!(self.call(call, args, callee));
                         if WATCHED {
-                            self.thread.at_point = false;
+                            self.thread.passed_preemption_point = false;
                         }
                     }
                     match self.cursor() {
@@ -373,7 +373,7 @@ impl<'a> Vm<'a> {
                         Some(OnReturn::Caller) => self.finish_call(&results),
                         Some(OnReturn::Unwinder) => {
                             // The frame that returned is gone: its program counter is nobody's.
-                            if let Err(interrupt) = self.unwinder_returned(&results) {
+                            if let Err(interrupt) = self.resume_search(&results) {
                                 return self.interrupted(interrupt);
                             }
                         }
@@ -426,7 +426,7 @@ impl<'a> Vm<'a> {
                 }
             }
             if WATCHED {
-                self.thread.at_point = false;
+                self.thread.passed_preemption_point = false;
             }
             pc += 1;
         }

@@ -170,39 +170,42 @@ impl Search<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Lab;
+    use crate::testing::Harness;
 
-    fn leaks(lab: &Lab) -> Vec<u64> {
-        let leaks = leaked_blocks(&lab.memory, &[&lab.thread], &lab.arena);
+    fn leaks(harness: &Harness) -> Vec<u64> {
+        let leaks = leaked_blocks(&harness.memory, &[&harness.thread], &harness.arena);
         leaks.into_iter().map(|leak| leak.start).collect()
     }
 
-    fn point(lab: &mut Lab, from: u64, to: Value) {
-        lab.memory.store(&mut lab.arena, from, 8, to).unwrap();
+    fn point(harness: &mut Harness, from: u64, to: Value) {
+        harness
+            .memory
+            .store(&mut harness.arena, from, 8, to)
+            .unwrap();
     }
 
     #[test]
     fn what_nothing_refers_to_is_leaked() {
-        let mut lab = Lab::new();
-        let [a, b, c, d, e] = [(); 5].map(|()| lab.block(&[0; 40]));
-        let global = lab
+        let mut harness = Harness::new();
+        let [a, b, c, d, e] = [(); 5].map(|()| harness.block(&[0; 40]));
+        let global = harness
             .memory
             .allocate(16, 8, ObjectKind::Global)
             .unwrap()
             .start;
-        let slot = lab.vm(|vm| vm.push_slot(8, 8).unwrap());
+        let slot = harness.vm(|vm| vm.push_slot(8, 8).unwrap());
         // A global to the inside of a, a to the end of b; a register to c; a stack slot to d.
-        point(&mut lab, global + 8, Value::concrete(a + 16));
-        point(&mut lab, a + 32, Value::concrete(b + 40));
-        lab.thread.registers.push(Value::concrete(c));
-        point(&mut lab, slot, Value::concrete(d));
-        point(&mut lab, e, Value::concrete(e));
-        assert_eq!(leaks(&lab), [e]);
-        lab.thread.registers.clear();
-        assert_eq!(leaks(&lab), [c, e]);
-        point(&mut lab, global + 8, Value::ZERO);
-        assert_eq!(leaks(&lab), [a, b, c, e]);
-        let found = leaked_blocks(&lab.memory, &[&lab.thread], &lab.arena);
+        point(&mut harness, global + 8, Value::concrete(a + 16));
+        point(&mut harness, a + 32, Value::concrete(b + 40));
+        harness.thread.registers.push(Value::concrete(c));
+        point(&mut harness, slot, Value::concrete(d));
+        point(&mut harness, e, Value::concrete(e));
+        assert_eq!(leaks(&harness), [e]);
+        harness.thread.registers.clear();
+        assert_eq!(leaks(&harness), [c, e]);
+        point(&mut harness, global + 8, Value::ZERO);
+        assert_eq!(leaks(&harness), [a, b, c, e]);
+        let found = leaked_blocks(&harness.memory, &[&harness.thread], &harness.arena);
         let bug = leak_finding(&found).unwrap();
         assert_eq!(bug.kind, BugKind::Leak);
         assert!(
@@ -214,16 +217,20 @@ mod tests {
 
     #[test]
     fn terms_refer_to_blocks_too() {
-        let mut lab = Lab::new();
-        let [a, b] = [(); 2].map(|()| lab.block(&[0; 8]));
-        let which = lab.symbolic(1, 1).to_term(&mut lab.arena, 1);
-        let [x, y] = [a, b].map(|block| lab.arena.constant(64, block));
-        let either = lab.arena.ite(which, x, y);
-        let global = lab.memory.allocate(8, 8, ObjectKind::Global).unwrap().start;
-        assert_eq!(leaks(&lab), [a, b]);
-        let either = Value::of_term(&lab.arena, either);
-        point(&mut lab, global, either);
-        assert!(leaks(&lab).is_empty());
+        let mut harness = Harness::new();
+        let [a, b] = [(); 2].map(|()| harness.block(&[0; 8]));
+        let which = harness.symbolic(1, 1).to_term(&mut harness.arena, 1);
+        let [x, y] = [a, b].map(|block| harness.arena.constant(64, block));
+        let either = harness.arena.ite(which, x, y);
+        let global = harness
+            .memory
+            .allocate(8, 8, ObjectKind::Global)
+            .unwrap()
+            .start;
+        assert_eq!(leaks(&harness), [a, b]);
+        let either = Value::of_term(&harness.arena, either);
+        point(&mut harness, global, either);
+        assert!(leaks(&harness).is_empty());
         assert!(leak_finding(&[]).is_none());
     }
 }

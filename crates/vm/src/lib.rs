@@ -16,7 +16,7 @@ mod interpreter;
 mod leak;
 mod memory;
 mod oracle;
-mod points;
+mod preemption;
 mod races;
 mod rare_floats;
 mod stacks;
@@ -28,21 +28,21 @@ mod unwind;
 mod value;
 mod vm;
 
-pub use access::Place;
+pub use access::AccessTarget;
 pub use bug::{Bug, BugKind};
 pub use external::{ALLOCATION_FAULT, processor};
 pub use image::{Image, ImageError, ImageId};
 pub use leak::{Leak, leak_finding, leaked_blocks};
 pub use memory::{
-    BREAK_END, BREAK_START, Backing, Buffer, Fault, FileView, MAX_STACKS, Mapping, Memory, Object,
-    ObjectKind, PAGE, Pages, Placement, Protection, Traits,
+    AccessFault, BREAK_END, BREAK_START, Backing, Buffer, FileView, MAX_STACKS, Mapping,
+    MappingTraits, Memory, Object, ObjectKind, PAGE, Pages, Placement, Protection,
 };
 pub use oracle::{ChoiceSite, ConcreteOracle, Oracle, Suspend};
-pub use points::Points;
+pub use preemption::PreemptionPoints;
 pub use stacks::{CallSite, StackId, StackTable};
 pub use thread::{Frame, OnReturn, Thread, Variadic, VariadicArgument};
 pub use value::{Value, mask, resize, signed};
 pub use vm::{
-    Arguments, Coverage, Done, Exit, Interrupt, Jump, OWN_CALLS, Surroundings, SystemCall, Vm,
-    VmOptions,
+    Arguments, Coverage, Done, ExecContext, Exit, HYPERCALL_BASE, Interrupt, JumpTarget,
+    SystemCall, Vm, VmOptions,
 };

@@ -11,7 +11,7 @@ use triomphe::Arc;
 
 use crate::bug::{Bug, BugKind, bytes};
 use crate::memory::ObjectKind;
-use crate::points::Access;
+use crate::preemption::Access;
 use crate::stacks::StackId;
 use crate::vm::{Interrupt, Vm};
 
@@ -53,7 +53,7 @@ impl Clock {
 
 /// An access that was made.
 #[derive(Copy, Clone, Debug)]
-struct Past {
+struct RecordedAccess {
     thread: u32,
     time: u32,
     /// Which bytes of the granule.
@@ -70,7 +70,7 @@ pub struct Races {
     released: BTreeMap<u64, Clock>,
     /// Granules that are accessed atomically.
     atomic: BTreeSet<u64>,
-    past: BTreeMap<u64, SmallVec<[Past; 2]>>,
+    past: BTreeMap<u64, SmallVec<[RecordedAccess; 2]>>,
 }
 
 impl Races {
@@ -101,7 +101,7 @@ impl Races {
     }
 
     /// A plain access: the one that it races with.
-    fn access(&mut self, granule: u64, new: Past) -> Option<Past> {
+    fn access(&mut self, granule: u64, new: RecordedAccess) -> Option<RecordedAccess> {
         let clock = self.clocks.entry(new.thread).or_default();
         let past = self.past.entry(granule).or_default();
         let races = past.iter().find(|old| {
@@ -127,12 +127,12 @@ impl Races {
 
 impl Vm<'_> {
     /// Races are looked for, and there are threads to race with.
-    pub(crate) fn looks_for_races(&self) -> bool {
+    pub(crate) fn races_enabled(&self) -> bool {
         self.options.check_races && !self.alone
     }
 
     /// The thread makes another one: what it did so far was before.
-    pub fn thread_is_born(&mut self, child: u32) {
+    pub fn record_thread_start(&mut self, child: u32) {
         if self.options.check_races {
             let parent = self.thread.number;
             Arc::make_mut(&mut self.memory.races).fork(parent, child);
@@ -171,7 +171,7 @@ impl Vm<'_> {
             });
             let time = races.clocks.entry(thread).or_default().get(thread);
             stack = stack.or_else(|| self.stack());
-            let new = Past {
+            let new = RecordedAccess {
                 thread,
                 time,
                 mask,
@@ -198,7 +198,7 @@ impl Vm<'_> {
         file.is_none_or(|file| LIBRARY.iter().any(|part| file.contains(part)))
     }
 
-    fn race(&mut self, access: Access, old: Past) -> Bug {
+    fn race(&mut self, access: Access, old: RecordedAccess) -> Bug {
         let verb = |write: bool| if write { "write" } else { "read" };
         let place = old.stack.and_then(|stack| self.describe_top(stack));
         let place = place.map_or_else(String::new, |place| format!(" {place}"));
@@ -234,9 +234,9 @@ impl Vm<'_> {
 mod tests {
     use super::*;
 
-    fn past(races: &mut Races, thread: u32, write: bool) -> Past {
+    fn past(races: &mut Races, thread: u32, write: bool) -> RecordedAccess {
         let time = races.clocks.entry(thread).or_default().get(thread);
-        Past {
+        RecordedAccess {
             thread,
             time,
             mask: 0xf,

@@ -14,14 +14,14 @@ use crate::oracle::{ChoiceSite, Oracle, Suspend};
 use crate::stacks::StackTable;
 use crate::thread::Thread;
 use crate::value::Value;
-use crate::vm::{Arguments, Coverage, Done, Interrupt, Surroundings, Vm, VmOptions};
+use crate::vm::{Arguments, Coverage, Done, ExecContext, Interrupt, Vm, VmOptions};
 
 /// An argument: its type and its registers.
 pub type Argument = (ValueType, Vec<Value>);
 
 /// Answers as if the symbolic bytes had these values.
 #[derive(Default)]
-pub struct World {
+pub struct ModelOracle {
     /// The bytes; those that are not listed are zero.
     pub bytes: HashMap<(ArrayId, u32), u8>,
     /// How many questions about data were asked.
@@ -32,20 +32,20 @@ pub struct World {
     pub preferred: Vec<ExprId>,
 }
 
-impl Assignment for World {
+impl Assignment for ModelOracle {
     fn byte(&self, array: ArrayId, index: u32) -> u8 {
         self.bytes.get(&(array, index)).copied().unwrap_or(0)
     }
 }
 
-impl World {
+impl ModelOracle {
     /// The value of a term.
     pub fn eval(&self, arena: &Arena, term: ExprId) -> u64 {
         arena.eval(term, self, &mut EvalScratch::new())
     }
 }
 
-impl Oracle for World {
+impl Oracle for ModelOracle {
     fn branch(&mut self, arena: &mut Arena, condition: ExprId) -> Result<bool, Suspend> {
         self.questions += 1;
         Ok(self.eval(arena, condition) != 0)
@@ -77,10 +77,10 @@ impl Oracle for World {
 }
 
 /// A process without a program.
-pub struct Lab {
+pub struct Harness {
     pub image: Image,
     pub arena: Arena,
-    pub world: World,
+    pub world: ModelOracle,
     pub stacks: StackTable,
     pub coverage: Coverage,
     pub options: VmOptions,
@@ -88,22 +88,22 @@ pub struct Lab {
     pub thread: Thread,
 }
 
-impl Lab {
+impl Harness {
     /// A process that has nothing.
-    pub fn new() -> Lab {
-        Lab::with(Program::default())
+    pub fn new() -> Harness {
+        Harness::with(Program::default())
     }
 
     /// A process that has just started this program.
-    pub fn with(program: Program) -> Lab {
+    pub fn with(program: Program) -> Harness {
         let image = Image::new(program).expect("a well-formed program");
         let memory = image.initial_memory();
-        Lab {
+        Harness {
             // Programs that are put together by hand list no segments.
             coverage: Coverage::new(image.program().segments.len().max(64)),
             image,
             arena: Arena::new(),
-            world: World::default(),
+            world: ModelOracle::default(),
             stacks: StackTable::default(),
             options: VmOptions::default(),
             memory,
@@ -113,7 +113,7 @@ impl Lab {
 
     /// Works with the vm.
     pub fn vm<T>(&mut self, work: impl FnOnce(&mut Vm<'_>) -> T) -> T {
-        let around = Surroundings {
+        let context = ExecContext {
             images: std::slice::from_ref(&self.image),
             arena: &mut self.arena,
             oracle: &mut self.world,
@@ -122,7 +122,7 @@ impl Lab {
             options: &self.options,
         };
         work(&mut Vm::new(
-            around,
+            context,
             crate::image::ImageId::default(),
             &mut self.memory,
             &mut self.thread,
@@ -140,7 +140,7 @@ impl Lab {
     }
 
     /// Makes one byte symbolic; it keeps its value in the world.
-    pub fn blur(&mut self, address: u64) {
+    pub fn make_symbolic(&mut self, address: u64) {
         let value = self.byte(address);
         let ordinal = self.world.bytes.len() as u32;
         let array = self.arena.array(ordinal, &format!("b{ordinal}"), 1);
@@ -174,7 +174,7 @@ impl Lab {
     }
 
     /// What a value is in the world.
-    pub fn known(&self, value: Value) -> u64 {
+    pub fn eval_value(&self, value: Value) -> u64 {
         match value.term {
             None => value.bits,
             Some(term) => self.world.eval(&self.arena, term),
@@ -187,7 +187,7 @@ impl Lab {
             .memory
             .load(&mut self.arena, address, 1)
             .expect("a byte of an object");
-        self.known(value) as u8
+        self.eval_value(value) as u8
     }
 
     /// Bytes of memory, in the world.
@@ -271,7 +271,7 @@ impl Lab {
     }
 
     /// Calls an operation with concrete arguments: its result in the world, or what it found.
-    pub fn ask(&mut self, name: &str, args: &[u64]) -> Result<u64, BugKind> {
+    pub fn call_concrete(&mut self, name: &str, args: &[u64]) -> Result<u64, BugKind> {
         let args: Vec<Value> = args.iter().copied().map(Value::concrete).collect();
         let done = self.call(name, &args);
         self.outcome(done)
@@ -280,7 +280,7 @@ impl Lab {
     /// The result in the world, or the kind of the finding.
     pub fn outcome(&self, done: Result<Done, Interrupt>) -> Result<u64, BugKind> {
         match done {
-            Ok(Done::Value(value)) => Ok(self.known(value)),
+            Ok(Done::Value(value)) => Ok(self.eval_value(value)),
             Ok(Done::Void) => Ok(0),
             Err(Interrupt::Bug(bug)) => Err(bug.kind),
             other => panic!("neither a value nor a finding: {other:?}"),

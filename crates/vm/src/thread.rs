@@ -92,14 +92,14 @@ pub struct Thread {
     /// An exception that is looking for its handler.
     pub unwinding: Option<Arc<Unwinding>>,
     /// Others had the chance to run before the instruction that is next.
-    pub at_point: bool,
+    pub passed_preemption_point: bool,
     /// A second stack that it runs on.
-    pub second_stack: Option<SecondStack>,
+    pub alternate_stack: Option<AlternateStack>,
 }
 
 /// Room beyond the usual end of the stack, for handlers of signals.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub struct SecondStack {
+pub struct AlternateStack {
     /// Frames that there were when it was entered.
     pub depth: usize,
     /// Bytes that were in use, in slots and frames.
@@ -122,8 +122,8 @@ impl Thread {
             locals: Vec::new(),
             next_serial: 0,
             unwinding: None,
-            at_point: false,
-            second_stack: None,
+            passed_preemption_point: false,
+            alternate_stack: None,
         }
     }
 

@@ -205,7 +205,7 @@ impl<'a> Vm<'a> {
     }
 
     /// `can_catch` has answered.
-    pub(crate) fn unwinder_returned(&mut self, results: &[Value]) -> Result<(), Interrupt> {
+    pub(crate) fn resume_search(&mut self, results: &[Value]) -> Result<(), Interrupt> {
         let Some(state) = self.thread.unwinding.take() else {
             return Err(Bug::new(BugKind::Unsupported, "nobody was unwinding").into());
         };

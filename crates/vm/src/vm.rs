@@ -9,9 +9,9 @@ use crate::bug::{Bug, BugKind};
 use crate::image::{Image, ImageId};
 use crate::memory::{Memory, ObjectKind};
 use crate::oracle::{ChoiceSite, Oracle, Suspend};
-use crate::points::Points;
+use crate::preemption::PreemptionPoints;
 use crate::stacks::{CallSite, StackId, StackTable};
-use crate::thread::{Frame, OnReturn, SecondStack, Thread, Variadic, VariadicArgument};
+use crate::thread::{AlternateStack, Frame, OnReturn, Thread, Variadic, VariadicArgument};
 use crate::value::Value;
 
 /// What a call takes at least of a native stack: the return address and a saved register.
@@ -61,7 +61,7 @@ impl Default for VmOptions {
 }
 
 /// System calls from this number on are none of Linux: with them a program speaks to Everett about its host.
-pub const OWN_CALLS: u32 = 0x1_0000;
+pub const HYPERCALL_BASE: u32 = 0x1_0000;
 
 /// A system call that the thread wants.
 #[derive(Copy, Clone, PartialEq, Debug)]
@@ -73,7 +73,7 @@ pub struct SystemCall {
     /// Function and argument with which a new thread starts.
     pub entry: Option<(Value, Value)>,
     /// Where the thread goes on afterwards, whatever the result.
-    pub jump: Option<Jump>,
+    pub jump: Option<JumpTarget>,
 }
 
 impl SystemCall {
@@ -90,7 +90,7 @@ impl SystemCall {
 
 /// A place that `setjmp` has marked.
 #[derive(Copy, Clone, PartialEq, Debug)]
-pub struct Jump {
+pub struct JumpTarget {
     /// The activation of a function.
     pub serial: u64,
     /// The call of setjmp in it.
@@ -113,7 +113,7 @@ pub enum Interrupt {
     /// The program asked that this path ends here, without a finding.
     EndPath,
     /// Others may run before the instruction, which goes on when the thread runs again.
-    Point,
+    PreemptionPoint,
 }
 
 impl From<Suspend> for Interrupt {
@@ -259,7 +259,7 @@ pub struct Vm<'a> {
     /// So many calls of malloc and its family may be made to fail.
     pub malloc_faults: u32,
     /// Where it stops for others.
-    pub points: Points,
+    pub points: PreemptionPoints,
     /// It is the only thread of its process.
     pub alone: bool,
     /// The instruction has asked the oracle something.
@@ -267,7 +267,7 @@ pub struct Vm<'a> {
 }
 
 /// Everything but the state that a [`Vm`] needs.
-pub struct Surroundings<'a> {
+pub struct ExecContext<'a> {
     /// The programs of the run.
     pub images: &'a [Image],
     /// Terms.
@@ -285,19 +285,19 @@ pub struct Surroundings<'a> {
 impl<'a> Vm<'a> {
     /// A thread, ready to run.
     pub fn new(
-        around: Surroundings<'a>,
+        context: ExecContext<'a>,
         image: ImageId,
         memory: &'a mut Memory,
         thread: &'a mut Thread,
     ) -> Vm<'a> {
-        let Surroundings {
+        let ExecContext {
             images,
             arena,
             oracle,
             stacks,
             coverage,
             options,
-        } = around;
+        } = context;
         Vm {
             image: &images[usize::from(image.0)],
             first_segment: images[usize::from(image.0)].first_segment(),
@@ -311,7 +311,7 @@ impl<'a> Vm<'a> {
             instructions: 0,
             max_heap: options.max_heap,
             malloc_faults: 0,
-            points: Points::None,
+            points: PreemptionPoints::None,
             alone: false,
             asked: false,
         }
@@ -450,7 +450,7 @@ impl<'a> Vm<'a> {
 
     /// Most frames, and most bytes of stack in slots and frames.
     fn stack_limits(&self) -> (usize, u64) {
-        match self.thread.second_stack {
+        match self.thread.alternate_stack {
             None => (self.options.max_frames, self.options.max_stack_bytes),
             Some(second) => (
                 second.depth + (second.size / FRAME_BYTES) as usize,
@@ -460,10 +460,10 @@ impl<'a> Vm<'a> {
     }
 
     /// Lets what is called next run on a second stack of this size.
-    pub fn enter_second_stack(&mut self, size: u64) {
+    pub fn enter_alternate_stack(&mut self, size: u64) {
         let depth = self.thread.frames.len();
         let used = self.thread.stack_bytes + FRAME_BYTES * depth as u64;
-        self.thread.second_stack = Some(SecondStack { depth, used, size });
+        self.thread.alternate_stack = Some(AlternateStack { depth, used, size });
     }
 
     /// Takes the top frame away with its stack slots.

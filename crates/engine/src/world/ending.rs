@@ -132,7 +132,7 @@ impl Worlds<'_> {
             .filter_map(|place| self.table.dstate(place).cloned())
             .collect();
         self.report(id, member, (&bug, ""), None, &places, listener);
-        if bug.kind.is_own_limit() {
+        if bug.kind.is_tool_limit() {
             self.note_limit("unsupported");
             self.statistics.paths_partial += 1;
             let weight = self.weight_with(id);

@@ -271,76 +271,97 @@ fn malloc_usable_size(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Int
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Lab;
+    use crate::testing::Harness;
 
     #[test]
     fn blocks_are_apart_aligned_and_zero() {
-        let mut lab = Lab::new();
-        let none = lab.ask("malloc", &[0]).unwrap();
-        let other = lab.ask("malloc", &[0]).unwrap();
+        let mut harness = Harness::new();
+        let none = harness.call_concrete("malloc", &[0]).unwrap();
+        let other = harness.call_concrete("malloc", &[0]).unwrap();
         assert!(none != 0 && other != 0 && none != other);
-        assert_eq!(lab.ask("free", &[none]), Ok(0));
-        let block = lab.ask("calloc", &[3, 5]).unwrap();
-        assert_eq!(lab.bytes(block, 15), [0; 15]);
+        assert_eq!(harness.call_concrete("free", &[none]), Ok(0));
+        let block = harness.call_concrete("calloc", &[3, 5]).unwrap();
+        assert_eq!(harness.bytes(block, 15), [0; 15]);
         assert_eq!(block % 16, 0);
-        assert_eq!(lab.ask("malloc_usable_size", &[block]), Ok(15));
+        assert_eq!(
+            harness.call_concrete("malloc_usable_size", &[block]),
+            Ok(15)
+        );
         for align in [32, 4096, 1 << 21] {
-            let block = lab.ask("aligned_alloc", &[align, 100]).unwrap();
+            let block = harness
+                .call_concrete("aligned_alloc", &[align, 100])
+                .unwrap();
             assert_eq!(block % align, 0);
         }
-        assert_eq!(lab.ask("aligned_alloc", &[24, 100]), Ok(0));
-        assert_eq!(lab.ask("memalign", &[1 << 60, 100]), Ok(0));
+        assert_eq!(harness.call_concrete("aligned_alloc", &[24, 100]), Ok(0));
+        assert_eq!(harness.call_concrete("memalign", &[1 << 60, 100]), Ok(0));
     }
 
     #[test]
     fn sizes_that_overflow_give_null_and_huge_ones_are_found() {
-        let mut lab = Lab::new();
-        assert_eq!(lab.ask("calloc", &[1 << 40, 1 << 40]), Ok(0));
-        assert_eq!(lab.ask("malloc", &[u64::MAX]), Ok(0));
-        assert_eq!(lab.ask("malloc", &[1 << 47]), Ok(0));
-        let huge = lab.ask("malloc", &[1 << 40]);
+        let mut harness = Harness::new();
+        assert_eq!(harness.call_concrete("calloc", &[1 << 40, 1 << 40]), Ok(0));
+        assert_eq!(harness.call_concrete("malloc", &[u64::MAX]), Ok(0));
+        assert_eq!(harness.call_concrete("malloc", &[1 << 47]), Ok(0));
+        let huge = harness.call_concrete("malloc", &[1 << 40]);
         assert_eq!(huge, Err(BugKind::HugeAllocation));
-        lab.options.max_heap = 100;
-        assert_eq!(lab.ask("malloc", &[101]), Ok(0));
-        let block = lab.ask("malloc", &[60]).unwrap();
+        harness.options.max_heap = 100;
+        assert_eq!(harness.call_concrete("malloc", &[101]), Ok(0));
+        let block = harness.call_concrete("malloc", &[60]).unwrap();
         assert_ne!(block, 0);
-        assert_eq!(lab.ask("malloc", &[60]), Ok(0));
+        assert_eq!(harness.call_concrete("malloc", &[60]), Ok(0));
         // The old block stays as it is.
-        assert_eq!(lab.ask("reallocarray", &[block, 1 << 40, 1 << 40]), Ok(0));
-        assert_eq!(lab.ask("free", &[block]), Ok(0));
+        assert_eq!(
+            harness.call_concrete("reallocarray", &[block, 1 << 40, 1 << 40]),
+            Ok(0)
+        );
+        assert_eq!(harness.call_concrete("free", &[block]), Ok(0));
     }
 
     #[test]
     fn realloc_keeps_the_bytes() {
-        let mut lab = Lab::new();
-        let old = lab.block(b"abcdef");
-        lab.blur(old + 1);
-        let new = lab.ask("realloc", &[old, 10]).unwrap();
-        assert_eq!(lab.bytes(new, 10), b"abcdef\0\0\0\0");
-        assert_eq!(lab.ask("free", &[old]), Err(BugKind::DoubleFree));
-        let shorter = lab.ask("realloc", &[new, 3]).unwrap();
-        assert_eq!(lab.bytes(shorter, 3), b"abc");
-        let empty = lab.ask("realloc", &[shorter, 0]).unwrap();
-        assert_ne!(empty, 0);
-        let fresh = lab.ask("realloc", &[0, 4]).unwrap();
-        assert_eq!(lab.bytes(fresh, 4), [0; 4]);
+        let mut harness = Harness::new();
+        let old = harness.block(b"abcdef");
+        harness.make_symbolic(old + 1);
+        let new = harness.call_concrete("realloc", &[old, 10]).unwrap();
+        assert_eq!(harness.bytes(new, 10), b"abcdef\0\0\0\0");
         assert_eq!(
-            lab.ask("realloc", &[fresh + 1, 4]),
+            harness.call_concrete("free", &[old]),
+            Err(BugKind::DoubleFree)
+        );
+        let shorter = harness.call_concrete("realloc", &[new, 3]).unwrap();
+        assert_eq!(harness.bytes(shorter, 3), b"abc");
+        let empty = harness.call_concrete("realloc", &[shorter, 0]).unwrap();
+        assert_ne!(empty, 0);
+        let fresh = harness.call_concrete("realloc", &[0, 4]).unwrap();
+        assert_eq!(harness.bytes(fresh, 4), [0; 4]);
+        assert_eq!(
+            harness.call_concrete("realloc", &[fresh + 1, 4]),
             Err(BugKind::InvalidFree)
         );
-        assert_eq!(lab.ask("free", &[0]), Ok(0));
+        assert_eq!(harness.call_concrete("free", &[0]), Ok(0));
     }
 
     #[test]
     fn posix_memalign_says_what_is_wrong() {
-        let mut lab = Lab::new();
-        let place = lab.block(&[0; 8]);
-        assert_eq!(lab.ask("posix_memalign", &[place, 12, 8]), Ok(EINVAL));
-        assert_eq!(lab.ask("posix_memalign", &[place, 64, 8]), Ok(0));
-        let block = lab.memory.load(&mut lab.arena, place, 8).unwrap().bits;
+        let mut harness = Harness::new();
+        let place = harness.block(&[0; 8]);
+        assert_eq!(
+            harness.call_concrete("posix_memalign", &[place, 12, 8]),
+            Ok(EINVAL)
+        );
+        assert_eq!(
+            harness.call_concrete("posix_memalign", &[place, 64, 8]),
+            Ok(0)
+        );
+        let block = harness
+            .memory
+            .load(&mut harness.arena, place, 8)
+            .unwrap()
+            .bits;
         assert!(block != 0 && block.is_multiple_of(64));
         assert_eq!(
-            lab.ask("posix_memalign", &[0, 64, 8]),
+            harness.call_concrete("posix_memalign", &[0, 64, 8]),
             Err(BugKind::NullPointer)
         );
     }
@@ -348,22 +369,22 @@ mod tests {
     #[test]
     fn symbolic_sizes_stay_symbolic() {
         for (bytes, extent) in [(10u64, 4096), (5000, 16 * 4096), (1 << 30, 1 << 32)] {
-            let mut lab = Lab::new();
-            let size = lab.symbolic(bytes, 8);
-            let done = lab.call("malloc", &[size]);
-            let block = lab.outcome(done).unwrap();
-            let object = lab.memory.near(block).unwrap();
+            let mut harness = Harness::new();
+            let size = harness.symbolic(bytes, 8);
+            let done = harness.call("malloc", &[size]);
+            let block = harness.outcome(done).unwrap();
+            let object = harness.memory.near(block).unwrap();
             assert_eq!(object.size, extent);
             assert_eq!(object.size_term, size.term);
-            let last = lab.vm(|vm| vm.load(Value::concrete(block + bytes - 1), 1));
+            let last = harness.vm(|vm| vm.load(Value::concrete(block + bytes - 1), 1));
             assert!(last.is_ok());
-            let outside = lab.vm(|vm| vm.load(Value::concrete(block + bytes), 1));
+            let outside = harness.vm(|vm| vm.load(Value::concrete(block + bytes), 1));
             assert!(matches!(outside, Err(Interrupt::Bug(_))));
         }
-        let mut lab = Lab::new();
-        let size = lab.symbolic(1 << 50, 8);
-        let done = lab.call("malloc", &[size]);
-        assert_eq!(lab.outcome(done), Err(BugKind::HugeAllocation));
-        assert!(lab.world.questions < 10);
+        let mut harness = Harness::new();
+        let size = harness.symbolic(1 << 50, 8);
+        let done = harness.call("malloc", &[size]);
+        assert_eq!(harness.outcome(done), Err(BugKind::HugeAllocation));
+        assert!(harness.world.questions < 10);
     }
 }

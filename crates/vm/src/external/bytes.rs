@@ -1,6 +1,6 @@
 //! memcpy and its family: operations on ranges of bytes whose length is given.
 
-use super::scan::Wanted;
+use super::scan::ByteMatch;
 use super::{Operation, replaced, supplied};
 use crate::bug::{Bug, BugKind};
 use crate::memory::ObjectKind;
@@ -232,21 +232,21 @@ fn memcmp(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
 /// C says that memchr stops at the byte that it finds: the range may be shorter than the length.
 fn memchr(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     let (start, limit) = walk_operands(vm, args.get(0), args.get(2))?;
-    let wanted = vm.wanted(args.get(1));
+    let wanted = vm.byte_match(args.get(1));
     let found = vm.find_byte(start, limit, &[wanted])?;
     Ok(Done::Value(found_at(start, found)))
 }
 
 fn memrchr(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     let ([start], len) = vm.ranges([(args.get(0), false)], args.get(2))?;
-    let wanted = vm.wanted(args.get(1));
+    let wanted = vm.byte_match(args.get(1));
     let found = vm.find_last_byte(start, len, wanted)?;
     Ok(Done::Value(found_at(start, found)))
 }
 
 fn memccpy(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     let (from, limit) = walk_operands(vm, args.get(1), args.get(3))?;
-    let wanted: Wanted = vm.wanted(args.get(2));
+    let wanted: ByteMatch = vm.byte_match(args.get(2));
     let found = vm.find_byte(from, limit, &[wanted])?;
     let len = found.map_or(limit, |at| at + 1);
     let to = vm.pointer(args.get(0), len, true)?;

@@ -103,41 +103,42 @@ fn set_environment(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interr
 mod tests {
     use super::*;
     use crate::bug::BugKind;
-    use crate::testing::Lab;
+    use crate::testing::Harness;
 
     #[test]
     fn the_environment_is_what_a_thread_starts_with() {
-        let mut lab = Lab::new();
-        let place = lab.block(&[0; 32]);
-        assert_eq!(lab.ask("fegetenv", &[place]), Ok(0));
-        assert_eq!(lab.bytes(place, 2), [0x7f, 0x03]);
-        assert_eq!(lab.bytes(place + 28, 4), [0x80, 0x1f, 0, 0]);
-        assert_eq!(lab.ask("fesetenv", &[place]), Ok(0));
-        assert_eq!(lab.ask("fesetenv", &[u64::MAX]), Ok(0));
-        assert_eq!(lab.ask("fegetround", &[]), Ok(0));
-        assert_eq!(lab.ask("fesetround", &[0]), Ok(0));
-        assert_eq!(lab.ask("fesetround", &[1]), Ok(0xffff_ffff));
-        let other = lab.ask("__fesetround", &[0x400]);
+        let mut harness = Harness::new();
+        let place = harness.block(&[0; 32]);
+        assert_eq!(harness.call_concrete("fegetenv", &[place]), Ok(0));
+        assert_eq!(harness.bytes(place, 2), [0x7f, 0x03]);
+        assert_eq!(harness.bytes(place + 28, 4), [0x80, 0x1f, 0, 0]);
+        assert_eq!(harness.call_concrete("fesetenv", &[place]), Ok(0));
+        assert_eq!(harness.call_concrete("fesetenv", &[u64::MAX]), Ok(0));
+        assert_eq!(harness.call_concrete("fegetround", &[]), Ok(0));
+        assert_eq!(harness.call_concrete("fesetround", &[0]), Ok(0));
+        assert_eq!(harness.call_concrete("fesetround", &[1]), Ok(0xffff_ffff));
+        let other = harness.call_concrete("__fesetround", &[0x400]);
         assert_eq!(other, Err(BugKind::Unsupported));
     }
 
     #[test]
     fn other_environments_are_not_supported() {
         let outcome = |control: u16, mxcsr: u32| {
-            let mut lab = Lab::new();
-            let place = lab.block(&[0; 32]);
-            lab.ask("fegetenv", &[place])?;
+            let mut harness = Harness::new();
+            let place = harness.block(&[0; 32]);
+            harness.call_concrete("fegetenv", &[place])?;
             for (at, size, word) in [(0, 2, u32::from(control)), (28, 4, mxcsr)] {
-                lab.memory
+                harness
+                    .memory
                     .store(
-                        &mut lab.arena,
+                        &mut harness.arena,
                         place + at,
                         size,
                         Value::concrete(word.into()),
                     )
                     .expect("it is in the block");
             }
-            lab.ask("fesetenv", &[place])
+            harness.call_concrete("fesetenv", &[place])
         };
         let flags_raised = outcome(0x37f, 0x1fbf);
         assert_eq!(flags_raised, Ok(0));

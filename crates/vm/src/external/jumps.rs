@@ -3,7 +3,7 @@
 use super::{Operation, replaced};
 use crate::bug::{Bug, BugKind};
 use crate::value::Value;
-use crate::vm::{Arguments, Done, Interrupt, Jump, SystemCall, Vm};
+use crate::vm::{Arguments, Done, Interrupt, JumpTarget, SystemCall, Vm};
 
 /// The family.
 pub const OPERATIONS: &[Operation] = &[
@@ -27,7 +27,7 @@ const MASK_AT: u64 = 72;
 /// What a buffer holds.
 struct Target {
     thread: u64,
-    jump: Jump,
+    jump: JumpTarget,
     has_mask: bool,
 }
 
@@ -48,7 +48,7 @@ fn setjmp_with_mask(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Inter
 }
 
 /// Asks the kernel to set the mask of blocked signals from one place and to tell it at another.
-fn mask_call(set: u64, tell: u64, jump: Option<Jump>) -> Interrupt {
+fn mask_call(set: u64, tell: u64, jump: Option<JumpTarget>) -> Interrupt {
     const SIGPROCMASK: u64 = 14;
     const SET: u64 = 2;
     let args = [SET, set, tell, 8, 0, 0].map(Value::concrete);
@@ -92,13 +92,13 @@ fn longjmp(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     if target.has_mask {
         return Err(mask_call(buffer + MASK_AT, 0, Some(target.jump)));
     }
-    vm.leave_to(target.jump);
+    vm.unwind_to_jump(target.jump);
     Ok(Done::Moved)
 }
 
 impl Vm<'_> {
     /// Leaves functions until the thread is where a call of setjmp was, and goes on behind it.
-    pub fn leave_to(&mut self, jump: Jump) {
+    pub fn unwind_to_jump(&mut self, jump: JumpTarget) {
         let frames = self.thread.frames.iter();
         let Some(index) = frames.rev().position(|frame| frame.serial == jump.serial) else {
             return;
@@ -112,10 +112,10 @@ impl Vm<'_> {
         let depth = self.thread.frames.len();
         if self
             .thread
-            .second_stack
+            .alternate_stack
             .is_some_and(|second| depth <= second.depth)
         {
-            self.thread.second_stack = None;
+            self.thread.alternate_stack = None;
         }
         self.thread.unwinding = None;
         self.jump(jump.pc);
@@ -138,7 +138,7 @@ fn read_target(vm: &mut Vm<'_>, buffer: Value) -> Result<(u64, Target), Interrup
     if mark != MARK {
         return Err(bad_jump("longjmp with a buffer that setjmp has not filled"));
     }
-    let jump = Jump {
+    let jump = JumpTarget {
         serial,
         pc: pc as u32,
         slots: slots as u32,
@@ -175,7 +175,7 @@ mod tests {
     };
 
     use crate::bug::BugKind;
-    use crate::testing::Lab;
+    use crate::testing::Harness;
     use crate::thread::OnReturn;
     use crate::vm::{Exit, Interrupt};
 
@@ -302,27 +302,27 @@ mod tests {
         (program, buffer)
     }
 
-    fn run(value: u64, late: bool) -> (Lab, Exit) {
+    fn run(value: u64, late: bool) -> (Harness, Exit) {
         let (program, _) = program(value, late);
-        let mut lab = Lab::with(program);
-        let exit = lab.vm(|vm| {
+        let mut harness = Harness::with(program);
+        let exit = harness.vm(|vm| {
             vm.push_frame(FunctionId(0), &[], None, OnReturn::Stop)
                 .unwrap();
             vm.run(1000)
         });
-        (lab, exit)
+        (harness, exit)
     }
 
     #[test]
     fn longjmp_returns_from_setjmp_again() {
         for (value, expected) in [(7, 7), (0, 1)] {
-            let (lab, exit) = run(value, false);
+            let (harness, exit) = run(value, false);
             let Exit::Returned(values) = exit else {
                 panic!("main returns: {exit:?}");
             };
             assert_eq!(values[0].as_concrete(), Some(expected));
-            assert!(lab.thread.slots.is_empty());
-            assert!(lab.thread.registers.is_empty());
+            assert!(harness.thread.slots.is_empty());
+            assert!(harness.thread.registers.is_empty());
         }
     }
 
@@ -338,11 +338,20 @@ mod tests {
 
     #[test]
     fn a_buffer_must_be_filled() {
-        let mut lab = Lab::new();
-        let buffer = lab.block(&[0; 200]);
-        assert_eq!(lab.ask("longjmp", &[buffer, 1]), Err(BugKind::BadJump));
-        assert_eq!(lab.ask("longjmp", &[0, 1]), Err(BugKind::NullPointer));
-        let short = lab.block(&[0; 8]);
-        assert_eq!(lab.ask("setjmp", &[short]), Err(BugKind::OutOfBounds));
+        let mut harness = Harness::new();
+        let buffer = harness.block(&[0; 200]);
+        assert_eq!(
+            harness.call_concrete("longjmp", &[buffer, 1]),
+            Err(BugKind::BadJump)
+        );
+        assert_eq!(
+            harness.call_concrete("longjmp", &[0, 1]),
+            Err(BugKind::NullPointer)
+        );
+        let short = harness.block(&[0; 8]);
+        assert_eq!(
+            harness.call_concrete("setjmp", &[short]),
+            Err(BugKind::OutOfBounds)
+        );
     }
 }

@@ -172,20 +172,20 @@ fn remainder(x: u128, y: u128) -> u128 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Argument, Lab, pointer};
+    use crate::testing::{Argument, Harness, pointer};
 
     fn extended(x: f64) -> u128 {
         float::convert(FloatFormat::Double, FORMAT, u128::from(x.to_bits()))
     }
 
     fn call(name: &str, args: &[f64]) -> f64 {
-        let mut lab = Lab::new();
+        let mut harness = Harness::new();
         let kind = ValueType::Float(KIND);
         let args: Vec<Argument> = args
             .iter()
             .map(|x| (kind, registers128(KIND, extended(*x)).to_vec()))
             .collect();
-        match lab.call_typed(name, &args, ValueType::Int(64)) {
+        match harness.call_typed(name, &args, ValueType::Int(64)) {
             Ok(Done::Values(values)) => {
                 let bits = bits128(&values).unwrap();
                 f64::from_bits(float::convert(FORMAT, FloatFormat::Double, bits) as u64)
@@ -220,10 +220,10 @@ mod tests {
 
     #[test]
     fn arguments_may_come_by_pointer() {
-        let mut lab = Lab::new();
+        let mut harness = Harness::new();
         let bits = extended(-2.25);
-        let place = lab.block(&bits.to_le_bytes());
-        let done = lab.call_typed("floorl", &[pointer(place)], ValueType::Float(KIND));
+        let place = harness.block(&bits.to_le_bytes());
+        let done = harness.call_typed("floorl", &[pointer(place)], ValueType::Float(KIND));
         let Ok(Done::Values(values)) = done else {
             panic!("{done:?}");
         };
@@ -232,18 +232,18 @@ mod tests {
 
     #[test]
     fn symbolic_values_keep_their_terms() {
-        let mut lab = Lab::new();
+        let mut harness = Harness::new();
         let bits = extended(-2.25);
-        let place = lab.block(&bits.to_le_bytes());
-        lab.blur(place + 9);
-        let done = lab.call_typed("fabsl", &[pointer(place)], ValueType::Float(KIND));
+        let place = harness.block(&bits.to_le_bytes());
+        harness.make_symbolic(place + 9);
+        let done = harness.call_typed("fabsl", &[pointer(place)], ValueType::Float(KIND));
         let Ok(Done::Values(values)) = done else {
             panic!("{done:?}");
         };
         assert!(values[1].term.is_some());
         let known: Vec<Value> = values
             .iter()
-            .map(|v| Value::concrete(lab.known(*v)))
+            .map(|v| Value::concrete(harness.eval_value(*v)))
             .collect();
         assert_eq!(bits128(&known), Some(extended(2.25)));
     }

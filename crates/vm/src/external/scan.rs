@@ -5,8 +5,8 @@
 
 use everett_expr::ExprId;
 
-use crate::access::Place;
-use crate::memory::Fault;
+use crate::access::AccessTarget;
+use crate::memory::AccessFault;
 use crate::value::Value;
 use crate::vm::{Interrupt, Vm};
 
@@ -16,7 +16,7 @@ const MAX_PAIRS: usize = 4096;
 
 /// A byte that a walk may stop at.
 #[derive(Copy, Clone)]
-pub enum Wanted {
+pub enum ByteMatch {
     /// This one.
     Byte(u8),
     /// The value of this term of 8 bits.
@@ -35,9 +35,9 @@ impl Vm<'_> {
         if pointer.term.is_none() || len == 0 {
             return self.concretize(pointer);
         }
-        match self.place(pointer, len, write)? {
-            Place::At(address) => Ok(address),
-            Place::Within { object, offset } => {
+        match self.resolve_access(pointer, len, write)? {
+            AccessTarget::At(address) => Ok(address),
+            AccessTarget::Within { object, offset } => {
                 let offset = Value::of_term(self.arena, offset);
                 Ok(object.wrapping_add(self.concretize(offset)?))
             }
@@ -45,11 +45,11 @@ impl Vm<'_> {
     }
 
     /// The low byte of an argument, as what a walk looks for.
-    pub(crate) fn wanted(&mut self, value: Value) -> Wanted {
+    pub(crate) fn byte_match(&mut self, value: Value) -> ByteMatch {
         let byte = self.truncate(value, 8);
         match byte.term {
-            None => Wanted::Byte(byte.bits as u8),
-            Some(term) => Wanted::Term(term),
+            None => ByteMatch::Byte(byte.bits as u8),
+            Some(term) => ByteMatch::Term(term),
         }
     }
 
@@ -74,13 +74,13 @@ impl Vm<'_> {
         &mut self,
         start: u64,
         limit: u64,
-        wanted: &[Wanted],
+        wanted: &[ByteMatch],
     ) -> Result<Option<u64>, Interrupt> {
         let mut at = 0;
         while at < limit {
             let run = self.run_at(start.wrapping_add(at), limit - at)?;
             if run.is_empty() {
-                if self.is_wanted(start.wrapping_add(at), wanted)? {
+                if self.matches_byte(start.wrapping_add(at), wanted)? {
                     return Ok(Some(at));
                 }
                 at += 1;
@@ -88,10 +88,10 @@ impl Vm<'_> {
             }
             let len = run.len() as u64;
             let found = match *wanted {
-                [Wanted::Byte(a)] => memchr::memchr(a, run),
-                [Wanted::Byte(a), Wanted::Byte(b)] => memchr::memchr2(a, b, run),
+                [ByteMatch::Byte(a)] => memchr::memchr(a, run),
+                [ByteMatch::Byte(a), ByteMatch::Byte(b)] => memchr::memchr2(a, b, run),
                 _ => {
-                    if self.is_wanted(start.wrapping_add(at), wanted)? {
+                    if self.matches_byte(start.wrapping_add(at), wanted)? {
                         return Ok(Some(at));
                     }
                     at += 1;
@@ -111,16 +111,17 @@ impl Vm<'_> {
         &mut self,
         start: u64,
         len: u64,
-        wanted: Wanted,
+        wanted: ByteMatch,
     ) -> Result<Option<u64>, Interrupt> {
-        if let (Wanted::Byte(wanted), Some(object)) = (wanted, self.memory.object_at(start, len)) {
+        if let (ByteMatch::Byte(wanted), Some(object)) = (wanted, self.memory.object_at(start, len))
+        {
             let run = object.concrete_run(start - object.start, len);
             if run.len() as u64 == len {
                 return Ok(memchr::memrchr(wanted, run).map(|at| at as u64));
             }
         }
         for at in (0..len).rev() {
-            if self.is_wanted(start + at, &[wanted])? {
+            if self.matches_byte(start + at, &[wanted])? {
                 return Ok(Some(at));
             }
         }
@@ -128,13 +129,17 @@ impl Vm<'_> {
     }
 
     /// Whether the byte at an address that was checked is one of those wanted.
-    pub(crate) fn is_wanted(&mut self, address: u64, wanted: &[Wanted]) -> Result<bool, Interrupt> {
+    pub(crate) fn matches_byte(
+        &mut self,
+        address: u64,
+        wanted: &[ByteMatch],
+    ) -> Result<bool, Interrupt> {
         let byte = self.byte_at(address).to_term(self.arena, 8);
         let mut any = self.arena.bool_constant(false);
         for one in wanted {
             let one = match *one {
-                Wanted::Byte(byte) => self.arena.constant(8, u64::from(byte)),
-                Wanted::Term(term) => term,
+                ByteMatch::Byte(byte) => self.arena.constant(8, u64::from(byte)),
+                ByteMatch::Term(term) => term,
             };
             let same = self.arena.eq(byte, one);
             any = self.arena.or(any, same);
@@ -149,7 +154,7 @@ impl Vm<'_> {
 
     /// The same, at most `limit`.
     pub(crate) fn bounded_length(&mut self, start: u64, limit: u64) -> Result<u64, Interrupt> {
-        let end = self.find_byte(start, limit, &[Wanted::Byte(0)])?;
+        let end = self.find_byte(start, limit, &[ByteMatch::Byte(0)])?;
         Ok(end.unwrap_or(limit))
     }
 
@@ -291,7 +296,7 @@ impl Vm<'_> {
 
     /// The finding for a walk over concrete bytes that comes to this address.
     pub(crate) fn fault(&self, address: u64, len: u64, write: bool) -> Interrupt {
-        let fault = Fault {
+        let fault = AccessFault {
             address,
             len,
             write,

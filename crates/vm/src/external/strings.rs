@@ -3,7 +3,7 @@
 //! What the library reads in whole words, beyond the end of objects, is read here exactly as far as C says.
 
 use super::bytes::forbid_overlap;
-use super::scan::Wanted;
+use super::scan::ByteMatch;
 use super::{Operation, replaced, supplied};
 use crate::value::Value;
 use crate::vm::{Arguments, Done, Interrupt, Vm};
@@ -188,13 +188,13 @@ fn strncmp(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
 }
 
 /// Address of the first byte that is wanted or ends the string.
-fn find_or_end(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<(u64, Wanted), Interrupt> {
+fn find_or_end(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<(u64, ByteMatch), Interrupt> {
     let start = string(vm, args.get(0))?;
-    let wanted = vm.wanted(args.get(1));
+    let wanted = vm.byte_match(args.get(1));
     let at = match wanted {
-        Wanted::Byte(0) => vm.string_length(start)?,
+        ByteMatch::Byte(0) => vm.string_length(start)?,
         _ => vm
-            .find_byte(start, u64::MAX, &[wanted, Wanted::Byte(0)])?
+            .find_byte(start, u64::MAX, &[wanted, ByteMatch::Byte(0)])?
             .unwrap_or(0),
     };
     Ok((start + at, wanted))
@@ -206,13 +206,13 @@ fn strchrnul(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
 
 fn strchr(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     let (at, wanted) = find_or_end(vm, args)?;
-    let found = vm.is_wanted(at, &[wanted])?;
+    let found = vm.matches_byte(at, &[wanted])?;
     address(if found { at } else { 0 })
 }
 
 fn strrchr(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     let start = string(vm, args.get(0))?;
-    let wanted = vm.wanted(args.get(1));
+    let wanted = vm.byte_match(args.get(1));
     let len = vm.string_length(start)?;
     let found = vm.find_last_byte(start, len + 1, wanted)?;
     address(found.map_or(0, |at| start + at))

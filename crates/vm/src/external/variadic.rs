@@ -210,7 +210,7 @@ fn va_end(_: &mut Vm<'_>, _: &Arguments<'_>) -> Result<Done, Interrupt> {
 mod tests {
     use super::*;
     use crate::memory::ObjectKind;
-    use crate::testing::{Lab, pointer};
+    use crate::testing::{Harness, pointer};
     use crate::thread::{Frame, OnReturn};
     use everett_ir::code::FunctionId;
 
@@ -242,25 +242,25 @@ mod tests {
         general: u32,
         vector: u32,
     ) -> impl Fn(u64, u64) -> u64 {
-        let mut lab = Lab::new();
-        let block = lab.memory.allocate(24, 8, ObjectKind::Heap);
+        let mut harness = Harness::new();
+        let block = harness.memory.allocate(24, 8, ObjectKind::Heap);
         let list = block.expect("room").start;
-        lab.thread.frames.push(frame(Variadic {
+        harness.thread.frames.push(frame(Variadic {
             arguments,
             named_general: general,
             named_vector: vector,
             named_stack: 0,
         }));
-        lab.compute("llvm.va_start.p0", &[pointer(list)], ValueType::Void);
-        let word = |lab: &mut Lab, at: u64| {
-            let value = lab.memory.load(&mut lab.arena, at, 8);
+        harness.compute("llvm.va_start.p0", &[pointer(list)], ValueType::Void);
+        let word = |harness: &mut Harness, at: u64| {
+            let value = harness.memory.load(&mut harness.arena, at, 8);
             value.expect("inside the area").bits
         };
-        let fields = [0, 8, 16].map(|at| word(&mut lab, list + at));
-        let lab = std::cell::RefCell::new(lab);
+        let fields = [0, 8, 16].map(|at| word(&mut harness, list + at));
+        let harness = std::cell::RefCell::new(harness);
         move |field, offset| match field {
             0 => fields[0],
-            _ => word(&mut lab.borrow_mut(), fields[field as usize] + offset),
+            _ => word(&mut harness.borrow_mut(), fields[field as usize] + offset),
         }
     }
 

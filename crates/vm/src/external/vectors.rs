@@ -255,7 +255,7 @@ fn stepvector(_: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
 mod tests {
     use everett_ir::code::{FloatKind, Lane, ValueType};
 
-    use crate::testing::{Argument, Lab, bits, int};
+    use crate::testing::{Argument, Harness, bits, int};
     use crate::value::Value;
 
     fn vector(width: u16, lanes: &[u64]) -> Argument {
@@ -270,7 +270,7 @@ mod tests {
     }
 
     fn call(name: &str, args: &[Argument], result: ValueType) -> Vec<u64> {
-        bits(&Lab::new().compute(name, args, result))
+        bits(&Harness::new().compute(name, args, result))
     }
 
     #[test]

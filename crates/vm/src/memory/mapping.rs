@@ -8,8 +8,8 @@ use triomphe::Arc;
 
 use super::buffer::{Buffer, PAGE};
 use super::object::{Object, ObjectKind};
-use super::region::{Backing, FileView, Obstacle, Region, Run, Traits};
-use super::{Fault, Memory, Protection, locate, position};
+use super::region::{AccessDenial, Backing, FileView, MappingTraits, PageRun, Region};
+use super::{AccessFault, Memory, Protection, locate, position};
 use crate::bug::{Bug, BugKind, bytes};
 use crate::stacks::StackId;
 
@@ -53,7 +53,7 @@ pub struct Mapping {
     /// Bytes.
     pub size: u64,
     /// What its pages have in common.
-    pub traits: Traits,
+    pub traits: MappingTraits,
 }
 
 impl Mapping {
@@ -191,9 +191,9 @@ impl Memory {
                         found.push(Mapping {
                             start: from,
                             size: to - from,
-                            traits: Traits {
+                            traits: MappingTraits {
                                 allocated: object.allocated,
-                                ..Traits::PLAIN
+                                ..MappingTraits::PLAIN
                             },
                         });
                     }
@@ -220,9 +220,9 @@ impl Memory {
             None if object.kind == ObjectKind::Mapping && inside < object.size => Some(Mapping {
                 start: object.start,
                 size: object.size,
-                traits: Traits {
+                traits: MappingTraits {
                     allocated: object.allocated,
-                    ..Traits::PLAIN
+                    ..MappingTraits::PLAIN
                 },
             }),
             None => None,
@@ -234,7 +234,7 @@ impl Memory {
         &mut self,
         placement: Placement,
         size: u64,
-        traits: Traits,
+        traits: MappingTraits,
         view: Option<FileView>,
     ) -> Option<u64> {
         let start = match placement {
@@ -257,7 +257,7 @@ impl Memory {
         let before = object.counted_bytes();
         let first = (start - object.start) / PAGE_SIZE;
         let region = object.region_mut()?;
-        region.map(Run {
+        region.map(PageRun {
             first,
             count: size / PAGE_SIZE,
             traits,
@@ -279,7 +279,7 @@ impl Memory {
     }
 
     /// An address with so much room.
-    fn room_for(&mut self, size: u64, traits: &Traits) -> Option<u64> {
+    fn room_for(&mut self, size: u64, traits: &MappingTraits) -> Option<u64> {
         // What cannot be used yet is a reservation that files may be mapped into: they are one object with others.
         let is_memory =
             traits.backing == Backing::Anonymous && traits.protection != Protection::NONE;
@@ -443,7 +443,7 @@ impl Memory {
     }
 
     /// For each page whether something was ever written to it, or a file has it.
-    pub fn residents(&self, start: u64, len: u64) -> Vec<bool> {
+    pub fn resident_pages(&self, start: u64, len: u64) -> Vec<bool> {
         let pages = (0..len.div_ceil(PAGE_SIZE)).map(|page| start + page * PAGE_SIZE);
         let is_there = |address: u64| {
             let object = self.near(address)?;
@@ -488,7 +488,7 @@ impl Memory {
     }
 
     /// Where in which file an address is whose changes others see.
-    pub fn shared_place(&self, address: u64) -> Option<(u32, u64)> {
+    pub fn shared_file_offset(&self, address: u64) -> Option<(u32, u64)> {
         if self.viewers.is_empty() {
             return None;
         }
@@ -503,7 +503,7 @@ impl Memory {
 }
 
 /// It could be an object like any other.
-fn is_plain(traits: &Traits) -> bool {
+fn is_plain(traits: &MappingTraits) -> bool {
     traits.protection == Protection::READ_WRITE
         && traits.backing == Backing::Anonymous
         && traits.counted
@@ -516,7 +516,7 @@ pub(super) fn stretches(object: &Object) -> Vec<(u64, u64)> {
         Some(region) => {
             let runs = region.runs().iter();
             let readable = runs.filter(|run| run.traits.protection != Protection::NONE);
-            let place = |run: &Run| {
+            let place = |run: &PageRun| {
                 let start = object.start + run.first * PAGE_SIZE;
                 let size = (run.count * PAGE_SIZE).min(object.room(run.first * PAGE_SIZE, false));
                 (start, size)
@@ -527,8 +527,8 @@ pub(super) fn stretches(object: &Object) -> Vec<(u64, u64)> {
 }
 
 /// What is wrong with an access to an object whose pages differ.
-pub(super) fn explain(object: &Object, fault: Fault) -> Bug {
-    let Fault {
+pub(super) fn explain(object: &Object, fault: AccessFault) -> Bug {
+    let AccessFault {
         address,
         len,
         write,
@@ -547,16 +547,16 @@ pub(super) fn explain(object: &Object, fault: Fault) -> Bug {
             ..Bug::new(BugKind::OutOfBounds, message)
         };
     };
-    let (kind, message, allocated, freed) = match region.obstacle(inside, len, write) {
-        Obstacle::Nothing => (BugKind::WildPointer, nothing(), None, None),
-        Obstacle::Gone(gone) => {
+    let (kind, message, allocated, freed) = match region.denial(inside, len, write) {
+        AccessDenial::Nothing => (BugKind::WildPointer, nothing(), None, None),
+        AccessDenial::UnmappedRun(gone) => {
             let size = (gone.end - gone.first) * PAGE_SIZE;
             let offset = inside as i64 - (gone.first * PAGE_SIZE) as i64;
             let message =
                 format!("{verb} of {wanted} at offset {offset} of {size} bytes that were unmapped");
             (BugKind::UseAfterFree, message, gone.allocated, gone.freed)
         }
-        Obstacle::Behind(run) => {
+        AccessDenial::Behind(run) => {
             let behind = inside.saturating_sub((run.first + run.count) * PAGE_SIZE);
             let size = run.count * PAGE_SIZE;
             let message = format!(
@@ -565,7 +565,7 @@ pub(super) fn explain(object: &Object, fault: Fault) -> Bug {
             );
             (BugKind::OutOfBounds, message, run.traits.allocated, None)
         }
-        Obstacle::Protected(run) => {
+        AccessDenial::Protected(run) => {
             let (kind, allowed) = match run.traits.protection.0 {
                 0 => (BugKind::ProtectedPage, "no access"),
                 _ => (BugKind::ReadOnlyWrite, "no writing"),
@@ -573,7 +573,7 @@ pub(super) fn explain(object: &Object, fault: Fault) -> Bug {
             let message = format!("{verb} of {wanted} in a page that allows {allowed}");
             (kind, message, run.traits.allocated, None)
         }
-        Obstacle::BeyondFile(run) => {
+        AccessDenial::BeyondFile(run) => {
             let message =
                 format!("{verb} of {wanted} in a page behind the end of the file that is mapped");
             (BugKind::BeyondFile, message, run.traits.allocated, None)

@@ -11,7 +11,7 @@ mod table;
 pub use buffer::{Buffer, PAGE};
 pub use mapping::{BREAK_END, BREAK_START, Mapping, Placement};
 pub use object::{Object, ObjectKind, join_bytes};
-pub use region::{Backing, FileView, Pages, Protection, Traits};
+pub use region::{Backing, FileView, MappingTraits, Pages, Protection};
 
 use everett_expr::{Arena, ExprId};
 use everett_ir::address::{CLASS_COUNT, Slot, class_for, slots_in};
@@ -29,7 +29,7 @@ pub const MAX_STACKS: u32 = 256;
 
 /// Why an access is refused.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub struct Fault {
+pub struct AccessFault {
     /// The address.
     pub address: u64,
     /// How many bytes were wanted.
@@ -296,12 +296,12 @@ impl Memory {
 
     /// Reads `len` (1 to 8) bytes.
     #[inline(always)]
-    pub fn load(&self, arena: &mut Arena, address: u64, len: usize) -> Result<Value, Fault> {
+    pub fn load(&self, arena: &mut Arena, address: u64, len: usize) -> Result<Value, AccessFault> {
         match self.object_at(address, len as u64) {
             Some(object) if object.size_term.is_none() => {
                 Ok(object.load(arena, address - object.start, len))
             }
-            _ => Err(Fault {
+            _ => Err(AccessFault {
                 address,
                 len: len as u64,
                 write: false,
@@ -317,14 +317,14 @@ impl Memory {
         address: u64,
         len: usize,
         value: Value,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), AccessFault> {
         match self.object_at_mut(address, len as u64) {
             Some(object) if object.size_term.is_none() => {
                 let offset = address - object.start;
                 object.store(arena, offset, len, value);
                 Ok(())
             }
-            _ => Err(Fault {
+            _ => Err(AccessFault {
                 address,
                 len: len as u64,
                 write: true,
@@ -333,8 +333,8 @@ impl Memory {
     }
 
     /// What is wrong with an access that faulted, for people.
-    pub fn explain(&self, fault: Fault) -> Bug {
-        let Fault {
+    pub fn explain(&self, fault: AccessFault) -> Bug {
+        let AccessFault {
             address,
             len,
             write,

@@ -4,7 +4,7 @@ use everett_expr::{Arena, ExprId};
 use triomphe::Arc;
 
 use super::buffer::{Buffer, PAGE};
-use super::region::{Region, Run, Traits};
+use super::region::{MappingTraits, PageRun, Region};
 use crate::stacks::StackId;
 use crate::value::Value;
 
@@ -51,7 +51,7 @@ enum Content {
     /// Pages that are not all alike.
     Region(Arc<Region>),
     /// The object is dead.
-    Gone,
+    UnmappedRun,
 }
 
 /// An allocation.
@@ -106,7 +106,7 @@ impl Object {
     /// It can be used.
     #[inline(always)]
     pub fn is_live(&self) -> bool {
-        !matches!(self.content, Content::Gone)
+        !matches!(self.content, Content::UnmappedRun)
     }
 
     /// An object whose pages are not all alike.
@@ -128,7 +128,7 @@ impl Object {
         match &self.content {
             Content::One(_) | Content::Pages(_) => true,
             Content::Region(region) => len == 0 || region.allows(offset, len, write),
-            Content::Gone => false,
+            Content::UnmappedRun => false,
         }
     }
 
@@ -151,16 +151,16 @@ impl Object {
     /// Lets its pages differ from now on. It must begin at a page.
     pub(super) fn make_region(&mut self) -> Option<&mut Region> {
         let count = self.size.div_ceil(PAGE as u64);
-        let mut region = Region::new(Run {
+        let mut region = Region::new(PageRun {
             first: 0,
             count,
-            traits: Traits {
+            traits: MappingTraits {
                 allocated: self.allocated,
-                ..Traits::PLAIN
+                ..MappingTraits::PLAIN
             },
         });
         match &self.content {
-            Content::Region(_) | Content::Gone => return self.region_mut(),
+            Content::Region(_) | Content::UnmappedRun => return self.region_mut(),
             Content::One(buffer) => {
                 let mut page = Buffer::zeroed(PAGE);
                 page.copy_from(0, buffer, 0, buffer.len());
@@ -230,7 +230,7 @@ impl Object {
     /// Bytes of it that count as memory in use.
     pub(super) fn counted_bytes(&self) -> u64 {
         match (&self.content, self.kind) {
-            (Content::Gone, _) => 0,
+            (Content::UnmappedRun, _) => 0,
             (Content::Region(region), ObjectKind::Mapping) => region.counted_bytes(),
             (_, ObjectKind::Heap | ObjectKind::Mapping) => self.size,
             _ => 0,
@@ -239,7 +239,7 @@ impl Object {
 
     /// Ends its life; its content is let go.
     pub fn kill(&mut self, freed: Option<StackId>) {
-        self.content = Content::Gone;
+        self.content = Content::UnmappedRun;
         self.freed = freed;
     }
 
@@ -272,7 +272,7 @@ impl Object {
                 let page = region.page(offset / PAGE as u64)?;
                 Some((page, offset as usize % PAGE))
             }
-            Content::Gone => None,
+            Content::UnmappedRun => None,
         }
     }
 
@@ -289,7 +289,7 @@ impl Object {
                 let page = Arc::make_mut(region).page_mut(offset / PAGE as u64);
                 (page, offset as usize % PAGE)
             }
-            Content::Gone => unreachable!("liveness is checked before any access"),
+            Content::UnmappedRun => unreachable!("liveness is checked before any access"),
         }
     }
 
@@ -376,7 +376,7 @@ impl Object {
                     visit(page * PAGE as u64, buffer);
                 }
             }
-            Content::Gone => {}
+            Content::UnmappedRun => {}
         }
     }
 
@@ -525,7 +525,7 @@ impl Object {
                     .for_each(|page| page.terms().for_each(&mut *visit));
             }
             Content::Region(region) => region.for_each_term(visit),
-            Content::Gone => {}
+            Content::UnmappedRun => {}
         }
     }
 }

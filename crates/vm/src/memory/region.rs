@@ -98,7 +98,7 @@ impl Backing {
 
 /// What the pages of a stretch have in common.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub struct Traits {
+pub struct MappingTraits {
     /// What may be done with them.
     pub protection: Protection,
     /// Where they come from.
@@ -111,9 +111,9 @@ pub struct Traits {
     pub allocated: Option<StackId>,
 }
 
-impl Traits {
+impl MappingTraits {
     /// Private memory, to be read and written.
-    pub const PLAIN: Traits = Traits {
+    pub const PLAIN: MappingTraits = MappingTraits {
         protection: Protection::READ_WRITE,
         backing: Backing::Anonymous,
         may_write: true,
@@ -124,27 +124,27 @@ impl Traits {
 
 /// Pages with the same traits.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub struct Run {
+pub struct PageRun {
     /// The first page.
     pub first: u64,
     /// How many.
     pub count: u64,
     /// What they have in common.
-    pub traits: Traits,
+    pub traits: MappingTraits,
 }
 
-impl Run {
+impl PageRun {
     fn end(&self) -> u64 {
         self.first + self.count
     }
 
     /// The part of it between two pages.
-    fn clipped(&self, first: u64, end: u64) -> Option<Run> {
+    fn clipped(&self, first: u64, end: u64) -> Option<PageRun> {
         let (from, to) = (self.first.max(first), self.end().min(end));
-        (from < to).then(|| Run {
+        (from < to).then(|| PageRun {
             first: from,
             count: to - from,
-            traits: Traits {
+            traits: MappingTraits {
                 backing: self.traits.backing.advanced(from - self.first),
                 ..self.traits
             },
@@ -152,10 +152,10 @@ impl Run {
     }
 
     /// Another run goes on where this one ends.
-    fn goes_on_in(&self, next: &Run) -> bool {
+    fn goes_on_in(&self, next: &PageRun) -> bool {
         let backing = self.traits.backing.advanced(self.count);
         self.end() == next.first
-            && Traits {
+            && MappingTraits {
                 backing,
                 ..self.traits
             } == next.traits
@@ -179,7 +179,7 @@ pub struct FileView {
 
 /// A stretch that was unmapped.
 #[derive(Copy, Clone, Debug)]
-pub(super) struct Gone {
+pub(super) struct UnmappedRun {
     pub first: u64,
     pub end: u64,
     pub allocated: Option<StackId>,
@@ -187,33 +187,33 @@ pub(super) struct Gone {
 }
 
 /// What is in the way of an access.
-pub(super) enum Obstacle {
+pub(super) enum AccessDenial {
     /// Nothing is mapped there, but something was.
-    Gone(Gone),
+    UnmappedRun(UnmappedRun),
     /// Nothing is mapped there; the stretch that ends before it.
-    Behind(Run),
+    Behind(PageRun),
     /// Nothing is there.
     Nothing,
     /// The page does not allow it.
-    Protected(Run),
+    Protected(PageRun),
     /// The file that is mapped is too short.
-    BeyondFile(Run),
+    BeyondFile(PageRun),
 }
 
 /// Stretches of pages, and what they hold.
 #[derive(Clone, Debug, Default)]
 pub struct Region {
     /// In order, apart from each other.
-    runs: Vec<Run>,
+    runs: Vec<PageRun>,
     /// Pages that no file has.
     own: BTreeMap<u64, Arc<Node>>,
     files: Vec<FileView>,
-    gone: Vec<Gone>,
+    gone: Vec<UnmappedRun>,
 }
 
 impl Region {
     /// One stretch.
-    pub fn new(run: Run) -> Region {
+    pub fn new(run: PageRun) -> Region {
         Region {
             runs: vec![run],
             ..Region::default()
@@ -221,19 +221,19 @@ impl Region {
     }
 
     /// All stretches.
-    pub fn runs(&self) -> &[Run] {
+    pub fn runs(&self) -> &[PageRun] {
         &self.runs
     }
 
     /// Stretches between two pages, cut there.
-    pub fn runs_in(&self, first: u64, end: u64) -> impl Iterator<Item = Run> {
+    pub fn runs_in(&self, first: u64, end: u64) -> impl Iterator<Item = PageRun> {
         let from = self.runs.partition_point(|run| run.end() <= first);
         let runs = self.runs[from..].iter();
         runs.map_while(move |run| run.clipped(first, end))
     }
 
     #[inline]
-    pub(super) fn run_at(&self, page: u64) -> Option<&Run> {
+    pub(super) fn run_at(&self, page: u64) -> Option<&PageRun> {
         let behind = self.runs.partition_point(|run| run.first <= page);
         let run = self.runs.get(behind.checked_sub(1)?)?;
         (page < run.end()).then_some(run)
@@ -288,11 +288,11 @@ impl Region {
 
     /// All of these bytes can be read or written.
     pub fn allows(&self, offset: u64, len: u64, write: bool) -> bool {
-        self.obstacle_page(offset, len, write).is_none()
+        self.denied_page(offset, len, write).is_none()
     }
 
     /// The first page that does not allow an access.
-    fn obstacle_page(&self, offset: u64, len: u64, write: bool) -> Option<u64> {
+    fn denied_page(&self, offset: u64, len: u64, write: bool) -> Option<u64> {
         let mut page = offset / PAGE as u64;
         let last = (offset + len.max(1) - 1) / PAGE as u64;
         while page <= last {
@@ -313,26 +313,26 @@ impl Region {
     }
 
     /// Why an access is refused.
-    pub(super) fn obstacle(&self, offset: u64, len: u64, write: bool) -> Obstacle {
+    pub(super) fn denial(&self, offset: u64, len: u64, write: bool) -> AccessDenial {
         /// Further behind a stretch an access has nothing to do with it.
         const NEAR: u64 = 16;
-        let page = self.obstacle_page(offset, len, write);
+        let page = self.denied_page(offset, len, write);
         let page = page.unwrap_or(offset / PAGE as u64);
         if let Some(run) = self.run_at(page) {
             return match run.traits.protection.allows(write) {
-                true => Obstacle::BeyondFile(*run),
-                false => Obstacle::Protected(*run),
+                true => AccessDenial::BeyondFile(*run),
+                false => AccessDenial::Protected(*run),
             };
         }
         let gone = self.gone.iter().rev();
         let mut gone = gone.filter(|gone| gone.first <= page && page < gone.end);
         if let Some(gone) = gone.next() {
-            return Obstacle::Gone(*gone);
+            return AccessDenial::UnmappedRun(*gone);
         }
         let before = self.runs.partition_point(|run| run.first <= page);
         match before.checked_sub(1).map(|at| self.runs[at]) {
-            Some(run) if page - run.end() < NEAR => Obstacle::Behind(run),
-            _ => Obstacle::Nothing,
+            Some(run) if page - run.end() < NEAR => AccessDenial::Behind(run),
+            _ => AccessDenial::Nothing,
         }
     }
 
@@ -446,9 +446,9 @@ impl Region {
 
     /// Takes stretches away.
     pub fn unmap(&mut self, first: u64, end: u64, freed: Option<StackId>) {
-        let removed: Vec<Run> = self.runs_in(first, end).collect();
+        let removed: Vec<PageRun> = self.runs_in(first, end).collect();
         for run in &removed {
-            self.gone.push(Gone {
+            self.gone.push(UnmappedRun {
                 first: run.first,
                 end: run.end(),
                 allocated: run.traits.allocated,
@@ -471,7 +471,7 @@ impl Region {
     }
 
     /// Adds a stretch where there is none.
-    pub fn map(&mut self, run: Run) {
+    pub fn map(&mut self, run: PageRun) {
         let at = self.runs.partition_point(|other| other.first < run.first);
         self.runs.insert(at, run);
         self.gone
@@ -561,11 +561,11 @@ impl Region {
 mod tests {
     use super::*;
 
-    fn plain(first: u64, count: u64) -> Run {
-        Run {
+    fn plain(first: u64, count: u64) -> PageRun {
+        PageRun {
             first,
             count,
-            traits: Traits::PLAIN,
+            traits: MappingTraits::PLAIN,
         }
     }
 
@@ -608,12 +608,12 @@ mod tests {
     fn a_file_ends_with_its_last_page() {
         let page = PAGE as u64;
         let backing = Backing::Shared { file: 7, page: 1 };
-        let mut region = Region::new(Run {
+        let mut region = Region::new(PageRun {
             first: 0,
             count: 4,
-            traits: Traits {
+            traits: MappingTraits {
                 backing,
-                ..Traits::PLAIN
+                ..MappingTraits::PLAIN
             },
         });
         region.add_view(FileView {
@@ -634,12 +634,12 @@ mod tests {
 
     #[test]
     fn private_pages_of_a_file_are_copied_when_written() {
-        let mut region = Region::new(Run {
+        let mut region = Region::new(PageRun {
             first: 0,
             count: 1,
-            traits: Traits {
+            traits: MappingTraits {
                 backing: Backing::Private { file: 1, page: 0 },
-                ..Traits::PLAIN
+                ..MappingTraits::PLAIN
             },
         });
         let page = Some(Arc::new(Buffer::with_bytes(b"ab", PAGE)));

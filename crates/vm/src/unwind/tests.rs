@@ -8,7 +8,7 @@ use everett_ir::code::{
 use super::{END_OF_STACK, filter_selector, selector_for};
 use crate::bug::BugKind;
 use crate::memory::ObjectKind;
-use crate::testing::Lab;
+use crate::testing::Harness;
 use crate::thread::OnReturn;
 use crate::value::Value;
 use crate::vm::{Exit, Interrupt, VmOptions};
@@ -98,13 +98,13 @@ fn run(class: u64, pads: Vec<Option<LandingPad>>, options: &VmOptions) -> (Exit,
             location: None,
         });
     }
-    let mut lab = Lab::with(program);
-    let block = lab.memory.allocate(256, 16, ObjectKind::Heap);
+    let mut harness = Harness::with(program);
+    let block = harness.memory.allocate(256, 16, ObjectKind::Heap);
     let block = block.expect("room");
     let exception = block.start + 128;
     block.write_concrete(128, &class.to_le_bytes());
-    lab.options = options.clone();
-    let exit = lab.vm(|vm| {
+    harness.options = options.clone();
+    let exit = harness.vm(|vm| {
         let args = [Value::concrete(exception)];
         vm.push_frame(FunctionId(0), &args, None, OnReturn::Stop)
             .expect("it has code");

@@ -4,7 +4,7 @@
 use everett_expr::ExprId;
 use everett_ir::code::ValueType;
 
-use super::parse::{Constraint, Home, Instruction, Operand};
+use super::parse::{Constraint, Instruction, Operand, OperandHome};
 use crate::integer::Wide;
 use crate::value::Value;
 use crate::vm::{Arguments, Interrupt, Vm};
@@ -87,7 +87,7 @@ impl<'m, 'a, 'b> Machine<'m, 'a, 'b> {
     }
 
     fn bind(&mut self, constraint: &Constraint, argument: &mut usize) -> Result<(), Interrupt> {
-        let takes_argument = !constraint.output || constraint.home == Home::Memory;
+        let takes_argument = !constraint.output || constraint.home == OperandHome::Memory;
         let value = if takes_argument {
             let index = *argument;
             *argument += 1;
@@ -96,20 +96,20 @@ impl<'m, 'a, 'b> Machine<'m, 'a, 'b> {
             None
         };
         let location = match constraint.home {
-            Home::General(number) => Location::General(number),
-            Home::Stack(position) => Location::Stack(position),
-            Home::Memory => {
+            OperandHome::General(number) => Location::General(number),
+            OperandHome::Stack(position) => Location::Stack(position),
+            OperandHome::Memory => {
                 let pointer = value.and_then(|(registers, _)| registers.first().copied());
                 let location = Location::Memory(pointer.unwrap_or(Value::ZERO));
                 self.operands.push((location, 0));
                 return Ok(());
             }
-            Home::Anywhere => {
+            OperandHome::Anywhere => {
                 let zero = self.vm.arena.zero(64);
                 self.slots.push(zero);
                 Location::Slot(self.slots.len() - 1)
             }
-            Home::Tied(operand) => match self.operands.get(operand) {
+            OperandHome::Tied(operand) => match self.operands.get(operand) {
                 Some((location, _)) => *location,
                 None => return Err(self.args.unsupported("with these constraints")),
             },
@@ -118,7 +118,7 @@ impl<'m, 'a, 'b> Machine<'m, 'a, 'b> {
             Some((registers, ty)) => self.initialise(location, &registers, ty),
             None => self.output_width(),
         };
-        if let Home::Tied(operand) = constraint.home {
+        if let OperandHome::Tied(operand) = constraint.home {
             self.operands[operand].1 = width;
         }
         self.operands.push((location, width));
@@ -300,13 +300,17 @@ impl<'m, 'a, 'b> Machine<'m, 'a, 'b> {
             for (limb, value) in registers.into_iter().enumerate() {
                 let len = (width as usize / 8 - 8 * limb).min(8);
                 let pointer = self.vm.offset_pointer(pointer, 8 * limb as u64);
-                places.push((self.vm.place(pointer, len as u64, true)?, len, value));
+                places.push((
+                    self.vm.resolve_access(pointer, len as u64, true)?,
+                    len,
+                    value,
+                ));
             }
         }
         let mut results = Wide::new();
         for (index, constraint) in constraints.iter().enumerate() {
             let (location, width) = self.operands[index];
-            if !constraint.output || constraint.home == Home::Memory {
+            if !constraint.output || constraint.home == OperandHome::Memory {
                 continue;
             }
             let natural = match location {

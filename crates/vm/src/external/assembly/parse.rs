@@ -11,7 +11,7 @@ pub struct Register {
 
 /// Where an operand of the template lives.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Home {
+pub enum OperandHome {
     /// In this register.
     General(usize),
     /// In a register that the compiler chooses, or it is a constant.
@@ -30,7 +30,7 @@ pub struct Constraint {
     /// It is a result.
     pub output: bool,
     /// Where it lives.
-    pub home: Home,
+    pub home: OperandHome,
 }
 
 /// The operands that constraints describe; clobbers are left out. `None` for what is not understood.
@@ -49,22 +49,22 @@ fn constraint(code: &str) -> Option<Constraint> {
         return None;
     }
     let home = if code.starts_with('*') {
-        Home::Memory
+        OperandHome::Memory
     } else if let Some(name) = code.strip_prefix('{') {
         let name = name.strip_suffix('}')?;
         match (register(name), stack_register(name)) {
-            (Some(register), _) => Home::General(register.number),
-            (None, Some(position)) => Home::Stack(position),
-            (None, None) if name.starts_with("xmm") => Home::Anywhere,
+            (Some(register), _) => OperandHome::General(register.number),
+            (None, Some(position)) => OperandHome::Stack(position),
+            (None, None) if name.starts_with("xmm") => OperandHome::Anywhere,
             (None, None) => return None,
         }
     } else if let Ok(operand) = code.parse() {
-        Home::Tied(operand)
+        OperandHome::Tied(operand)
     } else {
         match code {
-            "t" => Home::Stack(0),
-            "u" => Home::Stack(1),
-            _ => Home::Anywhere,
+            "t" => OperandHome::Stack(0),
+            "u" => OperandHome::Stack(1),
+            _ => OperandHome::Anywhere,
         }
     };
     Some(Constraint { output, home })
@@ -314,28 +314,28 @@ mod tests {
             found[0],
             Constraint {
                 output: true,
-                home: Home::General(0)
+                home: OperandHome::General(0)
             }
         );
         assert_eq!(
             found[1],
             Constraint {
                 output: true,
-                home: Home::Memory
+                home: OperandHome::Memory
             }
         );
         assert_eq!(
             found[3],
             Constraint {
                 output: false,
-                home: Home::Anywhere
+                home: OperandHome::Anywhere
             }
         );
         let found = constraints("=r,=&r,0,rme,%1,rme").expect("known");
-        assert_eq!(found[4].home, Home::Tied(1));
+        assert_eq!(found[4].home, OperandHome::Tied(1));
         assert_eq!(
             constraints("={st},={ax},{st(1)},0").expect("known")[2].home,
-            Home::Stack(1)
+            OperandHome::Stack(1)
         );
         assert_eq!(constraints("r,!i"), None);
     }

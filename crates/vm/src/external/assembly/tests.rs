@@ -3,7 +3,7 @@
 use everett_ir::code::{FloatKind, ValueType};
 
 use crate::bug::BugKind;
-use crate::testing::{Argument, Lab, bits, int, number, pointer};
+use crate::testing::{Argument, Harness, bits, int, number, pointer};
 use crate::value::Value;
 use crate::vm::Interrupt;
 
@@ -23,19 +23,19 @@ fn run(
     args: impl Fn(u64) -> Vec<Argument>,
     result: ValueType,
 ) -> (Vec<u64>, Vec<u64>) {
-    let mut lab = Lab::new();
+    let mut harness = Harness::new();
     let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-    let start = lab.block(&bytes);
+    let start = harness.block(&bytes);
     let constraints = match constraints {
         "" => CLOBBERS.to_owned(),
         operands => format!("{operands},{CLOBBERS}"),
     };
-    let results = lab
+    let results = harness
         .assembly(template, &constraints, &args(start), result)
         .unwrap_or_else(|interrupt| panic!("{template}: {interrupt:?}"));
     let after = (0..words.len() as u64)
         .map(|at| {
-            let word = lab.memory.load(&mut lab.arena, start + 8 * at, 8);
+            let word = harness.memory.load(&mut harness.arena, start + 8 * at, 8);
             word.expect("in the block").bits
         })
         .collect();
@@ -221,7 +221,7 @@ fn barriers_do_nothing() {
 #[test]
 fn traps_are_findings() {
     for template in ["hlt", "ud2", "int3"] {
-        let result = Lab::new().assembly(template, "~{memory}", &[], ValueType::Void);
+        let result = Harness::new().assembly(template, "~{memory}", &[], ValueType::Void);
         let Err(Interrupt::Bug(bug)) = result else {
             panic!("{template} is no trap: {result:?}");
         };
@@ -233,7 +233,7 @@ fn traps_are_findings() {
 fn system_calls_are_bound_by_register() {
     let constraints = "={rax},{rax},{rdi},{rsi},{rdx},~{memory},~{rcx},~{r11}";
     let args = [int(64, 1), int(64, 2), int(64, 3), int(64, 4)];
-    let result = Lab::new().assembly("syscall", constraints, &args, LONG);
+    let result = Harness::new().assembly("syscall", constraints, &args, LONG);
     let Err(Interrupt::SystemCall(call)) = result else {
         panic!("no system call: {result:?}");
     };
@@ -291,12 +291,12 @@ fn the_x87_computes() {
 fn the_control_word_sets_the_rounding() {
     // The word at $1 is loaded, that at $2 is the default.
     let round = |template: &str, control: u16| {
-        let mut lab = Lab::new();
+        let mut harness = Harness::new();
         let words = [control, 0x037f].map(u16::to_le_bytes);
-        let start = lab.block(words.as_flattened());
+        let start = harness.block(words.as_flattened());
         let args = [pointer(start), pointer(start + 2), extended(2.75)];
         let kind = ValueType::Float(FloatKind::X87);
-        match lab.assembly(template, "={st},*m,*m,0", &args, kind) {
+        match harness.assembly(template, "={st},*m,*m,0", &args, kind) {
             Ok(result) => Some(double(&bits(&result))),
             Err(Interrupt::Bug(bug)) if bug.kind == BugKind::Unsupported => None,
             Err(other) => panic!("{other:?}"),

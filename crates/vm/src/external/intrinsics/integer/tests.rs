@@ -4,7 +4,7 @@ use everett_ir::code::ValueType;
 use proptest::prelude::*;
 
 use super::{OPERATIONS, mask, signed};
-use crate::testing::{Argument, Lab, bits, int, number};
+use crate::testing::{Argument, Harness, bits, int, number};
 
 /// Number of integer operands, and whether a bit follows the result.
 fn shape(name: &str) -> (usize, bool) {
@@ -38,28 +38,31 @@ fn split(name: &str, registers: &[u64]) -> (u128, u64) {
 }
 
 fn concrete(name: &str, width: u16, operands: &[u128]) -> (u128, u64) {
-    let mut lab = Lab::new();
+    let mut harness = Harness::new();
     let (count, _) = shape(name);
     let args: Vec<Argument> = operands[..count].iter().map(|x| int(width, *x)).collect();
-    let results = lab.compute(&format!("{name}.i{width}"), &args, result_type(name, width));
+    let results = harness.compute(&format!("{name}.i{width}"), &args, result_type(name, width));
     split(name, &bits(&results))
 }
 
 fn symbolic(name: &str, width: u16, operands: &[u128]) -> (u128, u64) {
-    let mut lab = Lab::new();
+    let mut harness = Harness::new();
     let (count, _) = shape(name);
     let mut args = Vec::new();
     for operand in &operands[..count] {
-        let term = lab.symbolic_term(*operand, u32::from(width));
-        let registers = lab.vm(|vm| vm.wide_value(term));
+        let term = harness.symbolic_term(*operand, u32::from(width));
+        let registers = harness.vm(|vm| vm.wide_value(term));
         args.push((ValueType::Int(width), registers.to_vec()));
     }
-    let results = lab.compute(name, &args, result_type(name, width));
+    let results = harness.compute(name, &args, result_type(name, width));
     assert!(
         results.iter().any(|value| value.term.is_some()),
         "{name} of unknown numbers is unknown"
     );
-    let bits: Vec<u64> = results.iter().map(|value| lab.known(*value)).collect();
+    let bits: Vec<u64> = results
+        .iter()
+        .map(|value| harness.eval_value(*value))
+        .collect();
     split(name, &bits)
 }
 

@@ -11,7 +11,7 @@ use crate::vm::{Interrupt, Vm};
 
 /// Before which instructions a thread stops.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
-pub enum Points {
+pub enum PreemptionPoints {
     /// None.
     #[default]
     None,
@@ -37,25 +37,25 @@ pub(crate) struct Access {
 impl Vm<'_> {
     /// The loop that looks at every access is needed.
     pub(crate) fn is_watched(&self) -> bool {
-        self.points != Points::None || self.looks_for_races()
+        self.points != PreemptionPoints::None || self.races_enabled()
     }
 
     /// Stops before an access, once, if others may run before it.
     #[inline(never)]
     pub(crate) fn watch(&mut self, access: Access) -> Result<(), Interrupt> {
         let is_point = match self.points {
-            Points::None => false,
-            Points::Atomics => access.atomic && self.others_reach(access.pointer),
-            Points::Memory => {
+            PreemptionPoints::None => false,
+            PreemptionPoints::Atomics => access.atomic && self.others_reach(access.pointer),
+            PreemptionPoints::Memory => {
                 (access.atomic || self.is_shared(access.pointer))
                     && self.others_reach(access.pointer)
             }
         };
-        if is_point && !self.thread.at_point {
-            self.thread.at_point = true;
-            return Err(Interrupt::Point);
+        if is_point && !self.thread.passed_preemption_point {
+            self.thread.passed_preemption_point = true;
+            return Err(Interrupt::PreemptionPoint);
         }
-        if self.looks_for_races() {
+        if self.races_enabled() {
             self.check_race(access)?;
         }
         Ok(())
@@ -68,21 +68,23 @@ impl Vm<'_> {
             Callee::Assembly(index) => {
                 let others = args.first().is_some_and(|first| self.others_reach(*first));
                 let atomic = self.is_atomic(index) && others;
-                atomic || self.points == Points::Memory && self.reaches_shared(args)
+                atomic || self.points == PreemptionPoints::Memory && self.reaches_shared(args)
             }
-            Callee::External(_) => self.points == Points::Memory && self.reaches_shared(args),
+            Callee::External(_) => {
+                self.points == PreemptionPoints::Memory && self.reaches_shared(args)
+            }
             Callee::Function(function) => {
                 let is_operation = self.image.code(function).is_none();
-                is_operation && self.points == Points::Memory && self.reaches_shared(args)
+                is_operation && self.points == PreemptionPoints::Memory && self.reaches_shared(args)
             }
             Callee::Pointer(_) => false,
         };
-        if is_point && !self.thread.at_point {
-            self.thread.at_point = true;
-            return Err(Interrupt::Point);
+        if is_point && !self.thread.passed_preemption_point {
+            self.thread.passed_preemption_point = true;
+            return Err(Interrupt::PreemptionPoint);
         }
         if let Callee::Assembly(index) = call.callee
-            && self.looks_for_races()
+            && self.races_enabled()
             && self.is_atomic(index)
             && let Some(pointer) = args.first()
         {
@@ -113,7 +115,7 @@ impl Vm<'_> {
 
     /// Where the thread is the only one of its process, others reach what is shared between processes.
     fn others_reach(&self, pointer: Value) -> bool {
-        let shared = |address| self.memory.shared_place(address).is_some();
+        let shared = |address| self.memory.shared_file_offset(address).is_some();
         !self.alone || pointer.term.is_some() || shared(pointer.bits)
     }
 
