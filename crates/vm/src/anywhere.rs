@@ -1,7 +1,8 @@
-//! Pointers that symbolic data alone makes: they can point to any object, to any function, or to none.
+//! Unconstrained pointers: pointers without a constant part, which may point to any object, any
+//! function, or nowhere.
 //!
-//! Where such a pointer meets nothing is one finding, however many addresses that are. Where it meets objects, each
-//! of them is a path.
+//! All addresses that hit no object are one finding. Each object that the pointer may hit is a path
+//! of its own.
 
 use everett_expr::ExprId;
 use everett_ir::address;
@@ -12,13 +13,14 @@ use crate::memory::AccessFault;
 use crate::value::Value;
 use crate::vm::{Interrupt, Vm};
 
-/// Over more objects than this a pointer is made concrete instead: the question would be too long.
+/// Pointers with more candidate objects than this are concretised instead, because the query would
+/// be too large.
 const MAX_OBJECTS: usize = 4096;
-/// Addresses below this are null, or null with a small offset.
+/// Addresses below this are null pointers, possibly with a small offset.
 const NULL_END: u64 = 0x10000;
 
 impl Vm<'_> {
-    /// Finds where an access goes whose pointer has no part that tells the object.
+    /// Resolves an access whose pointer has no constant part that identifies the object.
     pub(crate) fn resolve_anywhere(
         &mut self,
         term: ExprId,
@@ -87,7 +89,7 @@ impl Vm<'_> {
         self.arena.ule(offset, last)
     }
 
-    /// The address of a function that a pointer can have, one path for each; all others are one finding.
+    /// Concretises a function pointer, one path per function. All other addresses are one finding.
     pub(crate) fn concretize_function(&mut self, pointer: Value) -> Result<u64, Interrupt> {
         let Some(term) = pointer.term else {
             return Ok(pointer.bits);

@@ -1,4 +1,5 @@
-//! Atomic read-modify-write operations. One thread runs at a time, so they are plain ones done in one step.
+//! Atomic read-modify-write operations. Only one thread runs at a time, so a plain load and store
+//! in one step is atomic.
 
 use everett_expr::{BinaryOp, ExprId, FloatOp as TermFloatOp};
 use everett_ir::code::{AtomicOp, FloatKind, IntPredicate};
@@ -109,7 +110,7 @@ impl Vm<'_> {
         })
     }
 
-    /// `cmpxchg`: the old value, then whether it was exchanged.
+    /// `cmpxchg`: returns the old value and the success bit.
     pub(crate) fn compare_exchange(
         &mut self,
         bytes: u8,

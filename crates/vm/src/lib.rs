@@ -1,7 +1,9 @@
-//! Executes lowered programs: memory, frames, stepping, the operations that programs find in the vm.
+//! The interpreter for lowered programs: memory, frames, instructions and built-in operations.
 //!
-//! Everything of a process that changes is a value: cloning a [`Memory`] or a [`Thread`] forks it. The vm
-//! never asks a solver and never draws a random number; it asks an [`Oracle`].
+//! All mutable process state is a value: cloning a [`Memory`] or a [`Thread`] forks it. The vm
+//! never calls a solver and never draws a random number; it asks an [`Oracle`].
+
+#![deny(missing_docs)]
 
 mod access;
 mod anywhere;

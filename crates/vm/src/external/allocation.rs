@@ -1,4 +1,4 @@
-//! malloc and its family, and the Rust allocator's entry points that end in them.
+//! malloc and its family, and the Rust allocator's entry points that forward to them.
 
 use everett_expr::ExprId;
 
@@ -8,23 +8,23 @@ use crate::memory::ObjectKind;
 use crate::value::Value;
 use crate::vm::{Arguments, Done, Interrupt, Vm};
 
-/// Alignment of what malloc returns.
+/// Alignment of malloc results.
 const MALLOC_ALIGN: u64 = 16;
 
-/// Bytes that a process can address.
+/// Size of the user address space.
 const ADDRESSES: u64 = 1 << 47;
 
-/// The choice whether an allocation fails.
+/// Name of the choice whether an allocation fails.
 pub const ALLOCATION_FAULT: &str = "fault:malloc:ENOMEM";
 
-/// How much larger the next bound of a symbolic size is.
+/// Factor between successive bounds of a symbolic size.
 const SIZE_STEP: u64 = 16;
-/// Where musl keeps `errno` in the block that `%fs` points to.
+/// Offset of musl's `errno` in the block that `%fs` points to.
 const ERRNO_OFFSET: u64 = 52;
 const ENOMEM: u64 = 12;
 const EINVAL: u64 = 22;
 
-/// The family.
+/// The operations of this family.
 pub const OPERATIONS: &[Operation] = &[
     replaced("malloc", malloc),
     replaced("calloc", calloc),
@@ -37,7 +37,7 @@ pub const OPERATIONS: &[Operation] = &[
     replaced("posix_memalign", posix_memalign),
     replaced("valloc", valloc),
     replaced("malloc_usable_size", malloc_usable_size),
-    // musl's own names for the same, called from inside the libc.
+    // musl's internal names, called from within the libc.
     replaced("__libc_malloc", malloc),
     replaced("__libc_malloc_impl", malloc),
     replaced("__libc_calloc", calloc),
@@ -47,8 +47,9 @@ pub const OPERATIONS: &[Operation] = &[
 ];
 
 impl Vm<'_> {
-    /// An upper bound for a symbolic size, and the size where it stays symbolic. Asks how large it is in coarse
-    /// steps, the bound that the user set first; sizes over `limit` are all the same, `u64::MAX`.
+    /// Finds an upper bound for a symbolic size, and the size term if it stays symbolic. Tests
+    /// bounds in coarse steps, starting with the user's limit. All sizes over `limit` are one path,
+    /// with the bound `u64::MAX`.
     pub(crate) fn bound_size(
         &mut self,
         size: ExprId,
@@ -75,11 +76,12 @@ impl Vm<'_> {
         }
     }
 
-    /// A heap block, or null where memory is exhausted. Nothing was changed before and all was asked.
+    /// Allocates a heap block, or returns null if memory is exhausted. All questions are asked
+    /// before anything changes.
     fn heap_block(&mut self, size: Value, align: u64) -> Result<Value, Interrupt> {
         let limit = self.options.max_allocation;
         let (bytes, size_term) = match size.term {
-            // There are not so many addresses: programs ask for it to see the request fail.
+            // Larger than the address space: programs request this to provoke a failure.
             None if size.bits >= ADDRESSES => return Ok(self.exhausted()),
             None => (size.bits, None),
             Some(_) => {
@@ -117,7 +119,7 @@ impl Vm<'_> {
         }
     }
 
-    /// Null, and `errno` says why.
+    /// Returns null and sets `errno`.
     fn exhausted(&mut self) -> Value {
         self.set_errno(ENOMEM);
         Value::ZERO
@@ -132,7 +134,7 @@ impl Vm<'_> {
             .contains_key("__errno_location")
         {
             let place = self.thread.fs_base.wrapping_add(ERRNO_OFFSET);
-            // A thread that has no block of its own yet has no errno either.
+            // A thread without a thread-local block has no errno.
             let _ = self
                 .memory
                 .store(self.arena, place, 4, Value::concrete(error));
@@ -205,7 +207,7 @@ fn reallocate(vm: &mut Vm<'_>, old: u64, size: Value) -> Result<Value, Interrupt
         {
             object.size
         }
-        // The finding is that of free.
+        // The finding is that of `free`.
         _ => {
             vm.release(old)?;
             0
@@ -310,7 +312,7 @@ mod tests {
         let block = harness.call_concrete("malloc", &[60]).unwrap();
         assert_ne!(block, 0);
         assert_eq!(harness.call_concrete("malloc", &[60]), Ok(0));
-        // The old block stays as it is.
+        // The old block is unchanged.
         assert_eq!(
             harness.call_concrete("reallocarray", &[block, 1 << 40, 1 << 40]),
             Ok(0)

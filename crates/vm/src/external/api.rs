@@ -1,5 +1,5 @@
-//! What a program under test says to Everett: the functions of `everett.h`, `klee/klee.h` and `netklee.h`, and how
-//! assertions and aborts end a path.
+//! The test API: the functions of `everett.h`, `klee/klee.h` and `netklee.h`, and how assertions
+//! and aborts end a path.
 
 use everett_expr::{ArrayId, ExprId};
 
@@ -8,10 +8,10 @@ use crate::bug::{Bug, BugKind};
 use crate::value::Value;
 use crate::vm::{Arguments, Done, HYPERCALL_BASE, Interrupt, SystemCall, Vm};
 
-/// Longest name and message that is read from the program.
+/// Maximal length of a name or message read from the program.
 const MAX_TEXT: usize = 4096;
 
-/// The family.
+/// The operations of this family.
 pub const OPERATIONS: &[Operation] = &[
     replaced("everett_make_symbolic", make_symbolic),
     replaced("everett_assume", everett_assume),
@@ -63,7 +63,7 @@ pub const OPERATIONS: &[Operation] = &[
     replaced("klee_check_memory_access", klee_check_memory_access),
     replaced("klee_define_fixed_object", unsupported),
     replaced("klee_alias_function", unsupported),
-    // Messages and hints: nothing that a path depends on.
+    // Messages and hints: they do not influence the path.
     replaced("klee_warning", nothing),
     replaced("klee_warning_once", nothing),
     replaced("klee_print_expr", nothing),
@@ -77,7 +77,7 @@ pub const OPERATIONS: &[Operation] = &[
     replaced("abort", abort),
 ];
 
-/// What is said about the host goes to the kernel.
+/// Forwards a call about the host to the kernel model, as a hypercall.
 fn own_call<const NUMBER: u32>(_: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     let number = Value::concrete(u64::from(HYPERCALL_BASE + NUMBER));
     let call = SystemCall::new(number, std::array::from_fn(|at| args.get(at)));
@@ -85,7 +85,7 @@ fn own_call<const NUMBER: u32>(_: &mut Vm<'_>, args: &Arguments<'_>) -> Result<D
 }
 
 impl Vm<'_> {
-    /// A string argument for people; empty for null.
+    /// Reads a string argument for messages; empty for null.
     fn text(&mut self, pointer: Value) -> Result<String, Interrupt> {
         let address = self.concretize(pointer)?;
         if address == 0 {
@@ -95,7 +95,7 @@ impl Vm<'_> {
         Ok(self.read_string(address, MAX_TEXT))
     }
 
-    /// The name of an input.
+    /// Reads the name of an input.
     fn input_name(&mut self, pointer: Value) -> Result<String, Interrupt> {
         let name = self.text(pointer)?;
         Ok(if name.is_empty() {
@@ -105,25 +105,25 @@ impl Vm<'_> {
         })
     }
 
-    /// A new symbolic input.
+    /// Creates a symbolic input.
     pub fn input(&mut self, name: &str, size: u32) -> Result<ArrayId, Interrupt> {
         self.asked = true;
         Ok(self.oracle.input(self.arena, name, size)?)
     }
 
-    /// The bytes of a new input.
+    /// Creates an input and returns its bytes.
     fn input_bytes(&mut self, name: &str, size: u32) -> Result<Vec<ExprId>, Interrupt> {
         let array = self.input(name, size)?;
         Ok((0..size).map(|at| self.arena.read(array, at)).collect())
     }
 
-    /// A new input as one number.
+    /// Creates an input and returns it as one number.
     fn input_number(&mut self, name: &str, bytes: u32) -> Result<ExprId, Interrupt> {
         let bytes = self.input_bytes(name, bytes)?;
         Ok(self.arena.concat_bytes(&bytes))
     }
 
-    /// From here on the condition holds; ends the path where it cannot.
+    /// Adds the condition to the path condition; ends the path if it is infeasible.
     fn assume(&mut self, condition: ExprId) -> Result<(), Interrupt> {
         let holds = match self.arena.as_const(condition) {
             Some(bit) => bit != 0,
@@ -139,14 +139,14 @@ impl Vm<'_> {
         }
     }
 
-    /// An argument as a condition: it is not zero.
+    /// An argument as a condition: whether it is nonzero.
     fn condition(&mut self, args: &Arguments<'_>, index: usize) -> ExprId {
         let width = args.width(index);
         let term = args.get(index).to_term(self.arena, width);
         self.arena.is_nonzero(term)
     }
 
-    /// A symbolic number with `low <= number < high`, signed.
+    /// Creates a symbolic number with `low <= number < high`, signed.
     fn number_between(
         &mut self,
         name: &str,
@@ -193,7 +193,7 @@ fn everett_assume(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interru
     vm.assume(condition).map(|()| Done::Void)
 }
 
-/// KLEE holds an assumption that is false for all inputs for a mistake in the harness.
+/// KLEE reports an assumption that is false for all inputs as an error of the harness.
 fn klee_assume(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     let condition = vm.condition(args, 0);
     if vm.arena.is_false(condition) {
@@ -211,7 +211,7 @@ fn everett_range(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrup
 
 fn klee_range(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     let (low, high) = (args.get(0), args.get(1));
-    // A range of one value is no input; test files do not have it.
+    // A range of one value creates no input: test files do not contain it.
     if let (Some(low), Some(high)) = (low.as_concrete(), high.as_concrete())
         && (low as u32).wrapping_add(1) == high as u32
     {
@@ -227,7 +227,7 @@ fn klee_int(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     Ok(Done::Value(Value::of_term(vm.arena, number)))
 }
 
-/// A symbolic number below an unsigned bound.
+/// Creates a symbolic number below an unsigned bound.
 fn number_below(vm: &mut Vm<'_>, name: &str, bytes: u32, bound: Value) -> Result<Value, Interrupt> {
     let bound = bound.to_term(vm.arena, 8 * bytes);
     let some = vm.arena.is_nonzero(bound);
@@ -241,7 +241,7 @@ fn number_below(vm: &mut Vm<'_>, name: &str, bytes: u32, bound: Value) -> Result
     Ok(Value::of_term(vm.arena, number))
 }
 
-/// The choice is an input like any other, so that test files hold it in its place among them; each of its values
+/// Makes a choice. It is an ordinary input, so that test files contain it in order, but each value
 /// becomes a path here.
 fn everett_choose(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     let name = vm.input_name(args.get(1))?;
@@ -254,7 +254,7 @@ fn klee_choose(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt>
     number_below(vm, "klee_choose", 8, args.get(0)).map(Done::Value)
 }
 
-/// Checks that what is shown can be read; the kernel keeps it for invariants over several hosts.
+/// Checks that the exposed data is readable. The kernel model keeps it for invariants over hosts.
 fn everett_expose(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     vm.text(args.get(0))?;
     vm.text(args.get(1))?;
@@ -262,7 +262,7 @@ fn everett_expose(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interru
     own_call::<7>(vm, args)
 }
 
-/// The same for states that are numbers.
+/// Exposes a state that is a number.
 fn klee_invariant_expose_data(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     vm.text(args.get(1))?;
     vm.ranges([(args.get(2), false)], args.get(3))?;
@@ -346,7 +346,7 @@ fn klee_prefer(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt>
     prefer(vm, args, 1)
 }
 
-/// KLEE goes on with one value of several; here each is a path, so none is lost.
+/// KLEE continues with one of several values. Here each value is a path, so none is lost.
 fn one_value(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     let value = vm.concretize(args.get(0))?;
     Ok(Done::Value(Value::concrete(value)))
@@ -444,7 +444,7 @@ mod tests {
             "everett_range",
             &[Value::concrete(1), Value::concrete(4), name],
         );
-        // The world has zero in mind, which is not in the range.
+        // The model says zero, which is out of range.
         assert_eq!(done, Err(Interrupt::EndPath));
         let done = harness.call(
             "klee_range",

@@ -1,4 +1,5 @@
-//! Operations on bytes and strings against plain loops, on concrete and symbolic data, inside and at bounds.
+//! Byte and string operations against reference loops, on concrete and symbolic data, inside
+//! objects and at their bounds.
 
 use everett_expr::{Arena, ArrayId, ExprId};
 use everett_ir::code::{Call, Callee, ExternalId, ValueType};
@@ -12,7 +13,7 @@ use crate::testing::Harness;
 use crate::value::Value;
 use crate::vm::{Arguments, ExecContext, Interrupt, Vm};
 
-/// A process with two blocks; `blur` says which bytes are symbolic.
+/// A process with two blocks. The flags say which bytes are symbolic.
 struct Pair {
     harness: Harness,
     a: u64,
@@ -39,12 +40,12 @@ fn pair(a: &[u8], b: &[u8], blur: u64) -> Pair {
     }
 }
 
-/// Length of the string in a block, or nothing if it does not end.
+/// Length of the string in a block; `None` if it is not terminated.
 fn length(bytes: &[u8]) -> Option<usize> {
     bytes.iter().position(|byte| *byte == 0)
 }
 
-/// A block's bytes where few values occur, so that equal bytes and zeros are frequent.
+/// The content of a block, from few byte values, so that equal bytes and zeros are frequent.
 fn text() -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(
         prop_oneof![6 => 0x61u8..0x64, 1 => Just(0), 1 => any::<u8>()],
@@ -233,8 +234,8 @@ proptest! {
     }
 }
 
-/// What a function of C does: the content of its target afterwards, and its result (as an offset in the target if
-/// the second is set). `None` if it leaves an object.
+/// Reference model of a C function: the content of its destination afterwards, and its result (an
+/// offset in the destination if the flag is set). `None` if it leaves an object.
 fn model(name: &str, a: &[u8], b: &[u8], n: usize) -> Option<(Vec<u8>, (u64, bool))> {
     let mut to = a.to_vec();
     let bounded = |bytes: &[u8], n: usize| match length(bytes) {
@@ -300,13 +301,13 @@ fn large_copies_share_pages_and_stay_apart() {
     let mut expected = bytes.clone();
     expected[19_999] = 0xee;
     assert_eq!(harness.bytes(to, 20_000), expected);
-    // A write to one side is not seen on the other.
+    // A write to one side is not visible on the other.
     assert_eq!(
         harness.call_concrete("memset", &[to + 4090, 1, 5000]),
         Ok(to + 4090)
     );
     assert_eq!(harness.bytes(from, 20_000), bytes);
-    // Unaligned, over page borders.
+    // Unaligned, across page boundaries.
     assert_eq!(
         harness.call_concrete("memmove", &[from + 5, from + 4000, 12_000]),
         Ok(from + 5)

@@ -1,12 +1,12 @@
-//! The floating-point environment. Rounding is to nearest, always; a program that sets another mode, or unmasks
-//! exceptions, is not supported. Exceptions are not recorded.
+//! The floating-point environment. The rounding mode is always to nearest. A program that sets
+//! another mode or unmasks exceptions is not supported. Exception flags are not recorded.
 
 use super::{Operation, supplied};
 use crate::thread::DEFAULT_X87_CONTROL;
 use crate::value::Value;
 use crate::vm::{Arguments, Done, Interrupt, Vm};
 
-/// The family.
+/// The operations of this family.
 pub const OPERATIONS: &[Operation] = &[
     supplied("feclearexcept", succeed),
     supplied("feraiseexcept", succeed),
@@ -21,11 +21,12 @@ pub const OPERATIONS: &[Operation] = &[
     supplied("__flt_rounds", nearest),
 ];
 
-/// Size of `fenv_t`: what `fnstenv` writes, then `mxcsr`.
+/// Size of `fenv_t`: the `fnstenv` image, then `mxcsr`.
 const SIZE: u64 = 32;
-/// `MXCSR` as a thread starts with it: to nearest, subnormals as they are, exceptions masked, none recorded.
+/// The initial `MXCSR`: round to nearest, subnormals enabled, exceptions masked, no exception
+/// flags.
 pub const DEFAULT_MXCSR: u32 = 0x1f80;
-/// Words of the environment as a thread starts with it.
+/// The words of the initial environment.
 const INITIAL: [u32; 8] = [
     0xffff_0000 | DEFAULT_X87_CONTROL as u32,
     0xffff_0000,
@@ -39,17 +40,18 @@ const INITIAL: [u32; 8] = [
 /// `FE_DFL_ENV`.
 const DEFAULT_ENVIRONMENT: u64 = u64::MAX;
 
-/// Whether arithmetic is under this `MXCSR` as it is at the start. The flags of exceptions mean nothing to it.
+/// Whether arithmetic under this `MXCSR` is as under the initial one. Exception flags do not
+/// matter.
 pub fn is_usual_mxcsr(word: u64) -> bool {
     word & !0x3f == u64::from(DEFAULT_MXCSR)
 }
 
-/// The same of the masks in a control word of the x87.
+/// Whether an x87 control word masks all exceptions.
 pub fn masks_exceptions(control: u16) -> bool {
     control & 0x3f == 0x3f
 }
 
-/// The same of a whole control word: rounding, precision and masks.
+/// Whether an x87 control word has the initial rounding mode, precision and masks.
 pub fn is_usual_control(control: u16) -> bool {
     (control ^ DEFAULT_X87_CONTROL) & 0xf00 == 0 && masks_exceptions(control)
 }
@@ -63,7 +65,8 @@ fn nearest(_: &mut Vm<'_>, _: &Arguments<'_>) -> Result<Done, Interrupt> {
     Ok(Done::Value(Value::concrete(1)))
 }
 
-/// What is no mode is refused; the processor has the others, so refusing them would be wrong.
+/// Returns an error for an invalid mode. The processor supports the other modes, so an error would
+/// be wrong for them: they are unsupported.
 fn set_rounding(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     const FAILED: u64 = 0xffff_ffff;
     match vm.concretize(args.get(0))? {

@@ -1,11 +1,12 @@
-//! setjmp and longjmp. A buffer names the activation of a function and the call of setjmp in it.
+//! setjmp and longjmp. A jump buffer identifies the activation of a function and the call of setjmp
+//! in it.
 
 use super::{Operation, replaced};
 use crate::bug::{Bug, BugKind};
 use crate::value::Value;
 use crate::vm::{Arguments, Done, Interrupt, JumpTarget, SystemCall, Vm};
 
-/// The family.
+/// The operations of this family.
 pub const OPERATIONS: &[Operation] = &[
     replaced("setjmp", setjmp),
     replaced("_setjmp", setjmp),
@@ -17,14 +18,14 @@ pub const OPERATIONS: &[Operation] = &[
     replaced("siglongjmp", longjmp),
 ];
 
-/// First word of a buffer that setjmp has filled.
+/// Magic number in the first word of a buffer that setjmp filled.
 const MARK: u64 = 0x6a6d_705f_6275_6621;
-/// Words that are used of the eight that a buffer has.
+/// Number of words used of the eight in a buffer.
 const WORDS: usize = 6;
-/// Where a buffer has room for the mask of blocked signals.
+/// Offset of the signal mask in a buffer.
 const MASK_AT: u64 = 72;
 
-/// What a buffer holds.
+/// The content of a buffer.
 struct Target {
     thread: u64,
     jump: JumpTarget,
@@ -47,7 +48,7 @@ fn setjmp_with_mask(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Inter
     Err(mask_call(0, buffer + MASK_AT, None))
 }
 
-/// Asks the kernel to set the mask of blocked signals from one place and to tell it at another.
+/// Asks the kernel to set the signal mask from one address and to store the old one at another.
 fn mask_call(set: u64, tell: u64, jump: Option<JumpTarget>) -> Interrupt {
     const SIGPROCMASK: u64 = 14;
     const SET: u64 = 2;
@@ -57,7 +58,7 @@ fn mask_call(set: u64, tell: u64, jump: Option<JumpTarget>) -> Interrupt {
     Interrupt::SystemCall(Box::new(SystemCall { jump, ..call }))
 }
 
-/// Notes in a buffer where the thread is, and says where the buffer is.
+/// Stores the thread's position in a buffer; returns the address of the buffer.
 fn mark(vm: &mut Vm<'_>, buffer: Value, has_mask: bool) -> Result<u64, Interrupt> {
     let ([buffer], _) = vm.ranges([(buffer, true)], Value::concrete(8 * WORDS as u64))?;
     let Some(frame) = vm.thread.top() else {
@@ -97,7 +98,7 @@ fn longjmp(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
 }
 
 impl Vm<'_> {
-    /// Leaves functions until the thread is where a call of setjmp was, and goes on behind it.
+    /// Pops frames down to a call of setjmp, and continues after it.
     pub fn unwind_to_jump(&mut self, jump: JumpTarget) {
         let frames = self.thread.frames.iter();
         let Some(index) = frames.rev().position(|frame| frame.serial == jump.serial) else {
@@ -152,7 +153,7 @@ fn read_target(vm: &mut Vm<'_>, buffer: Value) -> Result<(u64, Target), Interrup
     Ok((buffer, target))
 }
 
-/// What setjmp returns for this argument of longjmp: never zero.
+/// The value that setjmp returns for this argument of longjmp: never zero.
 fn result(vm: &mut Vm<'_>, value: Value) -> Value {
     let value = value.to_term(vm.arena, 32);
     let zero = vm.arena.zero(32);
@@ -224,8 +225,9 @@ mod tests {
         }
     }
 
-    /// `main` calls setjmp; where it returns an even number, it calls `jump`, which stores a stack slot and calls
-    /// longjmp with `value`. `late` calls setjmp and returns, and then main calls `jump`.
+    /// `main` calls setjmp. If it returns an even number, main calls `jump`, which allocates a
+    /// stack slot and calls longjmp with `value`. With `late`, a function calls setjmp and returns,
+    /// and then main calls `jump`.
     fn program(value: u64, late: bool) -> (Program, u64) {
         let class = class_for(BUFFER, 16).unwrap();
         let buffer = Slot { class, index: 0 }.start(16);

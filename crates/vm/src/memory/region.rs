@@ -1,6 +1,6 @@
-//! Mappings whose pages are not all alike: stretches with their own protection, from memory or from a file.
+//! Regions: mappings whose pages have individual attributes (protection, anonymous or file-backed).
 //!
-//! Pages that were never written cost nothing, so that a region can be as large as the address space.
+//! Pages that were never written cost nothing, so a region can span the whole address space.
 
 use std::collections::BTreeMap;
 
@@ -10,22 +10,22 @@ use triomphe::Arc;
 use super::buffer::{Buffer, PAGE};
 use crate::stacks::StackId;
 
-/// Pages of a file in order; absent ones are zeros.
+/// The pages of a file in order; absent ones are zeros.
 pub type Pages = Arc<Vec<Option<Arc<Buffer>>>>;
 
-/// Pages that one entry of the table of own pages holds.
+/// Number of pages in one entry of the table of private pages.
 const NODE: usize = 64;
-/// Stretches that are remembered after they were unmapped, for findings.
+/// Number of unmapped runs that are remembered for findings.
 const MAX_GONE: usize = 64;
 
 type Node = [Option<Arc<Buffer>>; NODE];
 
-/// What may be done with a page.
+/// The protection of a page.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Protection(pub u8);
 
 impl Protection {
-    /// Nothing.
+    /// `PROT_NONE`.
     pub const NONE: Protection = Protection(0);
     /// `PROT_READ`.
     pub const READ: Protection = Protection(1);
@@ -34,36 +34,36 @@ impl Protection {
     /// `PROT_READ | PROT_WRITE`.
     pub const READ_WRITE: Protection = Protection(3);
 
-    /// An access of this kind is allowed. What can be written or executed can be read as well.
+    /// Whether an access is allowed. Writable or executable pages are readable, too.
     #[inline(always)]
     pub fn allows(self, write: bool) -> bool {
         if write { self.0 & 2 != 0 } else { self.0 != 0 }
     }
 }
 
-/// Where the pages of a stretch come from.
+/// What the pages of a run are backed by.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Backing {
-    /// From nowhere: zeros.
+    /// Anonymous memory: zeros.
     Anonymous,
-    /// From a file, and changes go there.
+    /// A shared file mapping: writes go to the file.
     Shared {
         /// The file.
         file: u32,
-        /// Page of the file that the stretch begins with.
+        /// Index of the page in the file that the run starts at.
         page: u64,
     },
-    /// From a file until they are written.
+    /// A private file mapping: copy-on-write.
     Private {
         /// The file.
         file: u32,
-        /// Page of the file that the stretch begins with.
+        /// Index of the page in the file that the run starts at.
         page: u64,
     },
 }
 
 impl Backing {
-    /// The file, if there is one.
+    /// The file, if the backing is one.
     pub fn file(self) -> Option<u32> {
         match self {
             Backing::Anonymous => None,
@@ -71,7 +71,7 @@ impl Backing {
         }
     }
 
-    /// Of what begins so many pages later.
+    /// The backing of the page that follows `pages` pages later.
     fn advanced(self, pages: u64) -> Backing {
         match self {
             Backing::Anonymous => Backing::Anonymous,
@@ -96,23 +96,23 @@ impl Backing {
     }
 }
 
-/// What the pages of a stretch have in common.
+/// The attributes that the pages of a run share.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct MappingTraits {
-    /// What may be done with them.
+    /// The protection.
     pub protection: Protection,
-    /// Where they come from.
+    /// The backing.
     pub backing: Backing,
-    /// They can be made writable.
+    /// Whether the pages can be made writable.
     pub may_write: bool,
-    /// They count as memory in use when they can be used.
+    /// Whether accessible pages count as memory in use.
     pub counted: bool,
-    /// Where they were mapped.
+    /// Call stack of the `mmap`.
     pub allocated: Option<StackId>,
 }
 
 impl MappingTraits {
-    /// Private memory, to be read and written.
+    /// Private anonymous memory, readable and writable.
     pub const PLAIN: MappingTraits = MappingTraits {
         protection: Protection::READ_WRITE,
         backing: Backing::Anonymous,
@@ -122,14 +122,14 @@ impl MappingTraits {
     };
 }
 
-/// Pages with the same traits.
+/// A run of consecutive pages with the same attributes.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct PageRun {
     /// The first page.
     pub first: u64,
-    /// How many.
+    /// Number of pages.
     pub count: u64,
-    /// What they have in common.
+    /// The attributes that the pages share.
     pub traits: MappingTraits,
 }
 
@@ -138,7 +138,7 @@ impl PageRun {
         self.first + self.count
     }
 
-    /// The part of it between two pages.
+    /// The part of the run between two pages.
     fn clipped(&self, first: u64, end: u64) -> Option<PageRun> {
         let (from, to) = (self.first.max(first), self.end().min(end));
         (from < to).then(|| PageRun {
@@ -151,7 +151,7 @@ impl PageRun {
         })
     }
 
-    /// Another run goes on where this one ends.
+    /// Whether `next` continues this run with the same attributes.
     fn goes_on_in(&self, next: &PageRun) -> bool {
         let backing = self.traits.backing.advanced(self.count);
         self.end() == next.first
@@ -162,22 +162,22 @@ impl PageRun {
     }
 }
 
-/// The pages of a file as long as a process that maps it runs.
+/// The view that a process has of a mapped file while it runs.
 #[derive(Clone, Debug)]
 pub struct FileView {
     /// The file.
     pub file: u32,
-    /// The open file that keeps it alive.
+    /// The open file description that keeps the file alive.
     pub holder: u32,
-    /// Its pages, each a whole one.
+    /// The pages of the file, each of full size.
     pub pages: Option<Pages>,
-    /// What the file itself had when others could see it last.
+    /// The pages of the file when they were last synchronised with it.
     pub base: Option<Pages>,
-    /// Bytes of the file.
+    /// Size of the file in bytes.
     pub len: u64,
 }
 
-/// A stretch that was unmapped.
+/// A run that was unmapped.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct UnmappedRun {
     pub first: u64,
@@ -186,33 +186,33 @@ pub(super) struct UnmappedRun {
     pub freed: Option<StackId>,
 }
 
-/// What is in the way of an access.
+/// Why an access is denied.
 pub(super) enum AccessDenial {
-    /// Nothing is mapped there, but something was.
+    /// The page is not mapped, but was.
     UnmappedRun(UnmappedRun),
-    /// Nothing is mapped there; the stretch that ends before it.
+    /// The page is not mapped; the run that ends before it.
     Behind(PageRun),
-    /// Nothing is there.
+    /// Nothing is mapped nearby.
     Nothing,
-    /// The page does not allow it.
+    /// The protection of the page does not allow the access.
     Protected(PageRun),
-    /// The file that is mapped is too short.
+    /// The page is past the end of the mapped file.
     BeyondFile(PageRun),
 }
 
-/// Stretches of pages, and what they hold.
+/// Page runs and their content.
 #[derive(Clone, Debug, Default)]
 pub struct Region {
-    /// In order, apart from each other.
+    /// The runs, ordered and disjoint.
     runs: Vec<PageRun>,
-    /// Pages that no file has.
+    /// Pages that no file holds: anonymous ones, and private copies.
     own: BTreeMap<u64, Arc<Node>>,
     files: Vec<FileView>,
     gone: Vec<UnmappedRun>,
 }
 
 impl Region {
-    /// One stretch.
+    /// Creates a region of one run.
     pub fn new(run: PageRun) -> Region {
         Region {
             runs: vec![run],
@@ -220,12 +220,12 @@ impl Region {
         }
     }
 
-    /// All stretches.
+    /// All runs.
     pub fn runs(&self) -> &[PageRun] {
         &self.runs
     }
 
-    /// Stretches between two pages, cut there.
+    /// The runs between two pages, clipped to them.
     pub fn runs_in(&self, first: u64, end: u64) -> impl Iterator<Item = PageRun> {
         let from = self.runs.partition_point(|run| run.end() <= first);
         let runs = self.runs[from..].iter();
@@ -239,7 +239,7 @@ impl Region {
         (page < run.end()).then_some(run)
     }
 
-    /// First page and end of the runs around a page that follow each other.
+    /// First page and end of the contiguous runs around a page.
     pub(super) fn span(&self, page: u64) -> Option<(u64, u64)> {
         let behind = self.runs.partition_point(|run| run.first <= page);
         let at = behind.checked_sub(1)?;
@@ -266,17 +266,17 @@ impl Region {
         self.files.iter().find(|view| view.file == file)
     }
 
-    /// All files that stretches come from.
+    /// All mapped files.
     pub fn files(&self) -> &[FileView] {
         &self.files
     }
 
-    /// The same for changing them.
+    /// All mapped files, for modification.
     pub fn files_mut(&mut self) -> &mut Vec<FileView> {
         &mut self.files
     }
 
-    /// The file has this page.
+    /// Whether the page exists in the backing file.
     fn is_in_file(&self, backing: Backing, index: u64) -> bool {
         match backing.file_page(index) {
             None => true,
@@ -286,12 +286,12 @@ impl Region {
         }
     }
 
-    /// All of these bytes can be read or written.
+    /// Whether all bytes of a range can be read or written.
     pub fn allows(&self, offset: u64, len: u64, write: bool) -> bool {
         self.denied_page(offset, len, write).is_none()
     }
 
-    /// The first page that does not allow an access.
+    /// The first page that denies an access.
     fn denied_page(&self, offset: u64, len: u64, write: bool) -> Option<u64> {
         let mut page = offset / PAGE as u64;
         let last = (offset + len.max(1) - 1) / PAGE as u64;
@@ -312,9 +312,9 @@ impl Region {
         None
     }
 
-    /// Why an access is refused.
+    /// Why an access is denied.
     pub(super) fn denial(&self, offset: u64, len: u64, write: bool) -> AccessDenial {
-        /// Further behind a stretch an access has nothing to do with it.
+        /// An access farther than this past a run is not attributed to it.
         const NEAR: u64 = 16;
         let page = self.denied_page(offset, len, write);
         let page = page.unwrap_or(offset / PAGE as u64);
@@ -354,7 +354,7 @@ impl Region {
         pages.get(usize::try_from(page).ok()?)?.as_ref()
     }
 
-    /// What a page holds; `None` for zeros.
+    /// The content of a page; `None` for zeros.
     #[inline]
     pub fn page(&self, page: u64) -> Option<&Buffer> {
         match self.own_page(page) {
@@ -363,7 +363,7 @@ impl Region {
         }
     }
 
-    /// The same for writing.
+    /// The content of a page, for writing.
     pub fn page_mut(&mut self, page: u64) -> &mut Buffer {
         let backing = self.run_at(page).map(|run| (run.traits.backing, run.first));
         if let Some((Backing::Shared { file, page: start }, first)) = backing
@@ -386,7 +386,8 @@ impl Region {
         Arc::make_mut(entry.get_or_insert_with(|| Arc::new(Buffer::zeroed(PAGE))))
     }
 
-    /// Pages that are there, with their numbers: own ones, and those of files as far as they are mapped.
+    /// The pages that have content, with their indices: private ones, and the mapped pages of
+    /// files.
     pub fn present(&self) -> Vec<(u64, &Buffer)> {
         let mut present: Vec<(u64, &Buffer)> = self.own_pages(0, u64::MAX).collect();
         for run in &self.runs {
@@ -417,7 +418,7 @@ impl Region {
         pages.filter(move |(page, _)| (first..end).contains(page))
     }
 
-    /// Moves all by so many pages.
+    /// Shifts all pages by this many.
     pub(super) fn shift(&mut self, pages: u64) {
         if pages == 0 {
             return;
@@ -435,7 +436,7 @@ impl Region {
         self.own.retain(|_, node| node.iter().any(Option::is_some));
     }
 
-    /// Own pages are as they were before they were written.
+    /// Drops private pages; their content is again what they were mapped with.
     pub fn forget_pages(&mut self, first: u64, end: u64) {
         let pages: Vec<u64> = self.own_pages(first, end).map(|(page, _)| page).collect();
         for page in pages {
@@ -444,7 +445,7 @@ impl Region {
         self.own.retain(|_, node| node.iter().any(Option::is_some));
     }
 
-    /// Takes stretches away.
+    /// Unmaps pages.
     pub fn unmap(&mut self, first: u64, end: u64, freed: Option<StackId>) {
         let removed: Vec<PageRun> = self.runs_in(first, end).collect();
         for run in &removed {
@@ -470,7 +471,7 @@ impl Region {
         self.runs = runs;
     }
 
-    /// Adds a stretch where there is none.
+    /// Adds a run where nothing is mapped.
     pub fn map(&mut self, run: PageRun) {
         let at = self.runs.partition_point(|other| other.first < run.first);
         self.runs.insert(at, run);
@@ -479,7 +480,7 @@ impl Region {
         self.join(at.saturating_sub(1), at + 2);
     }
 
-    /// Joins neighbours that are alike.
+    /// Joins adjacent runs with the same attributes.
     fn join(&mut self, from: usize, to: usize) {
         let mut at = to.min(self.runs.len());
         while at > from + 1 {
@@ -492,7 +493,7 @@ impl Region {
         }
     }
 
-    /// Sets what may be done with pages.
+    /// Sets the protection of pages.
     pub fn protect(&mut self, first: u64, end: u64, protection: Protection) {
         let mut runs = Vec::with_capacity(self.runs.len() + 2);
         for run in &self.runs {
@@ -508,7 +509,7 @@ impl Region {
         self.join(0, self.runs.len());
     }
 
-    /// The own pages between two, for moving them.
+    /// Removes and returns the private pages between two pages, for moving them.
     pub(super) fn take_pages(&mut self, first: u64, end: u64) -> Vec<(u64, Arc<Buffer>)> {
         let numbers: Vec<u64> = self.own_pages(first, end).map(|(page, _)| page).collect();
         let pages = numbers.into_iter();
@@ -521,14 +522,14 @@ impl Region {
         *self.own_entry(page) = Some(content);
     }
 
-    /// Sees to it that a file can be seen.
+    /// Adds the view of a file unless there is one.
     pub(super) fn add_view(&mut self, view: FileView) {
         if self.view(view.file).is_none() {
             self.files.push(view);
         }
     }
 
-    /// Forgets files that no stretch comes from any more.
+    /// Drops the views of files that no run maps any more.
     pub(super) fn drop_views(&mut self) {
         let runs = &self.runs;
         self.files.retain(|view| {
@@ -537,7 +538,7 @@ impl Region {
         });
     }
 
-    /// Bytes that count as memory in use.
+    /// Number of bytes that count as memory in use.
     pub fn counted_bytes(&self) -> u64 {
         let runs = self.runs.iter();
         let counted =
@@ -545,7 +546,7 @@ impl Region {
         counted.map(|run| run.count * PAGE as u64).sum()
     }
 
-    /// All terms in it, for marking what is alive.
+    /// Visits all terms in the region, as roots for garbage collection.
     pub fn for_each_term(&self, visit: &mut dyn FnMut(ExprId)) {
         for (_, page) in self.own_pages(0, u64::MAX) {
             page.terms().for_each(&mut *visit);

@@ -1,4 +1,4 @@
-//! Pieces of assembly as they occur in programs.
+//! Inline assembly as it occurs in real programs.
 
 use everett_ir::code::{FloatKind, ValueType};
 
@@ -15,7 +15,7 @@ fn pair(registers: u16) -> ValueType {
     ValueType::Aggregate { registers }
 }
 
-/// Runs assembly on a block that holds these words; gives the results and the words afterwards.
+/// Runs assembly on a block with these words; returns the results and the words afterwards.
 fn run(
     template: &str,
     constraints: &str,
@@ -82,7 +82,7 @@ fn atomics_of_the_libc() {
     assert_eq!(inc, (vec![], vec![0xffff_ffff_0000_0000]));
     let dec = run("lock ; decl $0", "=*m,*m", &[1], args, ValueType::Void);
     assert_eq!(dec, (vec![], vec![0]));
-    // The same written otherwise.
+    // The same in another notation.
     let args = |at| vec![pointer(at), int(32, 9), int(32, 5), pointer(at)];
     let other = run("lock; cmpxchgl $2,$1", "={ax},=*m,r,0,*m", &[5], args, INT);
     assert_eq!(other, (vec![5], vec![9]));
@@ -119,7 +119,7 @@ fn arithmetic_of_two_words() {
     let template = "addq $5,$1\n\tadcq $3,$0";
     let constraints = "=r,=&r,0,rme,%1,rme";
     let args = [int(64, 1), int(64, 2), all.clone(), int(64, 1)];
-    // High words 1 and 2, low words all ones and 1: the carry counts.
+    // High words 1 and 2, low words all ones and 1: the low words carry.
     assert_eq!(plain(template, constraints, &args, pair(2)), [4, 0]);
     let template = "subq $5,${1:q}\n\tsbbq $3,${0:q}";
     let constraints = "=r,=&r,0,rme,1,rme";
@@ -289,7 +289,7 @@ fn the_x87_computes() {
 
 #[test]
 fn the_control_word_sets_the_rounding() {
-    // The word at $1 is loaded, that at $2 is the default.
+    // The control word at $1 is loaded, the one at $2 is the default.
     let round = |template: &str, control: u16| {
         let mut harness = Harness::new();
         let words = [control, 0x037f].map(u16::to_le_bytes);
@@ -305,7 +305,8 @@ fn the_control_word_sets_the_rounding() {
     let set_back = "fldcw $1; frndint; fldcw $2";
     assert_eq!(round(set_back, 0x037f), Some(3.0));
     assert_eq!(round(set_back, 0x0f7f), Some(2.0));
-    // Exceptions are not masked; what is set stays; the root would be rounded.
+    // Unmasked exceptions; a control word that is not reset; a square root that would round
+    // differently.
     assert_eq!(round(set_back, 0x0340), None);
     assert_eq!(round("fldcw $1; frndint", 0x037f), Some(3.0));
     assert_eq!(round("fldcw $1; frndint", 0x0f7f), None);

@@ -1,4 +1,4 @@
-//! Intrinsics on memory: the dynamic part of the stack, accesses under a mask, relative loads.
+//! Memory intrinsics: dynamic stack allocation, masked accesses, relative loads.
 
 use everett_ir::code::{Lane, ValueType};
 
@@ -9,7 +9,7 @@ use crate::integer::Wide;
 use crate::value::Value;
 use crate::vm::{Arguments, Done, Interrupt, Vm};
 
-/// The family.
+/// The operations of this family.
 pub const OPERATIONS: &[Operation] = &[
     supplied("llvm.stacksave", stacksave),
     supplied("llvm.stackrestore", stackrestore),
@@ -22,12 +22,12 @@ pub const OPERATIONS: &[Operation] = &[
     supplied("llvm.masked.compressstore", masked_compress_store),
 ];
 
-/// The token is how many stack slots there are.
+/// The token is the number of stack slots.
 fn stacksave(vm: &mut Vm<'_>, _: &Arguments<'_>) -> Result<Done, Interrupt> {
     Ok(Done::Value(Value::concrete(vm.thread.slots.len() as u64)))
 }
 
-/// Frees the slots that the running frame has made since.
+/// Frees the slots that the top frame has allocated since.
 fn stackrestore(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     let token = vm.concretize(args.get(0))?;
     let first = vm.thread.top().map_or(0, |frame| frame.first_slot);
@@ -38,7 +38,7 @@ fn stackrestore(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt
     Ok(Done::Void)
 }
 
-/// `ptr + sext(*(i32 *)(ptr + offset))`, a table of distances.
+/// `ptr + sext(*(i32 *)(ptr + offset))`: a table of relative offsets.
 fn load_relative(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     let width = args.width(1);
     let base = args.get(0).to_term(vm.arena, 64);
@@ -52,8 +52,8 @@ fn load_relative(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrup
     Ok(Done::Value(Value::of_term(vm.arena, result)))
 }
 
-/// Position of the mask among the arguments. Some versions of LLVM have the alignment as an argument
-/// before it, others as an attribute.
+/// Index of the mask argument. Some versions of LLVM pass the alignment as an argument before it,
+/// others as an attribute.
 fn mask_position(args: &Arguments<'_>, from: usize) -> Result<usize, Interrupt> {
     let types = args.call.arg_types.iter().enumerate().skip(from);
     let is_mask = |ty: &ValueType| {
@@ -72,13 +72,13 @@ fn mask_position(args: &Arguments<'_>, from: usize) -> Result<usize, Interrupt> 
         .ok_or_else(|| args.unsupported("without a mask"))
 }
 
-/// Which lanes take part.
+/// The active lanes.
 fn mask(vm: &mut Vm<'_>, args: &Arguments<'_>, position: usize) -> Result<Vec<bool>, Interrupt> {
     let bits = args.operand(position);
     bits.into_iter().map(|bit| vm.decide(bit)).collect()
 }
 
-/// Bytes of a lane in memory.
+/// Size of a lane in memory.
 fn lane_bytes(args: &Arguments<'_>, lane: Lane) -> Result<usize, Interrupt> {
     match lane.bits() {
         bits if bits % 8 == 0 => Ok(bits as usize / 8),
@@ -93,7 +93,8 @@ fn result_lane(args: &Arguments<'_>) -> Result<(Lane, usize), Interrupt> {
     }
 }
 
-/// Loads the lanes of the mask from the addresses that `address` gives; the others come from the last argument.
+/// Loads the active lanes from the addresses that `address` gives; the others come from the last
+/// argument.
 fn load_lanes(
     vm: &mut Vm<'_>,
     args: &Arguments<'_>,
@@ -121,7 +122,7 @@ fn load_lanes(
     Ok(done(result))
 }
 
-/// Stores the lanes of the mask to the addresses that `address` gives.
+/// Stores the active lanes to the addresses that `address` gives.
 fn store_lanes(
     vm: &mut Vm<'_>,
     args: &Arguments<'_>,
@@ -150,7 +151,7 @@ fn store_lanes(
     Ok(Done::Void)
 }
 
-/// Lanes that lie one after the other behind a pointer.
+/// Addresses of consecutive lanes at a pointer.
 fn consecutive(
     vm: &mut Vm<'_>,
     args: &Arguments<'_>,
@@ -226,14 +227,14 @@ mod tests {
     #[test]
     fn lanes_outside_the_mask_are_not_touched() {
         let mut harness = Harness::new();
-        // The last lane would lie behind the end.
+        // The last lane would be out of bounds.
         let start = harness.block(&[1, 2, 3]);
         let mask = vector(1, &[1, 0, 1, 0]);
         let rest = vector(8, &[7, 8, 9, 10]);
         let args = [pointer(start), mask.clone(), rest.clone()];
         let result = harness.compute("llvm.masked.load.v4i8.p0", &args, rest.0);
         assert_eq!(bits(&result), [1, 8, 3, 10]);
-        // Older modules pass the alignment too.
+        // Older modules pass the alignment, too.
         let args = [pointer(start), int(32, 1), mask.clone(), rest.clone()];
         let result = harness.compute("llvm.masked.load.v4i8.p0", &args, rest.0);
         assert_eq!(bits(&result), [1, 8, 3, 10]);

@@ -1,4 +1,4 @@
-//! Against Rust's own floating-point operations.
+//! Intrinsics against Rust's floating-point operations.
 
 use everett_ir::code::{FloatKind, ValueType};
 use proptest::prelude::*;
@@ -17,7 +17,7 @@ fn call(name: &str, args: &[Argument]) -> f64 {
     f64::from_bits(bits(&result)[0])
 }
 
-/// The same with unknown operands that turn out to be these.
+/// Calls an intrinsic with symbolic operands that have these values in the model.
 fn call_unknown(name: &str, operands: &[f64]) -> f64 {
     let mut harness = Harness::new();
     let args: Vec<Argument> = operands

@@ -1,4 +1,4 @@
-//! Against the processor's own instructions, which the same intrinsics of Rust stand for.
+//! Intrinsics against the processor's instructions, through Rust's own intrinsics.
 
 use everett_ir::code::{FloatKind, Lane, ValueType};
 use proptest::prelude::*;
@@ -35,7 +35,7 @@ fn call(name: &str, args: &[Argument], result: ValueType) -> Vec<u64> {
     bits(&Harness::new().compute(name, args, result))
 }
 
-/// The lanes of a result joined again.
+/// Joins the lanes of a result.
 fn bytes_of(lanes: &[u64]) -> Vec<u8> {
     let size = 16 / lanes.len();
     lanes
@@ -177,11 +177,11 @@ fn only_the_usual_mxcsr_can_be_loaded() {
             Err(other) => panic!("{other:?}"),
         })
     };
-    // As it is at the start, and with exceptions that happened.
+    // The initial word, and one with exception flags.
     for word in [0x1f80, 0x1fa0] {
         assert_eq!(loaded(word), [true, true], "{word:x}");
     }
-    // Upward, flushing to zero, subnormals as zero, overflow unmasked.
+    // Rounding upward, flush to zero, denormals are zero, overflow unmasked.
     for word in [0x5f80, 0x9f80, 0x1fc0, 0x1b80] {
         assert_eq!(loaded(word), [false, false], "{word:x}");
     }
