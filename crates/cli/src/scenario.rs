@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 use everett_engine::SEARCHERS;
-use everett_scenario::{NameKind, Scenario, Surroundings};
+use everett_scenario::{NameContext, NameKind, Scenario};
 use std::path::{Path, PathBuf};
 
 use crate::EXIT_CLEAN;
@@ -59,7 +59,7 @@ pub fn parse_setting(text: &str) -> Result<(String, String), String> {
 /// The disk, and the names that the rooms below know.
 pub struct Here;
 
-impl Surroundings for Here {
+impl NameContext for Here {
     fn is_file(&self, path: &Path) -> bool {
         path.is_file()
     }

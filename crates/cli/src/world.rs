@@ -31,7 +31,7 @@ pub fn is_scenario(path: &Path) -> bool {
 /// Refuses what scenarios can say and what is not explored yet: leaving it out silently would be wrong.
 fn refuse_the_impossible(scenario: &Scenario) -> Result<()> {
     const MOST: usize = 10;
-    if scenario.faults.of_the_world().len() > MOST {
+    if scenario.faults.world_faults().len() > MOST {
         bail!(
             "there are more than {MOST} partitions; each doubles the number of worlds from the start"
         );

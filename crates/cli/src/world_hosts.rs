@@ -209,7 +209,7 @@ fn config(scenario: &Scenario, setup: &HostSetup, programs: &mut Programs) -> Re
         .files
         .insert(0, FileSpec::concrete("/etc/hosts", names));
     let options = &mut config.options;
-    options.stops_at_calls = scenario.faults.asks_at_calls(setup.index);
+    options.stops_at_calls = scenario.faults.has_call_faults(setup.index);
     if let Some(name) = &setup.scheduler {
         options.scheduler = scheduler(name).map_err(anyhow::Error::msg)?;
     }

@@ -7,7 +7,7 @@ use everett_ir::bitstream::{BitReader, Entry, ReadError};
 use everett_ir::lower::{LowerOptions, lower};
 use everett_net::Route;
 use everett_report::KTest;
-use everett_scenario::Surroundings;
+use everett_scenario::NameContext;
 use everett_vm::{Image, external};
 use std::path::Path;
 
@@ -354,7 +354,7 @@ fn scenarios() -> Vec<Vec<u8>> {
 /// A disk on which there is everything.
 struct AnyDisk;
 
-impl Surroundings for AnyDisk {
+impl NameContext for AnyDisk {
     fn is_file(&self, _: &Path) -> bool {
         true
     }
@@ -388,7 +388,7 @@ fn read_scenario(bytes: &[u8]) -> bool {
                     assert!(target == to && path.latency_ns > 0);
                     assert!(topology.source_for(from, address).is_some());
                 }
-                Route::Many { .. } => panic!("{address} is one host's"),
+                Route::Multicast { .. } => panic!("{address} is one host's"),
                 Route::Unreachable(_) => assert_ne!(from, to),
             }
         }

@@ -7,7 +7,9 @@ use everett_engine::{
     described, first_expects, least_latency_ns, send,
 };
 use everett_linux::{Disk, ExposedData, HostExit, Packet, PacketKind};
-use everett_net::{FaultCounters, Faults, HostEvent, HostIndex, HostMoment, LinkState, Topology};
+use everett_net::{
+    FaultCounters, Faults, HostEvent, HostFaultPoint, HostIndex, LinkState, Topology,
+};
 use everett_vm::{Buffer, Oracle};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -90,7 +92,7 @@ pub struct Checks<'c> {
     pub look: Looker<'c>,
 }
 
-struct Node<'c> {
+struct TopologyNode<'c> {
     world: World<'c>,
     doing: Doing,
     mailbox: Mailbox,
@@ -114,7 +116,7 @@ struct Node<'c> {
     set_up_with: usize,
 }
 
-impl Node<'_> {
+impl TopologyNode<'_> {
     /// Its program is still setting it up.
     fn is_absent(&self) -> bool {
         self.doing == Doing::Runs && self.world.host.setup().leads_to_begin()
@@ -130,7 +132,7 @@ impl Node<'_> {
 }
 
 struct Loop<'c, 'n, 'l> {
-    nodes: Vec<Node<'c>>,
+    nodes: Vec<TopologyNode<'c>>,
     names: Vec<String>,
     network: &'n NativeNetwork<'n>,
     messages: Messages,
@@ -166,7 +168,7 @@ pub fn run_world<'c>(
         let mut world = World::answered_by(&host.config, oracle, guide.watcher)?;
         world.oracle.is_free = true;
         world.host.pass_time(host.start_ns.unwrap_or(0));
-        nodes.push(Node {
+        nodes.push(TopologyNode {
             world,
             doing: Doing::Runs,
             mailbox: Mailbox::new(network.faults.times(HostIndex(at))),
@@ -227,7 +229,7 @@ pub fn run_world<'c>(
 impl Loop<'_, '_, '_> {
     fn run(&mut self) -> Result<(), NativeError> {
         loop {
-            let next = self.nodes.iter().map(Node::next_ns).zip(0..).min();
+            let next = self.nodes.iter().map(TopologyNode::next_ns).zip(0..).min();
             let next_ns = next.map_or(u64::MAX, |(next_ns, _)| next_ns);
             let time_ns = self.checks.times.first().copied();
             if let Some(time_ns) = time_ns.filter(|time_ns| *time_ns < next_ns) {
@@ -326,7 +328,7 @@ impl Loop<'_, '_, '_> {
                     Advance::Paused(HostExit::AtCall(name)) => {
                         node.world.host.take_call();
                         let now_ns = node.world.host.clock_ns();
-                        self.befall(at, HostMoment::Call(name), now_ns);
+                        self.befall(at, HostFaultPoint::Call(name), now_ns);
                     }
                     Advance::Paused(HostExit::Horizon) => return Ok(true),
                     Advance::Paused(HostExit::Waits(until)) => node.doing = Doing::Waits(until),
@@ -469,7 +471,7 @@ impl Loop<'_, '_, '_> {
             Some(Next::Time(time)) => {
                 node.mailbox.take();
                 if !matches!(node.doing, Doing::Off(_)) {
-                    self.befall(at, HostMoment::Time, time);
+                    self.befall(at, HostFaultPoint::Time, time);
                 }
                 return Ok(());
             }
@@ -495,11 +497,11 @@ impl Loop<'_, '_, '_> {
         let here = HostIndex(at as u32);
         let faults = self.network.faults;
         faults.learn(&mut node.counters, &arrival.known);
-        if !arrival.met && faults.asks_at_messages(here) {
+        if !arrival.met && faults.has_message_faults(here) {
             let now_ns = arrival.at_ns.max(node.world.host.clock_ns());
             node.mailbox.is_met();
             let packet = described(&arrival, here, node.doing);
-            if self.befall(at, HostMoment::Message(&packet), now_ns) {
+            if self.befall(at, HostFaultPoint::Message(&packet), now_ns) {
                 return Ok(());
             }
         }
@@ -542,7 +544,7 @@ impl Loop<'_, '_, '_> {
     }
 
     /// Something may become of a host at a moment. `false` if that is nothing.
-    fn befall(&mut self, at: usize, moment: HostMoment<'_>, now_ns: u64) -> bool {
+    fn befall(&mut self, at: usize, moment: HostFaultPoint<'_>, now_ns: u64) -> bool {
         let event = HostEvent {
             host: HostIndex(at as u32),
             moment,
@@ -597,7 +599,7 @@ impl Loop<'_, '_, '_> {
     }
 }
 
-fn receive(node: &mut Node<'_>, at_ns: u64, packet: &Packet) {
+fn receive(node: &mut TopologyNode<'_>, at_ns: u64, packet: &Packet) {
     let host = &mut node.world.host;
     host.pass_time(at_ns);
     host.receive(packet);

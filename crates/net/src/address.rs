@@ -180,7 +180,7 @@ pub fn is_unspecified(address: IpAddr) -> bool {
 }
 
 /// Multicast, or the broadcast of whatever LAN one is on.
-pub fn is_many(address: IpAddr) -> bool {
+pub fn is_multicast_or_broadcast(address: IpAddr) -> bool {
     match canonical(address) {
         IpAddr::V4(address) => address.is_multicast() || address.is_broadcast(),
         IpAddr::V6(address) => address.is_multicast(),

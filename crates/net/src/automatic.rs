@@ -4,19 +4,19 @@
 use std::net::IpAddr;
 
 use crate::address::Prefix;
-use crate::topology::{Host, NetworkIndex, Node, RouterIndex, StaticRoute, Topology};
+use crate::topology::{Host, NetworkIndex, RouterIndex, StaticRoute, Topology, TopologyNode};
 
 /// The routes of these hosts and routers.
 pub(crate) fn automatic_routes(
     topology: &Topology,
-    is_automatic: &dyn Fn(Node) -> bool,
-) -> Vec<(Node, Vec<StaticRoute>)> {
+    is_automatic: &dyn Fn(TopologyNode) -> bool,
+) -> Vec<(TopologyNode, Vec<StaticRoute>)> {
     let mut all = Vec::new();
     for node in topology.nodes().filter(|node| is_automatic(*node)) {
         let routes = match node {
-            Node::Host(host) => default_routes(topology, topology.host(host)),
-            Node::Router(router) => router_routes(topology, router),
-            Node::Network(_) => Vec::new(),
+            TopologyNode::Host(host) => default_routes(topology, topology.host(host)),
+            TopologyNode::Router(router) => router_routes(topology, router),
+            TopologyNode::Network(_) => Vec::new(),
         };
         if !routes.is_empty() {
             all.push((node, routes));

@@ -4,11 +4,11 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use crate::address::{Prefix, canonical, is_loopback, is_many, is_unspecified};
-use crate::topology::{HostIndex, NetworkIndex, Node, PortIndex, Topology};
+use crate::address::{Prefix, canonical, is_loopback, is_multicast_or_broadcast, is_unspecified};
+use crate::topology::{HostIndex, NetworkIndex, PortIndex, Topology, TopologyNode};
 
 /// More routers than this on a way are a circle.
-const MOST_HOPS: usize = 64;
+const MAX_HOPS: usize = 64;
 
 /// One network that a packet crosses.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -61,7 +61,7 @@ pub enum Route<'t> {
         path: &'t Path,
     },
     /// To all hosts of a LAN; who of them listens is theirs to say.
-    Many {
+    Multicast {
         /// The LAN.
         network: NetworkIndex,
         /// The way, the same to all.
@@ -77,15 +77,15 @@ pub enum Route<'t> {
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Tables {
     /// Of each host, then each router: routes, the longest prefixes first.
-    routes: Vec<Vec<Entry>>,
+    routes: Vec<Vec<RouteEntry>>,
     /// All different ways. The first are those from each port over its own network only.
     paths: Vec<Path>,
     /// By host, then by number of the owner.
-    ways: Vec<Way>,
+    pair_routes: Vec<PairRoute>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Entry {
+struct RouteEntry {
     to: Prefix,
     port: PortIndex,
     /// The router, where the network is not the node's own.
@@ -93,7 +93,7 @@ struct Entry {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Way {
+enum PairRoute {
     Local,
     Path(u32),
     Unreachable(Unreachable),
@@ -123,21 +123,23 @@ impl Tables {
         for host in 0..topology.hosts.len() as u32 {
             for (address, owner) in &topology.owners {
                 let mut hops = Vec::new();
-                let start = Node::Host(HostIndex(host));
+                let start = TopologyNode::Host(HostIndex(host));
                 if topology.port(*owner).node == start {
-                    tables.ways.push(Way::Local);
+                    tables.pair_routes.push(PairRoute::Local);
                     continue;
                 }
                 let reached = tables.walk(topology, start, *address, |hop| hops.push(hop));
                 let way = match reached.map(|port| topology.port(port).node) {
-                    Err(reason) => Way::Unreachable(reason),
-                    Ok(Node::Host(_)) => Way::Path(*known.entry(hops).or_insert_with_key(|hops| {
-                        tables.paths.push(path(topology, hops.clone()));
-                        tables.paths.len() as u32 - 1
-                    })),
-                    Ok(_) => Way::Unreachable(Unreachable::PortUnreachable),
+                    Err(reason) => PairRoute::Unreachable(reason),
+                    Ok(TopologyNode::Host(_)) => {
+                        PairRoute::Path(*known.entry(hops).or_insert_with_key(|hops| {
+                            tables.paths.push(path(topology, hops.clone()));
+                            tables.paths.len() as u32 - 1
+                        }))
+                    }
+                    Ok(_) => PairRoute::Unreachable(Unreachable::PortUnreachable),
                 };
-                tables.ways.push(way);
+                tables.pair_routes.push(way);
             }
         }
         tables
@@ -147,12 +149,12 @@ impl Tables {
     fn walk(
         &self,
         topology: &Topology,
-        start: Node,
+        start: TopologyNode,
         address: IpAddr,
         mut crossed: impl FnMut(Hop),
     ) -> Result<PortIndex, Unreachable> {
         let mut node = start;
-        for _ in 0..MOST_HOPS {
+        for _ in 0..MAX_HOPS {
             let Some(entry) = self.entry(topology, node, address) else {
                 return Err(match node == start {
                     true => Unreachable::NoRoute,
@@ -167,7 +169,7 @@ impl Tables {
                 .filter(|owner| topology.port(*owner).network == network)
                 .ok_or(Unreachable::HostUnreachable)?;
             match topology.port(next).node {
-                router @ Node::Router(_) if entry.via.is_some() => {
+                router @ TopologyNode::Router(_) if entry.via.is_some() => {
                     // The address can be the router's own.
                     if topology
                         .owner(address)
@@ -184,29 +186,34 @@ impl Tables {
         Err(Unreachable::HostUnreachable)
     }
 
-    fn entry(&self, topology: &Topology, node: Node, address: IpAddr) -> Option<Entry> {
+    fn entry(
+        &self,
+        topology: &Topology,
+        node: TopologyNode,
+        address: IpAddr,
+    ) -> Option<RouteEntry> {
         let entries = &self.routes[node_number(topology, node)];
         let mut fitting = entries.iter().filter(|entry| entry.to.contains(address));
         fitting.next().copied()
     }
 }
 
-fn node_number(topology: &Topology, node: Node) -> usize {
+fn node_number(topology: &Topology, node: TopologyNode) -> usize {
     match node {
-        Node::Host(host) => host.index(),
-        Node::Router(router) => topology.hosts.len() + router.index(),
-        Node::Network(_) => unreachable!("networks have no routes"),
+        TopologyNode::Host(host) => host.index(),
+        TopologyNode::Router(router) => topology.hosts.len() + router.index(),
+        TopologyNode::Network(_) => unreachable!("networks have no routes"),
     }
 }
 
 /// The table of a node: its own networks, then its routes, longest prefixes first.
-fn routes(topology: &Topology, node: Node) -> Vec<Entry> {
+fn routes(topology: &Topology, node: TopologyNode) -> Vec<RouteEntry> {
     let first = topology.first_ports[node_number(topology, node)];
     let mut entries = Vec::new();
     let interfaces = topology.node_interfaces(node);
     for (at, interface) in interfaces.iter().enumerate() {
         let port = PortIndex(first + at as u32);
-        entries.extend(interface.addresses.iter().map(|address| Entry {
+        entries.extend(interface.addresses.iter().map(|address| RouteEntry {
             to: address.subnet(),
             port,
             via: None,
@@ -217,7 +224,7 @@ fn routes(topology: &Topology, node: Node) -> Vec<Entry> {
             .iter()
             .position(|interface| interface.addresses.iter().any(|a| a.contains(route.via)));
         if let Some(at) = near {
-            entries.push(Entry {
+            entries.push(RouteEntry {
                 to: route.to,
                 port: PortIndex(first + at as u32),
                 via: Some(route.via),
@@ -246,11 +253,11 @@ impl Topology {
     pub fn route(&self, from: HostIndex, destination: IpAddr) -> Route<'_> {
         let destination = canonical(destination);
         if let Some(number) = self.owner_number(destination) {
-            return match self.tables.ways[from.index() * self.owners.len() + number] {
-                Way::Local => Route::Local,
-                Way::Unreachable(reason) => Route::Unreachable(reason),
-                Way::Path(path) => match self.port(self.owners[number].1).node {
-                    Node::Host(target) => Route::Host {
+            return match self.tables.pair_routes[from.index() * self.owners.len() + number] {
+                PairRoute::Local => Route::Local,
+                PairRoute::Unreachable(reason) => Route::Unreachable(reason),
+                PairRoute::Path(path) => match self.port(self.owners[number].1).node {
+                    TopologyNode::Host(target) => Route::Host {
                         target,
                         path: &self.tables.paths[path as usize],
                     },
@@ -262,12 +269,12 @@ impl Topology {
             return Route::Local;
         }
         if let Some(port) = self.port_to_many(from, destination) {
-            return self.many(port);
+            return self.multicast_route(port);
         }
-        if is_many(destination) {
+        if is_multicast_or_broadcast(destination) {
             return Route::Unreachable(Unreachable::NoRoute);
         }
-        let start = Node::Host(from);
+        let start = TopologyNode::Host(from);
         match self.tables.walk(self, start, destination, |_| {}) {
             Err(reason) => Route::Unreachable(reason),
             Ok(_) => Route::Unreachable(Unreachable::HostUnreachable),
@@ -275,9 +282,9 @@ impl Topology {
     }
 
     /// To all hosts of the LAN that a port is on: for programs that choose the interface themselves.
-    pub fn many(&self, port: PortIndex) -> Route<'_> {
+    pub fn multicast_route(&self, port: PortIndex) -> Route<'_> {
         let network = self.port(port).network;
-        Route::Many {
+        Route::Multicast {
             network,
             path: &self.tables.paths[port.index()],
             hosts: self.hosts_on(network),
@@ -296,10 +303,12 @@ impl Topology {
         if let Some(at) = broadcasts {
             return Some(port(at));
         }
-        if !is_many(destination) {
+        if !is_multicast_or_broadcast(destination) {
             return None;
         }
-        let routed = self.tables.entry(self, Node::Host(from), destination);
+        let routed = self
+            .tables
+            .entry(self, TopologyNode::Host(from), destination);
         if let Some(entry) = routed {
             return Some(entry.port);
         }
@@ -321,13 +330,17 @@ impl Topology {
                 });
             }
             Route::Local => return Some(destination),
-            Route::Host { path, .. } | Route::Many { path, .. } => path.hops[0].port,
+            Route::Host { path, .. } | Route::Multicast { path, .. } => path.hops[0].port,
             Route::Unreachable(Unreachable::NoRoute) => return None,
-            Route::Unreachable(_) => self.tables.entry(self, Node::Host(from), destination)?.port,
+            Route::Unreachable(_) => {
+                self.tables
+                    .entry(self, TopologyNode::Host(from), destination)?
+                    .port
+            }
         };
         let via = self
             .tables
-            .entry(self, Node::Host(from), destination)
+            .entry(self, TopologyNode::Host(from), destination)
             .and_then(|entry| entry.via)
             .unwrap_or(destination);
         let addresses = &self.interface(port).addresses;

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::net::IpAddr;
 
-use crate::address::{Prefix, canonical, is_loopback, is_many, is_unspecified};
+use crate::address::{Prefix, canonical, is_loopback, is_multicast_or_broadcast, is_unspecified};
 use crate::automatic::automatic_routes;
 use crate::routing::Tables;
 
@@ -119,7 +119,7 @@ pub struct Router {
 
 /// A part of a topology.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Node {
+pub enum TopologyNode {
     /// A host.
     Host(HostIndex),
     /// A router.
@@ -132,7 +132,7 @@ pub enum Node {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Port {
     /// The host or router.
-    pub node: Node,
+    pub node: TopologyNode,
     /// Which of its interfaces.
     pub interface: u32,
     /// The network that it is on.
@@ -143,27 +143,27 @@ pub struct Port {
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub struct TopologyError {
     /// The part that it is about.
-    pub node: Node,
+    pub node: TopologyNode,
     /// Its kind and name.
     pub name: String,
     /// What is wrong.
-    pub trouble: Trouble,
+    pub kind: TopologyErrorKind,
 }
 
 impl fmt::Display for TopologyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = match self.node {
-            Node::Host(_) => "host",
-            Node::Router(_) => "router",
-            Node::Network(_) => "network",
+            TopologyNode::Host(_) => "host",
+            TopologyNode::Router(_) => "router",
+            TopologyNode::Network(_) => "network",
         };
-        write!(f, "{kind} {}: {}", self.name, self.trouble)
+        write!(f, "{kind} {}: {}", self.name, self.kind)
     }
 }
 
 /// What can be wrong with a part of a topology.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum Trouble {
+pub enum TopologyErrorKind {
     /// Names say which is meant.
     #[error("there is another host or router of this name, or an alias like it")]
     NameTaken,
@@ -243,7 +243,7 @@ pub enum Trouble {
 }
 
 /// Most hosts of a topology.
-pub const MOST_HOSTS: usize = 1024;
+pub const MAX_HOSTS: usize = 1024;
 
 /// Hosts, networks and routers, in order, with all routes worked out.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -276,7 +276,7 @@ impl Topology {
         networks: Vec<Network>,
         routers: Vec<Router>,
         hosts: Vec<Host>,
-        is_automatic: &dyn Fn(Node) -> bool,
+        is_automatic: &dyn Fn(TopologyNode) -> bool,
     ) -> Result<Topology, Vec<TopologyError>> {
         let mut topology = Topology {
             networks,
@@ -304,9 +304,11 @@ impl Topology {
         }
         for (node, routes) in automatic_routes(&topology, is_automatic) {
             match node {
-                Node::Host(host) => topology.hosts[host.index()].routes.extend(routes),
-                Node::Router(router) => topology.routers[router.index()].routes.extend(routes),
-                Node::Network(_) => {}
+                TopologyNode::Host(host) => topology.hosts[host.index()].routes.extend(routes),
+                TopologyNode::Router(router) => {
+                    topology.routers[router.index()].routes.extend(routes)
+                }
+                TopologyNode::Network(_) => {}
             }
         }
         topology.tables = Tables::of(&topology);
@@ -390,7 +392,7 @@ impl Topology {
     /// The host that has an address.
     pub fn host_of(&self, address: IpAddr) -> Option<HostIndex> {
         match self.port(self.owner(address)?).node {
-            Node::Host(host) => Some(host),
+            TopologyNode::Host(host) => Some(host),
             _ => None,
         }
     }
@@ -419,91 +421,87 @@ impl Topology {
     }
 
     /// The name of a part.
-    pub fn name_of(&self, node: Node) -> &str {
+    pub fn name_of(&self, node: TopologyNode) -> &str {
         match node {
-            Node::Host(host) => &self.hosts[host.index()].name,
-            Node::Router(router) => &self.routers[router.index()].name,
-            Node::Network(network) => &self.networks[network.index()].name,
+            TopologyNode::Host(host) => &self.hosts[host.index()].name,
+            TopologyNode::Router(router) => &self.routers[router.index()].name,
+            TopologyNode::Network(network) => &self.networks[network.index()].name,
         }
     }
 
-    pub(crate) fn node_interfaces(&self, node: Node) -> &[Interface] {
+    pub(crate) fn node_interfaces(&self, node: TopologyNode) -> &[Interface] {
         match node {
-            Node::Host(host) => &self.hosts[host.index()].interfaces,
-            Node::Router(router) => &self.routers[router.index()].interfaces,
-            Node::Network(_) => &[],
+            TopologyNode::Host(host) => &self.hosts[host.index()].interfaces,
+            TopologyNode::Router(router) => &self.routers[router.index()].interfaces,
+            TopologyNode::Network(_) => &[],
         }
     }
 
-    pub(crate) fn node_routes(&self, node: Node) -> &[StaticRoute] {
+    pub(crate) fn node_routes(&self, node: TopologyNode) -> &[StaticRoute] {
         match node {
-            Node::Host(host) => &self.hosts[host.index()].routes,
-            Node::Router(router) => &self.routers[router.index()].routes,
-            Node::Network(_) => &[],
+            TopologyNode::Host(host) => &self.hosts[host.index()].routes,
+            TopologyNode::Router(router) => &self.routers[router.index()].routes,
+            TopologyNode::Network(_) => &[],
         }
     }
 
     /// Hosts, then routers.
-    pub(crate) fn nodes(&self) -> impl Iterator<Item = Node> + use<> {
+    pub(crate) fn nodes(&self) -> impl Iterator<Item = TopologyNode> + use<> {
         let (hosts, routers) = (self.hosts.len() as u32, self.routers.len() as u32);
-        let hosts = (0..hosts).map(|at| Node::Host(HostIndex(at)));
-        hosts.chain((0..routers).map(|at| Node::Router(RouterIndex(at))))
+        let hosts = (0..hosts).map(|at| TopologyNode::Host(HostIndex(at)));
+        hosts.chain((0..routers).map(|at| TopologyNode::Router(RouterIndex(at))))
     }
 
-    fn error(&self, node: Node, trouble: Trouble) -> TopologyError {
+    fn error(&self, node: TopologyNode, kind: TopologyErrorKind) -> TopologyError {
         let name = self.name_of(node).to_owned();
-        TopologyError {
-            node,
-            name,
-            trouble,
-        }
+        TopologyError { node, name, kind }
     }
 
     fn check_names(&self, errors: &mut Vec<TopologyError>) {
         let mut taken = std::collections::BTreeSet::new();
         for node in self.nodes() {
             let aliases: &[String] = match node {
-                Node::Host(host) => &self.host(host).aliases,
+                TopologyNode::Host(host) => &self.host(host).aliases,
                 _ => &[],
             };
             let own = self.name_of(node);
             for name in std::iter::once(own).chain(aliases.iter().map(String::as_str)) {
                 if !is_name(name) {
-                    errors.push(self.error(node, Trouble::BadName(name.to_owned())));
+                    errors.push(self.error(node, TopologyErrorKind::BadName(name.to_owned())));
                 }
                 if !taken.insert(name.to_ascii_lowercase()) {
-                    errors.push(self.error(node, Trouble::NameTaken));
+                    errors.push(self.error(node, TopologyErrorKind::NameTaken));
                 }
             }
         }
-        if self.hosts.len() > MOST_HOSTS {
-            let first = Node::Host(HostIndex(MOST_HOSTS as u32));
-            errors.push(self.error(first, Trouble::TooMany(MOST_HOSTS)));
+        if self.hosts.len() > MAX_HOSTS {
+            let first = TopologyNode::Host(HostIndex(MAX_HOSTS as u32));
+            errors.push(self.error(first, TopologyErrorKind::TooMany(MAX_HOSTS)));
         }
     }
 
     fn check_networks(&self, errors: &mut Vec<TopologyError>) {
         for (at, network) in self.networks.iter().enumerate() {
-            let node = Node::Network(NetworkIndex(at as u32));
+            let node = TopologyNode::Network(NetworkIndex(at as u32));
             let earlier = &self.networks[..at];
             if earlier.iter().any(|other| other.name == network.name) {
-                errors.push(self.error(node, Trouble::NetworkNameTaken));
+                errors.push(self.error(node, TopologyErrorKind::NetworkNameTaken));
             }
             if network.latency_ns == 0 {
-                errors.push(self.error(node, Trouble::NoLatency));
+                errors.push(self.error(node, TopologyErrorKind::NoLatency));
             }
             if network.bandwidth_bits_per_s == Some(0) {
-                errors.push(self.error(node, Trouble::NoBandwidth));
+                errors.push(self.error(node, TopologyErrorKind::NoBandwidth));
             }
             if network.mtu < 68 {
-                errors.push(self.error(node, Trouble::SmallMtu(network.mtu)));
+                errors.push(self.error(node, TopologyErrorKind::SmallMtu(network.mtu)));
             }
             for subnet in &network.subnets {
                 let overlaps =
                     |other: &&Network| other.subnets.iter().any(|theirs| subnet.overlaps(*theirs));
                 if let Some(other) = earlier.iter().find(overlaps) {
                     let (subnet, other) = (*subnet, other.name.clone());
-                    errors.push(self.error(node, Trouble::Overlap { subnet, other }));
+                    errors.push(self.error(node, TopologyErrorKind::Overlap { subnet, other }));
                 }
             }
         }
@@ -515,19 +513,19 @@ impl Topology {
             for (at, interface) in interfaces.iter().enumerate() {
                 let name = &interface.name;
                 if interfaces[..at].iter().any(|other| other.name == *name) {
-                    errors.push(self.error(node, Trouble::InterfaceTwice(name.clone())));
+                    errors.push(self.error(node, TopologyErrorKind::InterfaceTwice(name.clone())));
                 }
                 if let Some(mtu) = interface.mtu.filter(|mtu| *mtu < 68) {
-                    errors.push(self.error(node, Trouble::SmallMtu(mtu)));
+                    errors.push(self.error(node, TopologyErrorKind::SmallMtu(mtu)));
                 }
                 let Some(network) = self.networks.get(interface.network.index()) else {
                     let interface = name.clone();
-                    errors.push(self.error(node, Trouble::NoNetwork { interface }));
+                    errors.push(self.error(node, TopologyErrorKind::NoNetwork { interface }));
                     continue;
                 };
                 for address in &interface.addresses {
-                    if let Some(trouble) = address_trouble(*address, network) {
-                        errors.push(self.error(node, trouble));
+                    if let Some(kind) = address_error(*address, network) {
+                        errors.push(self.error(node, kind));
                     }
                 }
             }
@@ -550,7 +548,7 @@ impl Topology {
                 .collect();
             for port in &ports {
                 let members = &mut self.members[port.network.index()];
-                if let Node::Host(host) = node
+                if let TopologyNode::Host(host) = node
                     && members.last() != Some(&host)
                 {
                     members.push(host);
@@ -570,11 +568,11 @@ impl Topology {
         for pair in owners.windows(2) {
             if pair[0].0 == pair[1].0 {
                 let (first, second) = (self.port(pair[0].1), self.port(pair[1].1));
-                let trouble = Trouble::AddressTaken {
+                let kind = TopologyErrorKind::AddressTaken {
                     address: pair[0].0,
                     other: self.name_of(first.node).to_owned(),
                 };
-                errors.push(self.error(second.node, trouble));
+                errors.push(self.error(second.node, kind));
             }
         }
         self.owners = owners;
@@ -587,39 +585,45 @@ impl Topology {
                 let (to, via) = (route.to, route.via);
                 let is_same = |other: &StaticRoute| other.to.subnet() == to.subnet();
                 if routes[..at].iter().any(is_same) {
-                    errors.push(self.error(node, Trouble::RouteTwice(to)));
+                    errors.push(self.error(node, TopologyErrorKind::RouteTwice(to)));
                 }
                 let interfaces = self.node_interfaces(node).iter();
                 let mut near = interfaces
                     .filter(|interface| interface.addresses.iter().any(|a| a.contains(via)));
                 let Some(interface) = near.next() else {
-                    errors.push(self.error(node, Trouble::FarGateway { to, via }));
+                    errors.push(self.error(node, TopologyErrorKind::FarGateway { to, via }));
                     continue;
                 };
                 let gateway = self.owner(via).map(|port| self.port(port));
                 let is_router = gateway.is_some_and(|port| {
-                    port.network == interface.network && matches!(port.node, Node::Router(_))
+                    port.network == interface.network
+                        && matches!(port.node, TopologyNode::Router(_))
                 });
                 if !is_router {
-                    errors.push(self.error(node, Trouble::NoGateway { to, via }));
+                    errors.push(self.error(node, TopologyErrorKind::NoGateway { to, via }));
                 }
             }
         }
     }
 }
 
-fn address_trouble(address: Prefix, network: &Network) -> Option<Trouble> {
+fn address_error(address: Prefix, network: &Network) -> Option<TopologyErrorKind> {
     let ip = address.address();
     let is_end = address.broadcast() == Some(ip)
         || (address.broadcast().is_some() && address.subnet().address() == ip);
-    if is_loopback(ip) || is_unspecified(ip) || is_many(ip) || is_end || canonical(ip) != ip {
-        return Some(Trouble::BadAddress(ip));
+    if is_loopback(ip)
+        || is_unspecified(ip)
+        || is_multicast_or_broadcast(ip)
+        || is_end
+        || canonical(ip) != ip
+    {
+        return Some(TopologyErrorKind::BadAddress(ip));
     }
     let mut subnets = network.subnets.iter();
     if subnets.any(|subnet| subnet.contains(ip)) {
         return None;
     }
-    Some(Trouble::OutsideSubnet {
+    Some(TopologyErrorKind::OutsideSubnet {
         address,
         network: network.name.clone(),
     })

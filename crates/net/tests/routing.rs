@@ -1,8 +1,8 @@
 //! Who reaches whom, over what, and what is refused.
 
 use everett_net::{
-    Arrival, Host, HostIndex, Interface, LinkState, Network, NetworkIndex, Node, Prefix, Route,
-    Router, StaticRoute, Topology, Trouble, Unreachable,
+    Arrival, Host, HostIndex, Interface, LinkState, Network, NetworkIndex, Prefix, Route, Router,
+    StaticRoute, Topology, TopologyErrorKind, TopologyNode, Unreachable,
 };
 use proptest::prelude::*;
 use std::net::IpAddr;
@@ -156,7 +156,7 @@ fn nobody_there() {
 fn many_are_those_of_the_lan() {
     let world = automatic();
     for address in ["255.255.255.255", "10.0.0.255", "224.0.0.1", "ff02::1"] {
-        let Route::Many {
+        let Route::Multicast {
             network,
             path,
             hosts,
@@ -262,18 +262,18 @@ fn addresses_and_routes_are_checked() {
         let (mut networks, routers, mut hosts) = row();
         change(&mut networks, &mut hosts);
         let errors = Topology::new(networks, routers, hosts).expect_err("it is wrong");
-        (errors[0].node, errors[0].trouble.clone())
+        (errors[0].node, errors[0].kind.clone())
     };
     let (node, trouble) =
         first_trouble(&|_, hosts| hosts[1].interfaces[0].addresses[0] = prefix("10.0.0.1/24"));
-    assert_eq!(node, Node::Host(B));
-    assert!(matches!(trouble, Trouble::AddressTaken { .. }));
+    assert_eq!(node, TopologyNode::Host(B));
+    assert!(matches!(trouble, TopologyErrorKind::AddressTaken { .. }));
     for bad in ["10.0.0.255/24", "10.0.0.0/24"] {
         let change = |_: &mut Vec<Network>, hosts: &mut Vec<Host>| {
             hosts[1].interfaces[0].addresses[0] = prefix(bad);
         };
         assert!(
-            matches!(first_trouble(&change).1, Trouble::BadAddress(_)),
+            matches!(first_trouble(&change).1, TopologyErrorKind::BadAddress(_)),
             "{bad}"
         );
     }
@@ -285,22 +285,25 @@ fn addresses_and_routes_are_checked() {
     };
     assert!(matches!(
         first_trouble(&routed("10.0.1.254")).1,
-        Trouble::FarGateway { .. }
+        TopologyErrorKind::FarGateway { .. }
     ));
     assert!(matches!(
         first_trouble(&routed("10.0.0.2")).1,
-        Trouble::NoGateway { .. }
+        TopologyErrorKind::NoGateway { .. }
     ));
     let overlap = |networks: &mut Vec<Network>, _: &mut Vec<Host>| {
         networks[2].subnets = vec![prefix("10.0.0.0/16")];
     };
-    assert!(matches!(first_trouble(&overlap).1, Trouble::Overlap { .. }));
+    assert!(matches!(
+        first_trouble(&overlap).1,
+        TopologyErrorKind::Overlap { .. }
+    ));
     let nowhere = |_: &mut Vec<Network>, hosts: &mut Vec<Host>| {
         hosts[0].interfaces[0].network = NetworkIndex(9);
     };
     assert!(matches!(
         first_trouble(&nowhere).1,
-        Trouble::NoNetwork { .. }
+        TopologyErrorKind::NoNetwork { .. }
     ));
 }
 

@@ -4,13 +4,13 @@
 mod faults;
 mod hosts;
 mod model;
-mod place;
+mod placement;
 mod read;
 mod reader;
 mod show;
 mod source;
 mod template;
-mod tree;
+mod toml_tree;
 mod units;
 
 pub use model::{
@@ -43,7 +43,7 @@ pub enum NameKind {
 }
 
 /// What scenarios refer to.
-pub trait Surroundings {
+pub trait NameContext {
     /// There is such a file.
     fn is_file(&self, path: &Path) -> bool;
     /// There is such a folder.
@@ -59,7 +59,7 @@ pub trait Surroundings {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Disk;
 
-impl Surroundings for Disk {
+impl NameContext for Disk {
     fn is_file(&self, path: &Path) -> bool {
         path.is_file()
     }

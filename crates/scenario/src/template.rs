@@ -9,7 +9,7 @@ pub(crate) struct Numbering {
 }
 
 /// Longer results are refused.
-const LONGEST: usize = 1 << 16;
+const MAX_LENGTH: usize = 1 << 16;
 
 /// Fills in a text.
 pub(crate) fn expand(text: &str, numbering: Numbering) -> Result<String, String> {
@@ -37,7 +37,7 @@ pub(crate) fn expand(text: &str, numbering: Numbering) -> Result<String, String>
                 "a brace in {text:?} is not opened; write }}}} for a brace"
             ));
         }
-        if out.len() > LONGEST {
+        if out.len() > MAX_LENGTH {
             return Err("it becomes too long".to_owned());
         }
     }

@@ -1,12 +1,12 @@
 //! What is said of scenarios that are wrong: the place, what is wrong there, and what to do.
 
-use everett_scenario::{NameKind, Surroundings, parse};
+use everett_scenario::{NameContext, NameKind, parse};
 use std::path::Path;
 
 /// A disk with one program and one folder, and an engine that knows little.
 struct Little;
 
-impl Surroundings for Little {
+impl NameContext for Little {
     fn is_file(&self, path: &Path) -> bool {
         path.ends_with("server") || path.ends_with("client")
     }

@@ -2,13 +2,13 @@
 //! are in order.
 
 use everett_net::HostIndex;
-use everett_scenario::{Argument, Scenario, Start, Surroundings, parse, show};
+use everett_scenario::{Argument, NameContext, Scenario, Start, parse, show};
 use proptest::prelude::*;
 use std::path::Path;
 
 struct Anything;
 
-impl Surroundings for Anything {
+impl NameContext for Anything {
     fn is_file(&self, _: &Path) -> bool {
         true
     }

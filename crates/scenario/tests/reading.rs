@@ -2,8 +2,8 @@
 
 use everett_net::{FaultIndex, HostIndex, Route, Scope, Value};
 use everett_scenario::{
-    Argument, CheckTime, EnvValue, Expectation, FileSource, Mapping, Scenario, Start, Stdin,
-    Surroundings, parse, show,
+    Argument, CheckTime, EnvValue, Expectation, FileSource, Mapping, NameContext, Scenario, Start,
+    Stdin, parse, show,
 };
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 /// A disk on which everything is a file, except what ends in `-dir` and what is called `missing`.
 struct Anything;
 
-impl Surroundings for Anything {
+impl NameContext for Anything {
     fn is_file(&self, path: &Path) -> bool {
         !self.is_folder(path) && !path.ends_with("missing")
     }

@@ -16,7 +16,7 @@ fn site(faults: &Faults, fault: FaultIndex) -> ChoiceSite {
 
 /// Decides for a world what is decided for all of it: which faults happen, and which do not.
 pub fn decided(oracle: &mut dyn Oracle, faults: &Faults) -> Vec<(FaultIndex, bool)> {
-    let undecided = faults.of_the_world().into_iter();
+    let undecided = faults.world_faults().into_iter();
     let answers = undecided.map(|fault| {
         // Whoever follows a trace is never asked to wait.
         let picked = oracle.choose(&site(faults, fault), 2);
@@ -33,7 +33,7 @@ impl Worlds<'_> {
         if follow.is_some() {
             return self.begin_world(0, follow);
         }
-        let worlds = 1 << self.config.faults.of_the_world().len();
+        let worlds = 1 << self.config.faults.world_faults().len();
         self.statistics.forks += worlds - 1;
         for number in 0..worlds {
             self.begin_world(number, None);
@@ -83,7 +83,7 @@ impl Worlds<'_> {
             let mut oracle = PathOracle::new(path, solver, scratch, None);
             return decided(&mut oracle, faults);
         }
-        let undecided = faults.of_the_world().into_iter().zip(0..);
+        let undecided = faults.world_faults().into_iter().zip(0..);
         let answers = undecided.map(|(fault, bit)| {
             let picked = number >> bit & 1;
             path.begin_with(TraceChoice {

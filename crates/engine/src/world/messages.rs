@@ -1,7 +1,7 @@
 //! The sequence of messages of a world that is followed or that runs natively, for people.
 
 use everett_linux::{Packet, PacketKind};
-use everett_net::{Fate, Faults, HostIndex};
+use everett_net::{DeliveryOutcome, Faults, HostIndex};
 use everett_vm::Buffer;
 
 use super::member::Member;
@@ -150,7 +150,7 @@ impl Messages {
             .taken
             .and_then(|taken| Some((taken.fault?, taken.fate)));
         let fate = fault.map(|(fault, fate)| {
-            message.is_lost |= fate == Fate::Drop;
+            message.is_lost |= fate == DeliveryOutcome::Drop;
             format!("{}: {}", named(fate), faults.get(fault).name)
         });
         let marked = (!fated.marks.is_empty()).then(|| "may be anything".to_owned());
@@ -210,14 +210,14 @@ impl Messages {
     }
 }
 
-fn named(fate: Fate) -> &'static str {
+fn named(fate: DeliveryOutcome) -> &'static str {
     match fate {
-        Fate::Drop => "is lost",
-        Fate::Twice { .. } => "arrives twice",
-        Fate::Delay { .. } => "is late",
-        Fate::Corrupt { .. } => "is damaged",
-        Fate::HoldBack { .. } => "is held back",
-        Fate::Deliver => "arrives",
+        DeliveryOutcome::Drop => "is lost",
+        DeliveryOutcome::Duplicate { .. } => "arrives twice",
+        DeliveryOutcome::Delay { .. } => "is late",
+        DeliveryOutcome::Corrupt { .. } => "is damaged",
+        DeliveryOutcome::HoldBack { .. } => "is held back",
+        DeliveryOutcome::Deliver => "arrives",
     }
 }
 

@@ -21,7 +21,7 @@ mod verdicts;
 
 use everett_invariant::Invariants;
 use everett_linux::{Boot, Ending, HostConfig, HostExit, LeftFile};
-use everett_net::{FaultIndex, Faults, HostIndex, HostMoment, Topology};
+use everett_net::{FaultIndex, Faults, HostFaultPoint, HostIndex, Topology};
 use everett_solver::{SolverConfig, SolverError, SolverStatistics};
 use everett_vm::{Bug, BugKind, Coverage, Image, VmOptions};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -568,7 +568,7 @@ impl<'a> Worlds<'a> {
     /// A host is about to make a system call: something may become of it. `false` if the time is over.
     fn at_call(&mut self, id: MemberId, host: HostIndex, member: &mut Member, name: &str) -> bool {
         let now_ns = member.clock_ns();
-        match self.ask(host, member, HostMoment::Call(name), now_ns) {
+        match self.ask(host, member, HostFaultPoint::Call(name), now_ns) {
             Ok(befallen) => {
                 if let Some(running) = &mut member.state.host {
                     running.take_call();

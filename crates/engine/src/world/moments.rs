@@ -2,7 +2,7 @@
 //! for native ones.
 
 use everett_linux::{Disk, Errno, Host, InodeId, Packet, PacketKind};
-use everett_net::{Alternative, FaultCounters, FaultIndex, Faults, HostEvent, HostFate};
+use everett_net::{Alternative, FaultCounters, FaultIndex, Faults, HostEvent, HostFaultEffect};
 use everett_vm::{ChoiceSite, Interrupt, Oracle};
 
 use super::post::{Arrival, sent_again};
@@ -42,14 +42,14 @@ pub fn befalls(
     host: Option<&Host>,
     counters: &mut FaultCounters,
 ) -> Result<Befallen, Interrupt> {
-    let alternatives = faults.host_fates(event, counters);
+    let alternatives = faults.host_fault_effects(event, counters);
     let mut picked = 0;
     if alternatives.len() > 1 {
         picked = oracle.choose(&site(faults, &alternatives), alternatives.len() as u32)? as usize;
     }
     let taken = alternatives[picked.min(alternatives.len() - 1)];
     let (mut lost, mut paths) = (Vec::new(), Vec::new());
-    if let HostFate::Restart {
+    if let HostFaultEffect::Restart {
         loses_unsynced: true,
         ..
     } = taken.fate
@@ -65,7 +65,7 @@ pub fn befalls(
         }
     }
     oracle.commit();
-    faults.note_host(event, &taken, counters);
+    faults.record_host_fault(event, &taken, counters);
     Ok(Befallen {
         what: carried_out(taken.fate, event.now_ns, host, &lost),
         fault: taken.fault,
@@ -73,20 +73,25 @@ pub fn befalls(
     })
 }
 
-fn carried_out(fate: HostFate, now_ns: u64, host: Option<&Host>, lost: &[InodeId]) -> Befalls {
+fn carried_out(
+    fate: HostFaultEffect,
+    now_ns: u64,
+    host: Option<&Host>,
+    lost: &[InodeId],
+) -> Befalls {
     match (fate, host) {
-        (HostFate::GoOn, _) => Befalls::Nothing,
-        (HostFate::Pause { for_ns }, _) => Befalls::Pauses(now_ns.saturating_add(for_ns)),
-        (HostFate::Restart { after_ns, .. }, Some(host)) => Befalls::Restarts(
+        (HostFaultEffect::Continue, _) => Befalls::Nothing,
+        (HostFaultEffect::Pause { for_ns }, _) => Befalls::Pauses(now_ns.saturating_add(for_ns)),
+        (HostFaultEffect::Restart { after_ns, .. }, Some(host)) => Befalls::Restarts(
             now_ns.saturating_add(after_ns.max(1)),
             Box::new(host.disk(lost)),
         ),
-        (HostFate::Crash | HostFate::Restart { .. }, _) => Befalls::Off,
+        (HostFaultEffect::Crash | HostFaultEffect::Restart { .. }, _) => Befalls::Off,
     }
 }
 
 /// The name of the question what becomes of a host.
-fn site(faults: &Faults, alternatives: &[Alternative<HostFate>]) -> ChoiceSite {
+fn site(faults: &Faults, alternatives: &[Alternative<HostFaultEffect>]) -> ChoiceSite {
     let possible = alternatives.iter().filter_map(|other| other.fault);
     let names: Vec<&str> = possible
         .map(|fault| faults.get(fault).name.as_str())

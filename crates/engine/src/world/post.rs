@@ -4,8 +4,8 @@
 use everett_expr::Arena;
 use everett_linux::{Errno, Packet, PacketKind};
 use everett_net::{
-    Alternative, Fate, FaultCounters, FaultIndex, Faults, HostIndex, LinkState, Mark, Protocol,
-    Route, Topology, Unreachable,
+    Alternative, DeliveryOutcome, FaultCounters, FaultIndex, Faults, HostIndex, LinkState,
+    Protocol, Route, SymbolicRange, Topology, Unreachable,
 };
 use everett_vm::{Buffer, ChoiceSite, Interrupt, Oracle, Value};
 use std::hash::Hash;
@@ -107,7 +107,7 @@ pub fn send(
     let (targets, path): (Vec<HostIndex>, _) = match topology.route(from, packet.to.ip()) {
         Route::Local => return Sent::Nowhere,
         Route::Host { target, path } => (vec![target], path),
-        Route::Many { hosts, path, .. } => {
+        Route::Multicast { hosts, path, .. } => {
             let others = hosts.iter().copied().filter(|host| *host != from);
             (others.collect(), path)
         }
@@ -190,7 +190,7 @@ pub struct Fated {
     /// What its sender learns, where it was lost for good.
     pub back: Option<Packet>,
     /// What was taken of what could have happened.
-    pub taken: Option<Alternative<Fate>>,
+    pub taken: Option<Alternative<DeliveryOutcome>>,
     /// Why bytes of it may be anything, where they may.
     pub marks: Vec<FaultIndex>,
 }
@@ -207,8 +207,8 @@ pub fn arrive(
     let known = described(arrival, at, doing);
     let (mut alternatives, mut marks) = (Vec::new(), Vec::new());
     if !arrival.decided {
-        alternatives = faults.fates(&known, at, counters);
-        marks = faults.marks(&known, at, counters);
+        alternatives = faults.delivery_outcomes(&known, at, counters);
+        marks = faults.symbolic_ranges(&known, at, counters);
     }
     let mut picked = 0;
     if alternatives.len() > 1 {
@@ -225,9 +225,10 @@ pub fn arrive(
     )?;
     oracle.commit();
     if !arrival.decided {
-        faults.note_packet(&known, at, &alternatives, picked, &marks, counters);
+        faults.record_packet(&known, at, &alternatives, picked, &marks, counters);
     }
-    let is_twice = matches!(taken, Some(taken) if matches!(taken.fate, Fate::Twice { .. }));
+    let is_twice =
+        matches!(taken, Some(taken) if matches!(taken.fate, DeliveryOutcome::Duplicate { .. }));
     let again = |by_ns: u64, behind: u32| {
         Some(Arrival {
             // What only comes later has met the host already, what comes twice meets it twice.
@@ -241,12 +242,12 @@ pub fn arrive(
             ..arrival.clone()
         })
     };
-    let (arrives, later) = match taken.map_or(Fate::Deliver, |taken| taken.fate) {
-        Fate::Drop => (false, sent_again(arrival)),
-        Fate::Delay { by_ns } => (false, again(by_ns, 0)),
-        Fate::HoldBack { packets } => (false, again(MOST_HELD_NS, packets)),
-        Fate::Twice { after_ns } => (true, again(after_ns, 0)),
-        Fate::Deliver | Fate::Corrupt { .. } => (true, None),
+    let (arrives, later) = match taken.map_or(DeliveryOutcome::Deliver, |taken| taken.fate) {
+        DeliveryOutcome::Drop => (false, sent_again(arrival)),
+        DeliveryOutcome::Delay { by_ns } => (false, again(by_ns, 0)),
+        DeliveryOutcome::HoldBack { packets } => (false, again(MOST_HELD_NS, packets)),
+        DeliveryOutcome::Duplicate { after_ns } => (true, again(after_ns, 0)),
+        DeliveryOutcome::Deliver | DeliveryOutcome::Corrupt { .. } => (true, None),
     };
     let is_lost = !arrives && later.is_none();
     Ok(Fated {
@@ -259,7 +260,7 @@ pub fn arrive(
 }
 
 /// The name of the question what becomes of a packet.
-fn site(faults: &Faults, alternatives: &[Alternative<Fate>]) -> ChoiceSite {
+fn site(faults: &Faults, alternatives: &[Alternative<DeliveryOutcome>]) -> ChoiceSite {
     let possible = alternatives.iter().filter_map(|other| other.fault);
     let names: Vec<&str> = possible
         .map(|fault| faults.get(fault).name.as_str())
@@ -328,11 +329,11 @@ fn marked(
     oracle: &mut dyn Oracle,
     arena: &mut Arena,
     arrival: &Arrival,
-    fate: Option<Fate>,
-    marks: &[Mark],
+    fate: Option<DeliveryOutcome>,
+    marks: &[SymbolicRange],
 ) -> Result<Arc<Packet>, Interrupt> {
     let corrupted = match fate {
-        Some(Fate::Corrupt { offset, length }) => Some((offset, length, false)),
+        Some(DeliveryOutcome::Corrupt { offset, length }) => Some((offset, length, false)),
         _ => None,
     };
     let marks = marks.iter();

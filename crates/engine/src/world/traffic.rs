@@ -1,7 +1,7 @@
 //! What hosts send each other: in which states it arrives, and which of them can be together.
 
 use everett_expr::ExprId;
-use everett_net::{HostEvent, HostIndex, HostMoment};
+use everett_net::{HostEvent, HostFaultPoint, HostIndex};
 use everett_solver::Verdict;
 
 use super::mailbox::{Doing, Next};
@@ -211,7 +211,7 @@ impl Worlds<'_> {
                     member.mailbox.take();
                     return Ok(());
                 }
-                let befallen = self.ask(host, member, HostMoment::Time, time)?;
+                let befallen = self.ask(host, member, HostFaultPoint::Time, time)?;
                 member.mailbox.take();
                 self.strike(host, member, befallen, time);
                 return Ok(());
@@ -234,10 +234,10 @@ impl Worlds<'_> {
         self.config
             .faults
             .learn(&mut member.counters, &arrival.known);
-        if !arrival.met && self.config.faults.asks_at_messages(host) {
+        if !arrival.met && self.config.faults.has_message_faults(host) {
             let now_ns = arrival.at_ns.max(member.clock_ns());
             let packet = post::described(&arrival, host, member.doing);
-            let befallen = self.ask(host, member, HostMoment::Message(&packet), now_ns)?;
+            let befallen = self.ask(host, member, HostFaultPoint::Message(&packet), now_ns)?;
             member.mailbox.is_met();
             if self.strike(host, member, befallen, now_ns) {
                 return Ok(());
@@ -317,7 +317,7 @@ impl Worlds<'_> {
         &mut self,
         host: HostIndex,
         member: &mut Member,
-        moment: HostMoment<'_>,
+        moment: HostFaultPoint<'_>,
         now_ns: u64,
     ) -> Result<Befallen, Option<Fork>> {
         let deadline = self.deadline();

@@ -1,7 +1,7 @@
 //! The kinds of faults. One row each: name, parameters with their defaults, and what it does. Readers of scenarios, filters
 //! and reports follow from the row, so a new fault is a new row with its function.
 
-use super::{Fate, Fault, HostFate, HostSet};
+use super::{DeliveryOutcome, Fault, HostFaultEffect, HostSet};
 use crate::packet::{Packet, Protocol};
 
 /// What a parameter is.
@@ -70,11 +70,11 @@ impl Parameter {
 
 /// What a fault is about.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Place {
+pub enum FaultTarget {
     /// The way of a packet.
     Packet,
     /// The bytes of a packet.
-    Mark,
+    SymbolicRange,
     /// A host.
     Host,
 }
@@ -87,7 +87,7 @@ pub struct Kind {
     /// For people.
     pub help: &'static str,
     /// What it is about.
-    pub place: Place,
+    pub target: FaultTarget,
     /// What it needs to know.
     pub parameters: &'static [Parameter],
     /// Which packets it is about if the scenario does not say: streams hide what happens to their packets.
@@ -95,11 +95,11 @@ pub struct Kind {
     /// Whether it always happens if the scenario does not say.
     pub always: bool,
     /// It happens or it does not, for all hosts of a world alike.
-    pub is_of_the_world: bool,
+    pub per_world: bool,
     /// What becomes of a packet; `None` where the fault does not concern it.
-    pub(super) packet: fn(&Fault, &Packet) -> Option<Fate>,
+    pub(super) packet: fn(&Fault, &Packet) -> Option<DeliveryOutcome>,
     /// What becomes of a host.
-    pub(super) host: fn(&Fault) -> HostFate,
+    pub(super) host: fn(&Fault) -> HostFaultEffect,
 }
 
 impl PartialEq for Kind {
@@ -120,17 +120,17 @@ const UDP: &[Protocol] = &[Protocol::Udp];
 const PACKET: Kind = Kind {
     name: "",
     help: "",
-    place: Place::Packet,
+    target: FaultTarget::Packet,
     parameters: &[],
     protocols: &[],
     always: false,
-    is_of_the_world: false,
+    per_world: false,
     packet: |_, _| None,
-    host: |_| HostFate::GoOn,
+    host: |_| HostFaultEffect::Continue,
 };
 
 const HOST: Kind = Kind {
-    place: Place::Host,
+    target: FaultTarget::Host,
     ..PACKET
 };
 
@@ -159,7 +159,7 @@ pub const KINDS: &[Kind] = &[
         name: "loss",
         help: "a packet is lost",
         protocols: UDP,
-        packet: |_, _| Some(Fate::Drop),
+        packet: |_, _| Some(DeliveryOutcome::Drop),
         ..PACKET
     },
     Kind {
@@ -173,7 +173,7 @@ pub const KINDS: &[Kind] = &[
         protocols: UDP,
         packet: |fault, _| {
             let after_ns = fault.number("after");
-            Some(Fate::Twice { after_ns })
+            Some(DeliveryOutcome::Duplicate { after_ns })
         },
         ..PACKET
     },
@@ -188,7 +188,7 @@ pub const KINDS: &[Kind] = &[
         protocols: UDP,
         packet: |fault, _| {
             let packets = fault.number("window").min(u32::MAX.into()) as u32;
-            (packets > 0).then_some(Fate::HoldBack { packets })
+            (packets > 0).then_some(DeliveryOutcome::HoldBack { packets })
         },
         ..PACKET
     },
@@ -199,7 +199,7 @@ pub const KINDS: &[Kind] = &[
         protocols: UDP,
         packet: |fault, packet| {
             let (offset, length) = bytes(fault, packet);
-            (length > 0).then_some(Fate::Corrupt { offset, length })
+            (length > 0).then_some(DeliveryOutcome::Corrupt { offset, length })
         },
         ..PACKET
     },
@@ -213,7 +213,7 @@ pub const KINDS: &[Kind] = &[
         )],
         packet: |fault, _| {
             let by_ns = fault.number("by");
-            (by_ns > 0).then_some(Fate::Delay { by_ns })
+            (by_ns > 0).then_some(DeliveryOutcome::Delay { by_ns })
         },
         ..PACKET
     },
@@ -222,7 +222,7 @@ pub const KINDS: &[Kind] = &[
         help: "a packet arrives just when whoever waits for it has given up: a time-out fires, or does not",
         packet: |_, packet| {
             let by_ns = packet.misses_by_ns?;
-            Some(Fate::Delay { by_ns })
+            Some(DeliveryOutcome::Delay { by_ns })
         },
         ..PACKET
     },
@@ -239,14 +239,14 @@ pub const KINDS: &[Kind] = &[
             parameter("at", ParameterKind::Duration(0), "when it begins"),
             parameter("heal", ParameterKind::Forever, "how long it lasts"),
         ],
-        is_of_the_world: true,
+        per_world: true,
         packet: partition,
         ..PACKET
     },
     Kind {
         name: "automark",
         help: "bytes of a packet become symbolic",
-        place: Place::Mark,
+        target: FaultTarget::SymbolicRange,
         parameters: &[
             OFFSET,
             LENGTH,
@@ -263,7 +263,7 @@ pub const KINDS: &[Kind] = &[
         name: "crash",
         help: "a host is gone for good",
         parameters: &[HOSTS, ON, CALLS, AT],
-        host: |_| HostFate::Crash,
+        host: |_| HostFaultEffect::Crash,
         ..HOST
     },
     Kind {
@@ -285,7 +285,7 @@ pub const KINDS: &[Kind] = &[
                 "what was written and not synchronised can be lost",
             ),
         ],
-        host: |fault| HostFate::Restart {
+        host: |fault| HostFaultEffect::Restart {
             after_ns: fault.number("after"),
             loses_unsynced: fault.flag("unsynced"),
         },
@@ -301,7 +301,7 @@ pub const KINDS: &[Kind] = &[
             AT,
             parameter("for", ParameterKind::Duration(100_000_000), "for how long"),
         ],
-        host: |fault| HostFate::Pause {
+        host: |fault| HostFaultEffect::Pause {
             for_ns: fault.number("for"),
         },
         ..HOST
@@ -316,7 +316,7 @@ pub(super) fn bytes(fault: &Fault, packet: &Packet) -> (u32, u32) {
     (offset as u32, length as u32)
 }
 
-fn partition(fault: &Fault, packet: &Packet) -> Option<Fate> {
+fn partition(fault: &Fault, packet: &Packet) -> Option<DeliveryOutcome> {
     let begin = fault.number("at");
     let end = begin.saturating_add(fault.number("heal"));
     let others_are_all =
@@ -329,5 +329,5 @@ fn partition(fault: &Fault, packet: &Packet) -> Option<Fate> {
     let is_cut = (on_one_side(packet.from) && on_other_side(packet.to))
         || (on_one_side(packet.to) && on_other_side(packet.from));
     let is_now = begin <= packet.sent_ns && packet.sent_ns < end;
-    (is_cut && is_now).then_some(Fate::Drop)
+    (is_cut && is_now).then_some(DeliveryOutcome::Drop)
 }

@@ -8,7 +8,7 @@ mod kinds;
 
 pub use counters::FaultCounters;
 pub use filter::{Filter, HostSet, Numbers, Ports, Sizes, Times};
-pub use kinds::{KINDS, Kind, Parameter, ParameterKind, Place, Value, kind};
+pub use kinds::{FaultTarget, KINDS, Kind, Parameter, ParameterKind, Value, kind};
 
 use crate::packet::Packet;
 use crate::topology::HostIndex;
@@ -105,13 +105,13 @@ impl Fault {
 
 /// What becomes of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Fate {
+pub enum DeliveryOutcome {
     /// It arrives as it is.
     Deliver,
     /// It is lost.
     Drop,
     /// It arrives, and once more so much later.
-    Twice {
+    Duplicate {
         /// How much later.
         after_ns: u64,
     },
@@ -136,9 +136,9 @@ pub enum Fate {
 
 /// What becomes of a host.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum HostFate {
+pub enum HostFaultEffect {
     /// Nothing.
-    GoOn,
+    Continue,
     /// It is gone for good.
     Crash,
     /// It is gone, and starts again so much later with the disk that it had.
@@ -157,7 +157,7 @@ pub enum HostFate {
 
 /// Bytes of a packet that become symbolic.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Mark {
+pub struct SymbolicRange {
     /// Why.
     pub fault: FaultIndex,
     /// The first.
@@ -179,7 +179,7 @@ pub struct Alternative<F> {
 
 /// What a host is about to do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum HostMoment<'a> {
+pub enum HostFaultPoint<'a> {
     /// Execute the system call of this name.
     Call(&'a str),
     /// Receive this packet.
@@ -194,7 +194,7 @@ pub struct HostEvent<'a> {
     /// The host.
     pub host: HostIndex,
     /// What it is about to do.
-    pub moment: HostMoment<'a>,
+    pub moment: HostFaultPoint<'a>,
     /// When.
     pub now_ns: u64,
 }
@@ -227,27 +227,27 @@ impl Faults {
         self.list.is_empty()
     }
 
-    fn of(&self, place: Place) -> impl Iterator<Item = (FaultIndex, &Fault)> {
+    fn of(&self, target: FaultTarget) -> impl Iterator<Item = (FaultIndex, &Fault)> {
         let numbered = self.list.iter().enumerate();
         let numbered = numbered.map(|(at, fault)| (FaultIndex(at as u16), fault));
-        numbered.filter(move |(_, fault)| fault.kind.place == place)
+        numbered.filter(move |(_, fault)| fault.kind.target == target)
     }
 
     /// What can become of a packet. The first alternative is what happens if nobody decides otherwise; where it is the only
     /// one there is nothing to decide. `at` is the host on which it is asked, and whose counters these are.
     ///
     /// Call [`Faults::note_packet`] with the alternative that was taken.
-    pub fn fates(
+    pub fn delivery_outcomes(
         &self,
         packet: &Packet,
         at: HostIndex,
         counters: &FaultCounters,
-    ) -> Vec<Alternative<Fate>> {
+    ) -> Vec<Alternative<DeliveryOutcome>> {
         let mut all = vec![Alternative {
             fault: None,
-            fate: Fate::Deliver,
+            fate: DeliveryOutcome::Deliver,
         }];
-        for (index, fault) in self.of(Place::Packet) {
+        for (index, fault) in self.of(FaultTarget::Packet) {
             if !self.is_possible(index, fault, packet, at, counters) {
                 continue;
             }
@@ -261,7 +261,7 @@ impl Faults {
             if fault.always {
                 return vec![alternative];
             }
-            if fault.kind.is_of_the_world {
+            if fault.kind.per_world {
                 match counters.decided(index) {
                     Some(true) => return vec![alternative],
                     _ => continue,
@@ -276,12 +276,17 @@ impl Faults {
     }
 
     /// Which bytes of a packet become symbolic. This is no alternative: the bytes that were sent are among the values.
-    pub fn marks(&self, packet: &Packet, at: HostIndex, counters: &FaultCounters) -> Vec<Mark> {
+    pub fn symbolic_ranges(
+        &self,
+        packet: &Packet,
+        at: HostIndex,
+        counters: &FaultCounters,
+    ) -> Vec<SymbolicRange> {
         let mut marks = Vec::new();
-        for (index, fault) in self.of(Place::Mark) {
+        for (index, fault) in self.of(FaultTarget::SymbolicRange) {
             let (offset, length) = kinds::bytes(fault, packet);
             if length > 0 && self.is_possible(index, fault, packet, at, counters) {
-                marks.push(Mark {
+                marks.push(SymbolicRange {
                     fault: index,
                     offset,
                     length,
@@ -302,23 +307,22 @@ impl Faults {
     ) -> bool {
         let number = counters.seen(index, at) + 1;
         // What is decided for the whole world is decided once, however many packets it costs.
-        let is_left =
-            fault.kind.is_of_the_world || counters.used(index, fault.scope, at) < fault.most;
+        let is_left = fault.kind.per_world || counters.used(index, fault.scope, at) < fault.most;
         is_left && fault.filter.fits(packet) && fault.filter.numbers.contains(number)
     }
 
     /// Counts a packet with what became of it (one of the alternatives that there were) and what was marked.
-    pub fn note_packet(
+    pub fn record_packet(
         &self,
         packet: &Packet,
         at: HostIndex,
-        alternatives: &[Alternative<Fate>],
+        alternatives: &[Alternative<DeliveryOutcome>],
         picked: usize,
-        marks: &[Mark],
+        marks: &[SymbolicRange],
         counters: &mut FaultCounters,
     ) {
         for (number, fault) in self.list.iter().enumerate() {
-            if fault.kind.place != Place::Host && fault.filter.fits(packet) {
+            if fault.kind.target != FaultTarget::Host && fault.filter.fits(packet) {
                 counters.count_seen(FaultIndex(number as u16), at);
             }
         }
@@ -330,9 +334,9 @@ impl Faults {
     }
 
     /// Faults of which it is decided once, when a world begins, whether they happen in it; hosts are told by [`FaultCounters::decide`].
-    pub fn of_the_world(&self) -> Vec<FaultIndex> {
-        let packets = self.of(Place::Packet);
-        let undecided = packets.filter(|(_, fault)| fault.kind.is_of_the_world && !fault.always);
+    pub fn world_faults(&self) -> Vec<FaultIndex> {
+        let packets = self.of(FaultTarget::Packet);
+        let undecided = packets.filter(|(_, fault)| fault.kind.per_world && !fault.always);
         undecided.map(|(index, _)| index).collect()
     }
 
@@ -346,16 +350,16 @@ impl Faults {
     /// What can become of a host at a moment; the first alternative is what happens if nobody decides otherwise.
     ///
     /// Call [`Faults::note_host`] with the alternative that was taken.
-    pub fn host_fates(
+    pub fn host_fault_effects(
         &self,
         event: &HostEvent<'_>,
         counters: &FaultCounters,
-    ) -> Vec<Alternative<HostFate>> {
+    ) -> Vec<Alternative<HostFaultEffect>> {
         let mut all = vec![Alternative {
             fault: None,
-            fate: HostFate::GoOn,
+            fate: HostFaultEffect::Continue,
         }];
-        for (index, fault) in self.of(Place::Host) {
+        for (index, fault) in self.of(FaultTarget::Host) {
             let number = counters.seen(index, event.host) + 1;
             if !concerns(fault, event)
                 || !fault.filter.numbers.contains(number)
@@ -378,13 +382,13 @@ impl Faults {
     }
 
     /// Counts a moment of a host with what became of it.
-    pub fn note_host(
+    pub fn record_host_fault(
         &self,
         event: &HostEvent<'_>,
-        taken: &Alternative<HostFate>,
+        taken: &Alternative<HostFaultEffect>,
         counters: &mut FaultCounters,
     ) {
-        for (index, fault) in self.of(Place::Host) {
+        for (index, fault) in self.of(FaultTarget::Host) {
             if concerns(fault, event) {
                 counters.count_seen(index, event.host);
             }
@@ -395,22 +399,22 @@ impl Faults {
     }
 
     /// Some system call of a host can be a moment of a fault: where this is `false` nothing need be asked at calls.
-    pub fn asks_at_calls(&self, host: HostIndex) -> bool {
-        self.of(Place::Host)
-            .any(|(_, fault)| fault.concerns("hosts", host) && is_at(fault, "call"))
+    pub fn has_call_faults(&self, host: HostIndex) -> bool {
+        self.of(FaultTarget::Host)
+            .any(|(_, fault)| fault.concerns("hosts", host) && happens_at(fault, "call"))
     }
 
     /// The same of packets that arrive.
-    pub fn asks_at_messages(&self, host: HostIndex) -> bool {
-        self.of(Place::Host)
-            .any(|(_, fault)| fault.concerns("hosts", host) && is_at(fault, "message"))
+    pub fn has_message_faults(&self, host: HostIndex) -> bool {
+        self.of(FaultTarget::Host)
+            .any(|(_, fault)| fault.concerns("hosts", host) && happens_at(fault, "message"))
     }
 
     /// Times at which something can become of a host, in order.
     pub fn times(&self, host: HostIndex) -> Vec<u64> {
-        let concerned = self.of(Place::Host);
+        let concerned = self.of(FaultTarget::Host);
         let mut times: Vec<u64> = concerned
-            .filter(|(_, fault)| fault.concerns("hosts", host) && is_at(fault, "time"))
+            .filter(|(_, fault)| fault.concerns("hosts", host) && happens_at(fault, "time"))
             .map(|(_, fault)| fault.number("at"))
             .collect();
         times.sort_unstable();
@@ -419,21 +423,23 @@ impl Faults {
     }
 }
 
-fn is_at(fault: &Fault, moment: &str) -> bool {
+fn happens_at(fault: &Fault, moment: &str) -> bool {
     matches!(fault.value("on"), Some(Value::Word(word)) if *word == moment)
 }
 
 fn concerns(fault: &Fault, event: &HostEvent<'_>) -> bool {
     let fits = match event.moment {
-        HostMoment::Call(name) => {
+        HostFaultPoint::Call(name) => {
             let called = match fault.value("calls") {
                 Some(Value::Words(calls)) => calls.is_empty() || calls.iter().any(|c| c == name),
                 _ => true,
             };
-            is_at(fault, "call") && called && fault.filter.times.contains(event.now_ns)
+            happens_at(fault, "call") && called && fault.filter.times.contains(event.now_ns)
         }
-        HostMoment::Message(packet) => is_at(fault, "message") && fault.filter.fits(packet),
-        HostMoment::Time => is_at(fault, "time") && fault.number("at") == event.now_ns,
+        HostFaultPoint::Message(packet) => {
+            happens_at(fault, "message") && fault.filter.fits(packet)
+        }
+        HostFaultPoint::Time => happens_at(fault, "time") && fault.number("at") == event.now_ns,
     };
     fits && fault.concerns("hosts", event.host)
 }
