@@ -543,11 +543,11 @@ impl Loop<'_, '_, '_> {
         receive(node, arrival.at_ns, &packet);
     }
 
-    /// Something may become of a host at a moment. `false` if that is nothing.
-    fn befall(&mut self, at: usize, moment: HostFaultPoint<'_>, now_ns: u64) -> bool {
+    /// Something may become of a host at a point. `false` if that is nothing.
+    fn befall(&mut self, at: usize, point: HostFaultPoint<'_>, now_ns: u64) -> bool {
         let event = HostEvent {
             host: HostIndex(at as u32),
-            moment,
+            point,
             now_ns,
         };
         let node = &mut self.nodes[at];

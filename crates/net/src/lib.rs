@@ -1,5 +1,9 @@
-//! The network between hosts: topology, routing, links, and what can go wrong on the way of a packet. Plain data and
-//! pure functions; knows nothing of processes, sockets or solvers.
+//! The simulated network between hosts: topology, routing, links, network and host faults.
+//!
+//! Plain data and pure functions. This crate knows nothing of processes, sockets or solvers.
+
+#![deny(missing_docs)]
+#![forbid(unsafe_code)]
 
 mod address;
 mod automatic;

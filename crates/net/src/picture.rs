@@ -1,11 +1,13 @@
-//! Pictures of a topology: DOT for others to lay out, SVG with a simple layout of our own. In the SVG each network is a bar;
-//! below it hang the hosts whose first interface is on it; routers stand beside, with lines to their networks.
+//! Drawings of a topology: DOT for Graphviz, and SVG with a simple layout.
+//!
+//! In the SVG each network is a bar. The hosts whose first interface is on it hang below; routers
+//! stand beside, with lines to their networks.
 
 use std::fmt::Write as _;
 
 use crate::topology::{HostIndex, Interface, RouterIndex, Topology, TopologyNode};
 
-/// For Graphviz.
+/// The topology in DOT.
 pub fn dot(topology: &Topology) -> String {
     let mut out = String::from("graph topology {\n  node [fontname=\"sans-serif\"];\n");
     for (at, network) in topology.networks().iter().enumerate() {
@@ -53,14 +55,14 @@ fn xml_text(text: &str) -> String {
 const BOX_WIDTH: usize = 140;
 const BOX_HEIGHT: usize = 44;
 const GAP: usize = 20;
-/// Boxes in a row.
+/// Boxes per row.
 const COLUMNS: usize = 6;
 const MARGIN: usize = 20;
 const BAR_HEIGHT: usize = 26;
-/// Addresses that do not fit are shown when one points at them.
+/// Longer labels are shown as tooltips.
 const MAX_LABEL_LENGTH: usize = 27;
 
-/// Where a box is.
+/// The top left corner of a box.
 #[derive(Clone, Copy)]
 struct BoxPosition {
     x: usize,
@@ -114,7 +116,7 @@ impl Layout {
             let count = router.interfaces.len().max(1);
             let mean = tops.sum::<usize>() / count;
             BoxPosition {
-                // Each a bit further to the right, so that lines of different routers stay apart.
+                // Shifted to the right, so that the lines of different routers do not coincide.
                 x: router_x + at % 4 * (GAP + BOX_WIDTH),
                 y: mean,
             }
@@ -132,7 +134,7 @@ impl Layout {
     }
 }
 
-/// A drawing that browsers show.
+/// The topology as SVG.
 pub fn svg(topology: &Topology) -> String {
     let layout = Layout::of(topology);
     let (width, height) = (layout.width, layout.height);
@@ -176,7 +178,7 @@ fn lines(topology: &Topology, layout: &Layout, out: &mut String) {
     for (host, corner) in topology.hosts().iter().zip(&layout.hosts) {
         for (at, interface) in host.interfaces.iter().enumerate() {
             let bar = layout.bars[interface.network.index()];
-            // Lines of further interfaces begin beside that of the first.
+            // Lines of further interfaces start beside that of the first.
             let x = corner.x + BOX_WIDTH / 2 + (at * 12).min(BOX_WIDTH / 2);
             line(x, corner.y, x, bar.y + BAR_HEIGHT);
         }

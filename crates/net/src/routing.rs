@@ -1,5 +1,5 @@
-//! Where packets go: who is behind an address, over which links, or why nobody is. All pairs of hosts and addresses are
-//! worked out when the topology is made; asking allocates nothing.
+//! Routing: the host behind an address, the path to it, or why it is unreachable. All pairs of
+//! hosts and addresses are computed when the topology is created; a lookup allocates nothing.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -7,48 +7,48 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use crate::address::{Prefix, canonical, is_loopback, is_multicast_or_broadcast, is_unspecified};
 use crate::topology::{HostIndex, NetworkIndex, PortIndex, Topology, TopologyNode};
 
-/// More routers than this on a way are a circle.
+/// A path with more routers than this is a routing loop.
 const MAX_HOPS: usize = 64;
 
-/// One network that a packet crosses.
+/// One network on a path.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Hop {
-    /// The interface that it leaves by.
+    /// The outgoing interface.
     pub port: PortIndex,
     /// The network.
     pub network: NetworkIndex,
 }
 
-/// The way of a packet, from the sender's interface on.
+/// The path of a packet, from the sender's interface on.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Path {
-    /// Networks in the order in which they are crossed; at least one.
+    /// The networks in order; at least one.
     pub hops: Vec<Hop>,
-    /// Latency of all of them.
+    /// Total latency.
     pub latency_ns: u64,
-    /// Largest packet that goes all the way whole.
+    /// The smallest MTU on the path.
     pub mtu: u32,
 }
 
 impl Path {
-    /// Routers on the way: by so much the time to live goes down.
+    /// Number of routers on the path, by which the time to live is decremented.
     pub fn routers(&self) -> usize {
         self.hops.len().saturating_sub(1)
     }
 }
 
-/// Why a packet reaches nobody.
+/// Why a destination is unreachable.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Unreachable {
     /// The sender has no route (`ENETUNREACH`).
     NoRoute,
-    /// Nobody has the address, or a router on the way has no route (`EHOSTUNREACH`).
+    /// No host has the address, or a router on the path has no route (`EHOSTUNREACH`).
     HostUnreachable,
-    /// The address is a router's, where nothing listens (`ECONNREFUSED`).
+    /// The address is that of a router, where no process listens (`ECONNREFUSED`).
     PortUnreachable,
 }
 
-/// Where a packet goes.
+/// The route of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Route<'t> {
     /// To the sender itself.
@@ -57,30 +57,30 @@ pub enum Route<'t> {
     Host {
         /// The host.
         target: HostIndex,
-        /// The way there.
+        /// The path.
         path: &'t Path,
     },
-    /// To all hosts of a LAN; who of them listens is theirs to say.
+    /// To all hosts of a LAN (multicast or broadcast). Each host decides whether it listens.
     Multicast {
         /// The LAN.
         network: NetworkIndex,
-        /// The way, the same to all.
+        /// The path, the same for all hosts.
         path: &'t Path,
-        /// All hosts on it, the sender too.
+        /// All hosts on it, including the sender.
         hosts: &'t [HostIndex],
     },
-    /// To nobody.
+    /// There is no route.
     Unreachable(Unreachable),
 }
 
-/// What is worked out in advance.
+/// Precomputed routing tables.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Tables {
-    /// Of each host, then each router: routes, the longest prefixes first.
+    /// Routing tables of hosts, then routers, longest prefixes first.
     routes: Vec<Vec<RouteEntry>>,
-    /// All different ways. The first are those from each port over its own network only.
+    /// All distinct paths. The first ones are those of one hop, from each port.
     paths: Vec<Path>,
-    /// By host, then by number of the owner.
+    /// By host, then by index of the address owner.
     pair_routes: Vec<PairRoute>,
 }
 
@@ -88,7 +88,7 @@ pub(crate) struct Tables {
 struct RouteEntry {
     to: Prefix,
     port: PortIndex,
-    /// The router, where the network is not the node's own.
+    /// The gateway; `None` if the network is directly connected.
     via: Option<IpAddr>,
 }
 
@@ -100,7 +100,7 @@ enum PairRoute {
 }
 
 impl Tables {
-    /// Works out all routes of a topology that was checked.
+    /// Computes all routes of a validated topology.
     pub fn of(topology: &Topology) -> Tables {
         let mut tables = Tables {
             routes: topology
@@ -145,7 +145,7 @@ impl Tables {
         tables
     }
 
-    /// Goes from node to node until the address is found.
+    /// Follows routes from node to node to the owner of the address.
     fn walk(
         &self,
         topology: &Topology,
@@ -170,7 +170,7 @@ impl Tables {
                 .ok_or(Unreachable::HostUnreachable)?;
             match topology.port(next).node {
                 router @ TopologyNode::Router(_) if entry.via.is_some() => {
-                    // The address can be the router's own.
+                    // The address may be the router's own.
                     if topology
                         .owner(address)
                         .map(|owner| topology.port(owner).node)
@@ -206,7 +206,7 @@ fn node_number(topology: &Topology, node: TopologyNode) -> usize {
     }
 }
 
-/// The table of a node: its own networks, then its routes, longest prefixes first.
+/// The routing table of a node: connected networks and its routes, longest prefixes first.
 fn routes(topology: &Topology, node: TopologyNode) -> Vec<RouteEntry> {
     let first = topology.first_ports[node_number(topology, node)];
     let mut entries = Vec::new();
@@ -249,7 +249,7 @@ fn path(topology: &Topology, hops: Vec<Hop>) -> Path {
 }
 
 impl Topology {
-    /// Where a packet of a host for an address goes.
+    /// The route of a packet from a host to an address.
     pub fn route(&self, from: HostIndex, destination: IpAddr) -> Route<'_> {
         let destination = canonical(destination);
         if let Some(number) = self.owner_number(destination) {
@@ -281,7 +281,8 @@ impl Topology {
         }
     }
 
-    /// To all hosts of the LAN that a port is on: for programs that choose the interface themselves.
+    /// The route to all hosts of the LAN of a port, for programs that select the interface
+    /// themselves.
     pub fn multicast_route(&self, port: PortIndex) -> Route<'_> {
         let network = self.port(port).network;
         Route::Multicast {
@@ -291,7 +292,8 @@ impl Topology {
         }
     }
 
-    /// Where multicast and broadcast leave a host: by the route that was given for them, else by the first interface.
+    /// The outgoing port for multicast and broadcast: by an explicit route, else the first
+    /// interface.
     fn port_to_many(&self, from: HostIndex, destination: IpAddr) -> Option<PortIndex> {
         let first = self.first_ports[from.index()];
         let interfaces = &self.host(from).interfaces;
@@ -319,7 +321,7 @@ impl Topology {
         speaking.map(port)
     }
 
-    /// The address that a host sends from, where the program did not choose one.
+    /// The source address for a destination, if the program did not bind one.
     pub fn source_for(&self, from: HostIndex, destination: IpAddr) -> Option<IpAddr> {
         let destination = canonical(destination);
         let port = match self.route(from, destination) {

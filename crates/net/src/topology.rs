@@ -1,5 +1,5 @@
-//! Which hosts, networks and routers there are, and what is checked of them. A [`Topology`] does not change; what
-//! changes (queues, counters) are values of their own.
+//! The topology: hosts, networks and routers, and their validation. A [`Topology`] is immutable;
+//! what changes (queues, counters) is kept in values of its own.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -24,41 +24,41 @@ macro_rules! index {
 }
 
 index! {
-    /// A host, by its place in the list.
+    /// Index of a host.
     HostIndex
 }
 index! {
-    /// A network, by its place in the list.
+    /// Index of a network.
     NetworkIndex
 }
 index! {
-    /// A router, by its place in the list.
+    /// Index of a router.
     RouterIndex
 }
 index! {
-    /// An interface of a host or router: those of the hosts first, in their order.
+    /// Index of an interface of a host or router; those of hosts come first.
     PortIndex
 }
 
-/// A LAN: all that are on it reach each other directly.
+/// A LAN: its nodes reach each other directly.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Network {
     /// Its name.
     pub name: String,
-    /// Addresses that are on it.
+    /// Its subnets.
     pub subnets: Vec<Prefix>,
-    /// How long a bit is on its way; not 0, so that nothing arrives when it is sent.
+    /// Propagation latency. Not 0, so that a packet never arrives when it is sent.
     pub latency_ns: u64,
-    /// How fast an interface sends; at once where there is none.
+    /// Bandwidth of an interface; unlimited if `None`.
     pub bandwidth_bits_per_s: Option<u64>,
-    /// How many packets wait at an interface before further ones are lost.
+    /// Queue capacity of an interface in packets; packets beyond it are dropped.
     pub queue_packets: Option<u32>,
-    /// Largest packet.
+    /// Maximal packet size.
     pub mtu: u32,
 }
 
 impl Network {
-    /// A network with the usual values: 1 ms, no bandwidth, 1500 bytes.
+    /// A network with default values: 1 ms, unlimited bandwidth, MTU 1500.
     pub fn new(name: impl Into<String>, subnets: Vec<Prefix>) -> Network {
         Network {
             name: name.into(),
@@ -71,7 +71,7 @@ impl Network {
     }
 }
 
-/// Where a host or router is on a network.
+/// An interface of a host or router.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Interface {
     /// Its name, such as `eth0`.
@@ -80,16 +80,16 @@ pub struct Interface {
     pub network: NetworkIndex,
     /// Its addresses with their subnets, the primary one of each family first.
     pub addresses: Vec<Prefix>,
-    /// Largest packet, where it is less than the network's.
+    /// Maximal packet size, if less than that of the network.
     pub mtu: Option<u32>,
 }
 
-/// Where packets for some addresses go.
+/// A static route.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct StaticRoute {
-    /// For these addresses; [`Prefix::ALL_V4`] is the default route.
+    /// The destination; [`Prefix::ALL_V4`] is the default route.
     pub to: Prefix,
-    /// By this router.
+    /// The gateway.
     pub via: IpAddr,
 }
 
@@ -98,26 +98,26 @@ pub struct StaticRoute {
 pub struct Host {
     /// Its name.
     pub name: String,
-    /// Other names of it.
+    /// Its other names.
     pub aliases: Vec<String>,
-    /// Where it is.
+    /// Its interfaces.
     pub interfaces: Vec<Interface>,
-    /// Where it sends what is not for its own networks.
+    /// Its static routes.
     pub routes: Vec<StaticRoute>,
 }
 
-/// Forwards between networks. Nothing runs on it.
+/// A router: forwards packets between networks, and runs no programs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Router {
     /// Its name.
     pub name: String,
-    /// Where it is.
+    /// Its interfaces.
     pub interfaces: Vec<Interface>,
-    /// Where it sends what is not for its own networks.
+    /// Its static routes.
     pub routes: Vec<StaticRoute>,
 }
 
-/// A part of a topology.
+/// A node of a topology.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum TopologyNode {
     /// A host.
@@ -128,25 +128,25 @@ pub enum TopologyNode {
     Network(NetworkIndex),
 }
 
-/// An interface, and whose.
+/// An interface together with its owner.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Port {
     /// The host or router.
     pub node: TopologyNode,
-    /// Which of its interfaces.
+    /// Index of the interface of that node.
     pub interface: u32,
     /// The network that it is on.
     pub network: NetworkIndex,
 }
 
-/// What is wrong with a topology, and where.
+/// An error in a topology.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub struct TopologyError {
-    /// The part that it is about.
+    /// The node it concerns.
     pub node: TopologyNode,
-    /// Its kind and name.
+    /// The kind and name of that node.
     pub name: String,
-    /// What is wrong.
+    /// The kind of error.
     pub kind: TopologyErrorKind,
 }
 
@@ -161,28 +161,28 @@ impl fmt::Display for TopologyError {
     }
 }
 
-/// What can be wrong with a part of a topology.
+/// The kind of an error in a topology.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum TopologyErrorKind {
-    /// Names say which is meant.
+    /// Two nodes have the same name.
     #[error("there is another host or router of this name, or an alias like it")]
     NameTaken,
-    /// Names go into files of the guest.
+    /// The name cannot be used in files of the guest.
     #[error("{0:?} is no name of a host; use letters, digits, '-', '_' and '.'")]
     BadName(String),
-    /// Two networks of one name.
+    /// Two networks have the same name.
     #[error("there is another network of this name")]
     NetworkNameTaken,
-    /// Time must go by.
+    /// The latency is zero.
     #[error("its latency is 0; messages must take some time")]
     NoLatency,
-    /// Nothing would ever arrive.
+    /// The bandwidth is zero.
     #[error("its bandwidth is 0")]
     NoBandwidth,
-    /// Packets need room for headers.
+    /// The MTU leaves no room for headers.
     #[error("its mtu of {0} is below 68, the least that IPv4 allows")]
     SmallMtu(u32),
-    /// Two networks with the same addresses.
+    /// Two networks have overlapping subnets.
     #[error("its subnet {subnet} overlaps with that of network {other}")]
     Overlap {
         /// Its subnet.
@@ -190,16 +190,16 @@ pub enum TopologyErrorKind {
         /// The other network.
         other: String,
     },
-    /// There is no such network.
+    /// The network does not exist.
     #[error("interface {interface} is on a network that does not exist")]
     NoNetwork {
         /// The interface.
         interface: String,
     },
-    /// Two interfaces of one name.
+    /// Two interfaces have the same name.
     #[error("it has two interfaces {0}")]
     InterfaceTwice(String),
-    /// An address must be one of a subnet of the network.
+    /// The address is in no subnet of the network.
     #[error("{address} is in no subnet of network {network}")]
     OutsideSubnet {
         /// The address.
@@ -207,54 +207,54 @@ pub enum TopologyErrorKind {
         /// The network.
         network: String,
     },
-    /// An address that no host can have.
+    /// No host can have this address.
     #[error("{0} is no address that an interface can have")]
     BadAddress(IpAddr),
-    /// An address names one interface.
+    /// Two interfaces have the same address.
     #[error("{address} is also an address of {other}")]
     AddressTaken {
         /// The address.
         address: IpAddr,
-        /// Who has it.
+        /// The other owner.
         other: String,
     },
-    /// Routers are reached directly.
+    /// The gateway is not on a connected network.
     #[error("the router {via} of the route to {to} is on none of its networks")]
     FarGateway {
-        /// Where the route leads.
+        /// The destination.
         to: Prefix,
-        /// Its router.
+        /// The gateway.
         via: IpAddr,
     },
-    /// Hosts do not forward.
+    /// The gateway is not a router: hosts do not forward.
     #[error("the router {via} of the route to {to} is no address of a router on that network")]
     NoGateway {
-        /// Where the route leads.
+        /// The destination.
         to: Prefix,
-        /// Its router.
+        /// The gateway.
         via: IpAddr,
     },
-    /// Two routes for the same addresses.
+    /// Two routes have the same destination.
     #[error("it has two routes to {0}")]
     RouteTwice(Prefix),
-    /// The tables of routes grow with the square of the number of hosts.
+    /// Too many hosts: routing tables grow with the square of their number.
     #[error("it is one of more than {0} hosts; fewer are possible")]
     TooMany(usize),
 }
 
-/// Most hosts of a topology.
+/// Maximal number of hosts.
 pub const MAX_HOSTS: usize = 1024;
 
-/// Hosts, networks and routers, in order, with all routes worked out.
+/// Hosts, networks and routers, in order, with all routes computed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Topology {
     pub(crate) networks: Vec<Network>,
     pub(crate) routers: Vec<Router>,
     pub(crate) hosts: Vec<Host>,
     pub(crate) ports: Vec<Port>,
-    /// First port of each host, then of each router.
+    /// Index of the first port of each host, then of each router.
     pub(crate) first_ports: Vec<u32>,
-    /// Who has an address, sorted by it.
+    /// Owners of addresses, sorted by address.
     pub(crate) owners: Vec<(IpAddr, PortIndex)>,
     /// Hosts on each network.
     pub(crate) members: Vec<Vec<HostIndex>>,
@@ -262,7 +262,7 @@ pub struct Topology {
 }
 
 impl Topology {
-    /// Checks the parts and works out the routes. All that is wrong is told at once.
+    /// Validates the nodes and computes the routes. Reports all errors at once.
     pub fn new(
         networks: Vec<Network>,
         routers: Vec<Router>,
@@ -271,7 +271,7 @@ impl Topology {
         Topology::with_automatic_routes(networks, routers, hosts, &|_| false)
     }
 
-    /// The same; those hosts and routers get further routes that lead everywhere.
+    /// Like [`Topology::new`], and adds automatic routes to these hosts and routers.
     pub fn with_automatic_routes(
         networks: Vec<Network>,
         routers: Vec<Router>,
@@ -351,7 +351,7 @@ impl Topology {
         has_it.then(|| PortIndex(self.first_ports[host.index()] + interface as u32))
     }
 
-    /// The interface that a port is.
+    /// The interface of a port.
     pub fn interface(&self, port: PortIndex) -> &Interface {
         let port = self.port(port);
         &self.node_interfaces(port.node)[port.interface as usize]
@@ -362,7 +362,7 @@ impl Topology {
         &self.members[network.index()]
     }
 
-    /// The host of this name or alias, without regard to case.
+    /// Finds a host by name or alias, ignoring case.
     pub fn host_by_name(&self, name: &str) -> Option<HostIndex> {
         let is_meant = |host: &Host| {
             let mut names = std::iter::once(&host.name).chain(&host.aliases);
@@ -372,13 +372,13 @@ impl Topology {
         Some(HostIndex(at as u32))
     }
 
-    /// Addresses of a host, those of the first interface first.
+    /// Addresses of a host, first interface first.
     pub fn addresses(&self, host: HostIndex) -> impl Iterator<Item = IpAddr> + '_ {
         let interfaces = self.host(host).interfaces.iter();
         interfaces.flat_map(|interface| interface.addresses.iter().map(|prefix| prefix.address()))
     }
 
-    /// Who has an address. Addresses of the loopback are everybody's, so nobody's here.
+    /// The owner of an address. Loopback addresses have none.
     pub fn owner(&self, address: IpAddr) -> Option<PortIndex> {
         self.owner_number(address).map(|at| self.owners[at].1)
     }
@@ -397,7 +397,7 @@ impl Topology {
         }
     }
 
-    /// `/etc/hosts`, with all hosts: the same on each of them.
+    /// The content of `/etc/hosts` with all hosts; the same on each host.
     pub fn hosts_file(&self) -> String {
         let mut text = String::from("127.0.0.1 localhost\n::1 localhost ip6-localhost\n");
         for (at, host) in self.hosts.iter().enumerate() {
@@ -412,7 +412,7 @@ impl Topology {
         text
     }
 
-    /// What a name of a host stands for, as a resolver answers.
+    /// The addresses that a resolver returns for a host name.
     pub fn resolve(&self, name: &str) -> Vec<IpAddr> {
         match self.host_by_name(name) {
             Some(host) => self.addresses(host).collect(),
@@ -420,7 +420,7 @@ impl Topology {
         }
     }
 
-    /// The name of a part.
+    /// The name of a node.
     pub fn name_of(&self, node: TopologyNode) -> &str {
         match node {
             TopologyNode::Host(host) => &self.hosts[host.index()].name,

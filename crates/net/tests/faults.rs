@@ -34,13 +34,15 @@ fn delivery_outcomes(
     counters: &FaultCounters,
 ) -> Vec<DeliveryOutcome> {
     let all = faults.delivery_outcomes(packet, packet.from, counters);
-    all.iter().map(|alternative| alternative.fate).collect()
+    all.iter().map(|alternative| alternative.effect).collect()
 }
 
-/// Takes the alternative of this fate.
-fn take(faults: &Faults, packet: &Packet, fate: DeliveryOutcome, counters: &mut FaultCounters) {
+/// Chooses the alternative with this effect.
+fn take(faults: &Faults, packet: &Packet, effect: DeliveryOutcome, counters: &mut FaultCounters) {
     let all = faults.delivery_outcomes(packet, packet.from, counters);
-    let picked = all.iter().rposition(|alternative| alternative.fate == fate);
+    let picked = all
+        .iter()
+        .rposition(|alternative| alternative.effect == effect);
     let marks = faults.symbolic_ranges(packet, packet.from, counters);
     let picked = picked.expect("it is possible");
     faults.record_packet(packet, packet.from, &all, picked, &marks, counters);
@@ -78,7 +80,7 @@ fn each_fault_is_one_alternative_until_it_is_used_up() {
         [&all[..1], &all[2..]].concat()
     );
     assert_eq!(counters.total_used(), 1);
-    // Streams hide most of it.
+    // TCP hides most packet faults.
     let stream = Packet {
         protocol: Protocol::Tcp,
         ..first
@@ -158,7 +160,7 @@ fn bytes_stay_within_the_packet() {
 fn marks_are_no_alternatives() {
     let mut mark = fault("automark");
     mark.set("length", Value::Count(4));
-    mark.most = 2;
+    mark.max_count = 2;
     let faults = Faults::new(vec![mark]);
     let mut counters = FaultCounters::default();
     let sent = packet(A, B, 80, 0);
@@ -201,12 +203,12 @@ fn numbers_are_counted_along_the_path_or_on_each_host() {
             &mut of_a,
         );
         let mut of_b = FaultCounters::default();
-        // B does not know of it until it hears from A.
+        // B does not know of it until it receives a message from A.
         assert_eq!(
             delivery_outcomes(&faults, &packet(B, C, 80, 0), &of_b).len(),
             2
         );
-        // Hearing it twice changes nothing.
+        // A second message changes nothing.
         faults.learn(&mut of_b, &of_a);
         faults.learn(&mut of_b, &of_a);
         assert_eq!(of_b.total_used(), heard);
@@ -237,13 +239,13 @@ fn a_partition_is_decided_once_for_a_world() {
     assert_eq!(faults.world_faults(), [FaultIndex(0)]);
     cut.decide(FaultIndex(0), true);
     whole.decide(FaultIndex(0), false);
-    for (counters, fate) in [
+    for (counters, effect) in [
         (&cut, DeliveryOutcome::Drop),
         (&whole, DeliveryOutcome::Deliver),
     ] {
         assert_eq!(
             delivery_outcomes(&faults, &packet(A, B, 80, 149), counters),
-            [fate]
+            [effect]
         );
         assert_eq!(
             delivery_outcomes(&faults, &packet(A, B, 80, 150), counters),
@@ -285,10 +287,10 @@ fn hosts_fail_at_calls_messages_and_times() {
     pause.set("at", Value::Duration(500));
     let faults = Faults::new(vec![crash, restart, pause]);
     let mut counters = FaultCounters::default();
-    let count = |moment: HostFaultPoint<'_>, host, now_ns, counters: &FaultCounters| {
+    let count = |point: HostFaultPoint<'_>, host, now_ns, counters: &FaultCounters| {
         let event = HostEvent {
             host,
-            moment,
+            point,
             now_ns,
         };
         faults.host_fault_effects(&event, counters).len()
@@ -306,12 +308,12 @@ fn hosts_fail_at_calls_messages_and_times() {
     assert!(faults.has_message_faults(A));
     let event = HostEvent {
         host: B,
-        moment: HostFaultPoint::Call("fsync"),
+        point: HostFaultPoint::Call("fsync"),
         now_ns: 0,
     };
     let taken = Alternative {
         fault: Some(FaultIndex(0)),
-        fate: HostFaultEffect::Crash,
+        effect: HostFaultEffect::Crash,
     };
     faults.record_host_fault(&event, &taken, &mut counters);
     assert_eq!(

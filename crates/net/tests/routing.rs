@@ -1,4 +1,4 @@
-//! Who reaches whom, over what, and what is refused.
+//! Reachability, paths and rejected topologies.
 
 use everett_net::{
     Arrival, Host, HostIndex, Interface, LinkState, Network, NetworkIndex, Prefix, Route, Router,
@@ -45,7 +45,7 @@ fn router(name: &str, interfaces: &[(u32, &[&str])]) -> Router {
     }
 }
 
-/// Three LANs in a row with a router between each two; two hosts on the first, one on each other.
+/// Three LANs in a row with routers between them; two hosts on the first, one on each other.
 fn row() -> (Vec<Network>, Vec<Router>, Vec<Host>) {
     let mut networks: Vec<Network> = (0..3)
         .map(|at| {
@@ -170,7 +170,7 @@ fn many_are_those_of_the_lan() {
         let source = world.source_for(A, ip(address)).expect("an address");
         assert_eq!(source.is_ipv4(), family);
     }
-    // Routers do not pass it on.
+    // Routers do not forward it.
     let elsewhere = world.route(A, ip("10.0.2.255"));
     assert_eq!(elsewhere, Route::Unreachable(Unreachable::HostUnreachable));
 }
@@ -187,7 +187,7 @@ fn longer_prefixes_win_and_circles_end() {
         route("10.0.2.0/24", "10.0.1.253"),
         route("10.0.2.128/25", "10.0.1.254"),
     ];
-    // Each of the two routers sends what it does not know to the other.
+    // The two routers have default routes to each other.
     routers[0].routes = vec![route("0.0.0.0/0", "10.0.1.253")];
     routers[1].routes = vec![route("0.0.0.0/0", "10.0.1.254")];
     let c = HostIndex(2);
@@ -308,7 +308,8 @@ fn addresses_and_routes_are_checked() {
 }
 
 proptest! {
-    /// With automatic routes, hosts reach each other exactly where routers connect their networks, and ways back are as long.
+    /// With automatic routes, hosts reach each other exactly if routers connect their networks, and
+    /// return paths have the same length.
     #[test]
     fn automatic_routes_lead_everywhere(links in proptest::collection::vec((0u32..6, 0u32..6), 0..8)) {
         let networks: Vec<Network> = (0..6)

@@ -1,4 +1,4 @@
-//! Reads `[fault.*]`. Which keys a fault has follows from its row in the table of kinds.
+//! Reads `[fault.*]`. The keys of a fault derive from its row in the table of kinds.
 
 use everett_net::{
     Fault, Faults, HostIndex, HostSet, KINDS, Numbers, ParameterKind, Ports, Protocol,
@@ -27,15 +27,15 @@ pub(crate) fn faults(
     Faults::new(faults.chain(stops).chain(clocks).collect())
 }
 
-/// Where it is not determined what a clock says, every time-out may have fired when something arrives, or may not.
+/// With an undetermined clock, every time-out may or may not have fired when a message arrives.
 fn undetermined_clock(host: &HostSetup) -> Option<Fault> {
     let mut fault = Fault::new(format!("clock of {}", host.name), kind("late")?);
     fault.filter.to = HostSet::of(vec![host.index]);
-    fault.most = u32::MAX;
+    fault.max_count = u32::MAX;
     host.symbolic_clock.then_some(fault)
 }
 
-/// A host that is switched off at a time crashes then, in every world.
+/// A host with a stop time crashes then, in every world.
 fn stop(host: &HostSetup) -> Option<Fault> {
     let mut fault = Fault::new(format!("stop of {}", host.name), kind("crash")?);
     fault.set(
@@ -84,7 +84,7 @@ impl Reader<'_> {
         }
         self.filter(&mut fault, &mut table, diagnostics);
         if let Some(node) = table.get("most") {
-            fault.most = VALUES.small(node, diagnostics).unwrap_or(0);
+            fault.max_count = VALUES.small(node, diagnostics).unwrap_or(0);
         }
         if let Some(node) = table.get("per") {
             let words = [("path", CountScope::Path), ("host", CountScope::Host)];
@@ -184,7 +184,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Names of hosts, of groups of them, or `"*"`.
+    /// Names of hosts or of groups of hosts, or `"*"`.
     fn host_set(&self, node: &TomlNode, diagnostics: &mut Diagnostics) -> HostSet {
         let mut is_all = false;
         let named = VALUES.list(node, diagnostics, |scope, node, diagnostics| {
@@ -210,7 +210,7 @@ impl Reader<'_> {
     }
 }
 
-/// A number or a text such as `"1-3"`.
+/// A number, or a range such as `"1-3"`.
 fn range<T: Copy + PartialOrd>(
     scope: ValueReader,
     node: &TomlNode,

@@ -1,4 +1,4 @@
-//! Reads `[host.*]`: what runs on hosts, on which files, with which inputs.
+//! Reads `[host.*]`: the programs, files and inputs of hosts.
 
 use everett_net::{HostIndex, MAX_HOSTS};
 use std::path::{Path, PathBuf};
@@ -15,16 +15,16 @@ use crate::toml_tree::{TomlEntry, TomlNode, TomlValue};
 use crate::units;
 use crate::{NameContext, NameKind};
 
-/// What reading hosts needs besides their tables.
+/// The context for reading hosts.
 pub(crate) struct HostReader<'r> {
     pub folder: &'r Path,
-    /// The folder that the scenario's file is in.
+    /// The folder of the scenario file.
     pub beside: &'r Path,
     pub context: &'r dyn NameContext,
     pub defaults: &'r [TomlEntry],
 }
 
-/// A host's table, and which of its `count` it is.
+/// The table of a host, and its number among the `count` hosts that it declares.
 pub(crate) struct HostEntry<'t> {
     pub entry: &'t TomlEntry,
     pub name: String,
@@ -32,7 +32,7 @@ pub(crate) struct HostEntry<'t> {
     pub number: u32,
 }
 
-/// All hosts with their names, before anything else is read of them.
+/// Expands all host tables to named hosts. The rest of the tables is read later.
 pub(crate) fn expand<'t>(
     entries: &'t [TomlEntry],
     diagnostics: &mut Diagnostics,
@@ -75,7 +75,7 @@ pub(crate) fn expand<'t>(
 }
 
 impl HostReader<'_> {
-    /// Reads a host: what it runs, and where it is.
+    /// Reads a host: its programs and its network placement.
     pub fn read(
         &self,
         host: &HostEntry<'_>,
@@ -237,7 +237,7 @@ impl HostReader<'_> {
         Some(path)
     }
 
-    /// A path of this disk that must be there.
+    /// A path on the real disk that must exist.
     fn existing(
         &self,
         node: &TomlNode,
@@ -261,7 +261,7 @@ impl HostReader<'_> {
         path
     }
 
-    /// A trace that lies beside the scenario.
+    /// A trace file beside the scenario.
     fn begin(
         &self,
         table: &mut Table<'_>,
@@ -404,7 +404,7 @@ impl HostReader<'_> {
         }
     }
 
-    /// A name that others know, such as that of a scheduler.
+    /// A name that another crate defines, such as that of a scheduler.
     fn checked(
         &self,
         key: &'static str,

@@ -1,4 +1,5 @@
-//! Where hosts and routers are: networks, interfaces, addresses that are given and addresses that are chosen, routes.
+//! The network placement of hosts and routers: networks, interfaces, given and automatic addresses,
+//! routes.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -13,14 +14,14 @@ use crate::source::{Diagnostics, SourceSpan};
 use crate::toml_tree::{TomlEntry, TomlNode, TomlValue};
 use crate::units;
 
-/// Reads `[network.*]`; a scenario without any has one.
+/// Reads `[network.*]`. A scenario without networks gets one.
 pub(crate) fn networks(
     entries: &[TomlEntry],
     hosts: usize,
     diagnostics: &mut Diagnostics,
 ) -> (Vec<Network>, Vec<SourceSpan>) {
     if entries.is_empty() {
-        // As small as people expect it, unless that is too small.
+        // The conventional size, unless that is too small.
         let subnet = if hosts < 250 {
             "10.0.0.0/24"
         } else {
@@ -75,26 +76,26 @@ fn network(name: &str, table: &mut Table<'_>, diagnostics: &mut Diagnostics) -> 
     network
 }
 
-/// An interface as it was asked for.
+/// A requested interface.
 #[derive(Clone, Debug)]
 struct InterfaceRequest {
     name: String,
     network: usize,
     addresses: Vec<Prefix>,
     mtu: Option<u32>,
-    /// No further addresses are chosen.
+    /// Whether no further addresses are assigned.
     is_exact: bool,
     span: SourceSpan,
 }
 
-/// What a route leads over.
+/// The gateway of a route.
 #[derive(Clone, Debug)]
 enum Via {
     Address(IpAddr),
     Router(usize),
 }
 
-/// A host or router as it was asked for.
+/// The requested placement of a host or router.
 #[derive(Clone, Debug)]
 pub(crate) struct NodeRequest {
     pub name: String,
@@ -102,11 +103,11 @@ pub(crate) struct NodeRequest {
     pub span: SourceSpan,
     is_router: bool,
     interfaces: Vec<InterfaceRequest>,
-    /// `None` means: find some.
+    /// `None` requests automatic routes.
     routes: Option<Vec<(Option<Prefix>, Via, SourceSpan)>>,
 }
 
-/// What there is to refer to.
+/// The names that can be referred to.
 pub(crate) struct KnownNames<'k> {
     pub networks: &'k [Network],
     /// Names of routers, in order.
@@ -134,7 +135,7 @@ impl KnownNames<'_> {
     }
 }
 
-/// Reads where a host or router is.
+/// Reads the placement of a host or router.
 pub(crate) fn read_placement(
     name: String,
     is_router: bool,
@@ -161,7 +162,7 @@ pub(crate) fn read_placement(
     }
 }
 
-/// An address with or without the length of its subnet.
+/// An address with or without a prefix length.
 fn address(
     values: ValueReader,
     node: &TomlNode,
@@ -314,7 +315,7 @@ fn interface(
 
 type Routes = Vec<(Option<Prefix>, Via, SourceSpan)>;
 
-/// `gateway` and `routes`; `None` where neither is given.
+/// `gateway` and `routes`; `None` if neither is given.
 fn routes(
     table: &mut Table<'_>,
     values: ValueReader,
@@ -369,7 +370,7 @@ fn routes(
     (gateway.is_some() || given.is_some()).then_some(routes)
 }
 
-/// Chooses addresses that were not given and makes the topology.
+/// Assigns the addresses that were not given and creates the topology.
 pub(crate) fn topology(
     networks: Vec<Network>,
     network_spots: &[SourceSpan],
@@ -444,11 +445,11 @@ pub(crate) fn topology(
     }
 }
 
-/// Addresses that are still free.
+/// Assigns free addresses.
 struct AddressAllocator<'n> {
     networks: &'n [Network],
     taken: BTreeSet<IpAddr>,
-    /// How many were tried, for each subnet of each network: hosts from the bottom.
+    /// The number of addresses tried in each subnet of each network, for hosts.
     next: Vec<Vec<u128>>,
 }
 
@@ -496,7 +497,7 @@ impl AddressAllocator<'_> {
     fn free(&mut self, network: usize, number: usize, from_top: bool) -> Option<Prefix> {
         let subnet = self.networks[network].subnets[number];
         let capacity = subnet.capacity();
-        // The top of a subnet of IPv6 is far away; nobody wants to read it.
+        // The top of an IPv6 subnet is too long to read, so a low address is used.
         let mut top = match subnet.address() {
             IpAddr::V4(_) => capacity,
             IpAddr::V6(_) => capacity.min(0xfffe),

@@ -1,4 +1,4 @@
-//! Reads a scenario: the parts in their order, and what is about the whole.
+//! Reads a scenario: all parts in order, and the keys of the top level.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use crate::source::{Diagnostics, Problems, SourceSpan};
 use crate::toml_tree::{TomlEntry, TomlValue, parse as parse_tree, set};
 use crate::{NameContext, NameKind};
 
-/// Reads a scenario's file.
+/// Reads a scenario file.
 pub fn load(
     file: &Path,
     overrides: &[(String, String)],
@@ -34,8 +34,8 @@ pub fn load(
     }
 }
 
-/// Reads the text of a scenario. Relative paths start at the folder of `file`; `overrides` are keys such as
-/// `host.server.args` with values in TOML, which stand above the text.
+/// Parses the text of a scenario. Relative paths start at the folder of `file`. `overrides` are
+/// keys such as `host.server.args` with TOML values that take precedence over the text.
 pub fn parse(
     text: &str,
     file: &Path,
@@ -58,7 +58,7 @@ fn read(
 ) -> Option<Scenario> {
     let mut root = parse_tree(0, diagnostics);
     if !diagnostics.is_empty() {
-        // Half a text would only give errors that mean nothing.
+        // A syntax error would cause meaningless follow-up errors.
         return None;
     }
     for (key, value) in overrides {
@@ -132,7 +132,7 @@ fn read(
     })
 }
 
-/// What is one host's cannot be everybody's.
+/// Rejects defaults for keys that are specific to one host.
 fn check_defaults(entries: &[TomlEntry], diagnostics: &mut Diagnostics) {
     for entry in entries {
         if matches!(

@@ -1,5 +1,5 @@
-//! Typed reading of the tree: each getter says what it expected where it finds something else, and keys that nobody asked for
-//! are told.
+//! Typed access to the TOML tree. Each getter reports a value of the wrong type, and
+//! [`Table::finish`] reports unknown keys.
 
 use everett_net::Prefix;
 
@@ -8,20 +8,20 @@ use crate::template::{Numbering, expand};
 use crate::toml_tree::{TomlEntry, TomlNode, TomlValue};
 use crate::units;
 
-/// A table that is being read. It remembers which keys were asked for.
+/// A table that is being read. It records which keys were requested.
 pub(crate) struct Table<'t> {
-    /// As in errors: `host.server`.
+    /// The path in errors, such as `host.server`.
     pub path: String,
-    /// Where it begins: the key that names it.
+    /// The span of the key that names it.
     pub span: SourceSpan,
     entries: &'t [TomlEntry],
-    /// Keys that it has from elsewhere where it does not have them itself.
+    /// Entries that apply if the table has no such key.
     defaults: &'t [TomlEntry],
     asked: Vec<&'static str>,
 }
 
 impl<'t> Table<'t> {
-    /// `None` (and a finding) if it is no table.
+    /// Creates a table reader; `None` (and a diagnostic) if the node is not a table.
     pub fn new(
         path: String,
         span: SourceSpan,
@@ -43,7 +43,7 @@ impl<'t> Table<'t> {
         }
     }
 
-    /// Keys that are not there come from this table.
+    /// Sets the table that missing keys are taken from.
     pub fn with_defaults(mut self, defaults: &'t [TomlEntry]) -> Table<'t> {
         self.defaults = defaults;
         self
@@ -53,14 +53,14 @@ impl<'t> Table<'t> {
         self.entry(key).map(|entry| &entry.node)
     }
 
-    /// The value with its key.
+    /// The value together with its key.
     pub fn entry(&mut self, key: &'static str) -> Option<&'t TomlEntry> {
         self.note(key);
         let mut all = self.entries.iter().chain(self.defaults);
         all.find(|entry| entry.key == key)
     }
 
-    /// The value of whichever of two spellings is there: `address` and `addresses`.
+    /// The value under either of two spellings, such as `address` and `addresses`.
     pub fn either(
         &mut self,
         one: &'static str,
@@ -88,7 +88,7 @@ impl<'t> Table<'t> {
         }
     }
 
-    /// The entries of a table below this one.
+    /// The entries of a nested table.
     pub fn below(&mut self, key: &'static str, diagnostics: &mut Diagnostics) -> &'t [TomlEntry] {
         match self.get(key) {
             None => &[],
@@ -102,7 +102,7 @@ impl<'t> Table<'t> {
         }
     }
 
-    /// Tells keys that nobody asked for.
+    /// Reports keys that were never requested.
     pub fn finish(self, diagnostics: &mut Diagnostics) {
         let own = self.entries.iter().map(|entry| (self.path.as_str(), entry));
         let defaults = self.defaults.iter().map(|entry| ("defaults", entry));
@@ -136,7 +136,7 @@ pub(crate) fn wrong(
     }
 }
 
-/// Reads single values; texts are filled in with the number of the host.
+/// Reads single values. Texts are templates that are expanded with the number of the host.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct ValueReader {
     pub numbering: Option<Numbering>,
@@ -171,7 +171,7 @@ impl ValueReader {
         }
     }
 
-    /// A text that a function understands.
+    /// A text that is converted by a function.
     pub fn parsed<T>(
         self,
         node: &TomlNode,
@@ -252,7 +252,7 @@ impl ValueReader {
         })
     }
 
-    /// An array, or one value that counts as an array of one.
+    /// An array; a single value counts as an array of one.
     pub fn list<T>(
         self,
         node: &TomlNode,
@@ -273,7 +273,7 @@ impl ValueReader {
         self.list(node, diagnostics, ValueReader::text)
     }
 
-    /// One of some words.
+    /// One of several words.
     pub fn word<T: Copy>(
         self,
         node: &TomlNode,
@@ -290,7 +290,7 @@ impl ValueReader {
     }
 }
 
-/// Tells that a word is none of those that are known here.
+/// Reports a word that is not known here.
 pub(crate) fn unknown(
     span: SourceSpan,
     what: &str,

@@ -1,30 +1,30 @@
-//! Where things were said (the scenario's file, flags of the command line) and what is wrong with them.
+//! Source texts (the scenario file, command line flags) and diagnostics about them.
 
 use std::fmt::{self, Write as _};
 
-/// A piece of a text.
+/// A span of a source text.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub(crate) struct SourceSpan {
-    /// Which text: 0 is the file, the others are flags.
+    /// Index of the text: 0 is the file, the others are flags.
     pub source: u32,
-    /// First byte.
+    /// Offset of the first byte.
     pub start: usize,
-    /// Behind the last byte.
+    /// Offset past the last byte.
     pub end: usize,
 }
 
-/// One text.
+/// A source text.
 #[derive(Clone, Debug)]
 pub(crate) struct SourceText {
-    /// What it is called in errors.
+    /// Its name in errors.
     pub name: String,
     /// The text.
     pub text: String,
-    /// It is a flag, so that lines and columns mean nothing.
+    /// Whether it is a flag, without lines and columns.
     pub is_flag: bool,
 }
 
-/// Something wrong, with the place and the way out.
+/// An error in a scenario, with its location and how to fix it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Problem {
     /// The file or flag.
@@ -33,11 +33,11 @@ pub struct Problem {
     pub line: usize,
     /// Column in characters from 1; 0 for flags.
     pub column: usize,
-    /// What is wrong.
+    /// The error message.
     pub message: String,
-    /// What to do.
+    /// How to fix it.
     pub help: Option<String>,
-    /// The line of the source, and where in it the carets are (in characters).
+    /// The source line, and the range of the carets (in characters).
     excerpt: Option<(String, usize, usize)>,
 }
 
@@ -57,7 +57,7 @@ impl fmt::Display for Problem {
         }
         let margin = " ".repeat(number.len());
         if let Some((line, from, width)) = &self.excerpt {
-            // Tabs stay, so that the carets stand below what they mean.
+            // Tabs are kept, so that the carets stay aligned.
             let lead: String = line
                 .chars()
                 .take(*from)
@@ -74,14 +74,14 @@ impl fmt::Display for Problem {
     }
 }
 
-/// All that is wrong with a scenario; never empty.
+/// All errors in a scenario; never empty.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub struct Problems {
-    /// In the order of the text.
+    /// In source order.
     pub list: Vec<Problem>,
 }
 
-/// More are not printed.
+/// Maximal number of errors that are printed.
 const MAX_PRINTED: usize = 20;
 
 impl fmt::Display for Problems {
@@ -98,7 +98,7 @@ impl fmt::Display for Problems {
     }
 }
 
-/// Collects what is wrong while a scenario is read.
+/// Collects errors while a scenario is read.
 #[derive(Debug)]
 pub(crate) struct Diagnostics {
     pub sources: Vec<SourceText>,
@@ -118,7 +118,7 @@ impl Diagnostics {
         }
     }
 
-    /// A flag of the command line; its number.
+    /// Adds a command line flag as a source text; returns its index.
     pub fn add_flag(&mut self, name: String, text: String) -> u32 {
         self.sources.push(SourceText {
             name,
@@ -130,7 +130,7 @@ impl Diagnostics {
 
     pub fn add(&mut self, span: SourceSpan, message: impl Into<String>, help: Option<String>) {
         let message = message.into();
-        // Hosts of one `count` have the same troubles.
+        // All hosts of one `count` have the same errors.
         let is_known =
             |known: &(SourceSpan, String, Option<String>)| known.0 == span && known.1 == message;
         if !self.found.iter().any(is_known) {
@@ -150,7 +150,7 @@ impl Diagnostics {
         self.found.is_empty()
     }
 
-    /// Line of a place, from 1.
+    /// Line of a span, from 1.
     pub fn line(&self, span: SourceSpan) -> u32 {
         let text = &self.sources[span.source as usize].text;
         let before = text.get(..span.start).unwrap_or(text);
@@ -169,7 +169,7 @@ impl Diagnostics {
     }
 }
 
-/// Longer lines are cut.
+/// Longer lines are truncated.
 const MAX_LINE_LENGTH: usize = 160;
 
 fn problem(
@@ -217,7 +217,7 @@ fn problem(
     }
 }
 
-/// The known word that an unknown one was probably meant to be.
+/// The known word that is closest to an unknown one.
 pub(crate) fn nearest<'w>(word: &str, known: impl IntoIterator<Item = &'w str>) -> Option<&'w str> {
     let lower = word.to_lowercase().replace('-', "_");
     let most = (word.chars().count() / 3).clamp(1, 3);
@@ -228,7 +228,7 @@ pub(crate) fn nearest<'w>(word: &str, known: impl IntoIterator<Item = &'w str>) 
     (best.0 <= most).then_some(best.1)
 }
 
-/// How many letters must be changed, added, removed or swapped with their neighbour.
+/// The edit distance with transpositions.
 fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) =
         (a.chars().take(64).collect(), b.chars().take(64).collect());

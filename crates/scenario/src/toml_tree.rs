@@ -1,18 +1,18 @@
-//! The text of a scenario as a tree that knows where each part was said, with what the command line says put into it.
+//! The TOML tree of a scenario with source spans, and command line overrides applied to it.
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::source::{Diagnostics, SourceSpan};
 
-/// A value and where it was said.
+/// A value with its source span.
 #[derive(Clone, Debug)]
 pub(crate) struct TomlNode {
     pub span: SourceSpan,
     pub value: TomlValue,
 }
 
-/// What was said.
+/// A TOML value.
 #[derive(Clone, Debug)]
 pub(crate) enum TomlValue {
     Text(String),
@@ -22,7 +22,7 @@ pub(crate) enum TomlValue {
     Time,
     List(Vec<TomlNode>),
     Table(Vec<TomlEntry>),
-    /// It was wrong, and that was told.
+    /// An erroneous value that was already reported.
     Broken,
 }
 
@@ -35,7 +35,7 @@ pub(crate) struct TomlEntry {
 }
 
 impl TomlValue {
-    /// For people.
+    /// Name of the type in messages.
     pub fn kind(&self) -> &'static str {
         match self {
             TomlValue::Text(_) => "a string",
@@ -50,7 +50,7 @@ impl TomlValue {
     }
 }
 
-/// Reads a text. What cannot be read is told and left out.
+/// Parses a text. Syntax errors are reported and the erroneous parts left out.
 pub(crate) fn parse(source: u32, diagnostics: &mut Diagnostics) -> TomlNode {
     let text = diagnostics.sources[source as usize].text.clone();
     let (table, errors) = DeTable::parse_recoverable(&text);
@@ -85,7 +85,7 @@ fn convert_table(
             node: convert(source, value, diagnostics),
         })
         .collect();
-    // In the order of the text: the order of hosts means something.
+    // In source order: the order of hosts is significant.
     entries.sort_by_key(|entry| entry.key_span);
     TomlNode {
         span: own,
@@ -122,7 +122,7 @@ fn convert(source: u32, value: Spanned<DeValue<'_>>, diagnostics: &mut Diagnosti
     TomlNode { span: own, value }
 }
 
-/// Puts `KEY=VALUE` of the command line into the tree. A value that is no TOML is a string.
+/// Applies a command line override `KEY=VALUE`. A value that is not TOML is a string.
 pub(crate) fn set(root: &mut TomlNode, key: &str, value: &str, diagnostics: &mut Diagnostics) {
     let shown = format!("--set {key}={value}");
     let key_start = "--set ".len();
@@ -134,7 +134,7 @@ pub(crate) fn set(root: &mut TomlNode, key: &str, value: &str, diagnostics: &mut
     };
     let value_start = key_start + key.len() + 1;
     let mut node = parse_value(value, source, value_start, diagnostics);
-    // Carets of a flag are below the whole of its key or value.
+    // The carets of a flag cover its whole key or value.
     place_all(
         &mut node,
         source_span(source, value_start..value_start + value.len()),
@@ -204,7 +204,7 @@ fn parse_value(value: &str, source: u32, start: usize, diagnostics: &mut Diagnos
     }
 }
 
-/// `a.b."c.d"` as its parts.
+/// Splits `a.b."c.d"` into its parts.
 fn split_key(key: &str) -> Option<Vec<String>> {
     let mut parts = vec![String::new()];
     let mut quote = None;

@@ -1,9 +1,9 @@
-//! What is said of scenarios that are wrong: the place, what is wrong there, and what to do.
+//! Errors in scenarios: location, message and help.
 
 use everett_scenario::{NameContext, NameKind, parse};
 use std::path::Path;
 
-/// A disk with one program and one folder, and an engine that knows little.
+/// A context with one program, one folder and few names.
 struct Little;
 
 impl NameContext for Little {
@@ -38,7 +38,7 @@ fn said(text: &str, overrides: &[(&str, &str)]) -> String {
     }
 }
 
-/// The errors of a host with these lines more.
+/// The errors of a host with these additional lines.
 fn of_host(lines: &str) -> String {
     said(&format!("[host.a]\nprogram = \"server\"\n{lines}\n"), &[])
 }

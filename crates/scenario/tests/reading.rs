@@ -1,4 +1,4 @@
-//! What scenarios mean.
+//! The meaning of scenarios.
 
 use everett_net::{FaultIndex, HostIndex, Route, Scope, Value};
 use everett_scenario::{
@@ -8,7 +8,7 @@ use everett_scenario::{
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-/// A disk on which everything is a file, except what ends in `-dir` and what is called `missing`.
+/// A context in which everything is a file, except names that end in `-dir` and `missing`.
 struct Anything;
 
 impl NameContext for Anything {

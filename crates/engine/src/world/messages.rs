@@ -148,7 +148,7 @@ impl Messages {
         }
         let fault = fated
             .taken
-            .and_then(|taken| Some((taken.fault?, taken.fate)));
+            .and_then(|taken| Some((taken.fault?, taken.effect)));
         let fate = fault.map(|(fault, fate)| {
             message.is_lost |= fate == DeliveryOutcome::Drop;
             format!("{}: {}", named(fate), faults.get(fault).name)

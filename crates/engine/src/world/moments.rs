@@ -52,7 +52,7 @@ pub fn befalls(
     if let HostFaultEffect::Restart {
         loses_unsynced: true,
         ..
-    } = taken.fate
+    } = taken.effect
     {
         for (id, path) in host.map_or_else(Vec::new, Host::unsynced) {
             let site = ChoiceSite {
@@ -67,7 +67,7 @@ pub fn befalls(
     oracle.commit();
     faults.record_host_fault(event, &taken, counters);
     Ok(Befallen {
-        what: carried_out(taken.fate, event.now_ns, host, &lost),
+        what: carried_out(taken.effect, event.now_ns, host, &lost),
         fault: taken.fault,
         lost: paths,
     })

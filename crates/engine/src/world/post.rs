@@ -220,7 +220,7 @@ pub fn arrive(
         oracle,
         arena,
         arrival,
-        taken.map(|taken| taken.fate),
+        taken.map(|taken| taken.effect),
         &marks,
     )?;
     oracle.commit();
@@ -228,7 +228,7 @@ pub fn arrive(
         faults.record_packet(&known, at, &alternatives, picked, &marks, counters);
     }
     let is_twice =
-        matches!(taken, Some(taken) if matches!(taken.fate, DeliveryOutcome::Duplicate { .. }));
+        matches!(taken, Some(taken) if matches!(taken.effect, DeliveryOutcome::Duplicate { .. }));
     let again = |by_ns: u64, behind: u32| {
         Some(Arrival {
             // What only comes later has met the host already, what comes twice meets it twice.
@@ -242,7 +242,7 @@ pub fn arrive(
             ..arrival.clone()
         })
     };
-    let (arrives, later) = match taken.map_or(DeliveryOutcome::Deliver, |taken| taken.fate) {
+    let (arrives, later) = match taken.map_or(DeliveryOutcome::Deliver, |taken| taken.effect) {
         DeliveryOutcome::Drop => (false, sent_again(arrival)),
         DeliveryOutcome::Delay { by_ns } => (false, again(by_ns, 0)),
         DeliveryOutcome::HoldBack { packets } => (false, again(MOST_HELD_NS, packets)),

@@ -317,7 +317,7 @@ impl Worlds<'_> {
         &mut self,
         host: HostIndex,
         member: &mut Member,
-        moment: HostFaultPoint<'_>,
+        point: HostFaultPoint<'_>,
         now_ns: u64,
     ) -> Result<Befallen, Option<Fork>> {
         let deadline = self.deadline();
@@ -325,7 +325,7 @@ impl Worlds<'_> {
         let mut oracle = PathOracle::new(&mut member.state.path, solver, scratch, deadline);
         let event = HostEvent {
             host,
-            moment,
+            point,
             now_ns,
         };
         let (faults, running) = (&self.config.faults, member.state.host.as_ref());

@@ -1,60 +1,61 @@
-//! The kinds of faults. One row each: name, parameters with their defaults, and what it does. Readers of scenarios, filters
-//! and reports follow from the row, so a new fault is a new row with its function.
+//! The table of fault kinds. A row has a name, parameters with their defaults, and an
+//! implementation. The scenario reader, filters and reports derive from it, so a new fault is one
+//! row and one function.
 
 use super::{DeliveryOutcome, Fault, HostFaultEffect, HostSet};
 use crate::packet::{Packet, Protocol};
 
-/// What a parameter is.
+/// The type of a parameter, with its default.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ParameterKind {
     /// A number.
     Count(u64),
-    /// A time.
+    /// A duration in nanoseconds.
     Duration(u64),
-    /// A time that need not be given; then it is the end of time.
+    /// An optional duration; unlimited by default.
     Forever,
-    /// Yes or no.
+    /// A boolean.
     Flag(bool),
-    /// Hosts; all where none are named.
+    /// A set of hosts; all by default.
     Hosts,
-    /// Hosts that must be named.
+    /// A set of hosts that must be given.
     NamedHosts,
-    /// One of these words, the first where none is given.
+    /// One of these words; the first is the default.
     Word(&'static [&'static str]),
-    /// Words; any where none are given.
+    /// A list of words; empty means any.
     Words,
 }
 
-/// A value of a parameter.
+/// The value of a parameter.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Value {
     /// A number.
     Count(u64),
-    /// A time in nanoseconds.
+    /// A duration in nanoseconds.
     Duration(u64),
-    /// Yes or no.
+    /// A boolean.
     Flag(bool),
-    /// Hosts.
+    /// A set of hosts.
     Hosts(HostSet),
     /// One of the words of the row.
     Word(&'static str),
-    /// Words.
+    /// A list of words.
     Words(Vec<String>),
 }
 
-/// What a kind of fault needs to know.
+/// A parameter of a fault kind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Parameter {
     /// The key in a scenario.
     pub name: &'static str,
-    /// What it is, and what it is if it is not given.
+    /// Its type and default.
     pub kind: ParameterKind,
-    /// For people.
+    /// Help text for users.
     pub help: &'static str,
 }
 
 impl Parameter {
-    /// The value where none is given.
+    /// The default value.
     pub fn default(&self) -> Value {
         match self.kind {
             ParameterKind::Count(number) => Value::Count(number),
@@ -68,13 +69,13 @@ impl Parameter {
     }
 }
 
-/// What a fault is about.
+/// What a fault applies to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FaultTarget {
-    /// The way of a packet.
+    /// The delivery of a packet.
     Packet,
     /// The bytes of a packet.
-    SymbolicRange,
+    Bytes,
     /// A host.
     Host,
 }
@@ -82,23 +83,23 @@ pub enum FaultTarget {
 /// A kind of fault.
 #[derive(Debug)]
 pub struct Kind {
-    /// As in scenario files.
+    /// The name in scenario files.
     pub name: &'static str,
-    /// For people.
+    /// Help text for users.
     pub help: &'static str,
-    /// What it is about.
+    /// What it applies to.
     pub target: FaultTarget,
-    /// What it needs to know.
+    /// Its parameters.
     pub parameters: &'static [Parameter],
-    /// Which packets it is about if the scenario does not say: streams hide what happens to their packets.
+    /// The default protocols of its filter. TCP hides most packet faults, so it is often excluded.
     pub protocols: &'static [Protocol],
-    /// Whether it always happens if the scenario does not say.
+    /// The default for [`Fault::always`].
     pub always: bool,
-    /// It happens or it does not, for all hosts of a world alike.
+    /// Whether it is decided once per world, for all hosts alike.
     pub per_world: bool,
-    /// What becomes of a packet; `None` where the fault does not concern it.
+    /// The outcome for a packet; `None` if the fault does not apply.
     pub(super) packet: fn(&Fault, &Packet) -> Option<DeliveryOutcome>,
-    /// What becomes of a host.
+    /// The effect on a host.
     pub(super) host: fn(&Fault) -> HostFaultEffect,
 }
 
@@ -110,7 +111,7 @@ impl PartialEq for Kind {
 
 impl Eq for Kind {}
 
-/// The kind of this name.
+/// Finds a kind by name.
 pub fn kind(name: &str) -> Option<&'static Kind> {
     KINDS.iter().find(|kind| kind.name == name)
 }
@@ -246,7 +247,7 @@ pub const KINDS: &[Kind] = &[
     Kind {
         name: "automark",
         help: "bytes of a packet become symbolic",
-        target: FaultTarget::SymbolicRange,
+        target: FaultTarget::Bytes,
         parameters: &[
             OFFSET,
             LENGTH,
@@ -308,7 +309,7 @@ pub const KINDS: &[Kind] = &[
     },
 ];
 
-/// The bytes of a packet that a fault is about: offset and length, within the packet.
+/// The bytes of a packet that a fault applies to: offset and length, clipped to the packet.
 pub(super) fn bytes(fault: &Fault, packet: &Packet) -> (u32, u32) {
     let size = u64::from(packet.size);
     let offset = fault.number("offset").min(size);
