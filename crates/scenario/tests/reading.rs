@@ -248,7 +248,7 @@ fn everything_can_be_said() {
         Route::Host { target: HostIndex(2), path } if path.latency_ns == 20_200_000
     ));
     let loss = world.faults.get(FaultIndex(0));
-    assert_eq!((loss.most, loss.scope), (2, Scope::Host));
+    assert_eq!((loss.max_count, loss.scope), (2, Scope::Host));
     let cut = world.faults.get(FaultIndex(1));
     let Some(Value::Hosts(between)) = cut.value("between") else {
         panic!("no hosts");
@@ -288,7 +288,7 @@ fn the_command_line_stands_above_the_text() {
     assert_eq!(main.args, [Argument::Text("-x".to_owned())]);
     assert!(main.program.ends_with("other"));
     assert_eq!(world.topology.networks()[1].latency_ns, 3_000_000);
-    assert_eq!(world.faults.get(FaultIndex(0)).most, 9);
+    assert_eq!(world.faults.get(FaultIndex(0)).max_count, 9);
     assert_eq!(world.limits.paths, Some(12));
 }
 

@@ -1,27 +1,28 @@
-//! What a solver is told at the start, and what it counts.
+//! Configuration and statistics of a solver.
 
 use std::path::PathBuf;
 use std::time::Duration;
 use thiserror::Error;
 
-/// How a [`crate::Solver`] works.
+/// The configuration of a [`crate::Solver`].
 #[derive(Clone, Debug)]
 pub struct SolverConfig {
-    /// Time since some fixed point; the library reads no clock of its own. Only statistics and the
-    /// log of slow queries depend on it, never an answer.
+    /// Time since some fixed point; this crate reads no clock of its own. Only statistics,
+    /// deadlines and the log of slow queries depend on it, never an answer.
     pub clock: fn() -> Duration,
-    /// When, by `clock`, no query of the second tier may take any more time.
+    /// The time, by `clock`, after which no query of the second tier may run.
     pub deadline: Option<Duration>,
-    /// Conflicts after which a query goes from the small SAT solver to CaDiCaL.
+    /// Conflicts after which a query moves from the small SAT solver to CaDiCaL.
     pub light_conflict_budget: u32,
-    /// Conflicts of CaDiCaL after which a query goes to the second tier.
+    /// CaDiCaL conflicts after which a query moves to the second tier.
     pub conflict_budget: u32,
-    /// Clauses after which a SAT instance starts anew.
+    /// Number of clauses after which a new SAT instance is started.
     pub clause_limit: usize,
     /// The second tier, for queries over the budget and for floats.
     pub smt: Option<SmtConfig>,
     /// A directory for queries slower than `slow_query`, as SMT-LIB files.
     pub solver_log: Option<PathBuf>,
+    /// Minimal time of a query that is logged.
     pub slow_query: Duration,
 }
 
@@ -40,28 +41,28 @@ impl Default for SolverConfig {
     }
 }
 
-/// Where the program of the second tier is.
+/// The program of the second tier.
 #[derive(Clone, Debug)]
 pub enum SmtProgram {
-    /// It is known.
+    /// At this path.
     Path(PathBuf),
-    /// It is asked for when the first query needs it: most runs need none, and finding it can mean
-    /// installing it.
+    /// Located when the first query needs it: most runs need none, and locating it may install it.
     Lazy(fn() -> Result<PathBuf, String>),
 }
 
 /// A solver that speaks SMT-LIB on its standard input and output.
 #[derive(Clone, Debug)]
 pub struct SmtConfig {
+    /// The program.
     pub program: SmtProgram,
-    /// What makes it read commands from its input, like `-in` for z3.
+    /// Arguments that make it read commands from its input, such as `-in` for z3.
     pub arguments: Vec<String>,
-    /// After this time a query is `Unknown` and the process is ended.
+    /// After this time a query is `Unknown` and the process is killed.
     pub timeout: Duration,
 }
 
 impl SmtConfig {
-    /// The usual arguments for the solvers that are known by name; none for others.
+    /// The configuration for a program, with the usual arguments of the solvers known by name.
     pub fn for_program(program: PathBuf, timeout: Duration) -> SmtConfig {
         let name = program
             .file_stem()
@@ -83,7 +84,7 @@ impl SmtConfig {
         }
     }
 
-    /// z3, at a path that `find` tells when the first query needs it.
+    /// z3, at the path that `find` returns when the first query needs it.
     pub fn z3_found_by(find: fn() -> Result<PathBuf, String>, timeout: Duration) -> SmtConfig {
         SmtConfig {
             program: SmtProgram::Lazy(find),
@@ -92,17 +93,23 @@ impl SmtConfig {
     }
 }
 
-/// What can go wrong in making a solver.
+/// Why a solver could not be created.
 #[derive(Debug, Error)]
 pub enum SolverError {
+    /// The SMT solver does not start.
     #[error("the SMT solver `{program}` cannot be started: {reason}")]
     SmtStart {
+        /// Its path.
         program: PathBuf,
+        /// The cause.
         reason: std::io::Error,
     },
+    /// The directory for slow queries cannot be created.
     #[error("the directory for slow queries, `{directory}`, cannot be made: {reason}")]
     LogDirectory {
+        /// Its path.
         directory: PathBuf,
+        /// The cause.
         reason: std::io::Error,
     },
 }
@@ -110,31 +117,35 @@ pub enum SolverError {
 /// Queries by the layer that answered them, and the time in the expensive layers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SolverStatistics {
-    /// Calls of `check`, also those made by `unsigned_min`, `values` and their like.
+    /// Calls of `check`, including those by `unsigned_min`, `values` and similar.
     pub queries: u64,
     /// The condition was already true under the model.
     pub by_model: u64,
-    /// The condition was constant after simplification with the bytes that are fixed.
+    /// The condition was constant after substituting fixed bytes.
     pub by_simplification: u64,
-    /// Ranges or known bits of the terms told.
+    /// Decided by ranges or known bits of terms.
     pub by_ranges: u64,
-    /// Truth tables over a single byte told.
+    /// Decided by truth tables over a single byte.
     pub by_bytes: u64,
     /// The same query was asked before.
     pub by_cache: u64,
     /// A model of another query fits.
     pub by_cached_model: u64,
-    /// A known unsatisfiable core is contained.
+    /// The query contains a known unsatisfiable core.
     pub by_core: u64,
     /// Queries that reached the SAT solvers.
     pub sat_queries: u64,
-    /// Those of them that were too hard for the small one.
+    /// Queries that were too hard for the small SAT solver.
     pub cadical_queries: u64,
+    /// Queries on which CaDiCaL exceeded its conflict budget.
     pub sat_over_budget: u64,
+    /// How often a new SAT instance was started.
     pub sat_restarts: u64,
+    /// Time in the SAT solvers.
     pub sat_time: Duration,
     /// Queries that reached the SMT process.
     pub smt_queries: u64,
+    /// Time in the SMT process.
     pub smt_time: Duration,
     /// Queries without an answer.
     pub unknown: u64,
