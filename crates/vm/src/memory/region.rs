@@ -14,11 +14,11 @@ use crate::stacks::StackId;
 pub type Pages = Arc<Vec<Option<Arc<Buffer>>>>;
 
 /// Number of pages in one entry of the table of private pages.
-const NODE: usize = 64;
+const PAGES_PER_BLOCK: usize = 64;
 /// Number of unmapped runs that are remembered for findings.
 const MAX_GONE: usize = 64;
 
-type Node = [Option<Arc<Buffer>>; NODE];
+type PageBlock = [Option<Arc<Buffer>>; PAGES_PER_BLOCK];
 
 /// The protection of a page.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -206,7 +206,7 @@ pub struct Region {
     /// The runs, ordered and disjoint.
     runs: Vec<PageRun>,
     /// Pages that no file holds: anonymous ones, and private copies.
-    own: BTreeMap<u64, Arc<Node>>,
+    own: BTreeMap<u64, Arc<PageBlock>>,
     files: Vec<FileView>,
     gone: Vec<UnmappedRun>,
 }
@@ -337,14 +337,17 @@ impl Region {
     }
 
     fn own_page(&self, page: u64) -> Option<&Arc<Buffer>> {
-        let node = self.own.get(&(page / NODE as u64))?;
-        node[page as usize % NODE].as_ref()
+        let node = self.own.get(&(page / PAGES_PER_BLOCK as u64))?;
+        node[page as usize % PAGES_PER_BLOCK].as_ref()
     }
 
     fn own_entry(&mut self, page: u64) -> &mut Option<Arc<Buffer>> {
         let empty = || Arc::new(std::array::from_fn(|_| None));
-        let node = self.own.entry(page / NODE as u64).or_insert_with(empty);
-        &mut Arc::make_mut(node)[page as usize % NODE]
+        let node = self
+            .own
+            .entry(page / PAGES_PER_BLOCK as u64)
+            .or_insert_with(empty);
+        &mut Arc::make_mut(node)[page as usize % PAGES_PER_BLOCK]
     }
 
     fn file_page(&self, page: u64) -> Option<&Arc<Buffer>> {
@@ -409,9 +412,9 @@ impl Region {
     fn own_pages(&self, first: u64, end: u64) -> impl Iterator<Item = (u64, &Buffer)> {
         let nodes = self
             .own
-            .range(first / NODE as u64..end.div_ceil(NODE as u64));
+            .range(first / PAGES_PER_BLOCK as u64..end.div_ceil(PAGES_PER_BLOCK as u64));
         let pages = nodes.flat_map(|(number, node)| {
-            let numbers = number * NODE as u64..;
+            let numbers = number * PAGES_PER_BLOCK as u64..;
             let pages = numbers.zip(node.iter());
             pages.filter_map(|(number, page)| Some((number, &**page.as_ref()?)))
         });
