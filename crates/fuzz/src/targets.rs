@@ -3,7 +3,7 @@
 use everett_engine::Trace;
 use everett_expr::{Arena, BinaryOp, CompareOp, EvalScratch, codec};
 use everett_invariant::{Byte, Exposed, FieldPath, evaluate, parse};
-use everett_ir::bitstream::{BitReader, Entry, ReadError};
+use everett_ir::bitstream::{BitReader, ReadError, StreamEntry};
 use everett_ir::lower::{LowerOptions, lower};
 use everett_net::Route;
 use everett_report::KTest;
@@ -116,14 +116,14 @@ fn walk(reader: &mut BitReader<'_>, spans: &mut Spans) -> Result<(), ReadError> 
         }
         let start = reader.position();
         match reader.next_entry()? {
-            Entry::SubBlock(id) => {
+            StreamEntry::SubBlock(id) => {
                 reader.enter(id)?;
                 blocks.push(id);
             }
-            Entry::EndBlock => {
+            StreamEntry::EndBlock => {
                 blocks.pop();
             }
-            Entry::Record(code) => {
+            StreamEntry::Record(code) => {
                 let block = blocks.last().copied().unwrap_or(u32::MAX);
                 let places = spans.entry((block, code)).or_default();
                 places.push((start, reader.position()));

@@ -56,16 +56,18 @@ impl Arena {
                     push(None, width - cut);
                     push(Some(inner), cut);
                 }
-                Some(_) if let Some((x, shift)) = e.and_then(|e| self.as_shifted(e)) => {
-                    let cut = shift.min(width);
-                    push(Some(x), width - cut);
-                    push(None, cut);
-                }
-                _ => {
-                    let e = e.filter(|&e| !self.is_zero(e));
-                    pieces.push(Piece { low, width, e });
-                    low += width;
-                }
+                _ => match e.and_then(|e| self.as_shifted(e)) {
+                    Some((x, shift)) => {
+                        let cut = shift.min(width);
+                        push(Some(x), width - cut);
+                        push(None, cut);
+                    }
+                    None => {
+                        let e = e.filter(|&e| !self.is_zero(e));
+                        pieces.push(Piece { low, width, e });
+                        low += width;
+                    }
+                },
             }
         }
         Some(pieces)
