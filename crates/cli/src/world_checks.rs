@@ -26,7 +26,7 @@ pub fn invariants(scenario: &Scenario) -> Result<Vec<Arc<Invariants>>> {
             anyhow::anyhow!("the invariants of {place} cannot be used\n{error}")
         })?;
         let when: Vec<When> = check.when.iter().map(when).collect();
-        found.unless_they_say(&when);
+        found.set_default_times(&when);
         all.push(Arc::new(found));
     }
     Ok(all)

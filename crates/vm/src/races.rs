@@ -21,7 +21,7 @@ const GRANULE: u64 = 8;
 /// Number of accesses remembered per granule.
 const REMEMBERED: usize = 16;
 /// Number of granules that are checked per access.
-const MOST_GRANULES: u64 = 4096;
+const MAX_GRANULES: u64 = 4096;
 /// Source directories of the C library, which uses plain accesses for words that it treats as
 /// atomic.
 const LIBRARY: &[&str] = &[
@@ -150,7 +150,7 @@ impl Vm<'_> {
         let address = access.pointer.bits;
         let thread = self.thread.number;
         let end = address.saturating_add(access.len);
-        let last = ((end - 1) / GRANULE).min(address / GRANULE + MOST_GRANULES);
+        let last = ((end - 1) / GRANULE).min(address / GRANULE + MAX_GRANULES);
         let is_library = self.is_in_library();
         let is_constant = |object: &crate::memory::Object| object.kind == ObjectKind::Constant;
         if self.memory.near(address).is_none_or(is_constant) {

@@ -16,7 +16,7 @@ const RUST_PAYLOAD: u64 = 40;
 /// Offset of the size in a vtable.
 const TABLE_SIZE: u64 = 8;
 /// Maximal length of a name or message in a report.
-const MOST_TEXT: u64 = 500;
+const MAX_TEXT_LENGTH: u64 = 500;
 
 impl Vm<'_> {
     /// The finding for an uncaught C++ exception.
@@ -106,7 +106,7 @@ impl Vm<'_> {
     /// Text of this length, or up to a NUL. Symbolic bytes are shown as question marks.
     fn peek_text(&mut self, start: u64, length: Option<u64>) -> Option<String> {
         let mut bytes = Vec::new();
-        for at in 0..length.unwrap_or(MOST_TEXT).min(MOST_TEXT) {
+        for at in 0..length.unwrap_or(MAX_TEXT_LENGTH).min(MAX_TEXT_LENGTH) {
             let byte = self.memory.load(self.arena, start.wrapping_add(at), 1);
             match byte.ok()?.as_concrete() {
                 Some(0) if length.is_none() => break,
