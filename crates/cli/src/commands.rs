@@ -510,7 +510,7 @@ pub fn exec(args: &ExecArgs) -> Result<u8> {
             }
             match kind {
                 BugKind::Abort | BugKind::Assertion => 134,
-                kind if kind.is_own_limit() => EXIT_ERROR,
+                kind if kind.is_tool_limit() => EXIT_ERROR,
                 _ => 139,
             }
         }

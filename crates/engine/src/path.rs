@@ -260,7 +260,7 @@ fn apart(inputs: &[Input]) -> impl Iterator<Item = ArrayId> {
     let arrays = inputs.iter().map(|input| input.array);
     arrays.filter(move |array| {
         let before = last.replace(*array);
-        !before.is_some_and(|before| Model::are_kept_together(before, *array))
+        !before.is_some_and(|before| Model::share_storage(before, *array))
     })
 }
 

@@ -5,7 +5,7 @@ use everett_expr::{Arena, EvalScratch};
 use everett_linux::{Disk, Ending, Host, HostConfig, HostExit, Left, LeftFile, Stream};
 use everett_solver::{Clock, Solver, SolverConfig, SolverError};
 use everett_vm::{
-    Bug, BugKind, Coverage, Image, Interrupt, StackId, StackTable, Surroundings, Value, VmOptions,
+    Bug, BugKind, Coverage, ExecContext, Image, Interrupt, StackId, StackTable, Value, VmOptions,
 };
 use std::time::Duration;
 
@@ -68,7 +68,7 @@ impl<'a> Worker<'a> {
     ) -> (HostExit, Option<Fork>) {
         let (solver, scratch) = (&mut self.solver, &mut self.scratch);
         let mut oracle = PathOracle::new(&mut state.path, solver, scratch, deadline);
-        let mut around = Surroundings {
+        let mut around = ExecContext {
             images: self.images,
             arena: &mut self.arena,
             oracle: &mut oracle,

@@ -4,7 +4,7 @@ use everett_engine::SourceFrame;
 use everett_expr::Arena;
 use everett_linux::{Argument, Ending, Host, HostConfig, HostExit, HostOptions, Stdin, Stream};
 use everett_vm::{
-    BugKind, ConcreteOracle, Coverage, Image, Interrupt, StackTable, Surroundings, VmOptions,
+    BugKind, ConcreteOracle, Coverage, ExecContext, Image, Interrupt, StackTable, VmOptions,
 };
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
@@ -159,8 +159,8 @@ struct Machine {
 }
 
 impl Machine {
-    fn around<'s>(&'s mut self, images: &'s [Image]) -> Surroundings<'s> {
-        Surroundings {
+    fn around<'s>(&'s mut self, images: &'s [Image]) -> ExecContext<'s> {
+        ExecContext {
             images,
             arena: &mut self.arena,
             oracle: &mut self.oracle,

@@ -1,7 +1,7 @@
 //! Scenario files: reads them with what stands above their keys. Owns which names of other crates a scenario may use.
 
 use everett_engine::SEARCHERS;
-use everett_scenario::{NameKind, Scenario, Surroundings};
+use everett_scenario::{NameContext, NameKind, Scenario};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
@@ -37,7 +37,7 @@ pub fn parse_setting(text: &str) -> Result<(String, String), String> {
 /// The disk, and the names that the rooms below know.
 struct Here;
 
-impl Surroundings for Here {
+impl NameContext for Here {
     fn is_file(&self, path: &Path) -> bool {
         path.is_file()
     }

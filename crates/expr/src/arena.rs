@@ -1,37 +1,37 @@
-//! Storage of terms: one entry for each distinct term, found by hashing, with what is known about
-//! it in flat arrays beside it. Owns no rewriting rules; those are in `simplify`.
+//! The term arena: hash-consed storage with one entry per distinct term, and facts about it in
+//! parallel flat arrays. It owns no rewriting rules; those are in `simplify`.
 
 use crate::facts::Facts;
 use crate::hash::{FastHasher, FastMap};
 use crate::limbs;
 use crate::node::{ArrayId, ArrayInfo, ExprId, Node, Variable};
 use crate::scalar;
-use crate::simplify::RULE_LIMIT;
 use crate::support::SupportTable;
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
 
-/// Terms of one worker. Equal terms have equal ids.
+/// The terms of one worker. Equal terms have equal ids.
 pub struct Arena {
-    pub(crate) entries: Vec<Entry>,
+    pub(crate) entries: Vec<TermEntry>,
     pub(crate) facts: Vec<Facts>,
     pub(crate) supports: SupportTable,
-    /// Open addressing over `entries`: index + 1, zero where empty; length is a power of two.
+    /// Open-addressing hash table over `entries`: index + 1, zero if empty; its length is a power
+    /// of two.
     slots: Vec<u32>,
     live: usize,
     free: Vec<u32>,
     pub(crate) wide: WideTable,
     arrays: Vec<ArrayInfo>,
     array_ids: HashMap<ArrayInfo, ArrayId>,
-    /// Fuel that each call from outside begins with.
+    /// The fuel that each external constructor call starts with.
     pub(crate) rule_limit: u32,
-    /// Rule applications that are left to the call under way.
+    /// Rule applications left to the current call.
     pub(crate) fuel: u32,
-    /// How many constructors the call under way is inside of.
+    /// Nesting depth of constructors in the current call.
     pub(crate) depth: u32,
-    /// What calls from outside were last simplified to, by the hash of the plain node: the same terms
-    /// are built again on every path that executes the same code.
-    remembered: Box<[(Entry, ExprId)]>,
+    /// Direct-mapped cache of simplification results, by the hash of the unsimplified node: the
+    /// same terms are built again on every path that executes the same code.
+    remembered: Box<[(TermEntry, ExprId)]>,
 }
 
 /// Values of constants of more than 64 bits.
@@ -83,24 +83,27 @@ impl WideTable {
     }
 }
 
-/// One term: 24 bytes, so that a look-up touches one cache line besides the table.
+/// One term: 24 bytes, so that a lookup touches one cache line besides the table.
 #[derive(Copy, Clone)]
-pub(crate) struct Entry {
+pub(crate) struct TermEntry {
     pub(crate) node: Node,
     /// Zero marks an entry on the free list.
     pub(crate) width: u32,
     hash: u32,
 }
 
-impl Entry {
-    const NONE: Entry = Entry {
+impl TermEntry {
+    const NONE: TermEntry = TermEntry {
         node: Node::Constant { bits: 0 },
         width: 0,
         hash: 0,
     };
 }
 
-/// Results of simplification that are remembered; a power of two.
+/// Default bound for the rule applications that one call of a constructor may cause.
+const RULE_LIMIT: u32 = 256;
+
+/// Size of the cache of simplification results; a power of two.
 const REMEMBERED: usize = 1 << 12;
 
 #[inline]
@@ -135,11 +138,11 @@ impl Arena {
             rule_limit: RULE_LIMIT,
             fuel: 0,
             depth: 0,
-            remembered: vec![(Entry::NONE, ExprId::from_index(0)); REMEMBERED].into(),
+            remembered: vec![(TermEntry::NONE, ExprId::from_index(0)); REMEMBERED].into(),
         }
     }
 
-    /// The array of this ordinal, name and size; the same three give the same id.
+    /// The array with this ordinal, name and size; the same three give the same id.
     pub fn array(&mut self, ordinal: u32, name: &str, size: u32) -> ArrayId {
         let info = ArrayInfo {
             ordinal,
@@ -155,12 +158,12 @@ impl Arena {
         id
     }
 
-    /// What an array is called and how long it is.
+    /// Name and size of an array.
     pub fn array_info(&self, array: ArrayId) -> &ArrayInfo {
         &self.arrays[array.index()]
     }
 
-    /// All arrays, in the order in which they were made.
+    /// All arrays, in order of creation.
     pub fn arrays(&self) -> impl Iterator<Item = (ArrayId, &ArrayInfo)> {
         self.arrays
             .iter()
@@ -180,7 +183,7 @@ impl Arena {
         self.intern(Node::Read { array, index }, 8)
     }
 
-    /// A constant of at most 64 bits; higher bits are cut off.
+    /// A constant of at most 64 bits; higher bits are truncated.
     #[inline]
     pub fn constant(&mut self, width: u32, bits: u64) -> ExprId {
         if width > 64 {
@@ -197,8 +200,8 @@ impl Arena {
         )
     }
 
-    /// A constant of any width from limbs of 64 bits, least first; missing limbs are zero, higher
-    /// bits are cut off.
+    /// A constant of any width from 64-bit limbs, least significant first; missing limbs are zero,
+    /// higher bits are truncated.
     pub fn constant_limbs(&mut self, width: u32, value: &[u64]) -> ExprId {
         if width <= 64 {
             return self.constant(width, value.first().copied().unwrap_or(0));
@@ -210,17 +213,17 @@ impl Arena {
         self.intern(Node::WideConstant { index }, width)
     }
 
-    /// A constant of the width from 128 bits.
+    /// A constant of this width from 128 bits.
     pub fn constant_u128(&mut self, width: u32, bits: u128) -> ExprId {
         self.constant_limbs(width, &[bits as u64, (bits >> 64) as u64])
     }
 
-    /// Truth or falsehood, at width 1.
+    /// A boolean constant, of width 1.
     pub fn bool_constant(&mut self, value: bool) -> ExprId {
         self.constant(1, u64::from(value))
     }
 
-    /// Number of bits of a term.
+    /// Width of a term in bits.
     #[inline]
     pub fn width(&self, e: ExprId) -> u32 {
         self.entries[e.index()].width
@@ -241,7 +244,7 @@ impl Arena {
         }
     }
 
-    /// The value of a constant of any width, least limb first.
+    /// The value of a constant of any width, least significant limb first.
     pub fn as_const_limbs(&self, e: ExprId) -> Option<&[u64]> {
         match &self.entries[e.index()].node {
             Node::Constant { bits } => Some(std::slice::from_ref(bits)),
@@ -261,17 +264,17 @@ impl Arena {
         self.entries[e.index()].node.is_constant()
     }
 
-    /// Whether the term is the constant truth.
+    /// Whether the term is constant true.
     pub fn is_true(&self, e: ExprId) -> bool {
         self.width(e) == 1 && self.as_const(e) == Some(1)
     }
 
-    /// Whether the term is the constant falsehood.
+    /// Whether the term is constant false.
     pub fn is_false(&self, e: ExprId) -> bool {
         self.width(e) == 1 && self.as_const(e) == Some(0)
     }
 
-    /// The byte that a term is, where it is one.
+    /// The symbolic byte, if the term is one.
     pub fn as_variable(&self, e: ExprId) -> Option<Variable> {
         match self.node(e) {
             Node::Read { array, index } => Some(Variable { array, index }),
@@ -279,26 +282,26 @@ impl Arena {
         }
     }
 
-    /// Number of terms that are stored.
+    /// Number of stored terms.
     pub fn node_count(&self) -> usize {
         self.live
     }
 
-    /// One more than the highest index of a term: the length of arrays with one entry a term.
+    /// One more than the highest index of a term: the length of arrays with one entry per term.
     pub fn index_bound(&self) -> usize {
         self.entries.len()
     }
 
-    /// Memory in use, approximately.
+    /// Approximate memory use.
     pub fn memory_bytes(&self) -> usize {
-        let entry = size_of::<Entry>() + size_of::<Facts>();
+        let entry = size_of::<TermEntry>() + size_of::<Facts>();
         self.entries.capacity() * entry
             + (self.slots.capacity() + self.free.capacity()) * size_of::<u32>()
             + self.wide.memory_bytes()
             + self.supports.memory_bytes()
     }
 
-    /// The id of a node that is stored, or the place where it would be.
+    /// The id of a stored node, or the slot where it would be.
     #[inline]
     fn find(&self, node: &Node, width: u32, hash: u32) -> Result<ExprId, usize> {
         let slot_mask = self.slots.len() - 1;
@@ -316,7 +319,7 @@ impl Arena {
         }
     }
 
-    /// The id of what a node is known to be simplified to, else the hash by which it can be remembered.
+    /// The cached simplification of a node, or else the hash by which it can be cached.
     #[inline]
     pub(crate) fn lookup(&self, node: &Node, width: u32) -> Result<ExprId, u32> {
         let hash = hash(node, width);
@@ -330,30 +333,31 @@ impl Arena {
         Err(hash)
     }
 
-    /// Remembers what a node was simplified to.
+    /// Caches the simplification of a node.
     pub(crate) fn remember(&mut self, node: Node, width: u32, hash: u32, result: ExprId) {
-        let entry = Entry { node, width, hash };
+        let entry = TermEntry { node, width, hash };
         self.remembered[hash as usize & (REMEMBERED - 1)] = (entry, result);
     }
 
-    /// Forgets what nodes were simplified to: ids or rules are no longer the same.
+    /// Clears the cache of simplifications, because ids or rules have changed.
     pub(crate) fn forget_remembered(&mut self) {
-        self.remembered.fill((Entry::NONE, ExprId::from_index(0)));
+        self.remembered
+            .fill((TermEntry::NONE, ExprId::from_index(0)));
     }
 
-    /// The id of a node, storing it where it is new. The node must be simplified already.
+    /// Interns a node, which must already be simplified.
     #[inline]
     pub(crate) fn intern(&mut self, node: Node, width: u32) -> ExprId {
         let hash = hash(&node, width);
         match self.find(&node, width, hash) {
             Ok(e) => e,
-            Err(position) => self.insert(position, Entry { node, width, hash }),
+            Err(position) => self.insert(position, TermEntry { node, width, hash }),
         }
     }
 
-    fn insert(&mut self, position: usize, entry: Entry) -> ExprId {
-        let Entry { node, width, .. } = entry;
-        let facts = Facts::of(self, &node, width);
+    fn insert(&mut self, position: usize, entry: TermEntry) -> ExprId {
+        let TermEntry { node, width, .. } = entry;
+        let facts = Facts::of(&node, width, |e| self.width(e), |e| self.facts[e.index()]);
         if let Some(bits) = facts.single()
             && width <= 64
             && !node.is_constant()
@@ -398,8 +402,8 @@ impl Arena {
         }
     }
 
-    /// Frees all terms that none of the live ones is made of. Ids of the others stay as they are;
-    /// freed ids will be used again. Returns the number of freed terms.
+    /// Frees all terms that are not reachable from the live ones. Ids of live terms do not change;
+    /// freed ids are reused. Returns the number of freed terms.
     pub fn sweep(&mut self, live: impl Iterator<Item = ExprId>) -> usize {
         let marked = self.mark(live);
         let mut freed = 0;
@@ -411,7 +415,7 @@ impl Arena {
                 freed += 1;
             }
         }
-        // The lowest index on top, so that reuse fills the arrays from below.
+        // The lowest index is on top, so that reuse fills the arrays from the start.
         self.free.clear();
         self.free.extend(
             (0..self.entries.len() as u32)

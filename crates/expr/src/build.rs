@@ -1,4 +1,4 @@
-//! The constructors of terms. Each folds constants and hands the rest to the rules of `simplify`.
+//! Term constructors. Each folds constants and passes the rest to the rules in `simplify`.
 
 use crate::arena::Arena;
 use crate::limbs;
@@ -17,7 +17,7 @@ impl Arena {
             let value = limbs::binary(op, width, x, y);
             return self.constant_limbs(width, &value);
         }
-        // Constants to the right, else the older term first.
+        // Canonical order: constants to the right, else the older term first.
         let (a, b) = if op.is_commutative() {
             self.ordered(a, b)
         } else {
@@ -62,7 +62,7 @@ impl Arena {
         self.simplified(Node::Not { e }, width, |arena| arena.simplify_not(e))
     }
 
-    /// `a` where the condition (of width 1) is true, else `b`.
+    /// `a` if the condition (of width 1) is true, else `b`.
     pub fn ite(&mut self, c: ExprId, a: ExprId, b: ExprId) -> ExprId {
         assert_eq!(self.width(c), 1, "a condition has one bit");
         assert_eq!(self.width(a), self.width(b), "branches differ in width");
@@ -82,7 +82,7 @@ impl Arena {
     /// Bits `low..low + width` of a term.
     ///
     /// # Panics
-    /// If the term has not so many bits.
+    /// If the term is too narrow.
     pub fn extract(&mut self, e: ExprId, low: u32, width: u32) -> ExprId {
         let from = self.width(e);
         assert!(width > 0 && low.checked_add(width).is_some_and(|end| end <= from));
@@ -98,7 +98,7 @@ impl Arena {
         })
     }
 
-    /// `hi` above `lo`.
+    /// The concatenation of `hi` (upper bits) and `lo` (lower bits).
     pub fn concat(&mut self, hi: ExprId, lo: ExprId) -> ExprId {
         let (hi_width, lo_width) = (self.width(hi), self.width(lo));
         if let (Some(x), Some(y)) = (self.as_const_limbs(hi), self.as_const_limbs(lo)) {
@@ -111,7 +111,7 @@ impl Arena {
         })
     }
 
-    /// Zero bits above a term, up to a width that is not less than its own.
+    /// Zero-extends a term to a width that is not less than its own.
     pub fn zext(&mut self, e: ExprId, width: u32) -> ExprId {
         let from = self.width(e);
         assert!(from <= width, "extension to a smaller width");
@@ -127,7 +127,7 @@ impl Arena {
         })
     }
 
-    /// Copies of the sign bit above a term, up to a width that is not less than its own.
+    /// Sign-extends a term to a width that is not less than its own.
     pub fn sext(&mut self, e: ExprId, width: u32) -> ExprId {
         let from = self.width(e);
         assert!(from <= width, "extension to a smaller width");
@@ -143,7 +143,7 @@ impl Arena {
         })
     }
 
-    /// A term cut down or extended with zeros to a width.
+    /// Truncates or zero-extends a term to a width.
     pub fn zext_or_trunc(&mut self, e: ExprId, width: u32) -> ExprId {
         if self.width(e) > width {
             self.extract(e, 0, width)
@@ -152,7 +152,7 @@ impl Arena {
         }
     }
 
-    /// A term cut down or extended with its sign to a width.
+    /// Truncates or sign-extends a term to a width.
     pub fn sext_or_trunc(&mut self, e: ExprId, width: u32) -> ExprId {
         if self.width(e) > width {
             self.extract(e, 0, width)
@@ -161,21 +161,21 @@ impl Arena {
         }
     }
 
-    /// A word from its bytes, the least significant first.
+    /// Joins bytes, least significant first.
     ///
     /// # Panics
-    /// If there is no byte.
+    /// If there are no bytes.
     pub fn concat_bytes(&mut self, bytes: &[ExprId]) -> ExprId {
         let (&first, rest) = bytes.split_first().expect("at least one byte");
         rest.iter().fold(first, |low, &byte| self.concat(byte, low))
     }
 
-    /// The zero of a width.
+    /// The constant zero of a width.
     pub fn zero(&mut self, width: u32) -> ExprId {
         self.constant(width, 0)
     }
 
-    /// The value with all bits set.
+    /// The constant with all bits set.
     pub fn all_ones(&mut self, width: u32) -> ExprId {
         if width <= 64 {
             return self.constant(width, u64::MAX);
@@ -215,7 +215,7 @@ impl Arena {
         self.sle(b, a)
     }
 
-    /// Whether any bit of a term is set, at width 1.
+    /// Whether any bit of a term is set, as a term of width 1.
     pub fn is_nonzero(&mut self, e: ExprId) -> ExprId {
         if self.width(e) == 1 {
             return e;
@@ -230,7 +230,7 @@ impl Arena {
         self.or(not_a, b)
     }
 
-    /// The conjunction of conditions; truth where there is none.
+    /// The conjunction of conditions; true if there are none.
     pub fn all(&mut self, conditions: &[ExprId]) -> ExprId {
         let start = self.bool_constant(true);
         conditions
@@ -238,7 +238,7 @@ impl Arena {
             .fold(start, |all, &condition| self.and(all, condition))
     }
 
-    /// The disjunction of conditions; falsehood where there is none.
+    /// The disjunction of conditions; false if there are none.
     pub fn any(&mut self, conditions: &[ExprId]) -> ExprId {
         let start = self.bool_constant(false);
         conditions
@@ -246,7 +246,7 @@ impl Arena {
             .fold(start, |any, &condition| self.or(any, condition))
     }
 
-    /// Makes a node again from new operands, through the constructors.
+    /// Rebuilds a node with new operands, through the constructors.
     pub fn rebuild(
         &mut self,
         node: Node,
@@ -282,7 +282,7 @@ impl Arena {
     }
 }
 
-/// Shorthands that only name an operator.
+/// Defines constructors of single operators.
 macro_rules! shorthands {
     ($($(#[$doc:meta])* $name:ident = $method:ident($op:expr);)*) => {
         impl Arena {
@@ -316,11 +316,11 @@ shorthands! {
     or = binary(BinaryOp::Or);
     /// Bitwise exclusive or.
     xor = binary(BinaryOp::Xor);
-    /// Shift to the left.
+    /// Left shift.
     shl = binary(BinaryOp::Shl);
-    /// Shift to the right, filling with zeros.
+    /// Logical right shift.
     lshr = binary(BinaryOp::LShr);
-    /// Shift to the right, filling with the sign.
+    /// Arithmetic right shift.
     ashr = binary(BinaryOp::AShr);
     /// `a == b`.
     eq = compare(CompareOp::Eq);

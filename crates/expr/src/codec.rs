@@ -1,9 +1,9 @@
-//! Terms as bytes: compact, with shared parts written once. Reading builds the terms through the
-//! constructors of the receiving arena, so arrays and terms that it has are found again. Bytes from
-//! anywhere are safe to read: what is wrong with them is reported with its place.
+//! The codec: terms as bytes, compact, with shared subterms written once. Decoding builds the terms
+//! through the constructors of the receiving arena, so it finds arrays and terms that exist there.
+//! Untrusted bytes are safe to decode: errors are reported with their offset.
 //!
 //! Layout: a version byte; the arrays (ordinal, size, name); the nodes, operands first, each a tag,
-//! a width and its parts, operands as distances backwards; the roots. Numbers are LEB128.
+//! a width and its fields, operands as backward distances; the roots. Numbers are LEB128.
 
 use crate::arena::Arena;
 use crate::limbs;
@@ -14,17 +14,17 @@ use crate::node::{
 use std::collections::HashMap;
 
 const VERSION: u8 = 1;
-/// Wider terms are refused by the reader, so that few bytes cannot ask for much work.
+/// Maximal width of a decoded term, so that few bytes cannot cause much work.
 pub const MAX_WIDTH: u32 = 1 << 14;
-/// Limit of the summed widths of all terms of more than 64 bits of one message.
+/// Maximal sum of the widths of all terms over 64 bits in one message.
 const MAX_TOTAL_WIDTH: u64 = 1 << 28;
 const MAX_NAME: u64 = 1 << 16;
 
-/// Why bytes are not terms.
+/// Why bytes are not valid terms.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("terms cannot be read at byte {offset}: {reason}")]
 pub struct DecodeError {
-    /// Where reading stopped.
+    /// Offset of the error.
     pub offset: usize,
     /// What is wrong there.
     pub reason: &'static str,
@@ -67,7 +67,7 @@ struct Encoder<'a> {
 }
 
 impl Encoder<'_> {
-    /// Writes all parts of a term that are not written yet, operands first.
+    /// Writes all subterms that are not yet written, operands first.
     fn term(&mut self, root: ExprId) {
         let mut stack = vec![root];
         while let Some(&e) = stack.last() {
@@ -97,7 +97,7 @@ impl Encoder<'_> {
 
     fn node(&mut self, e: ExprId) {
         let node = self.arena.node(e);
-        // The tag, up to two small parts, and up to one number that is not an operand.
+        // The tag, up to two small fields, and up to one number that is not an operand.
         let (tag, parts, number): (u8, &[u8], Option<u64>) = match node {
             Node::Constant { bits } => (tag::CONSTANT, &[], Some(bits)),
             Node::WideConstant { .. } => (tag::WIDE_CONSTANT, &[], None),
@@ -155,7 +155,7 @@ impl Encoder<'_> {
     }
 }
 
-/// Writes terms, with all that they are made of.
+/// Encodes terms with all their subterms.
 pub fn encode(arena: &Arena, roots: &[ExprId]) -> Vec<u8> {
     let mut encoder = Encoder {
         arena,
@@ -236,7 +236,7 @@ impl Decoder<'_> {
         u32::try_from(value).or_else(|_| self.fail("a number is too large"))
     }
 
-    /// How many items follow; each takes at least one byte.
+    /// A number of items that follow; each takes at least one byte.
     fn count(&mut self) -> Decoded<usize> {
         let count = self.number()?;
         let rest = (self.bytes.len() - self.offset) as u64;
@@ -443,7 +443,7 @@ impl Decoder<'_> {
     }
 }
 
-/// Reads terms into an arena.
+/// Decodes terms into an arena.
 pub fn decode(arena: &mut Arena, bytes: &[u8]) -> Result<Vec<ExprId>, DecodeError> {
     let mut decoder = Decoder {
         bytes,

@@ -1,21 +1,21 @@
-//! Terms for people, like C, cut short where they are large.
+//! Prints terms in C-like notation, truncated if they are large.
 
 use crate::arena::Arena;
 use crate::node::{BinaryOp, CompareOp, ExprId, Node};
 use std::fmt;
 
-/// More parts than this are not written.
+/// Maximal number of subterms that are printed.
 const MAX_PARTS: u32 = 200;
 const MAX_DEPTH: u32 = 24;
 
-/// Writes a term.
+/// Displays a term.
 pub struct Display<'a> {
     arena: &'a Arena,
     e: ExprId,
 }
 
 impl Arena {
-    /// The term for people: infix, like C; `…` stands for what is too large.
+    /// A displayable form of the term: infix, C-like; `…` stands for what is truncated.
     pub fn display(&self, e: ExprId) -> Display<'_> {
         Display { arena: self, e }
     }

@@ -1,13 +1,13 @@
-//! The value of a term under an assignment to the symbolic bytes. Iterative, so that the depth of a
-//! term does not matter; each shared part is evaluated once a call.
+//! Evaluation of a term under an assignment of the symbolic bytes. It is iterative, so the depth of
+//! a term does not matter; each shared subterm is evaluated once per call.
 
-use crate::arena::{Arena, Entry};
+use crate::arena::{Arena, TermEntry};
 use crate::float;
 use crate::limbs;
 use crate::node::{ArrayId, ExprId, Node};
 use crate::scalar;
 
-/// Gives the symbolic bytes their values.
+/// An assignment of values to the symbolic bytes.
 pub trait Assignment {
     /// The value of a byte.
     fn byte(&self, array: ArrayId, index: u32) -> u8;
@@ -20,10 +20,10 @@ impl<F: Fn(ArrayId, u32) -> u8> Assignment for F {
     }
 }
 
-/// Memory that evaluations use again and again.
+/// Reusable memory for evaluations.
 #[derive(Default)]
 pub struct EvalScratch {
-    /// For each term its value, or where it starts in `wide`; valid where `stamps` has `epoch`.
+    /// The value of each term, or its offset in `wide`; valid if `stamps` equals `epoch`.
     values: Vec<u64>,
     stamps: Vec<u32>,
     epoch: u32,
@@ -107,7 +107,7 @@ impl Arena {
         scratch.narrow(e)
     }
 
-    /// The truth of a condition.
+    /// Evaluates a condition.
     pub fn eval_bool<A: Assignment + ?Sized>(
         &self,
         e: ExprId,
@@ -117,7 +117,7 @@ impl Arena {
         self.eval(e, assignment, scratch) & 1 == 1
     }
 
-    /// The value of a term of any width, least limb first.
+    /// The value of a term of any width, least significant limb first.
     pub fn eval_limbs<A: Assignment + ?Sized>(
         &self,
         e: ExprId,
@@ -138,7 +138,7 @@ impl Arena {
         }
     }
 
-    /// Evaluates a term where its operands are known, else puts them on the stack.
+    /// Evaluates a term if its operands are evaluated; otherwise pushes them on the stack.
     #[inline]
     fn step<A: Assignment + ?Sized>(
         &self,
@@ -146,7 +146,7 @@ impl Arena {
         assignment: &A,
         scratch: &mut EvalScratch,
     ) -> bool {
-        let Entry { node, width, .. } = self.entries[e.index()];
+        let TermEntry { node, width, .. } = self.entries[e.index()];
         match node {
             Node::Constant { bits } => scratch.set(e, bits),
             Node::WideConstant { index } => scratch.set_limbs(e, width, self.wide.get(index)),
@@ -170,7 +170,7 @@ impl Arena {
         true
     }
 
-    /// Only the branch that counts is evaluated: tables become deep trees of these.
+    /// Evaluates only the selected branch: tables become deep trees of if-then-else.
     fn step_ite(
         &self,
         e: ExprId,
@@ -216,7 +216,7 @@ impl Arena {
         scratch.set(e, value);
     }
 
-    /// Everything that is wide, and floats.
+    /// Evaluates wide terms and floats.
     #[cold]
     fn apply_wide(&self, e: ExprId, node: &Node, width: u32, scratch: &mut EvalScratch) {
         let get = |child: ExprId| scratch.limbs(child, self.width(child));

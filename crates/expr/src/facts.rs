@@ -1,8 +1,7 @@
-//! What is known about the value of a term without solving: bits that are always zero or one, and
-//! the least and the greatest unsigned value. Kept for terms of at most 64 bits, computed once from
-//! the facts of the operands.
+//! Facts: what is known about the value of a term without solving. These are the bits that are
+//! always zero or one, and the unsigned range. They are kept for terms of at most 64 bits and
+//! computed once, from the facts of the operands.
 
-use crate::arena::Arena;
 use crate::node::{BinaryOp, CompareOp, ExprId, Node};
 use crate::scalar;
 
@@ -13,14 +12,14 @@ pub struct Facts {
     pub zeros: u64,
     /// Bits that are always one.
     pub ones: u64,
-    /// The value is never less.
+    /// Minimal unsigned value.
     pub min: u64,
-    /// The value is never greater.
+    /// Maximal unsigned value.
     pub max: u64,
 }
 
 impl Facts {
-    /// Nothing but the width.
+    /// Nothing is known except the width.
     pub(crate) fn unknown(width: u32) -> Facts {
         let all = scalar::mask(width);
         Facts {
@@ -58,7 +57,7 @@ impl Facts {
         }
     }
 
-    /// Both at once.
+    /// The conjunction of two facts.
     fn meet(self, other: Facts) -> Facts {
         Facts {
             zeros: self.zeros | other.zeros,
@@ -68,7 +67,7 @@ impl Facts {
         }
     }
 
-    /// Either of both.
+    /// The disjunction of two facts.
     fn join(self, other: Facts) -> Facts {
         Facts {
             zeros: self.zeros & other.zeros,
@@ -78,12 +77,12 @@ impl Facts {
         }
     }
 
-    /// Lets the bits tell the range and the range tell the bits.
+    /// Refines the range by the bits and the bits by the range.
     fn refined(mut self) -> Facts {
         self.min = self.min.max(self.ones);
         self.max = self.max.min(!self.zeros);
         let differing = self.min ^ self.max;
-        // The bits above the highest in which the bounds differ are those of every value.
+        // All values share the bits above the highest one in which the bounds differ.
         let common = match differing.checked_ilog2() {
             Some(highest) => u64::MAX.checked_shl(highest + 1).unwrap_or(0),
             None => u64::MAX,
@@ -93,7 +92,7 @@ impl Facts {
         self
     }
 
-    /// The value where there is only one.
+    /// The value, if there is only one.
     pub(crate) fn single(&self) -> Option<u64> {
         (self.min == self.max).then_some(self.min)
     }
@@ -102,13 +101,17 @@ impl Facts {
         self.zeros.trailing_ones()
     }
 
-    /// The facts of a new node from those of its operands.
+    /// The facts of a new node, from the widths and facts of its operands.
     #[inline]
-    pub(crate) fn of(arena: &Arena, node: &Node, width: u32) -> Facts {
+    pub(crate) fn of(
+        node: &Node,
+        width: u32,
+        width_of: impl Fn(ExprId) -> u32,
+        facts: impl Fn(ExprId) -> Facts,
+    ) -> Facts {
         if width > 64 {
             return Facts::unknown(width);
         }
-        let facts = |e: ExprId| arena.facts[e.index()];
         let result = match *node {
             Node::Constant { bits } => return Facts::constant(bits),
             Node::Not { e } => {
@@ -121,14 +124,14 @@ impl Facts {
                 }
             }
             Node::Binary { op, a, b } => binary(op, width, facts(a), facts(b)),
-            Node::Compare { op, a, b } => match arena.decided(op, a, b) {
+            Node::Compare { op, a, b } => match decide(op, width_of(a), facts(a), facts(b)) {
                 Some(truth) => return Facts::constant(u64::from(truth)),
                 None => return Facts::unknown(1),
             },
             Node::Ite { a, b, .. } => facts(a).join(facts(b)),
-            Node::Extract { e, low } if arena.width(e) <= 64 => extract(width, facts(e), low),
+            Node::Extract { e, low } if width_of(e) <= 64 => extract(width, facts(e), low),
             Node::Concat { hi, lo } => {
-                let shift = arena.width(lo);
+                let shift = width_of(lo);
                 let (hi, lo) = (facts(hi), facts(lo));
                 Facts {
                     zeros: hi.zeros << shift | lo.zeros & scalar::mask(shift),
@@ -138,7 +141,7 @@ impl Facts {
                 }
             }
             Node::ZeroExtend { e } => facts(e),
-            Node::SignExtend { e } => sign_extend(width, arena.width(e), facts(e)),
+            Node::SignExtend { e } => sign_extend(width, width_of(e), facts(e)),
             _ => return Facts::unknown(width),
         };
         result.refined()
@@ -228,7 +231,7 @@ fn binary(op: BinaryOp, width: u32, a: Facts, b: Facts) -> Facts {
             Facts::range(width, shift(a.min, b.max), shift(a.max, b.min))
         }
         BinaryOp::AShr => {
-            // The sign is kept, and all that is shifted in.
+            // The sign and everything shifted in are known.
             let sign = scalar::sign_bit(width);
             let kept = b.min.min(u64::from(width) - 1) as u32;
             let top = scalar::mask(width) & !(scalar::mask(width) >> kept >> 1);
@@ -241,12 +244,12 @@ fn binary(op: BinaryOp, width: u32, a: Facts, b: Facts) -> Facts {
     }
 }
 
-/// So many low bits, which may be none.
+/// A mask of this many low bits, possibly none.
 fn low_mask(count: u32) -> u64 {
     if count == 0 { 0 } else { scalar::mask(count) }
 }
 
-/// The bits of a sum with an incoming carry of which all operand bits and the carry are known.
+/// The known bits of a sum: those for which all operand bits and the carry are known.
 fn carried(width: u32, a: Facts, b_zeros: u64, b_ones: u64, carry: u64) -> Facts {
     let greatest = (!a.zeros).wrapping_add(!b_zeros).wrapping_add(carry);
     let least = a.ones.wrapping_add(b_ones).wrapping_add(carry);
@@ -303,7 +306,7 @@ fn product(width: u32, a: Facts, b: Facts) -> Facts {
     bits
 }
 
-/// The least and greatest value as signed numbers.
+/// The signed range.
 fn signed_range(width: u32, e: Facts) -> (i64, i64) {
     let sign = scalar::sign_bit(width);
     if (e.zeros | e.ones) & sign != 0 {
@@ -312,7 +315,7 @@ fn signed_range(width: u32, e: Facts) -> (i64, i64) {
             scalar::to_signed(width, e.max),
         );
     }
-    // Either sign is possible: all bits but the sign bound both ends.
+    // Both signs are possible: the other bits bound both ends.
     let least = e.ones | sign;
     let greatest = !e.zeros & !sign & scalar::mask(width);
     (
@@ -321,47 +324,30 @@ fn signed_range(width: u32, e: Facts) -> (i64, i64) {
     )
 }
 
-impl Arena {
-    /// The truth of a comparison where the facts decide it.
-    pub(crate) fn decided(&self, op: CompareOp, a: ExprId, b: ExprId) -> Option<bool> {
-        let width = self.width(a);
-        if width > 64 {
-            return None;
+/// Decides a comparison of two terms of this width from their facts.
+pub(crate) fn decide(op: CompareOp, width: u32, x: Facts, y: Facts) -> Option<bool> {
+    if width > 64 {
+        return None;
+    }
+    let apart = |below: bool, not_below: bool| match (below, not_below) {
+        (true, _) => Some(true),
+        (_, true) => Some(false),
+        _ => None,
+    };
+    match op {
+        CompareOp::Eq => {
+            let differ = (x.zeros & y.ones | x.ones & y.zeros) != 0;
+            (differ || x.max < y.min || y.max < x.min).then_some(false)
         }
-        let (x, y) = (self.facts[a.index()], self.facts[b.index()]);
-        let apart = |below: bool, not_below: bool| match (below, not_below) {
-            (true, _) => Some(true),
-            (_, true) => Some(false),
-            _ => None,
-        };
-        match op {
-            CompareOp::Eq => {
-                let differ = (x.zeros & y.ones | x.ones & y.zeros) != 0;
-                (differ || x.max < y.min || y.max < x.min).then_some(false)
-            }
-            CompareOp::Ult => apart(x.max < y.min, x.min >= y.max),
-            CompareOp::Ule => apart(x.max <= y.min, x.min > y.max),
-            CompareOp::Slt | CompareOp::Sle => {
-                let (x, y) = (signed_range(width, x), signed_range(width, y));
-                if op == CompareOp::Slt {
-                    apart(x.1 < y.0, x.0 >= y.1)
-                } else {
-                    apart(x.1 <= y.0, x.0 > y.1)
-                }
+        CompareOp::Ult => apart(x.max < y.min, x.min >= y.max),
+        CompareOp::Ule => apart(x.max <= y.min, x.min > y.max),
+        CompareOp::Slt | CompareOp::Sle => {
+            let (x, y) = (signed_range(width, x), signed_range(width, y));
+            if op == CompareOp::Slt {
+                apart(x.1 < y.0, x.0 >= y.1)
+            } else {
+                apart(x.1 <= y.0, x.0 > y.1)
             }
         }
-    }
-
-    /// Bits that are always zero and bits that are always one, for terms of at most 64 bits; bits
-    /// above the width count as neither.
-    pub fn known_bits(&self, e: ExprId) -> (u64, u64) {
-        let facts = self.facts[e.index()];
-        (facts.zeros & scalar::mask(self.width(e)), facts.ones)
-    }
-
-    /// The least and the greatest unsigned value, for terms of at most 64 bits.
-    pub fn unsigned_range(&self, e: ExprId) -> (u64, u64) {
-        let facts = self.facts[e.index()];
-        (facts.min, facts.max)
     }
 }

@@ -1,8 +1,8 @@
-//! Concrete float arithmetic on bits, exact to the last bit with x86: SSE for single and double,
-//! x87 for the 80-bit format. Rounding is to nearest even.
+//! Concrete float arithmetic on bits, bit-exact with x86: SSE for single and double precision, x87
+//! for the 80-bit format. The rounding mode is to nearest even.
 //!
-//! NaNs are treated by hand everywhere, because neither the compiler nor the software floats
-//! promise which NaN comes out of an operation.
+//! NaNs are handled explicitly everywhere, because neither the compiler nor the soft-float library
+//! specifies which NaN an operation returns.
 
 use crate::limbs;
 use crate::node::{FloatCompareOp, FloatFormat, FloatOp, FloatUnaryOp, RoundingMode};
@@ -31,12 +31,12 @@ fn sign_mask(format: FloatFormat) -> u128 {
     1 << (format.width() - 1)
 }
 
-/// The bits that the format has.
+/// A mask of the bits of the format.
 fn all_bits(format: FloatFormat) -> u128 {
     (1 << format.width()) - 1
 }
 
-/// Position of the bit that tells quiet NaNs from signalling ones.
+/// The bit that distinguishes quiet from signalling NaNs.
 fn quiet_bit(format: FloatFormat) -> u128 {
     match format {
         FloatFormat::X87 => 1 << 62,
@@ -44,7 +44,7 @@ fn quiet_bit(format: FloatFormat) -> u128 {
     }
 }
 
-/// The NaN that invalid operations give on x86: quiet, with the sign set and no payload.
+/// The NaN that invalid operations return on x86: quiet, with the sign set and no payload.
 pub fn default_nan(format: FloatFormat) -> u128 {
     let exponent = exponent_mask(format) << significand_bits(format);
     let integer = if format == FloatFormat::X87 {
@@ -55,9 +55,9 @@ pub fn default_nan(format: FloatFormat) -> u128 {
     sign_mask(format) | exponent | integer | quiet_bit(format)
 }
 
-/// What the bits of a float stand for.
+/// The decoded value of a float.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-enum Value {
+enum Unpacked {
     Nan,
     Infinite {
         negative: bool,
@@ -70,7 +70,7 @@ enum Value {
     },
 }
 
-fn decode(format: FloatFormat, bits: u128) -> Value {
+fn decode(format: FloatFormat, bits: u128) -> Unpacked {
     let stored = significand_bits(format);
     let significand = (bits & ((1 << stored) - 1)) as u64;
     let exponent = (bits >> stored & exponent_mask(format)) as i32;
@@ -80,32 +80,32 @@ fn decode(format: FloatFormat, bits: u128) -> Value {
     if format == FloatFormat::X87 {
         let integer = significand >> 63 == 1;
         return match (exponent, integer) {
-            (e, true) if e == top && significand << 1 == 0 => Value::Infinite { negative },
-            (e, _) if e == top => Value::Nan,
-            (0, _) => Value::Finite {
+            (e, true) if e == top && significand << 1 == 0 => Unpacked::Infinite { negative },
+            (e, _) if e == top => Unpacked::Nan,
+            (0, _) => Unpacked::Finite {
                 negative,
                 significand,
                 exponent: 1 - bias - 63,
             },
-            (_, true) => Value::Finite {
+            (_, true) => Unpacked::Finite {
                 negative,
                 significand,
                 exponent: exponent - bias - 63,
             },
             // Unnormals: the x87 treats them as invalid operands.
-            (_, false) => Value::Nan,
+            (_, false) => Unpacked::Nan,
         };
     }
     let fraction = stored as i32;
     match (exponent, significand) {
-        (e, 0) if e == top => Value::Infinite { negative },
-        (e, _) if e == top => Value::Nan,
-        (0, _) => Value::Finite {
+        (e, 0) if e == top => Unpacked::Infinite { negative },
+        (e, _) if e == top => Unpacked::Nan,
+        (0, _) => Unpacked::Finite {
             negative,
             significand,
             exponent: 1 - bias - fraction,
         },
-        _ => Value::Finite {
+        _ => Unpacked::Finite {
             negative,
             significand: significand | 1 << stored,
             exponent: exponent - bias - fraction,
@@ -115,10 +115,10 @@ fn decode(format: FloatFormat, bits: u128) -> Value {
 
 /// Whether the bits are a NaN (or, for the x87, an invalid encoding).
 pub fn is_nan(format: FloatFormat, bits: u128) -> bool {
-    decode(format, bits) == Value::Nan
+    decode(format, bits) == Unpacked::Nan
 }
 
-/// A NaN as it comes out of an operation that it went into.
+/// A NaN operand as the result of an operation (quiet).
 fn quiet(format: FloatFormat, bits: u128) -> u128 {
     let top = exponent_mask(format) << significand_bits(format);
     if format == FloatFormat::X87 && (bits & X87_INTEGER_BIT == 0 || bits & top != top) {
@@ -127,13 +127,13 @@ fn quiet(format: FloatFormat, bits: u128) -> u128 {
     bits | quiet_bit(format)
 }
 
-/// The NaN that an operation on two operands gives, where one of them is a NaN.
+/// The NaN result of an operation of which at least one operand is NaN.
 fn propagate(format: FloatFormat, a: u128, b: u128) -> u128 {
     let (a_nan, b_nan) = (is_nan(format, a), is_nan(format, b));
     if format != FloatFormat::X87 || !(a_nan && b_nan) {
         return quiet(format, if a_nan { a } else { b });
     }
-    // The x87 prefers the quiet one, then the larger significand, then the positive one.
+    // The x87 selects the quiet NaN, then the larger significand, then the positive one.
     let is_quiet = |x: u128| x & quiet_bit(format) != 0;
     let (qa, qb) = (quiet(format, a), quiet(format, b));
     match (is_quiet(a), is_quiet(b)) {
@@ -230,7 +230,7 @@ pub fn fused_multiply_add(format: FloatFormat, a: u128, b: u128, c: u128) -> u12
 fn x87_sqrt(significand: u64, exponent: i32) -> u128 {
     let shift = significand.leading_zeros();
     let (significand, exponent) = (significand << shift, exponent - shift as i32);
-    // The exponent of the radicand must be even, its root must have 64 bits.
+    // The exponent of the radicand must be even, and its root must have 64 bits.
     let odd = exponent.rem_euclid(2) as u32;
     let up = 64 - odd;
     let radicand = u128::from(significand) << up;
@@ -247,9 +247,9 @@ fn x87_sqrt(significand: u64, exponent: i32) -> u128 {
 
 fn sqrt(format: FloatFormat, bits: u128) -> u128 {
     let (significand, exponent) = match decode(format, bits) {
-        Value::Finite { significand: 0, .. } => return bits,
-        Value::Infinite { negative: false } => return bits,
-        Value::Finite {
+        Unpacked::Finite { significand: 0, .. } => return bits,
+        Unpacked::Infinite { negative: false } => return bits,
+        Unpacked::Finite {
             negative: false,
             significand,
             exponent,
@@ -259,7 +259,7 @@ fn sqrt(format: FloatFormat, bits: u128) -> u128 {
     match format {
         FloatFormat::Single => f32_of(bits).sqrt().to_bits().into(),
         FloatFormat::Double => f64_of(bits).sqrt().to_bits().into(),
-        // A double has more than twice the bits, so rounding twice is harmless.
+        // A double has more than twice the bits, so double rounding is harmless.
         FloatFormat::Half => {
             let wide = f64_of(convert(FloatFormat::Half, FloatFormat::Double, bits)).sqrt();
             convert(
@@ -318,7 +318,7 @@ fn order(format: FloatFormat, a: u128, b: u128) -> Option<Ordering> {
     }
 }
 
-/// The truth of a comparison.
+/// Evaluates a comparison.
 pub fn compare(op: FloatCompareOp, format: FloatFormat, a: u128, b: u128) -> bool {
     let order = order(format, a & all_bits(format), b & all_bits(format));
     match op {
@@ -329,7 +329,7 @@ pub fn compare(op: FloatCompareOp, format: FloatFormat, a: u128, b: u128) -> boo
     }
 }
 
-/// A NaN keeps its sign and the highest bits of its payload.
+/// A NaN keeps its sign and the upper bits of its payload.
 fn convert_nan(from: FloatFormat, to: FloatFormat, bits: u128) -> u128 {
     let bits = quiet(from, bits);
     let fraction = |format| match format {
@@ -373,7 +373,7 @@ where
     }
 }
 
-/// From one format to another.
+/// Converts between formats.
 pub fn convert(from: FloatFormat, to: FloatFormat, bits: u128) -> u128 {
     let bits = bits & all_bits(from);
     if from == to {
@@ -390,7 +390,7 @@ pub fn convert(from: FloatFormat, to: FloatFormat, bits: u128) -> u128 {
     }
 }
 
-/// An integer of any width, as limbs, to a float.
+/// Converts an integer of any width, as limbs, to a float.
 pub fn from_int(signed: bool, format: FloatFormat, width: u32, value: &[u64]) -> u128 {
     let negative = signed && limbs::bit(value, width - 1);
     let magnitude = if negative {
@@ -404,7 +404,7 @@ pub fn from_int(signed: bool, format: FloatFormat, width: u32, value: &[u64]) ->
         .map_or(0, |i| i + 1);
     let shift = length.saturating_sub(128);
     let mut kept = limbs::to_u128(&limbs::extract(&magnitude, shift, 128));
-    // What was cut off matters to rounding only as being zero or not.
+    // For rounding it only matters whether the truncated bits are zero.
     if (0..shift).any(|i| limbs::bit(&magnitude, i)) {
         kept |= 1;
     }
@@ -427,11 +427,11 @@ pub fn from_int(signed: bool, format: FloatFormat, width: u32, value: &[u64]) ->
     }
 }
 
-/// A float truncated towards zero to an integer of the width, as limbs. NaNs and values out of
-/// range give the highest bit alone, as `cvttsd2si` does.
+/// Truncates a float towards zero to an integer of this width, as limbs. NaNs and values out of
+/// range give the integer indefinite (only the sign bit set), as `cvttsd2si` does.
 pub fn to_int(signed: bool, format: FloatFormat, bits: u128, width: u32) -> Vec<u64> {
     let indefinite = || limbs::shl(width, &limbs::from_u128(width, 1), width - 1);
-    let Value::Finite {
+    let Unpacked::Finite {
         negative,
         significand,
         exponent,
@@ -458,7 +458,7 @@ pub fn to_int(signed: bool, format: FloatFormat, bits: u128, width: u32) -> Vec<
         (false, true) => indefinite(),
         (true, false) if top => indefinite(),
         (true, false) => magnitude,
-        // The least number is its own negation, and equal to the indefinite value as well.
+        // The least number is its own negation, and equals the indefinite value.
         (true, true) if top => indefinite(),
         (true, true) => limbs::neg(width, &magnitude),
     }

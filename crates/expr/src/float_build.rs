@@ -1,4 +1,4 @@
-//! The constructors of float terms. Constants are folded exactly; little else is simplified, since
+//! Constructors of float terms. Constants are folded exactly; little else is simplified, because
 //! float identities rarely hold.
 
 use crate::arena::Arena;
@@ -52,7 +52,7 @@ impl Arena {
         if let (Some(x), Some(y)) = (self.as_const_u128(a), self.as_const_u128(b)) {
             return self.bool_constant(float::compare(op, format, x, y));
         }
-        // Equality and being unordered do not care about the order of their operands.
+        // Equality and unordered comparisons are symmetric.
         let (a, b) = match op {
             FloatCompareOp::Oeq | FloatCompareOp::Uno => (a.min(b), a.max(b)),
             _ => (a, b),
@@ -67,7 +67,7 @@ impl Arena {
         self.intern(Node::FloatCompare { op, format, a, b }, 1)
     }
 
-    /// From one format to another.
+    /// Converts between formats.
     pub fn float_convert(&mut self, from: FloatFormat, to: FloatFormat, e: ExprId) -> ExprId {
         self.expect_format(e, from);
         if from == to {
@@ -79,7 +79,7 @@ impl Arena {
         self.intern(Node::FloatConvert { from, to, e }, to.width())
     }
 
-    /// An integer of any width to a float.
+    /// Converts an integer of any width to a float.
     pub fn float_from_int(&mut self, signed: bool, format: FloatFormat, e: ExprId) -> ExprId {
         if let Some(value) = self.as_const_limbs(e) {
             let bits = float::from_int(signed, format, self.width(e), value);
@@ -88,7 +88,7 @@ impl Arena {
         self.intern(Node::FloatFromInt { signed, format, e }, format.width())
     }
 
-    /// A float truncated towards zero to an integer of the width.
+    /// Truncates a float towards zero to an integer of this width.
     pub fn float_to_int(
         &mut self,
         signed: bool,
@@ -109,14 +109,14 @@ impl Arena {
         self.constant_u128(format.width(), 1 << (format.width() - 1))
     }
 
-    /// The float with its sign flipped, NaNs too.
+    /// Negates a float by flipping its sign bit, also for NaNs.
     pub fn float_neg(&mut self, format: FloatFormat, e: ExprId) -> ExprId {
         self.expect_format(e, format);
         let sign = self.sign_constant(format);
         self.xor(e, sign)
     }
 
-    /// The float with its sign cleared, NaNs too.
+    /// The absolute value of a float, by clearing its sign bit, also for NaNs.
     pub fn float_abs(&mut self, format: FloatFormat, e: ExprId) -> ExprId {
         self.expect_format(e, format);
         let sign = self.sign_constant(format);
@@ -124,7 +124,7 @@ impl Arena {
         self.and(e, rest)
     }
 
-    /// The float with the magnitude of one and the sign of another.
+    /// The float with the magnitude of one operand and the sign of the other.
     pub fn float_copysign(
         &mut self,
         format: FloatFormat,
@@ -137,7 +137,7 @@ impl Arena {
         self.or(magnitude, sign)
     }
 
-    /// Whether the float is a NaN, at width 1.
+    /// Whether a float is NaN, as a term of width 1.
     pub fn float_is_nan(&mut self, format: FloatFormat, e: ExprId) -> ExprId {
         self.float_compare(FloatCompareOp::Uno, format, e, e)
     }

@@ -1,5 +1,5 @@
-//! A fast hash for small keys that nobody chooses with ill intent. Tables that use it are only
-//! looked up, never walked through.
+//! A fast hash for small keys that are not adversarial. Tables that use it are only looked up,
+//! never iterated.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -13,7 +13,7 @@ pub(crate) struct FastHasher(u64);
 impl Hasher for FastHasher {
     #[inline]
     fn finish(&self) -> u64 {
-        // The high bits are the best mixed, the low bits are used first.
+        // The high bits are mixed best, but the low bits are used first.
         self.0 ^ (self.0 >> 29)
     }
 

@@ -1,7 +1,12 @@
-//! Bit-vector and float terms: hash-consed in an arena of one worker, simplified as they are built,
-//! evaluated, written to bytes and read back. Knows nothing of programs, states or solvers.
+//! Bit-vector and float terms: hash-consed in a per-worker arena, simplified on construction,
+//! evaluated, encoded and decoded. This crate knows nothing of programs, states or solvers.
+//!
+//! Layers, lowest first: `node` (types), `scalar`, `limbs` and `float` (concrete operators),
+//! `facts` and `support` (tables of derived data), `arena` (storage), `queries`, `simplify` (rules)
+//! and `build` (constructors), then `eval`, `substitute`, `codec` and `display`.
 
-#![warn(missing_docs)]
+#![deny(missing_docs)]
+#![forbid(unsafe_code)]
 
 mod arena;
 mod build;
@@ -14,6 +19,7 @@ mod float_build;
 mod hash;
 pub mod limbs;
 mod node;
+mod queries;
 pub mod scalar;
 mod simplify;
 mod substitute;

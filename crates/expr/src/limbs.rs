@@ -1,5 +1,5 @@
-//! Concrete meaning of the operators on values of any width, as little-endian limbs of 64 bits.
-//! Bits above the width are zero in every argument and result.
+//! Concrete operators on values of any width, as little-endian 64-bit limbs. Bits above the width
+//! are zero in every argument and result.
 
 use crate::node::{BinaryOp, CompareOp};
 use std::cmp::Ordering;
@@ -20,7 +20,7 @@ pub fn truncate(width: u32, value: &mut [u64]) {
     }
 }
 
-/// One bit of a value; false above its end.
+/// One bit of a value; false past its end.
 #[inline]
 pub fn bit(value: &[u64], position: u32) -> bool {
     value
@@ -33,7 +33,7 @@ pub fn is_zero(value: &[u64]) -> bool {
     value.iter().all(|&limb| limb == 0)
 }
 
-/// The value where it fits in 64 bits.
+/// The value, if it fits in 64 bits.
 pub fn to_u64(value: &[u64]) -> Option<u64> {
     let (low, high) = value.split_first()?;
     is_zero(high).then_some(*low)
@@ -45,7 +45,7 @@ pub fn to_u128(value: &[u64]) -> u128 {
     limb(0) | limb(1) << 64
 }
 
-/// A value of the width from 128 bits.
+/// A value of this width from 128 bits.
 pub fn from_u128(width: u32, bits: u128) -> Vec<u64> {
     let mut result = vec![0; count(width)];
     result[0] = bits as u64;
@@ -56,7 +56,7 @@ pub fn from_u128(width: u32, bits: u128) -> Vec<u64> {
     result
 }
 
-/// The complement.
+/// Bitwise complement.
 pub fn not(width: u32, a: &[u64]) -> Vec<u64> {
     let mut result: Vec<u64> = a.iter().map(|limb| !limb).collect();
     truncate(width, &mut result);
@@ -132,7 +132,7 @@ fn long_division(a: &[u64], b: &[u64]) -> (Vec<u64>, Vec<u64>) {
         remainder[0] = rest as u64;
         return (quotient, remainder);
     }
-    // Shifted so that the highest bit of the divisor is set, which makes estimates good.
+    // Normalised so that the highest bit of the divisor is set, which makes estimates accurate.
     let shift = b[n - 1].leading_zeros();
     let divisor = extract_shifted(&b[..n], shift, n);
     let mut rest = extract_shifted(&a[..m], shift, m + 1);
@@ -144,7 +144,7 @@ fn long_division(a: &[u64], b: &[u64]) -> (Vec<u64>, Vec<u64>) {
     (quotient, remainder)
 }
 
-/// A value shifted to the left by less than a limb, in so many limbs.
+/// A value shifted left by less than a limb, in this many limbs.
 fn extract_shifted(value: &[u64], shift: u32, length: usize) -> Vec<u64> {
     let mut value = value.to_vec();
     value.resize(length, 0);
@@ -155,14 +155,14 @@ fn extract_shifted(value: &[u64], shift: u32, length: usize) -> Vec<u64> {
     }
 }
 
-/// Takes the divisor away from the rest as often as it goes, and says how often.
+/// Subtracts the divisor from the rest as often as possible; returns how often.
 fn quotient_limb(rest: &mut [u64], divisor: &[u64]) -> u64 {
     let n = divisor.len();
     let top = u128::from(rest[n]) << 64 | u128::from(rest[n - 1]);
     let first = u128::from(divisor[n - 1]);
     let mut guess = (top / first).min(u128::from(u64::MAX));
     let mut left = top - guess * first;
-    // At most two too many after this look at the second limb.
+    // At most two too large after considering the second limb.
     while left >> 64 == 0
         && guess * u128::from(divisor[n - 2]) > (left << 64 | u128::from(rest[n - 2]))
     {
@@ -217,7 +217,7 @@ fn signed_rem(width: u32, a: &[u64], b: &[u64]) -> Vec<u64> {
     }
 }
 
-/// Shift to the left by a number of bits.
+/// Left shift by a number of bits.
 pub fn shl(width: u32, a: &[u64], amount: u32) -> Vec<u64> {
     let mut result = vec![0; a.len()];
     if amount >= width {
@@ -234,7 +234,7 @@ pub fn shl(width: u32, a: &[u64], amount: u32) -> Vec<u64> {
     result
 }
 
-/// Bits `low..low + width` of a value, zero above its end.
+/// Bits `low..low + width` of a value, zero past its end.
 pub fn extract(a: &[u64], low: u32, width: u32) -> Vec<u64> {
     let (whole, part) = (low as usize / 64, low % 64);
     let limb = |i: usize| a.get(i).copied().unwrap_or(0);
@@ -252,7 +252,7 @@ pub fn extract(a: &[u64], low: u32, width: u32) -> Vec<u64> {
     result
 }
 
-/// `hi` above `lo`.
+/// The concatenation of `hi` and `lo`.
 pub fn concat(hi_width: u32, hi: &[u64], lo_width: u32, lo: &[u64]) -> Vec<u64> {
     let width = hi_width + lo_width;
     let mut result = shl(width, &extract(hi, 0, width), lo_width);
@@ -262,7 +262,7 @@ pub fn concat(hi_width: u32, hi: &[u64], lo_width: u32, lo: &[u64]) -> Vec<u64> 
     result
 }
 
-/// Copies of the sign bit above the value.
+/// Sign extension.
 pub fn sext(from: u32, a: &[u64], to: u32) -> Vec<u64> {
     let extended = extract(a, 0, to);
     if !bit(a, from - 1) {
@@ -306,7 +306,7 @@ fn unsigned_cmp(a: &[u64], b: &[u64]) -> Ordering {
     a.iter().rev().cmp(b.iter().rev())
 }
 
-/// The truth of a comparison.
+/// Evaluates a comparison.
 pub fn compare(op: CompareOp, width: u32, a: &[u64], b: &[u64]) -> bool {
     let unsigned = unsigned_cmp(a, b);
     let signed = match (bit(a, width - 1), bit(b, width - 1)) {
@@ -327,7 +327,7 @@ pub fn compare(op: CompareOp, width: u32, a: &[u64], b: &[u64]) -> bool {
 mod tests {
     use super::*;
 
-    /// Numbers that are hard on estimates: limbs of zeros, ones and their neighbours.
+    /// Numbers that are hard to estimate: limbs near zero and near all ones.
     fn samples() -> Vec<Vec<u64>> {
         let limbs = [0, 1, 1 << 63, u64::MAX, u64::MAX - 1, 0x1234_5678_9abc_def0];
         let mut all = Vec::new();

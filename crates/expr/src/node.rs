@@ -1,13 +1,13 @@
-//! The shapes that a term can have: typed ids, operators and nodes. Knows nothing of simplification.
+//! The structure of terms: typed ids, operators and nodes. It knows nothing of simplification.
 
 use std::num::NonZeroU32;
 
-/// A term of one arena. Ids are dense, so flat arrays can be indexed by them.
+/// A term of one arena. Ids are dense, so they can index flat arrays.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct ExprId(NonZeroU32);
 
 impl ExprId {
-    /// Position of the term in arrays that hold one entry a term.
+    /// Index of the term in arrays with one entry per term.
     #[inline]
     pub fn index(self) -> usize {
         self.0.get() as usize - 1
@@ -32,7 +32,7 @@ impl ExprId {
 pub struct ArrayId(pub(crate) u32);
 
 impl ArrayId {
-    /// Position of the array in arrays that hold one entry a symbolic array.
+    /// Index in arrays with one entry per symbolic array.
     #[inline]
     pub fn index(self) -> usize {
         self.0 as usize
@@ -48,10 +48,10 @@ pub struct Variable {
     pub index: u32,
 }
 
-/// What an array of bytes is called and how long it is.
+/// Name and size of a symbolic array.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct ArrayInfo {
-    /// Tells arrays of the same name apart, and orders them.
+    /// Distinguishes arrays of the same name, and orders them.
     pub ordinal: u32,
     /// The name that the user gave.
     pub name: String,
@@ -81,7 +81,7 @@ pub enum BinaryOp {
 }
 
 impl BinaryOp {
-    /// All operators, in the order of their numbers.
+    /// All operators, in encoding order.
     pub const ALL: [BinaryOp; 13] = {
         use BinaryOp::*;
         [
@@ -89,14 +89,14 @@ impl BinaryOp {
         ]
     };
 
-    /// Whether the operands can be exchanged.
+    /// Whether the operation is commutative.
     pub fn is_commutative(self) -> bool {
         use BinaryOp::*;
         matches!(self, Add | Mul | And | Or | Xor)
     }
 }
 
-/// Comparisons; all others are made by swapping operands or negating.
+/// Comparisons; the others are expressed by swapping operands or negating.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 #[repr(u8)]
 #[allow(missing_docs)]
@@ -109,7 +109,7 @@ pub enum CompareOp {
 }
 
 impl CompareOp {
-    /// All comparisons, in the order of their numbers.
+    /// All comparisons, in encoding order.
     pub const ALL: [CompareOp; 5] = [
         CompareOp::Eq,
         CompareOp::Ult,
@@ -134,7 +134,7 @@ pub enum FloatFormat {
 }
 
 impl FloatFormat {
-    /// All formats, in the order of their numbers.
+    /// All formats, in encoding order.
     pub const ALL: [FloatFormat; 4] = [
         FloatFormat::Half,
         FloatFormat::Single,
@@ -170,7 +170,7 @@ pub enum FloatOp {
 }
 
 impl FloatOp {
-    /// All operators, in the order of their numbers.
+    /// All operators, in encoding order.
     pub const ALL: [FloatOp; 5] = [
         FloatOp::Add,
         FloatOp::Sub,
@@ -197,7 +197,7 @@ pub enum RoundingMode {
 }
 
 impl RoundingMode {
-    /// All modes, in the order of their numbers.
+    /// All modes, in encoding order.
     pub const ALL: [RoundingMode; 5] = [
         RoundingMode::NearestEven,
         RoundingMode::NearestAway,
@@ -213,26 +213,26 @@ impl RoundingMode {
 pub enum FloatUnaryOp {
     /// Square root, rounded to nearest even.
     Sqrt,
-    /// The nearest integral float in the direction of the mode.
+    /// Rounds to an integral float in this mode.
     RoundToIntegral(RoundingMode),
 }
 
-/// Float comparisons; all others are made by swapping operands, negating and combining.
+/// Float comparisons; the others are expressed by swapping operands, negating and combining.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 #[repr(u8)]
 pub enum FloatCompareOp {
-    /// Equal, and neither is a NaN.
+    /// Equal, and neither is NaN.
     Oeq,
-    /// Less, and neither is a NaN.
+    /// Less, and neither is NaN.
     Olt,
-    /// Less or equal, and neither is a NaN.
+    /// Less or equal, and neither is NaN.
     Ole,
-    /// At least one is a NaN.
+    /// At least one is NaN.
     Uno,
 }
 
 impl FloatCompareOp {
-    /// All comparisons, in the order of their numbers.
+    /// All comparisons, in encoding order.
     pub const ALL: [FloatCompareOp; 4] = [
         FloatCompareOp::Oeq,
         FloatCompareOp::Olt,
@@ -241,8 +241,8 @@ impl FloatCompareOp {
     ];
 }
 
-/// One term. Its width is kept beside it by the arena; float operands and results are bit vectors
-/// with the bits of the format.
+/// The node of a term. The arena stores its width; float operands and results are bit vectors in
+/// the encoding of the format.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
 #[allow(missing_docs)]
 pub enum Node {
@@ -262,11 +262,11 @@ pub enum Node {
     Ite { c: ExprId, a: ExprId, b: ExprId },
     /// Bits `low..low + width` of `e`.
     Extract { e: ExprId, low: u32 },
-    /// `hi` above `lo`.
+    /// The concatenation of `hi` and `lo`.
     Concat { hi: ExprId, lo: ExprId },
-    /// Zero bits above `e`.
+    /// Zero extension.
     ZeroExtend { e: ExprId },
-    /// Copies of the sign bit above `e`.
+    /// Sign extension.
     SignExtend { e: ExprId },
     FloatBinary {
         op: FloatOp,
@@ -298,8 +298,8 @@ pub enum Node {
         format: FloatFormat,
         e: ExprId,
     },
-    /// A float truncated towards zero to an integer of the width of the term; out of range gives
-    /// the highest bit alone (x86's "integer indefinite"), signed or not.
+    /// Truncates a float towards zero to an integer of the term's width. Out of range gives only
+    /// the sign bit set (x86's "integer indefinite"), signed or not.
     FloatToInt {
         signed: bool,
         format: FloatFormat,

@@ -1,9 +1,9 @@
-//! Concrete meaning of the operators on values of at most 64 bits. Bits above the width are zero in
-//! every argument and result.
+//! Concrete operators on values of at most 64 bits. Bits above the width are zero in every argument
+//! and result.
 
 use crate::node::{BinaryOp, CompareOp};
 
-/// The value with all bits of the width set.
+/// A mask of the low `width` bits.
 #[inline]
 pub fn mask(width: u32) -> u64 {
     if width >= 64 {
@@ -13,7 +13,7 @@ pub fn mask(width: u32) -> u64 {
     }
 }
 
-/// The highest bit of the width.
+/// The sign bit of the width.
 #[inline]
 pub fn sign_bit(width: u32) -> u64 {
     1u64 << (width - 1)
@@ -64,7 +64,7 @@ fn signed_rem(width: u32, a: u64, b: u64) -> u64 {
     if y == 0 { a } else { x.wrapping_rem(y) as u64 }
 }
 
-/// The truth of a comparison.
+/// Evaluates a comparison.
 #[inline]
 pub fn compare(op: CompareOp, width: u32, a: u64, b: u64) -> bool {
     match op {

@@ -1,17 +1,17 @@
-//! Replacing parts of terms.
+//! Substitution in terms.
 
 use crate::arena::Arena;
 use crate::node::ExprId;
 use std::collections::HashMap;
 
 impl Arena {
-    /// The term with each occurrence of a key of the map replaced by its value, simplified again.
+    /// Replaces each occurrence of a key of the map by its value, and simplifies the result.
     pub fn substitute(&mut self, root: ExprId, map: &HashMap<ExprId, ExprId>) -> ExprId {
         self.substitute_with(root, |e| map.get(&e).copied())
     }
 
-    /// The term with each part for which the function gives a replacement replaced, simplified
-    /// again. Parts of replaced parts are not looked at.
+    /// Replaces each subterm for which the function returns a replacement, and simplifies the
+    /// result. Does not descend into replaced subterms.
     pub fn substitute_with(
         &mut self,
         root: ExprId,

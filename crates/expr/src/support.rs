@@ -1,28 +1,27 @@
-//! Which symbolic bytes a term depends on. Sets are interned and shared, and made when first asked
-//! for. Small ones are kept for all parts of the term as well; large ones only for the term, so that
-//! long chains of terms over many bytes do not cost quadratic memory.
+//! Support: the symbolic bytes that a term depends on. Sets are interned, shared, and computed on
+//! demand. Small ones are kept for all subterms as well; large ones only for the term, so that long
+//! chains of terms over many bytes do not cost quadratic memory.
 
-use crate::arena::Arena;
 use crate::hash::FastMap;
 use crate::node::{ArrayId, ExprId, Node, Variable};
 use std::sync::Arc;
 
-/// Sets of at most this size are kept for every term that was asked about or is below one.
+/// Sets up to this size are kept for every term that was asked about, and for its subterms.
 const SMALL: usize = 32;
-/// Marks a term whose set has not been made.
+/// Marks a term whose set is not yet computed.
 const LAZY: u32 = u32::MAX;
-/// Marks a term whose set is large and is made when asked for.
+/// Marks a term whose set is large and computed on demand.
 const LARGE: u32 = u32::MAX - 1;
 const EMPTY: u32 = 0;
 
-/// A sorted set of symbolic bytes; cloning is cheap.
+/// A sorted set of symbolic bytes; cheap to clone.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Support {
     mask: u64,
     variables: Arc<[Variable]>,
 }
 
-/// The bit that stands for a byte in masks.
+/// The bit of a byte in masks.
 fn mask_bit(variable: Variable) -> u64 {
     1 << (variable
         .index
@@ -38,7 +37,7 @@ impl Support {
         Support { mask, variables }
     }
 
-    /// The set of some bytes, in any order.
+    /// The set of these bytes, in any order.
     pub fn from_variables(mut variables: Vec<Variable>) -> Support {
         variables.sort_unstable();
         variables.dedup();
@@ -50,8 +49,7 @@ impl Support {
         &self.variables
     }
 
-    /// One bit for each byte, several bytes sharing one: sets whose masks have no bit in common
-    /// have no byte in common.
+    /// One bit per byte, with several bytes sharing a bit: sets with disjoint masks are disjoint.
     pub fn mask(&self) -> u64 {
         self.mask
     }
@@ -61,7 +59,7 @@ impl Support {
         self.variables.len()
     }
 
-    /// Whether there is no byte.
+    /// Whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.variables.is_empty()
     }
@@ -105,9 +103,9 @@ impl Support {
     }
 }
 
-/// The sets of all terms of an arena.
+/// The support sets of all terms of an arena.
 pub(crate) struct SupportTable {
-    /// For each term the number of its set, or `LAZY`.
+    /// For each term the index of its set, or `LAZY`.
     of_term: Vec<u32>,
     /// For each term the mask of its set.
     masks: Vec<u64>,
@@ -115,7 +113,7 @@ pub(crate) struct SupportTable {
     ids: FastMap<Support, u32>,
     unions: FastMap<(u32, u32), u32>,
     free: Vec<u32>,
-    /// Terms seen by the walk with the number `epoch`.
+    /// Terms visited by the walk with the number `epoch`.
     stamps: Vec<u32>,
     epoch: u32,
 }
@@ -169,7 +167,7 @@ impl SupportTable {
         }
     }
 
-    /// The union of two sets that have been made or are large.
+    /// The union of two sets that are computed or large.
     fn union(&mut self, a: u32, b: u32) -> u32 {
         if let Some(id) = SupportTable::trivial_union(a, b) {
             return id;
@@ -202,7 +200,7 @@ impl SupportTable {
         }
     }
 
-    /// Whether the walk meets the term for the first time.
+    /// Whether the walk visits the term for the first time.
     fn first_visit(&mut self, e: ExprId) -> bool {
         std::mem::replace(&mut self.stamps[e.index()], self.epoch) != self.epoch
     }
@@ -220,7 +218,7 @@ impl SupportTable {
             _ => node.children().fold((EMPTY, 0), |(set, mask), child| {
                 let of_child = self.of_term[child.index()];
                 let union = SupportTable::trivial_union(set, of_child).unwrap_or(LAZY);
-                // What is not known of a large set is whether the rest is a part of it.
+                // It is unknown whether the other set is a subset of the large one.
                 let union = if union == LARGE { LAZY } else { union };
                 (union, mask | self.masks[child.index()])
             }),
@@ -234,7 +232,7 @@ impl SupportTable {
         }
     }
 
-    /// Forgets the sets that no kept term has.
+    /// Drops the sets that no kept term uses.
     pub(crate) fn retain(&mut self, kept: &[bool]) {
         let mut used = vec![false; self.sets.len()];
         used[EMPTY as usize] = true;
@@ -261,93 +259,82 @@ impl SupportTable {
             .sum();
         self.of_term.capacity() * 16 + variables + self.unions.capacity() * 16
     }
-}
 
-impl Arena {
-    /// The bytes that a term depends on.
-    pub fn support(&mut self, e: ExprId) -> Support {
-        if self.supports.of_term[e.index()] == LAZY {
-            self.make_supports(e);
+    /// The bytes that a term depends on; `node_of` gives the node of a term.
+    pub(crate) fn support(&mut self, e: ExprId, node_of: impl Fn(ExprId) -> Node) -> Support {
+        if self.of_term[e.index()] == LAZY {
+            self.make_supports(e, &node_of);
         }
-        let id = match self.supports.of_term[e.index()] {
-            LARGE => self.collect_support(e),
+        let id = match self.of_term[e.index()] {
+            LARGE => self.collect_support(e, &node_of),
             id => id,
         };
-        self.supports.set(id).clone()
+        self.set(id).clone()
     }
 
-    /// Makes the small sets of a term and its parts, operands first.
-    fn make_supports(&mut self, root: ExprId) {
+    /// Computes the small sets of a term and its subterms, operands first.
+    fn make_supports(&mut self, root: ExprId, node_of: &impl Fn(ExprId) -> Node) {
         let mut stack = vec![root];
         while let Some(&e) = stack.last() {
-            let node = self.node(e);
+            let node = node_of(e);
             let before = stack.len();
-            if self.supports.of_term[e.index()] == LAZY {
-                let lazy = |child: &ExprId| self.supports.of_term[child.index()] == LAZY;
+            if self.of_term[e.index()] == LAZY {
+                let lazy = |child: &ExprId| self.of_term[child.index()] == LAZY;
                 stack.extend(node.children().filter(lazy));
             }
             if stack.len() > before {
                 continue;
             }
             stack.pop();
-            if self.supports.of_term[e.index()] == LAZY {
+            if self.of_term[e.index()] == LAZY {
                 let set = node.children().fold(EMPTY, |set, child| {
-                    let of_child = self.supports.of_term[child.index()];
-                    self.supports.union(set, of_child)
+                    let of_child = self.of_term[child.index()];
+                    self.union(set, of_child)
                 });
-                self.supports.of_term[e.index()] = set;
+                self.of_term[e.index()] = set;
             }
         }
     }
 
-    /// One bit for each byte that a term depends on, several bytes sharing one.
-    #[inline]
-    pub fn support_mask(&self, e: ExprId) -> u64 {
-        self.supports.masks[e.index()]
-    }
-
-    /// Whether the terms have no byte in common.
-    pub fn supports_disjoint(&mut self, a: ExprId, b: ExprId) -> bool {
-        if self.support_mask(a) & self.support_mask(b) == 0 {
-            return true;
-        }
-        let a = self.support(a);
-        a.is_disjoint(&self.support(b))
-    }
-
-    /// The byte that a term depends on, where it depends on exactly one.
-    #[inline]
-    pub fn single_byte_support(&self, e: ExprId) -> Option<(ArrayId, u32)> {
-        if self.support_mask(e).count_ones() != 1 {
-            return None;
-        }
-        // A single byte is never united with another set, so its term is never lazy.
-        let id = self.supports.of_term[e.index()];
-        if id >= LARGE {
-            return None;
-        }
-        match *self.supports.set(id).variables {
-            [Variable { array, index }] => Some((array, index)),
-            _ => None,
-        }
-    }
-
-    /// Walks down to the terms whose sets are known.
-    fn collect_support(&mut self, root: ExprId) -> u32 {
-        self.supports.next_epoch();
+    /// Computes a large set by walking down to the terms whose sets are known.
+    fn collect_support(&mut self, root: ExprId, node_of: &impl Fn(ExprId) -> Node) -> u32 {
+        self.next_epoch();
         let mut stack = vec![root];
         let mut variables: Vec<Variable> = Vec::new();
         while let Some(e) = stack.pop() {
-            if !self.supports.first_visit(e) {
+            if !self.first_visit(e) {
                 continue;
             }
-            match self.supports.of_term[e.index()] {
-                LARGE | LAZY => stack.extend(self.node(e).children()),
-                id => variables.extend_from_slice(&self.supports.set(id).variables),
+            match self.of_term[e.index()] {
+                LARGE | LAZY => stack.extend(node_of(e).children()),
+                id => variables.extend_from_slice(&self.set(id).variables),
             }
         }
-        let id = self.supports.intern(Support::from_variables(variables));
-        self.supports.of_term[root.index()] = id;
+        let id = self.intern(Support::from_variables(variables));
+        self.of_term[root.index()] = id;
         id
+    }
+
+    /// The support mask of a term: one bit per byte, with several bytes sharing a bit.
+    #[inline]
+    pub(crate) fn mask(&self, e: ExprId) -> u64 {
+        self.masks[e.index()]
+    }
+
+    /// The byte that a term depends on, if it is exactly one.
+    #[inline]
+    pub(crate) fn single_byte(&self, e: ExprId) -> Option<(ArrayId, u32)> {
+        if self.mask(e).count_ones() != 1 {
+            return None;
+        }
+        // The set of a single byte is never a union, so its term is never lazy.
+        let id = self.of_term[e.index()];
+        if id >= LARGE {
+            return None;
+        }
+        match *self.set(id).variables {
+            [Variable { array, index }] => Some((array, index)),
+            _ => None,
+        }
     }
 }

@@ -69,7 +69,7 @@ fn x87_binary(op: FloatOp, a: u128, b: u128) -> u128 {
 
 const ARITHMETIC: [FloatOp; 4] = [FloatOp::Add, FloatOp::Sub, FloatOp::Mul, FloatOp::Div];
 
-/// Bits of a double, with all kinds of special values likely.
+/// Bits of a double; special values are likely.
 fn double_bits() -> impl Strategy<Value = u64> {
     prop_oneof![
         3 => any::<u64>(),
@@ -243,7 +243,7 @@ fn invalid_operations_give_the_negative_quiet_nan() {
 
 #[test]
 fn wide_integers_round_once() {
-    // Two to the 200 plus a half of the last place and a bit: rounds up.
+    // 2^200 plus half a unit in the last place and a bit: rounds up.
     let mut limbs = [0u64; 4];
     limbs[3] = 1 << 8;
     limbs[2] = 1 << (200 - 53 - 128);
@@ -260,7 +260,7 @@ fn wide_integers_round_once() {
     assert_eq!(back, [0, 0, 0, 1 << 8]);
 }
 
-/// Terms of floats evaluate to what constants fold to.
+/// Float terms evaluate to what constants fold to.
 #[test]
 fn float_terms_evaluate() {
     let mut arena = Arena::new();

@@ -1,8 +1,8 @@
-//! Rewriting rules by example: what must become the same term, a constant, or a simpler shape.
+//! Rewriting rules by example: which terms become equal, constant, or simpler.
 
 use everett_expr::{Arena, ArrayId, EvalScratch, ExprId, Node};
 
-/// An arena with some bytes and words of them.
+/// An arena with some bytes and words.
 struct Setup {
     arena: Arena,
     bytes: Vec<ExprId>,
@@ -90,7 +90,7 @@ fn products_are_settled_by_rewriting() {
     let more = a.add(expanded, one);
     let equal = a.eq(square, more);
     assert_false(a, equal);
-    // A product with a factor of twice the sign bit's weight vanishes.
+    // A product with a factor of twice the weight of the sign bit is zero.
     let high = a.constant(32, 1 << 31);
     let product = a.mul(x, high);
     assert_eq!(a.mul(product, two), a.zero(32));
@@ -112,7 +112,7 @@ fn words_are_assembled_from_bytes() {
         }
         assert_eq!(word, whole, "{}", a.display(word));
     }
-    // And taken apart again.
+    // And decomposed again.
     for (i, &byte) in bytes[..4].iter().enumerate() {
         assert_eq!(a.extract(whole, 8 * i as u32, 8), byte);
         let amount = a.constant(32, 8 * i as u64);
@@ -121,7 +121,7 @@ fn words_are_assembled_from_bytes() {
         let masked = a.and(shifted, low);
         assert_eq!(masked, a.zext(byte, 32));
     }
-    // A word and a constant are equal where the bytes are.
+    // A word equals a constant if the bytes do.
     let constant = a.constant(32, 0x0403_0201);
     let equal = a.eq(whole, constant);
     let mut parts = a.bool_constant(true);
@@ -190,18 +190,18 @@ fn comparisons_are_decided_or_narrowed() {
     assert_eq!(a.slt(wide, c), a.ult(x, narrow));
     let wide_y = a.zext(y, 32);
     assert_eq!(a.ule(wide, wide_y), a.ule(x, y));
-    // Sums against constants, also behind a promotion.
+    // Sums compared with constants, also under a zero extension.
     let (five, three) = (a.constant(8, 5), a.constant(8, 3));
     let sum = a.add(x, five);
     let two = a.constant(8, 2);
     let minus_two = a.neg(two);
     assert_eq!(a.eq(sum, three), a.eq(x, minus_two));
-    // Negation goes inside.
+    // Negation moves inside.
     let less = a.ult(x, y);
     assert_eq!(a.not(less), a.ule(y, x));
     let less = a.ult(x, five);
     assert_eq!(a.not(less), a.ule(five, x));
-    // A range of characters, tested on the promoted character.
+    // A range of characters, tested on the zero-extended character.
     let (nine, digits) = (constant(a, 10), constant(a, -48));
     let (narrow_nine, narrow_digits) = (a.constant(8, 10), a.constant(8, 208));
     let moved = a.add(x, narrow_digits);

@@ -1,5 +1,8 @@
-//! Fuzzing without special compilers: seeds are damaged at random, what reads them must answer with a value or
-//! an error, and soon. A panic or an answer that takes too long is a failure, and its input is kept.
+//! Fuzzing without special compilers: seeds are mutated at random, and a parser must answer with a
+//! value or an error, in bounded time. A panic or a time-out is a failure, and its input is kept.
+
+#![deny(missing_docs)]
+#![forbid(unsafe_code)]
 
 mod mutate;
 mod targets;
@@ -10,19 +13,20 @@ pub use targets::{TARGETS, Target, target};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
-/// How long one input may take. Inputs are small, so this is much even in unoptimised code on a busy machine.
-pub const MOST_TIME: Duration = Duration::from_secs(20);
+/// Time limit per input. Inputs are small, so this is ample even in unoptimised code on a busy
+/// machine.
+pub const MAX_TIME: Duration = Duration::from_secs(20);
 
-/// What was tried.
+/// Statistics of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
-    /// Inputs that were read.
+    /// Number of accepted inputs.
     pub accepted: u64,
-    /// Inputs that were refused with an error.
+    /// Number of inputs that were rejected with an error.
     pub refused: u64,
 }
 
-/// An input that showed a bug.
+/// An input that triggered a bug.
 #[derive(Clone, Debug)]
 pub struct Failure {
     /// The input.
@@ -31,7 +35,7 @@ pub struct Failure {
     pub reason: String,
 }
 
-/// Tries one input: whether it was accepted.
+/// Tries one input; returns whether it was accepted.
 pub fn try_input(target: &Target, input: &[u8]) -> Result<bool, Failure> {
     let begin = Instant::now();
     let failure = |reason| Failure {
@@ -39,7 +43,7 @@ pub fn try_input(target: &Target, input: &[u8]) -> Result<bool, Failure> {
         reason,
     };
     match catch_unwind(AssertUnwindSafe(|| (target.run)(input))) {
-        Ok(_) if begin.elapsed() > MOST_TIME => {
+        Ok(_) if begin.elapsed() > MAX_TIME => {
             let seconds = begin.elapsed().as_secs_f64();
             Err(failure(format!("it took {seconds:.1} s")))
         }
@@ -52,7 +56,7 @@ pub fn try_input(target: &Target, input: &[u8]) -> Result<bool, Failure> {
     }
 }
 
-/// Tries the seeds, then damaged ones until the time is over or a failure is found.
+/// Tries the seeds, then mutated ones until the time is over or a failure is found.
 pub fn fuzz(
     target: &Target,
     seeds: &[Vec<u8>],

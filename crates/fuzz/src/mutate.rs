@@ -1,13 +1,13 @@
-//! Damages inputs: single bits, bytes, numbers, cuts, pieces of others, and bits of whole records where the format
-//! of the input is known.
+//! Mutations: single bits, bytes, numbers, truncation, splicing, and bits of whole records if the
+//! format is known.
 
 use std::collections::BTreeMap;
 
-/// Numbers that are the same in each run with the same seed.
+/// A random generator, deterministic in its seed.
 pub struct Random(everett_engine::Random);
 
 impl Random {
-    /// Numbers of this seed.
+    /// Creates a generator with this seed.
     pub fn new(seed: u64) -> Random {
         Random(everett_engine::Random::new(seed))
     }
@@ -23,23 +23,23 @@ impl Random {
     }
 }
 
-/// Bits of an input that belong together, by kind.
+/// Bit ranges of an input that belong together, by kind.
 pub type Spans = BTreeMap<(u32, u32), Vec<(u64, u64)>>;
 
 struct Seed {
     bytes: Vec<u8>,
-    /// Kinds of records, so that rare ones are damaged as often as common ones.
+    /// By kind of record, so that rare ones are mutated as often as common ones.
     spans: Vec<Vec<(u64, u64)>>,
 }
 
-/// Makes damaged inputs of seeds.
+/// Generates mutated inputs from seeds.
 pub struct Mutator {
     random: Random,
     seeds: Vec<Seed>,
 }
 
 impl Mutator {
-    /// For these seeds; `spans` finds their records.
+    /// Creates a mutator for these seeds; `spans` finds their records.
     pub fn new(seed: u64, seeds: &[Vec<u8>], spans: fn(&[u8]) -> Spans) -> Mutator {
         let seeds = seeds.iter().map(|bytes| Seed {
             bytes: bytes.clone(),
@@ -91,7 +91,7 @@ impl Mutator {
         }
     }
 
-    /// Numbers at which arithmetic goes wrong.
+    /// Numbers that are likely to break arithmetic.
     fn write_number(&mut self, bytes: &mut [u8]) {
         const NUMBERS: [u64; 8] = [
             0,
@@ -109,7 +109,7 @@ impl Mutator {
         bytes[at..at + size].copy_from_slice(&number.to_le_bytes()[..size]);
     }
 
-    /// Puts a piece of any seed into the input.
+    /// Inserts a piece of any seed into the input.
     fn splice(&mut self, bytes: &mut Vec<u8>) {
         let other = self.random.below(self.seeds.len());
         let length = self.seeds[other].bytes.len();
@@ -140,7 +140,7 @@ impl Mutator {
         bytes.splice(at..at, piece);
     }
 
-    /// Damages the bits of one record, or writes another of its kind over it.
+    /// Mutates the bits of one record, or overwrites it with another of its kind.
     fn damage_record(&mut self, which: usize, bytes: &mut [u8]) {
         let kinds = self.seeds[which].spans.len();
         if kinds == 0 {

@@ -1,29 +1,29 @@
-//! What reads bytes: the seeds, and what must hold of whatever is made of them.
+//! The fuzz targets: seeds, parsers, and properties of the parsed results.
 
 use everett_engine::Trace;
 use everett_expr::{Arena, BinaryOp, CompareOp, EvalScratch, codec};
 use everett_invariant::{Byte, Exposed, FieldPath, evaluate, parse};
-use everett_ir::bitstream::{BitReader, Entry, ReadError};
+use everett_ir::bitstream::{BitReader, ReadError, StreamEntry};
 use everett_ir::lower::{LowerOptions, lower};
 use everett_net::Route;
 use everett_report::KTest;
-use everett_scenario::Surroundings;
+use everett_scenario::NameContext;
 use everett_vm::{Image, external};
 use std::path::Path;
 
 use crate::mutate::{Random, Spans};
 
-/// Something that reads bytes.
+/// A fuzz target.
 pub struct Target {
     /// Its name.
     pub name: &'static str,
-    /// What it reads.
+    /// What it parses.
     pub what: &'static str,
-    /// Inputs to start from.
+    /// Initial inputs.
     pub seeds: fn() -> Vec<Vec<u8>>,
-    /// The records of an input, where it has some.
+    /// The records of an input, if the format has any.
     pub spans: fn(&[u8]) -> Spans,
-    /// Reads an input; `true` if it was accepted. Panics are bugs.
+    /// Parses an input; `true` if it was accepted. A panic is a bug.
     pub run: fn(&[u8]) -> bool,
 }
 
@@ -89,7 +89,7 @@ fn no_records(_: &[u8]) -> Spans {
     Spans::new()
 }
 
-/// Bitcode of several compilers, from the tests of the reader.
+/// Bitcode from several compilers, from the tests of the reader.
 fn bitcode() -> Vec<Vec<u8>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../ir/tests/data");
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
@@ -100,10 +100,10 @@ fn bitcode() -> Vec<Vec<u8>> {
     files.collect()
 }
 
-/// Where the records of bitcode are, by block and code.
+/// The records of bitcode, by block and code.
 fn records(bytes: &[u8]) -> Spans {
     let mut spans = Spans::new();
-    // Behind the magic word; what cannot be walked is left to the other ways of damage.
+    // After the magic number; what cannot be parsed is left to the other mutations.
     let _ = walk(&mut BitReader::new(bytes, 4), &mut spans);
     spans
 }
@@ -116,14 +116,14 @@ fn walk(reader: &mut BitReader<'_>, spans: &mut Spans) -> Result<(), ReadError> 
         }
         let start = reader.position();
         match reader.next_entry()? {
-            Entry::SubBlock(id) => {
+            StreamEntry::SubBlock(id) => {
                 reader.enter(id)?;
                 blocks.push(id);
             }
-            Entry::EndBlock => {
+            StreamEntry::EndBlock => {
                 blocks.pop();
             }
-            Entry::Record(code) => {
+            StreamEntry::Record(code) => {
                 let block = blocks.last().copied().unwrap_or(u32::MAX);
                 let places = spans.entry((block, code)).or_default();
                 places.push((start, reader.position()));
@@ -148,7 +148,7 @@ fn read_bitcode(bytes: &[u8]) -> bool {
             };
             match Image::new(program) {
                 Ok(_) => accepted = true,
-                // What is lowered is in order, whatever it was made of.
+                // Lowered code must verify, whatever the input.
                 Err(error) => panic!("{error}"),
             }
         }
@@ -273,7 +273,7 @@ fn read_trace(bytes: &[u8]) -> bool {
     true
 }
 
-/// The examples of the manual, and one with an operation of each kind.
+/// The examples of the manual, and one with every kind of operation.
 fn invariants() -> Vec<Vec<u8>> {
     let manual = include_str!("../../../docs/invariants.md");
     let blocks = manual.split("```minvariant\n").skip(1);
@@ -351,10 +351,10 @@ fn scenarios() -> Vec<Vec<u8>> {
     blocks.map(|(block, _)| block.as_bytes().to_vec()).collect()
 }
 
-/// A disk on which there is everything.
+/// A context in which every file exists.
 struct AnyDisk;
 
-impl Surroundings for AnyDisk {
+impl NameContext for AnyDisk {
     fn is_file(&self, _: &Path) -> bool {
         true
     }
@@ -388,7 +388,7 @@ fn read_scenario(bytes: &[u8]) -> bool {
                     assert!(target == to && path.latency_ns > 0);
                     assert!(topology.source_for(from, address).is_some());
                 }
-                Route::Many { .. } => panic!("{address} is one host's"),
+                Route::Multicast { .. } => panic!("{address} is one host's"),
                 Route::Unreachable(_) => assert_ne!(from, to),
             }
         }

@@ -1,4 +1,4 @@
-//! Every target for a moment: nothing breaks, and both good and bad input occurs.
+//! Every target for a short time: nothing breaks, and both valid and invalid input occurs.
 
 use everett_fuzz::{TARGETS, Target, fuzz, target, try_input};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Operations on arrays, whose elements may be there or not by symbolic data.
+//! Operations on arrays. The presence of an element may depend on symbolic data.
 
 use crate::code::{Application, Applied, Operation};
 use crate::evaluate::{Evaluator, Stop};
@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 const NOT_IN_RANGE: &str = "the index is out of range";
 
-// Types were checked: what a value is taken for is what it is.
+// Types were checked before: a value has the type it is used as.
 impl Evaluator<'_> {
     pub fn truth(&self, value: Value) -> Truth {
         match value {
@@ -60,7 +60,7 @@ impl Evaluator<'_> {
                     evaluator.expr(frame, body)
                 }
             })?;
-            // An element for which the function fails is left out; the failure is noted.
+            // An element for which the function fails is dropped; the failure is recorded.
             if let Some(result) = result {
                 results.push((element, result));
             }
@@ -113,7 +113,7 @@ impl Evaluator<'_> {
         })
     }
 
-    /// How many elements there are.
+    /// The number of present elements.
     fn size(&mut self, elements: &[Element]) -> Int {
         let arena = &mut *self.arena;
         elements.iter().fold(Int::Known(0), |size, element| {
@@ -122,7 +122,7 @@ impl Evaluator<'_> {
         })
     }
 
-    /// Operations whose object is an array.
+    /// Operations on an array.
     pub fn array_operation(
         &mut self,
         operation: Operation,
@@ -160,7 +160,7 @@ impl Evaluator<'_> {
         }
     }
 
-    /// Whether all elements are equal, or no two are.
+    /// Whether all elements are equal, or all are distinct.
     fn pairs(&mut self, elements: &[Element], equal: bool, span: Span) -> Result<Value, Stop> {
         let mut all = Truth::Known(true);
         for (i, a) in elements.iter().enumerate() {
@@ -171,7 +171,7 @@ impl Evaluator<'_> {
                 let fine = both.implies(fine, self.arena);
                 all = all.and(fine, self.arena);
             }
-            // Where the first is there for sure, being equal to it is enough.
+            // If the first element is certainly present, comparing with it suffices.
             if all == Truth::Known(false) || (equal && a.present == Truth::Known(true)) {
                 break;
             }
@@ -219,7 +219,7 @@ impl Evaluator<'_> {
         Ok(Value::Int(extreme))
     }
 
-    /// The element at an index, counting those that are there.
+    /// The element at an index among the present ones.
     fn element(&mut self, elements: &[Element], index: Int, span: Span) -> Result<Value, Stop> {
         let plain = elements
             .iter()
@@ -242,7 +242,7 @@ impl Evaluator<'_> {
         self.select(candidates, span, NOT_IN_RANGE)
     }
 
-    /// The value whose condition holds; at most one does. Fails where none does.
+    /// The value whose condition holds; at most one does. Fails if none does.
     pub fn select(
         &mut self,
         mut candidates: Vec<(Truth, Value)>,
@@ -265,7 +265,7 @@ impl Evaluator<'_> {
         Ok(value)
     }
 
-    /// Evaluates something for each value that a number can have from 0 to `most`. Fails where it has another.
+    /// Evaluates something for each value of a number from 0 to `most`. Fails for other values.
     pub fn by_cases(
         &mut self,
         number: Int,
@@ -301,7 +301,7 @@ impl Evaluator<'_> {
         }
     }
 
-    /// Whether two values of one type are equal.
+    /// Whether two values of the same type are equal.
     pub fn equal(&mut self, a: &Value, b: &Value, span: Span) -> Result<Truth, Stop> {
         self.charge(a.size().min(b.size()), span)?;
         match (a, b) {
@@ -316,7 +316,7 @@ impl Evaluator<'_> {
     fn equal_arrays(&mut self, a: &[Element], b: &[Element], span: Span) -> Result<Truth, Stop> {
         let (size_a, size_b) = (self.size(a), self.size(b));
         let mut equal = size_a.equals(size_b, self.arena);
-        // The elements that stand at one index, counting those that are there, are the ones to compare.
+        // Elements are compared by their index among the present ones.
         let (places_a, places_b) = (self.places(a), self.places(b));
         for (x, at_x) in a.iter().zip(&places_a) {
             for (y, at_y) in b.iter().zip(&places_b) {
@@ -339,7 +339,7 @@ impl Evaluator<'_> {
         Ok(equal)
     }
 
-    /// For each element how many are there before it.
+    /// For each element, the number of present elements before it.
     fn places(&mut self, elements: &[Element]) -> Vec<Int> {
         let mut before = Int::Known(0);
         let mut places = Vec::with_capacity(elements.len());

@@ -1,4 +1,4 @@
-//! Operations on strings and data, and on the world: what nodes there are and what they show.
+//! Operations on strings and data, and on the world: its nodes and the data they expose.
 
 use crate::code::Operation;
 use crate::evaluate::{Evaluator, Stop};
@@ -146,7 +146,7 @@ impl Evaluator<'_> {
     }
 
     fn concat(&mut self, first: &Bytes, second: &Bytes, span: Span) -> Result<Value, Stop> {
-        // The second begins where the first ends, which may be at several places.
+        // The second starts where the first ends, which may be at several positions.
         self.by_cases(
             first.length,
             first.bytes.len(),
@@ -162,7 +162,7 @@ impl Evaluator<'_> {
         )
     }
 
-    /// The bytes from an index to before another.
+    /// The bytes from an index up to another.
     fn slice(&mut self, object: &Bytes, from: usize, to: Int, span: Span) -> Result<Value, Stop> {
         self.charge((object.bytes.len() - from) as u64, span)?;
         let before = to.less(Int::Known(from as i64), self.arena);
@@ -178,7 +178,7 @@ impl Evaluator<'_> {
         Ok(Value::Bytes(Bytes::with_length(bytes, length)))
     }
 
-    /// Whether bytes stand somewhere in others, or at their end.
+    /// Whether bytes occur somewhere in others, or at their end.
     fn search(
         &mut self,
         object: &Bytes,
@@ -200,7 +200,7 @@ impl Evaluator<'_> {
         Ok(found)
     }
 
-    /// What comes before the first zero byte.
+    /// The bytes before the first zero.
     fn c_string(&mut self, object: &Bytes) -> Bytes {
         let mut inside = Truth::Known(true);
         let mut length = Int::Known(0);
@@ -220,7 +220,7 @@ impl Evaluator<'_> {
         Bytes::with_length(bytes, length)
     }
 
-    /// The nodes that a name can be, each with the condition. Fails where it is none.
+    /// The nodes that a name can denote, each with its condition. Fails if there is none.
     fn find_nodes(&mut self, name: &Value, span: Span) -> Result<Vec<(Truth, usize)>, Stop> {
         let name = self.bytes(name);
         if let Some(known) = name.known() {
@@ -272,7 +272,7 @@ impl Evaluator<'_> {
         Ok(Value::array(elements))
     }
 
-    /// Whether a state, given by number or name, is the one of this name.
+    /// Whether a state, given by number or name, has this name.
     fn is_state(&mut self, state: &Value, name: &str) -> Truth {
         match state {
             Value::Int(number) => match name.parse::<i64>() {
@@ -288,7 +288,8 @@ impl Evaluator<'_> {
         }
     }
 
-    /// The data shown for a node, state and key, which may be several by the values of symbolic bytes.
+    /// The data exposed for a node, state and key. There may be several, depending on symbolic
+    /// bytes.
     pub fn lookup(
         &mut self,
         [node, state, key]: [&Value; 3],
@@ -328,7 +329,7 @@ impl Evaluator<'_> {
         Ok(found)
     }
 
-    /// Data of the view; terms that are constant become known.
+    /// Data of the view; constant terms become known bytes.
     fn shown(&mut self, data: &[Byte], span: Span) -> Result<Bytes, Stop> {
         self.charge(data.len() as u64, span)?;
         let bytes = data.iter().map(|byte| match byte {

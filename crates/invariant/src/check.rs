@@ -1,16 +1,16 @@
-//! Resolves names and checks types: makes code of syntax.
+//! Name resolution and type checking: converts syntax to code.
 
 use crate::code::{
     Application, Applied, Arithmetic, Comparison, Expr, ExprKind, Function, FunctionId, Operation,
     Program, Statement,
 };
 use crate::operations::{self, Argument, Signature};
-use crate::source::{Mistake, Span};
+use crate::source::{SourceError, Span};
 use crate::syntax::{self, File, Name, Type};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// How an invariant gets what it looks at.
+/// How an invariant selects the data it observes.
 #[derive(Debug)]
 pub(crate) struct Collect {
     pub nodes: FunctionId,
@@ -18,20 +18,20 @@ pub(crate) struct Collect {
     pub keys: FunctionId,
 }
 
-/// The code of a file, and for each of its invariants the function and how its data is collected.
+/// The code of a file, and for each invariant its function and its data selection.
 pub(crate) struct Checked {
     pub program: Program,
     pub invariants: Vec<(FunctionId, Option<Collect>)>,
 }
 
 /// Checks a file.
-pub(crate) fn check(source: &str, file: &File) -> Result<Checked, Mistake> {
+pub(crate) fn check(source: &str, file: &File) -> Result<Checked, SourceError> {
     let mut names = BTreeMap::new();
     let bodies = file.invariants.iter().map(|item| &item.function);
     for (id, function) in file.functions.iter().chain(bodies).enumerate() {
         if names.insert(function.name.text.as_str(), id).is_some() {
             let message = format!("there is already something called `{}`", function.name.text);
-            return Err(Mistake::new(function.name.span, message));
+            return Err(SourceError::new(function.name.span, message));
         }
     }
     let scope = Scope { file, names };
@@ -55,27 +55,27 @@ pub(crate) fn check(source: &str, file: &File) -> Result<Checked, Mistake> {
     })
 }
 
-/// The functions that can be called.
+/// The callable functions.
 struct Scope<'a> {
     file: &'a File,
     names: BTreeMap<&'a str, FunctionId>,
 }
 
 impl<'a> Scope<'a> {
-    fn find(&self, name: &Name) -> Result<(FunctionId, &'a syntax::Function), Mistake> {
+    fn find(&self, name: &Name) -> Result<(FunctionId, &'a syntax::Function), SourceError> {
         let text = &name.text;
         let Some(&id) = self.names.get(text.as_str()) else {
             let message = format!("there is no function `{text}`");
-            return Err(Mistake::new(name.span, message));
+            return Err(SourceError::new(name.span, message));
         };
         let Some(function) = self.file.functions.get(id) else {
             let message = format!("`{text}` is an invariant, not a function");
-            return Err(Mistake::new(name.span, message));
+            return Err(SourceError::new(name.span, message));
         };
         Ok((id, function))
     }
 
-    fn collect(&self, item: &syntax::InvariantItem) -> Result<Option<Collect>, Mistake> {
+    fn collect(&self, item: &syntax::InvariantItem) -> Result<Option<Collect>, SourceError> {
         let parameters: Vec<&Type> = item.function.parameters.iter().map(|p| &p.kind).collect();
         let Some([nodes, states, keys]) = &item.collect else {
             if parameters.is_empty() {
@@ -83,12 +83,12 @@ impl<'a> Scope<'a> {
             }
             let message = "an invariant with a parameter says where its data comes from: \
                 `: nodes, states, keys` after the parameters";
-            return Err(Mistake::new(item.function.name.span, message));
+            return Err(SourceError::new(item.function.name.span, message));
         };
         if parameters != [&Type::Data.array()] {
             let message =
                 "an invariant with `: nodes, states, keys` has one parameter, of type `data[]`";
-            return Err(Mistake::new(item.function.name.span, message));
+            return Err(SourceError::new(item.function.name.span, message));
         }
         let strings = Type::String.array();
         let (nodes, _) = self.with_type(nodes, &[], &[&strings])?;
@@ -106,13 +106,13 @@ impl<'a> Scope<'a> {
         }))
     }
 
-    /// A function that takes these and gives one of those.
+    /// Finds a function with these parameters and one of these result types.
     fn with_type(
         &self,
         name: &Name,
         parameters: &[&Type],
         results: &[&Type],
-    ) -> Result<(FunctionId, &'a Type), Mistake> {
+    ) -> Result<(FunctionId, &'a Type), SourceError> {
         let (id, function) = self.find(name)?;
         let found: Vec<&Type> = function.parameters.iter().map(|p| &p.kind).collect();
         if found == parameters && results.contains(&&function.result) {
@@ -128,7 +128,7 @@ impl<'a> Scope<'a> {
             list(&found).join(", "),
             function.result,
         );
-        Err(Mistake::new(name.span, message))
+        Err(SourceError::new(name.span, message))
     }
 }
 
@@ -138,7 +138,7 @@ struct Variable {
     slot: usize,
 }
 
-/// A function under way.
+/// The function being checked.
 struct Body<'a> {
     scope: &'a Scope<'a>,
     result: &'a Type,
@@ -147,7 +147,10 @@ struct Body<'a> {
 }
 
 impl<'a> Body<'a> {
-    fn function(scope: &'a Scope<'a>, function: &'a syntax::Function) -> Result<Function, Mistake> {
+    fn function(
+        scope: &'a Scope<'a>,
+        function: &'a syntax::Function,
+    ) -> Result<Function, SourceError> {
         let mut body = Body {
             scope,
             result: &function.result,
@@ -163,7 +166,7 @@ impl<'a> Body<'a> {
                 "`{}` can come to its end without a `return`",
                 function.name.text
             );
-            return Err(Mistake::new(function.end, message));
+            return Err(SourceError::new(function.end, message));
         }
         Ok(Function {
             slots: body.slots,
@@ -171,10 +174,10 @@ impl<'a> Body<'a> {
         })
     }
 
-    fn declare(&mut self, name: &Name, kind: Type) -> Result<usize, Mistake> {
+    fn declare(&mut self, name: &Name, kind: Type) -> Result<usize, SourceError> {
         if self.variable(&name.text).is_some() {
             let message = format!("there is already a variable `{}`", name.text);
-            return Err(Mistake::new(name.span, message));
+            return Err(SourceError::new(name.span, message));
         }
         let slot = self.slots;
         self.slots += 1;
@@ -190,7 +193,7 @@ impl<'a> Body<'a> {
         self.visible.iter().find(|variable| variable.name == name)
     }
 
-    fn block(&mut self, statements: &[syntax::Statement]) -> Result<Vec<Statement>, Mistake> {
+    fn block(&mut self, statements: &[syntax::Statement]) -> Result<Vec<Statement>, SourceError> {
         let outside = self.visible.len();
         let block = statements
             .iter()
@@ -200,14 +203,14 @@ impl<'a> Body<'a> {
         block
     }
 
-    fn statement(&mut self, statement: &syntax::Statement) -> Result<Statement, Mistake> {
+    fn statement(&mut self, statement: &syntax::Statement) -> Result<Statement, SourceError> {
         match statement {
             syntax::Statement::Return(value) => {
                 let result = self.result;
                 Ok(Statement::Return(self.expect(value, result)?))
             }
             syntax::Statement::Declare { kind, name, value } => {
-                // The value does not see the variable.
+                // The variable is not in scope in its own initialiser.
                 let value = self.expect(value, kind)?;
                 let slot = self.declare(name, kind.clone())?;
                 Ok(Statement::Set { slot, value })
@@ -215,7 +218,7 @@ impl<'a> Body<'a> {
             syntax::Statement::Assign { name, value } => {
                 let Some(variable) = self.variable(&name.text) else {
                     let message = format!("there is no variable `{}`", name.text);
-                    return Err(Mistake::new(name.span, message));
+                    return Err(SourceError::new(name.span, message));
                 };
                 let (slot, kind) = (variable.slot, variable.kind.clone());
                 let value = self.expect(value, &kind)?;
@@ -242,8 +245,8 @@ impl<'a> Body<'a> {
         }
     }
 
-    /// An expression of a type.
-    fn expect(&mut self, expr: &syntax::Expr, kind: &Type) -> Result<Expr, Mistake> {
+    /// Checks an expression against a type.
+    fn expect(&mut self, expr: &syntax::Expr, kind: &Type) -> Result<Expr, SourceError> {
         let (code, found) = self.expr(expr)?;
         if found == *kind {
             return Ok(code);
@@ -255,14 +258,14 @@ impl<'a> Body<'a> {
             _ => "",
         };
         let message = format!("expected {kind}, found {found}{hint}");
-        Err(Mistake::new(expr.span, message))
+        Err(SourceError::new(expr.span, message))
     }
 
-    fn boxed(&mut self, expr: &syntax::Expr, kind: &Type) -> Result<Box<Expr>, Mistake> {
+    fn boxed(&mut self, expr: &syntax::Expr, kind: &Type) -> Result<Box<Expr>, SourceError> {
         self.expect(expr, kind).map(Box::new)
     }
 
-    fn expr(&mut self, expr: &syntax::Expr) -> Result<(Expr, Type), Mistake> {
+    fn expr(&mut self, expr: &syntax::Expr) -> Result<(Expr, Type), SourceError> {
         let span = expr.span;
         let (kind, result) = match &expr.kind {
             syntax::ExprKind::Bool(value) => (ExprKind::Bool(*value), Type::Bool),
@@ -295,13 +298,13 @@ impl<'a> Body<'a> {
             syntax::ExprKind::Lambda { .. } => {
                 let message =
                     "a function can stand only as the argument of all, any, count, filter and map";
-                return Err(Mistake::new(span, message));
+                return Err(SourceError::new(span, message));
             }
         };
         Ok((Expr { kind, span }, result))
     }
 
-    fn name(&self, name: &str, span: Span) -> Result<(ExprKind, Type), Mistake> {
+    fn name(&self, name: &str, span: Span) -> Result<(ExprKind, Type), SourceError> {
         if let Some(variable) = self.variable(name) {
             return Ok((ExprKind::Local(variable.slot), variable.kind.clone()));
         }
@@ -315,21 +318,21 @@ impl<'a> Body<'a> {
             }
             _ => format!("there is no variable `{name}`"),
         };
-        Err(Mistake::new(span, message))
+        Err(SourceError::new(span, message))
     }
 
     fn index(
         &mut self,
         object: &syntax::Expr,
         index: &syntax::Expr,
-    ) -> Result<(ExprKind, Type), Mistake> {
+    ) -> Result<(ExprKind, Type), SourceError> {
         let (array, kind) = self.expr(object)?;
         let (operation, result) = match kind {
             Type::Array(element) => (Operation::Element, *element),
             Type::Data | Type::String => (Operation::ByteAt, Type::Int),
             Type::Bool | Type::Int => {
                 let message = format!("{kind} has no elements");
-                return Err(Mistake::new(object.span, message));
+                return Err(SourceError::new(object.span, message));
             }
         };
         let index = self.expect(index, &Type::Int)?;
@@ -341,7 +344,7 @@ impl<'a> Body<'a> {
         operator: &str,
         a: &syntax::Expr,
         b: &syntax::Expr,
-    ) -> Result<(ExprKind, Type), Mistake> {
+    ) -> Result<(ExprKind, Type), SourceError> {
         if matches!(operator, "==" | "!=" | "+") {
             return self.of_any_type(operator, a, b);
         }
@@ -374,13 +377,13 @@ impl<'a> Body<'a> {
         Ok((ExprKind::Arithmetic(operation, a, b), Type::Int))
     }
 
-    /// Equality and `+`, whose operands are of one type.
+    /// Equality and `+`, whose operands have the same type.
     fn of_any_type(
         &mut self,
         operator: &str,
         a: &syntax::Expr,
         b: &syntax::Expr,
-    ) -> Result<(ExprKind, Type), Mistake> {
+    ) -> Result<(ExprKind, Type), SourceError> {
         let (left, kind) = self.expr(a)?;
         let right = self.expect(b, &kind)?;
         let span = left.span.to(right.span);
@@ -393,7 +396,7 @@ impl<'a> Body<'a> {
                 }
                 Type::Bool => {
                     let message = "bool cannot be added; expected int, string, data or an array";
-                    return Err(Mistake::new(a.span, message));
+                    return Err(SourceError::new(a.span, message));
                 }
             };
             return Ok((sum, kind));
@@ -410,12 +413,12 @@ impl<'a> Body<'a> {
         &mut self,
         name: &Name,
         arguments: &[syntax::Expr],
-    ) -> Result<(ExprKind, Type), Mistake> {
+    ) -> Result<(ExprKind, Type), SourceError> {
         let (id, function) = self.scope.find(name)?;
         let (takes, given) = (function.parameters.len(), arguments.len());
         if takes != given {
             let message = format!("`{}` takes {takes} arguments, not {given}", name.text);
-            return Err(Mistake::new(name.span, message));
+            return Err(SourceError::new(name.span, message));
         }
         let pairs = arguments.iter().zip(&function.parameters);
         let code = pairs.map(|(argument, parameter)| self.expect(argument, &parameter.kind));
@@ -428,12 +431,12 @@ impl<'a> Body<'a> {
         object: &syntax::Expr,
         name: &Name,
         arguments: &[syntax::Expr],
-    ) -> Result<(ExprKind, Type), Mistake> {
+    ) -> Result<(ExprKind, Type), SourceError> {
         let text = &name.text;
         if matches!(&object.kind, syntax::ExprKind::Name(sys) if sys == "sys") {
             let Some(signature) = operations::of_sys(text) else {
                 let message = format!("`sys` has no `{text}`; it has {}", operations::SYS);
-                return Err(Mistake::new(name.span, message));
+                return Err(SourceError::new(name.span, message));
             };
             return self.operation(Vec::new(), name, arguments, signature);
         }
@@ -444,7 +447,7 @@ impl<'a> Body<'a> {
         let Some(signature) = operations::of_type(&kind, text) else {
             let there_are = operations::names_of(&kind);
             let message = format!("{kind} has no operation `{text}`; it has {there_are}");
-            return Err(Mistake::new(name.span, message));
+            return Err(SourceError::new(name.span, message));
         };
         self.operation(vec![receiver], name, arguments, signature)
     }
@@ -455,7 +458,7 @@ impl<'a> Body<'a> {
         name: &Name,
         arguments: &[syntax::Expr],
         signature: Signature,
-    ) -> Result<(ExprKind, Type), Mistake> {
+    ) -> Result<(ExprKind, Type), SourceError> {
         let most = signature.arguments.len();
         let optional = signature.arguments.iter();
         let optional = optional.filter(|a| matches!(a, Argument::Offset)).count();
@@ -466,7 +469,7 @@ impl<'a> Body<'a> {
                 _ => format!("at most {most}"),
             };
             let message = format!("`{}` takes {takes} arguments, not {given}", name.text);
-            return Err(Mistake::new(name.span, message));
+            return Err(SourceError::new(name.span, message));
         }
         for (position, expected) in signature.arguments.iter().enumerate() {
             operands.push(match (arguments.get(position), expected) {
@@ -485,12 +488,12 @@ impl<'a> Body<'a> {
         ))
     }
 
-    fn state(&mut self, argument: &syntax::Expr) -> Result<Expr, Mistake> {
+    fn state(&mut self, argument: &syntax::Expr) -> Result<Expr, SourceError> {
         match self.expr(argument)? {
             (code, Type::Int | Type::String) => Ok(code),
             (_, kind) => {
                 let message = format!("expected a state (int or string), found {kind}");
-                Err(Mistake::new(argument.span, message))
+                Err(SourceError::new(argument.span, message))
             }
         }
     }
@@ -502,13 +505,13 @@ impl<'a> Body<'a> {
         element: &Type,
         name: &Name,
         arguments: &[syntax::Expr],
-    ) -> Result<(ExprKind, Type), Mistake> {
+    ) -> Result<(ExprKind, Type), SourceError> {
         let [argument] = arguments else {
             let message = format!(
                 "`{}` takes one function, as `x => x > 0` or the name of one",
                 name.text
             );
-            return Err(Mistake::new(name.span, message));
+            return Err(SourceError::new(name.span, message));
         };
         let (applied, given) = self.applied(argument, element)?;
         let result = match application {
@@ -518,7 +521,7 @@ impl<'a> Body<'a> {
                     "`{}` takes a function that gives bool, this one gives {given}",
                     name.text
                 );
-                return Err(Mistake::new(argument.span, message));
+                return Err(SourceError::new(argument.span, message));
             }
             Application::All | Application::Any => Type::Bool,
             Application::Count => Type::Int,
@@ -530,12 +533,12 @@ impl<'a> Body<'a> {
         ))
     }
 
-    /// A function of elements, and the type that it gives.
+    /// A function of elements, and its result type.
     fn applied(
         &mut self,
         argument: &syntax::Expr,
         element: &Type,
-    ) -> Result<(Applied, Type), Mistake> {
+    ) -> Result<(Applied, Type), SourceError> {
         match &argument.kind {
             syntax::ExprKind::Lambda { parameter, body } => {
                 let outside = self.visible.len();
@@ -553,26 +556,30 @@ impl<'a> Body<'a> {
                 let (id, function) = self.scope.find(&name)?;
                 if !matches!(function.parameters.as_slice(), [one] if one.kind == *element) {
                     let message = format!("`{text}` must take one argument, of type {element}");
-                    return Err(Mistake::new(argument.span, message));
+                    return Err(SourceError::new(argument.span, message));
                 }
                 Ok((Applied::Function(id), function.result.clone()))
             }
             _ => {
                 let message = "expected a function, as `x => x > 0` or the name of one";
-                Err(Mistake::new(argument.span, message))
+                Err(SourceError::new(argument.span, message))
             }
         }
     }
 }
 
 /// `a > b` is `!(a <= b)`, so that operands are evaluated from left to right.
-fn greater(opposite: Comparison, a: Box<Expr>, b: Box<Expr>) -> Result<(ExprKind, Type), Mistake> {
+fn greater(
+    opposite: Comparison,
+    a: Box<Expr>,
+    b: Box<Expr>,
+) -> Result<(ExprKind, Type), SourceError> {
     let span = a.span.to(b.span);
     let kind = ExprKind::Compare(opposite, a, b);
     Ok((ExprKind::Not(Box::new(Expr { kind, span })), Type::Bool))
 }
 
-/// Whether a block never comes to its end.
+/// Whether a block always returns.
 fn returns(block: &[syntax::Statement]) -> bool {
     block.iter().any(|statement| match statement {
         syntax::Statement::Return(_) => true,

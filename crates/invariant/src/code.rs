@@ -1,10 +1,10 @@
-//! What a file means: names are resolved to slots and functions, operations are chosen by types. Whatever is in this form
-//! is well typed, which evaluation relies on.
+//! The checked form of a file: names are resolved to slots and functions, operations are selected
+//! by type. Code in this form is well typed, which evaluation relies on.
 
 use crate::source::Span;
 use std::sync::Arc;
 
-/// Functions of a file by number, and its text to show places of.
+/// The functions of a file, and its text for error locations.
 #[derive(Debug)]
 pub(crate) struct Program {
     pub source: Arc<str>,
@@ -15,7 +15,7 @@ pub(crate) type FunctionId = usize;
 
 #[derive(Debug)]
 pub(crate) struct Function {
-    /// Places for variables; the parameters come first.
+    /// Number of variable slots; the parameters come first.
     pub slots: usize,
     pub body: Vec<Statement>,
 }
@@ -62,7 +62,7 @@ pub(crate) enum ExprKind {
     Arithmetic(Arithmetic, Box<Expr>, Box<Expr>),
     Choose(Box<Expr>, Box<Expr>, Box<Expr>),
     Call(FunctionId, Vec<Expr>),
-    /// The object of an operation is its first operand.
+    /// The first operand is the object of the operation.
     Operation(Operation, Vec<Expr>),
     /// A function applied to each element of an array.
     Apply(Application, Box<Expr>, Applied),
@@ -88,11 +88,11 @@ pub(crate) enum Arithmetic {
     ShiftRight,
 }
 
-/// What is applied to elements.
+/// A function applied to elements.
 #[derive(Debug)]
 pub(crate) enum Applied {
     Function(FunctionId),
-    /// The body sees the variables around it: its parameter is one more slot of their function.
+    /// The body sees the enclosing variables: its parameter is one more slot of their function.
     Lambda {
         slot: usize,
         body: Box<Expr>,
@@ -135,7 +135,7 @@ pub(crate) enum Operation {
     StartsWith,
     EndsWith,
     BytesContain,
-    /// Data as it is, taken for a string, or the other way round.
+    /// A conversion between data and string without change.
     Same,
     /// Data up to its first zero byte.
     CString,
@@ -144,7 +144,7 @@ pub(crate) enum Operation {
         signed: bool,
         big_endian: bool,
     },
-    /// All bytes as one number, least first.
+    /// All bytes as one number, least significant first.
     DecodeAll {
         signed: bool,
     },

@@ -1,39 +1,40 @@
-//! Evaluation: statements, calls and conditions. Where a condition is a term both ways are taken and what comes of them is
-//! merged, so that one evaluation stands for all values of the symbolic bytes.
+//! Evaluation of statements, calls and conditions. If a condition is symbolic, both branches are
+//! evaluated and the results merged, so that one evaluation covers all values of the symbolic
+//! bytes.
 
 use crate::Invariant;
 use crate::check::Collect;
 use crate::code::{Arithmetic, Comparison, Expr, ExprKind, FunctionId, Program, Statement};
-use crate::source::{Place, Span};
+use crate::source::{SourceLocation, Span};
 use crate::terms::{Int, Truth};
 use crate::value::{Bytes, Element, Value};
 use crate::view::View;
 use everett_expr::{Arena, ExprId};
 use std::fmt;
 
-/// Steps of one evaluation; each element, byte and operation counts. More than any invariant needs that people wait for.
+/// Maximal number of steps of one evaluation; each element, byte and operation counts.
 const MAX_STEPS: u64 = 2_000_000;
 
-/// How many expressions, blocks and calls may be inside of one another: a bound on the stack, and on recursion that does
-/// not end.
+/// Maximal nesting of expressions, blocks and calls: bounds the stack, and recursion that does not
+/// terminate.
 const MAX_DEPTH: usize = 600;
 
-/// What an invariant says of a world.
+/// The result of evaluating an invariant in a world.
 #[derive(Clone, Debug)]
 pub struct Verdict {
-    /// A term of width 1: whether the invariant holds, by the values of the symbolic bytes; constant where all is known.
-    /// True where the evaluation fails.
+    /// A term of width 1: whether the invariant holds, depending on the symbolic bytes; constant if
+    /// everything is known. True where the evaluation fails.
     pub holds: ExprId,
-    /// Where the evaluation fails although it does not fail for all values.
+    /// Failures of the evaluation for some, but not all values.
     pub failures: Vec<Failure>,
 }
 
 /// Values of the symbolic bytes for which an invariant cannot be evaluated.
 #[derive(Clone, Debug)]
 pub struct Failure {
-    /// A term of width 1: for which values.
+    /// A term of width 1 that holds for these values.
     pub when: ExprId,
-    /// Why.
+    /// The error.
     pub error: EvalError,
 }
 
@@ -41,22 +42,22 @@ pub struct Failure {
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{invariant}: {}:{}: {message}\n{place}", place.line, place.column)]
 pub struct EvalError {
-    /// What kind of error it is.
+    /// The kind of error.
     pub kind: EvalErrorKind,
-    /// The invariant under evaluation.
+    /// The invariant.
     pub invariant: String,
-    /// What went wrong.
+    /// The error message.
     pub message: String,
-    /// Where in the text of the invariants.
-    pub place: Place,
+    /// The location in the text of the invariants.
+    pub place: SourceLocation,
 }
 
-/// Kinds of errors of an evaluation.
+/// Kinds of evaluation errors.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum EvalErrorKind {
     /// An operation has no value: division by zero, an index out of range, data that is too short.
     Undefined,
-    /// The evaluation takes too many steps or is nested too deep.
+    /// The evaluation exceeds the step or nesting limit.
     Limit,
 }
 
@@ -69,10 +70,10 @@ impl fmt::Display for EvalErrorKind {
     }
 }
 
-/// Evaluates an invariant on what a view shows.
+/// Evaluates an invariant on the data of a view.
 ///
-/// It fails as a whole only if no values of the symbolic bytes give it a value, or at a limit. Otherwise the verdict lists
-/// for which values it fails.
+/// It fails as a whole only if it has no value for any values of the symbolic bytes, or at a limit.
+/// Otherwise the verdict lists the values for which it fails.
 pub fn evaluate(
     invariant: &Invariant,
     view: &dyn View,
@@ -83,7 +84,7 @@ pub fn evaluate(
         kind: stop.kind,
         invariant: invariant.name.clone(),
         message: stop.message,
-        place: Place::of(&program.source, stop.span),
+        place: SourceLocation::of(&program.source, stop.span),
     };
     let mut evaluator = Evaluator {
         program,
@@ -113,7 +114,7 @@ pub fn evaluate(
     })
 }
 
-/// Why there is no value.
+/// Why an expression has no value.
 #[derive(Clone, Debug)]
 pub(crate) struct Stop {
     kind: EvalErrorKind,
@@ -131,10 +132,10 @@ impl Stop {
     }
 }
 
-/// The variables of a call; those that were not set yet have no value.
+/// The variables of a call; unset ones have no value.
 type Frame = Vec<Option<Value>>;
 
-/// Where a function has returned, and what. `None`: nowhere.
+/// The condition under which a function has returned, and the value. `None`: never.
 type Flow = Option<(Truth, Value)>;
 
 pub(crate) struct Evaluator<'a> {
@@ -142,7 +143,7 @@ pub(crate) struct Evaluator<'a> {
     pub view: &'a dyn View,
     pub arena: &'a mut Arena,
     pub nodes: Vec<String>,
-    /// Where what is being evaluated counts.
+    /// The path condition of the current evaluation.
     guard: Truth,
     failures: Vec<(ExprId, Stop)>,
     steps: u64,
@@ -159,7 +160,8 @@ impl<'a> Evaluator<'a> {
         Ok(self.truth(holds))
     }
 
-    /// The data for all nodes, states and keys that the functions name. What no node shows is left out.
+    /// The data for all nodes, states and keys that the functions name. Combinations that no node
+    /// exposes are skipped.
     fn collect(&mut self, collect: &Collect, span: Span) -> Result<Value, Stop> {
         let nodes = self.call(collect.nodes, Vec::new(), span)?;
         let mut found = Vec::new();
@@ -195,7 +197,7 @@ impl<'a> Evaluator<'a> {
         Ok(Value::array(found))
     }
 
-    /// Counts work.
+    /// Counts steps.
     pub fn charge(&mut self, steps: u64, span: Span) -> Result<(), Stop> {
         self.steps = self.steps.saturating_add(steps);
         if self.steps > MAX_STEPS {
@@ -224,7 +226,7 @@ impl<'a> Evaluator<'a> {
         result
     }
 
-    /// Fails where the condition holds.
+    /// Records a failure for the values for which the condition holds.
     pub fn fail_if(&mut self, condition: Truth, span: Span, message: &str) -> Result<(), Stop> {
         let when = match condition {
             Truth::Known(false) => return Ok(()),
@@ -241,7 +243,8 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// Evaluates what counts only where a condition holds. `None`: it counts nowhere, or fails wherever it counts.
+    /// Evaluates under an additional condition. `None` if that is infeasible, or if the evaluation
+    /// always fails.
     pub fn under<T>(
         &mut self,
         condition: Truth,
@@ -266,7 +269,7 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// There is no value, because all ways to one failed.
+    /// There is no value, because all branches failed.
     pub fn nothing<T>(&self, span: Span) -> Result<T, Stop> {
         let last = self.failures.last().map(|(_, stop)| stop.clone());
         Err(last.unwrap_or_else(|| Stop::undefined(span, "this has no value")))
@@ -297,12 +300,13 @@ impl<'a> Evaluator<'a> {
         })?;
         match flow {
             Some((_, value)) => Ok(value),
-            // Only where everything before the end failed: the checker saw to it that all ways return.
+            // Only if everything before failed: the checker ensures that all branches return.
             None => self.nothing(span),
         }
     }
 
-    /// Runs statements. What comes behind a `return` that may have been reached counts where it was not.
+    /// Runs statements. Code after a `return` that may have been executed runs under the condition
+    /// that it was not.
     fn block(&mut self, frame: &mut Frame, block: &[Statement], span: Span) -> Result<Flow, Stop> {
         let mut flow: Flow = None;
         for statement in block {
@@ -318,7 +322,7 @@ impl<'a> Evaluator<'a> {
             let active = returned.not(self.arena);
             let next = self.under(active, |e| e.statement(frame, statement))?;
             match next {
-                // Nothing can go on from here.
+                // No continuation is possible.
                 None => flow = flow.map(|(_, value)| (Truth::Known(true), value)),
                 Some(next) => flow = self.and_then(flow, next, span)?,
             }
@@ -326,7 +330,7 @@ impl<'a> Evaluator<'a> {
         Ok(flow)
     }
 
-    /// What was returned by one part and, where it did not return, by the next.
+    /// Combines the return of one part with that of the next, for where the first did not return.
     fn and_then(&mut self, first: Flow, next: Flow, span: Span) -> Result<Flow, Stop> {
         match (first, next) {
             (None, flow) | (flow, None) => Ok(flow),
@@ -383,7 +387,7 @@ impl<'a> Evaluator<'a> {
                 *frame = yes_frame;
                 Ok(flow)
             }
-            // After a return the variables do not matter any more.
+            // After a return the variables do not matter.
             (Some(yes), Some(no @ Some((Truth::Known(true), _)))) => {
                 *frame = yes_frame;
                 self.merge_flows(condition, yes, no, span)
@@ -415,7 +419,7 @@ impl<'a> Evaluator<'a> {
         Ok(Some((returned, value)))
     }
 
-    /// Takes over variables of another frame where a condition holds.
+    /// Takes the variables of another frame where a condition holds.
     fn merge_frames(
         &mut self,
         condition: Truth,
@@ -426,7 +430,7 @@ impl<'a> Evaluator<'a> {
         for (from, to) in from.iter().zip(frame) {
             *to = match (from, to.as_ref()) {
                 (Some(a), Some(b)) => Some(self.merge(condition, a, b, span)?),
-                // A variable of a block that is over.
+                // A variable of a block that has ended.
                 (a, b) => a.as_ref().or(b).cloned(),
             };
         }
@@ -449,7 +453,7 @@ impl<'a> Evaluator<'a> {
             if returned == Truth::Known(true) {
                 break;
             }
-            // Where the element is not there, the variables stay as they were.
+            // If the element is absent, the variables are unchanged.
             let before = (element.present != Truth::Known(true)).then(|| frame.clone());
             frame[slot] = Some(element.value.clone());
             let active = returned.not(self.arena).and(element.present, self.arena);
@@ -546,7 +550,7 @@ impl<'a> Evaluator<'a> {
         Ok(Value::array(elements.collect()))
     }
 
-    /// `&&` where the right side counts if the left is true, `||` where it counts if the left is false.
+    /// `&&` evaluates the right side if the left is true, `||` if it is false.
     fn connective(
         &mut self,
         frame: &mut Frame,
@@ -556,7 +560,7 @@ impl<'a> Evaluator<'a> {
     ) -> Result<Value, Stop> {
         let a = self.condition(frame, a)?;
         let needed = a.equals(decided_by_right, self.arena);
-        // Where the right side has no value it does not matter what the whole is taken for.
+        // If the right side has no value, the result does not matter.
         let b = self
             .under(needed, |e| e.condition(frame, b))?
             .unwrap_or(decided_by_right);

@@ -1,14 +1,14 @@
-//! Reads expressions, by the strength with which operators bind.
+//! The expression parser, by operator precedence.
 
 use crate::lexer::Token;
 use crate::parser::Parser;
-use crate::source::{Mistake, Span};
+use crate::source::{SourceError, Span};
 use crate::syntax::{Expr, ExprKind, Type};
 
-/// How high the tree of an expression may be: a bound on the stack of everything that walks it.
+/// Maximal height of an expression tree: bounds the stack of everything that walks it.
 const MAX_HEIGHT: u32 = 100;
 
-/// Operators by the strength with which they bind, weakest first.
+/// Operators by precedence, weakest first.
 const OPERATORS: [&[&str]; 10] = [
     &["||"],
     &["&&"],
@@ -24,7 +24,7 @@ const OPERATORS: [&[&str]; 10] = [
 
 impl Parser {
     /// An expression of any kind.
-    pub fn expression(&mut self) -> Result<Expr, Mistake> {
+    pub fn expression(&mut self) -> Result<Expr, SourceError> {
         self.nested(|parser| {
             let lambda = matches!(parser.peek(), Token::Word(_))
                 && *parser.peek_second() == Token::Sign("=>");
@@ -49,7 +49,7 @@ impl Parser {
     }
 
     /// `a implies b implies c` is `a implies (b implies c)`.
-    fn implication(&mut self) -> Result<Expr, Mistake> {
+    fn implication(&mut self) -> Result<Expr, SourceError> {
         let left = self.operators(0)?;
         if !self.is_word("implies") {
             return Ok(left);
@@ -59,8 +59,8 @@ impl Parser {
         binary("implies", left, right)
     }
 
-    /// Operators that bind at least so strong.
-    fn operators(&mut self, weakest: usize) -> Result<Expr, Mistake> {
+    /// Operators of at least this precedence.
+    fn operators(&mut self, weakest: usize) -> Result<Expr, SourceError> {
         let mut left = self.unary()?;
         loop {
             let Some((level, operator)) = self.operator() else {
@@ -83,7 +83,7 @@ impl Parser {
         Some((level, sign))
     }
 
-    fn unary(&mut self) -> Result<Expr, Mistake> {
+    fn unary(&mut self) -> Result<Expr, SourceError> {
         let start = self.span();
         if self.accept("!") {
             let operand = self.nested(Parser::unary)?;
@@ -98,7 +98,7 @@ impl Parser {
         self.postfix()
     }
 
-    fn postfix(&mut self) -> Result<Expr, Mistake> {
+    fn postfix(&mut self) -> Result<Expr, SourceError> {
         let mut object = self.primary()?;
         loop {
             let start = object.span;
@@ -124,8 +124,8 @@ impl Parser {
         }
     }
 
-    /// Expressions with commas between them, up to a closing sign.
-    fn list(&mut self, close: &str, what: &str) -> Result<Vec<Expr>, Mistake> {
+    /// Comma-separated expressions up to a closing sign.
+    fn list(&mut self, close: &str, what: &str) -> Result<Vec<Expr>, SourceError> {
         let mut items = Vec::new();
         if self.accept(close) {
             return Ok(items);
@@ -139,7 +139,7 @@ impl Parser {
         }
     }
 
-    fn primary(&mut self) -> Result<Expr, Mistake> {
+    fn primary(&mut self) -> Result<Expr, SourceError> {
         let span = self.span();
         let kind = match self.peek().clone() {
             Token::Integer(value) => ExprKind::Int(value),
@@ -164,7 +164,7 @@ impl Parser {
     }
 
     /// An array of a type, a call or a name.
-    fn word(&mut self) -> Result<Expr, Mistake> {
+    fn word(&mut self) -> Result<Expr, SourceError> {
         let start = self.span();
         if let Some(kind) = self.type_word() {
             self.advance();
@@ -180,7 +180,7 @@ impl Parser {
     }
 
     /// `int[1, 2]`; `int[]` is empty; `int[][int[1]]` has arrays as elements.
-    fn array(&mut self, start: Span, mut element: Type) -> Result<Expr, Mistake> {
+    fn array(&mut self, start: Span, mut element: Type) -> Result<Expr, SourceError> {
         if !self.is_sign("[") {
             return Err(self.unexpected("`[` and the elements of an array after the type"));
         }
@@ -191,7 +191,7 @@ impl Parser {
             pairs += 1;
         }
         if pairs > MAX_HEIGHT {
-            return Err(Mistake::new(
+            return Err(SourceError::new(
                 start.to(self.previous()),
                 "this is nested too deep",
             ));
@@ -213,14 +213,14 @@ impl Parser {
     }
 }
 
-fn binary(operator: &'static str, left: Expr, right: Expr) -> Result<Expr, Mistake> {
+fn binary(operator: &'static str, left: Expr, right: Expr) -> Result<Expr, SourceError> {
     let span = left.span.to(right.span);
     let kind = ExprKind::Binary(operator, Box::new(left), Box::new(right));
     node(kind, span)
 }
 
-/// An expression whose tree is not too high.
-fn node(kind: ExprKind, span: Span) -> Result<Expr, Mistake> {
+/// Creates a node unless its tree is too high.
+fn node(kind: ExprKind, span: Span) -> Result<Expr, SourceError> {
     use ExprKind::*;
     let one = |a: &Expr| a.height;
     let many = |items: &[Expr]| items.iter().map(one).max().unwrap_or(0);
@@ -237,7 +237,7 @@ fn node(kind: ExprKind, span: Span) -> Result<Expr, Mistake> {
         Lambda { body, .. } => one(body),
     };
     if below >= MAX_HEIGHT {
-        return Err(Mistake::new(
+        return Err(SourceError::new(
             span,
             "this expression is too large: give its parts names",
         ));

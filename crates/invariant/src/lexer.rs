@@ -1,13 +1,13 @@
-//! Cuts a text into words, numbers, strings and signs.
+//! The lexer: splits a text into words, numbers, strings and signs.
 
-use crate::source::{Mistake, Span};
+use crate::source::{SourceError, Span};
 
-/// A piece of the text.
+/// A token.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Token {
     Word(String),
     Integer(i64),
-    /// A number with the letters right behind it, as in `10ms`.
+    /// A number with an adjacent unit, as in `10ms`.
     Quantity(i64, String),
     Text(Vec<u8>),
     Sign(&'static str),
@@ -15,7 +15,7 @@ pub(crate) enum Token {
 }
 
 impl Token {
-    /// What it is, for messages.
+    /// Description for messages.
     pub fn describe(&self) -> String {
         match self {
             Token::Word(word) => format!("`{word}`"),
@@ -39,8 +39,8 @@ struct Lexer<'a> {
     at: usize,
 }
 
-/// All pieces of a text, the last one being `End`.
-pub(crate) fn tokens(source: &str) -> Result<Vec<(Token, Span)>, Mistake> {
+/// All tokens of a text; the last one is `End`.
+pub(crate) fn tokens(source: &str) -> Result<Vec<(Token, Span)>, SourceError> {
     let mut lexer = Lexer { source, at: 0 };
     let mut tokens = Vec::new();
     loop {
@@ -79,7 +79,7 @@ impl Lexer<'_> {
         taken
     }
 
-    fn skip_blanks(&mut self) -> Result<(), Mistake> {
+    fn skip_blanks(&mut self) -> Result<(), SourceError> {
         loop {
             self.take_while(char::is_whitespace);
             if self.rest().starts_with("//") {
@@ -90,7 +90,7 @@ impl Lexer<'_> {
                         start: self.at,
                         end: self.at + 2,
                     };
-                    return Err(Mistake::new(span, "this comment has no end `*/`"));
+                    return Err(SourceError::new(span, "this comment has no end `*/`"));
                 };
                 self.at += length + 2;
             } else {
@@ -99,7 +99,7 @@ impl Lexer<'_> {
         }
     }
 
-    fn token(&mut self) -> Result<Token, Mistake> {
+    fn token(&mut self) -> Result<Token, SourceError> {
         let Some(first) = self.peek() else {
             return Ok(Token::End);
         };
@@ -120,10 +120,10 @@ impl Lexer<'_> {
         let start = self.at;
         self.at += first.len_utf8();
         let message = format!("{first:?} has no meaning here");
-        Err(Mistake::new(self.since(start), message))
+        Err(SourceError::new(self.since(start), message))
     }
 
-    fn number(&mut self) -> Result<Token, Mistake> {
+    fn number(&mut self) -> Result<Token, SourceError> {
         let start = self.at;
         let hexadecimal = self.rest().starts_with("0x");
         let (radix, digits) = if hexadecimal {
@@ -135,11 +135,11 @@ impl Lexer<'_> {
         let digits = digits.replace('_', "");
         let unit = self.take_while(is_word);
         if digits.is_empty() || (hexadecimal && !unit.is_empty()) {
-            return Err(Mistake::new(self.since(start), "this is not a number"));
+            return Err(SourceError::new(self.since(start), "this is not a number"));
         }
         let Ok(value) = i64::from_str_radix(&digits, radix) else {
             let message = "this number does not fit in 64 bits with a sign";
-            return Err(Mistake::new(self.since(start), message));
+            return Err(SourceError::new(self.since(start), message));
         };
         Ok(match unit.is_empty() {
             true => Token::Integer(value),
@@ -147,14 +147,14 @@ impl Lexer<'_> {
         })
     }
 
-    fn text(&mut self) -> Result<Token, Mistake> {
+    fn text(&mut self) -> Result<Token, SourceError> {
         let start = self.at;
         self.at += 1;
         let mut bytes = Vec::new();
         loop {
             match self.peek() {
                 None | Some('\n') => {
-                    return Err(Mistake::new(
+                    return Err(SourceError::new(
                         self.since(start),
                         "this string has no closing `\"` on its line",
                     ));
@@ -172,7 +172,7 @@ impl Lexer<'_> {
         }
     }
 
-    fn escape(&mut self) -> Result<u8, Mistake> {
+    fn escape(&mut self) -> Result<u8, SourceError> {
         let start = self.at;
         self.at += 1;
         let letter = self.peek();
@@ -189,11 +189,11 @@ impl Lexer<'_> {
                 let byte = digits.filter(|text| text.bytes().all(|c| c.is_ascii_hexdigit()));
                 let byte = byte.and_then(|text| u8::from_str_radix(&text, 16).ok());
                 let message = "two hexadecimal digits belong behind `\\x`";
-                let byte = byte.ok_or_else(|| Mistake::new(self.since(start), message))?;
+                let byte = byte.ok_or_else(|| SourceError::new(self.since(start), message))?;
                 self.at += 2;
                 Ok(byte)
             }
-            _ => Err(Mistake::new(
+            _ => Err(SourceError::new(
                 self.since(start),
                 "there is no such escape; there are \\n \\r \\t \\0 \\\\ \\\" and \\xHH",
             )),

@@ -1,8 +1,11 @@
-//! Minvariant, the language of invariants over all nodes of a world: reading it with errors that show their place, and
-//! evaluating it on data whose bytes are known or terms. Knows nothing of worlds but what a [`View`] shows, and asks no
-//! solver: the verdict is a term. `docs/invariants.md` describes the language.
+//! Minvariant, the language of invariants over all nodes of a world: a parser with located errors,
+//! and an evaluator on data whose bytes are known or terms.
+//!
+//! This crate knows nothing of worlds except what a [`View`] exposes, and calls no solver: the
+//! verdict is a term. `docs/invariants.md` describes the language.
 
-#![warn(missing_docs)]
+#![deny(missing_docs)]
+#![forbid(unsafe_code)]
 
 mod arrays;
 mod bytes;
@@ -22,17 +25,17 @@ mod view;
 
 pub use evaluate::{EvalError, EvalErrorKind, Failure, Verdict, evaluate};
 pub use path::{FieldPath, FieldStep};
-pub use source::{ParseError, Place, Span};
+pub use source::{ParseError, SourceLocation, Span};
 pub use syntax::When;
 pub use terms::Byte;
 pub use view::{Exposed, View};
 
 use check::Collect;
 use code::{FunctionId, Program};
-use source::Mistake;
+use source::SourceError;
 use std::sync::Arc;
 
-/// The invariants of a file, in its order.
+/// The invariants of a file, in order.
 #[derive(Debug)]
 pub struct Invariants {
     all: Vec<Invariant>,
@@ -50,12 +53,12 @@ pub struct Invariant {
     program: Arc<Program>,
 }
 
-/// Reads a file of invariants and checks its names and types.
+/// Parses a file of invariants and checks names and types.
 pub fn parse(source: &str) -> Result<Invariants, ParseError> {
     read(source).map_err(|mistake| ParseError::new(source, mistake.span, mistake.message))
 }
 
-fn read(source: &str) -> Result<Invariants, Mistake> {
+fn read(source: &str) -> Result<Invariants, SourceError> {
     let file = parser::file(source)?;
     let checked = check::check(source, &file)?;
     let program = Arc::new(checked.program);
@@ -81,19 +84,19 @@ impl Invariants {
         self.all.iter()
     }
 
-    /// The invariant of this name.
+    /// Finds an invariant by name.
     pub fn get(&self, name: &str) -> Option<&Invariant> {
         self.iter().find(|invariant| invariant.name == name)
     }
 
-    /// Says when those are to be evaluated that do not say so themselves.
-    pub fn unless_they_say(&mut self, when: &[When]) {
+    /// Sets when to evaluate the invariants that do not specify it.
+    pub fn set_default_times(&mut self, when: &[When]) {
         for invariant in self.all.iter_mut().filter(|one| !one.says_when) {
             invariant.when = when.to_vec();
         }
     }
 
-    /// All times at which some are to be evaluated.
+    /// All times at which some invariant is evaluated.
     pub fn times(&self) -> impl Iterator<Item = u64> + '_ {
         let when = self.iter().flat_map(Invariant::when);
         when.filter_map(|when| match when {
@@ -102,12 +105,12 @@ impl Invariants {
         })
     }
 
-    /// How many there are.
+    /// Number of invariants.
     pub fn len(&self) -> usize {
         self.all.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
@@ -128,18 +131,18 @@ impl Invariant {
         &self.name
     }
 
-    /// When it is to be evaluated; `OnChange` alone where the text says nothing.
+    /// When it is evaluated; `OnChange` by default.
     pub fn when(&self) -> &[When] {
         &self.when
     }
 
-    /// Where it stands in the text, from its annotations to its closing brace.
+    /// Its span in the text, from its annotations to its closing brace.
     pub fn span(&self) -> Span {
         self.span
     }
 
-    /// The place where it begins, to show.
-    pub fn place(&self) -> Place {
-        Place::of(&self.program.source, self.span)
+    /// The location of its start.
+    pub fn place(&self) -> SourceLocation {
+        SourceLocation::of(&self.program.source, self.span)
     }
 }

@@ -1,9 +1,10 @@
-//! The operations of the language by name: what they take and give, and which others there are where a name is wrong.
+//! The operations of the language by name: their signatures, and the alternatives to suggest for a
+//! wrong name.
 
 use crate::code::{Application, Operation};
 use crate::syntax::Type;
 
-/// What an operation takes besides its object, and what it gives.
+/// The parameters of an operation besides its object, and its result.
 pub(crate) struct Signature {
     pub operation: Operation,
     pub arguments: Vec<Argument>,
@@ -13,13 +14,13 @@ pub(crate) struct Signature {
 /// An argument of an operation.
 pub(crate) enum Argument {
     Of(Type),
-    /// 0 where it is left out.
+    /// Optional; 0 by default.
     Offset,
-    /// States are numbers or names.
+    /// A state, by number or name.
     State,
 }
 
-/// The function that an array's operation takes and what comes of it.
+/// The array operation with a function argument of this name.
 pub(crate) fn application(name: &str) -> Option<Application> {
     match name {
         "all" => Some(Application::All),
@@ -31,11 +32,11 @@ pub(crate) fn application(name: &str) -> Option<Application> {
     }
 }
 
-/// Operations of `sys`.
+/// Operations of `sys`, for messages.
 pub(crate) const SYS: &str = "nodes(), index(node), states(node), keys(node, state), \
     has(node, state, key), data(node, state, key)";
 
-/// The operation of `sys` of this name.
+/// Finds an operation of `sys`.
 pub(crate) fn of_sys(name: &str) -> Option<Signature> {
     use Argument::{Of, State};
     let node = || Of(Type::String);
@@ -75,7 +76,7 @@ pub(crate) fn names_of(kind: &Type) -> &'static str {
     }
 }
 
-/// The operation of this name of values of a type; those that take functions are apart.
+/// Finds an operation on values of a type, except those with function arguments.
 pub(crate) fn of_type(kind: &Type, name: &str) -> Option<Signature> {
     let (operation, arguments, result) = match kind {
         Type::Bool | Type::Int => return None,

@@ -1,10 +1,11 @@
-//! Reads files, functions and statements; `expressions` reads what stands in them. By recursive descent, one token ahead.
+//! The parser for files, functions and statements; `expressions` parses expressions. Recursive
+//! descent with one token of lookahead.
 
 use crate::lexer::{Token, tokens};
-use crate::source::{Mistake, Span};
+use crate::source::{SourceError, Span};
 use crate::syntax::{File, Function, InvariantItem, Name, Parameter, Statement, Type, When};
 
-/// How deep blocks and expressions may be nested: a bound on the stack that reading needs.
+/// Maximal nesting of blocks and expressions: bounds the parser's stack.
 const MAX_NESTING: usize = 64;
 
 /// Words that cannot be names.
@@ -30,8 +31,8 @@ pub(crate) struct Parser {
     nesting: usize,
 }
 
-/// Reads a whole file.
-pub(crate) fn file(source: &str) -> Result<File, Mistake> {
+/// Parses a whole file.
+pub(crate) fn file(source: &str) -> Result<File, SourceError> {
     let mut parser = Parser::new(source)?;
     let mut file = File::default();
     while *parser.peek() != Token::End {
@@ -41,7 +42,7 @@ pub(crate) fn file(source: &str) -> Result<File, Mistake> {
 }
 
 impl Parser {
-    pub fn new(source: &str) -> Result<Parser, Mistake> {
+    pub fn new(source: &str) -> Result<Parser, SourceError> {
         Ok(Parser {
             tokens: tokens(source)?,
             at: 0,
@@ -49,7 +50,7 @@ impl Parser {
         })
     }
 
-    // The last token is `End` and is never passed.
+    // The last token is `End` and is never consumed.
     pub fn peek(&self) -> &Token {
         &self.tokens[self.at].0
     }
@@ -62,7 +63,7 @@ impl Parser {
         self.tokens[self.at].1
     }
 
-    /// The token that was taken last.
+    /// The span of the last consumed token.
     pub fn previous(&self) -> Span {
         self.tokens[self.at.saturating_sub(1)].1
     }
@@ -99,43 +100,43 @@ impl Parser {
         found
     }
 
-    pub fn unexpected(&self, expected: &str) -> Mistake {
+    pub fn unexpected(&self, expected: &str) -> SourceError {
         let found = self.peek().describe();
-        Mistake::new(self.span(), format!("expected {expected}, found {found}"))
+        SourceError::new(self.span(), format!("expected {expected}, found {found}"))
     }
 
-    /// Takes a sign; `after` says behind what it belongs.
-    pub fn expect(&mut self, sign: &str, after: &str) -> Result<Span, Mistake> {
+    /// Consumes a sign; `after` says in messages what it follows.
+    pub fn expect(&mut self, sign: &str, after: &str) -> Result<Span, SourceError> {
         if self.is_sign(sign) {
             return Ok(self.advance());
         }
         let found = self.peek().describe();
         let message = format!("expected `{sign}` {after}, found {found}");
-        // What is forgotten at the end of a line is shown there, not at the start of the next.
+        // A sign missing at the end of a line is reported there, not at the start of the next line.
         let end = self.previous().end;
         let span = match sign {
             ";" if self.at > 0 => Span { start: end, end },
             _ => self.span(),
         };
-        Err(Mistake::new(span, message))
+        Err(SourceError::new(span, message))
     }
 
-    /// A name that is not reserved; `what` says of what.
-    pub fn name(&mut self, what: &str) -> Result<Name, Mistake> {
+    /// A name that is not reserved; `what` describes it in messages.
+    pub fn name(&mut self, what: &str) -> Result<Name, SourceError> {
         let Token::Word(word) = self.peek() else {
             return Err(self.unexpected(what));
         };
         let text = word.clone();
         if RESERVED.contains(&text.as_str()) {
             let message = format!("expected {what}, but `{text}` is a word of the language");
-            return Err(Mistake::new(self.span(), message));
+            return Err(SourceError::new(self.span(), message));
         }
         let span = self.advance();
         Ok(Name { text, span })
     }
 
-    /// Any word, also a reserved one: behind a dot nothing else can stand.
-    pub fn any_word(&mut self, what: &str) -> Result<Name, Mistake> {
+    /// Any word, also a reserved one: nothing else can follow a dot.
+    pub fn any_word(&mut self, what: &str) -> Result<Name, SourceError> {
         let Token::Word(word) = self.peek() else {
             return Err(self.unexpected(what));
         };
@@ -144,7 +145,7 @@ impl Parser {
         Ok(Name { text, span })
     }
 
-    /// The type that a word names, if it does.
+    /// The type that the current word names, if any.
     pub fn type_word(&self) -> Option<Type> {
         match self.peek() {
             Token::Word(word) => Type::named(word),
@@ -152,13 +153,13 @@ impl Parser {
         }
     }
 
-    /// Counts one level of nesting around what `read` reads.
+    /// Counts one level of nesting around `read`.
     pub fn nested<T>(
         &mut self,
-        read: impl FnOnce(&mut Parser) -> Result<T, Mistake>,
-    ) -> Result<T, Mistake> {
+        read: impl FnOnce(&mut Parser) -> Result<T, SourceError>,
+    ) -> Result<T, SourceError> {
         if self.nesting >= MAX_NESTING {
-            return Err(Mistake::new(self.span(), "this is nested too deep"));
+            return Err(SourceError::new(self.span(), "this is nested too deep"));
         }
         self.nesting += 1;
         let result = read(self);
@@ -166,7 +167,7 @@ impl Parser {
         result
     }
 
-    fn item(&mut self, file: &mut File) -> Result<(), Mistake> {
+    fn item(&mut self, file: &mut File) -> Result<(), SourceError> {
         if self.type_word().is_some() {
             let result = self.type_name("the type of a function")?;
             let name = self.name("the name of the function")?;
@@ -207,7 +208,7 @@ impl Parser {
         Ok(())
     }
 
-    fn annotations(&mut self) -> Result<Vec<When>, Mistake> {
+    fn annotations(&mut self) -> Result<Vec<When>, SourceError> {
         let mut all = Vec::new();
         loop {
             let when = if self.accept_word("eventually") {
@@ -231,7 +232,7 @@ impl Parser {
         }
     }
 
-    fn time(&mut self) -> Result<When, Mistake> {
+    fn time(&mut self) -> Result<When, SourceError> {
         if self.accept_word("end") {
             return Ok(When::AtEnd);
         }
@@ -247,17 +248,17 @@ impl Parser {
             "min" => 60_000_000_000,
             _ => {
                 let message = format!("`{unit}` is no unit of time; there are ns, us, ms, s, min");
-                return Err(Mistake::new(span, message));
+                return Err(SourceError::new(span, message));
             }
         };
         let time_ns = u64::try_from(number)
             .ok()
             .and_then(|n| n.checked_mul(unit_ns));
-        let time_ns = time_ns.ok_or_else(|| Mistake::new(span, "this time is too long"))?;
+        let time_ns = time_ns.ok_or_else(|| SourceError::new(span, "this time is too long"))?;
         Ok(When::At { time_ns })
     }
 
-    fn collect(&mut self) -> Result<[Name; 3], Mistake> {
+    fn collect(&mut self) -> Result<[Name; 3], SourceError> {
         let nodes = self.name("the name of the function that gives the nodes")?;
         self.expect(",", "and the functions that give states and keys")?;
         let states = self.name("the name of the function that gives the states of a node")?;
@@ -266,7 +267,7 @@ impl Parser {
         Ok([nodes, states, keys])
     }
 
-    fn function(&mut self, result: Type, name: Name) -> Result<Function, Mistake> {
+    fn function(&mut self, result: Type, name: Name) -> Result<Function, SourceError> {
         let parameters = self.parameters()?;
         let (body, end) = self.block("the body of the function")?;
         Ok(Function {
@@ -278,7 +279,7 @@ impl Parser {
         })
     }
 
-    fn parameters(&mut self) -> Result<Vec<Parameter>, Mistake> {
+    fn parameters(&mut self) -> Result<Vec<Parameter>, SourceError> {
         self.expect("(", "before the parameters")?;
         let mut parameters = Vec::new();
         if self.accept(")") {
@@ -295,7 +296,7 @@ impl Parser {
         }
     }
 
-    pub fn type_name(&mut self, what: &str) -> Result<Type, Mistake> {
+    pub fn type_name(&mut self, what: &str) -> Result<Type, SourceError> {
         let Some(mut kind) = self.type_word() else {
             return Err(self.unexpected(&format!(
                 "{what} (bool, int, string, data, or arrays of them)"
@@ -309,14 +310,14 @@ impl Parser {
             kind = kind.array();
             depth += 1;
             if depth > MAX_NESTING {
-                return Err(Mistake::new(self.previous(), "this is nested too deep"));
+                return Err(SourceError::new(self.previous(), "this is nested too deep"));
             }
         }
         Ok(kind)
     }
 
-    /// Statements in braces, and the closing brace.
-    fn block(&mut self, what: &str) -> Result<(Vec<Statement>, Span), Mistake> {
+    /// Statements in braces, and the span of the closing brace.
+    fn block(&mut self, what: &str) -> Result<(Vec<Statement>, Span), SourceError> {
         self.expect("{", &format!("before {what}"))?;
         self.nested(|parser| {
             let mut body = Vec::new();
@@ -330,7 +331,7 @@ impl Parser {
         })
     }
 
-    fn statement(&mut self) -> Result<Statement, Mistake> {
+    fn statement(&mut self) -> Result<Statement, SourceError> {
         if self.accept_word("return") {
             let value = self.expression()?;
             self.expect(";", "after the value")?;
@@ -359,14 +360,14 @@ impl Parser {
         Ok(Statement::Assign { name, value })
     }
 
-    fn assigned(&mut self) -> Result<crate::syntax::Expr, Mistake> {
+    fn assigned(&mut self) -> Result<crate::syntax::Expr, SourceError> {
         self.expect("=", "after the name of a variable")?;
         let value = self.expression()?;
         self.expect(";", "after the value")?;
         Ok(value)
     }
 
-    fn if_statement(&mut self) -> Result<Statement, Mistake> {
+    fn if_statement(&mut self) -> Result<Statement, SourceError> {
         self.expect("(", "after `if`")?;
         let condition = self.expression()?;
         self.expect(")", "after the condition")?;
@@ -382,7 +383,7 @@ impl Parser {
         Ok(Statement::If { condition, yes, no })
     }
 
-    fn for_statement(&mut self) -> Result<Statement, Mistake> {
+    fn for_statement(&mut self) -> Result<Statement, SourceError> {
         self.expect("(", "after `for`")?;
         let kind = self.type_name("the type of the variable")?;
         let name = self.name("the name of the variable")?;

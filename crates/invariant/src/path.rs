@@ -1,16 +1,17 @@
-//! Paths to watched data by names of the program: `server.table.count`, `queue[3]->next`.
+//! Paths to watched data by source names: `server.table.count`, `queue[3]->next`.
 
 use crate::lexer::Token;
 use crate::parser::Parser;
-use crate::source::{Mistake, ParseError};
+use crate::source::{ParseError, SourceError};
 use std::fmt;
 
-/// A global variable and the way from it to a field. Resolving it needs debug information and is done elsewhere.
+/// A global variable and a path from it to a field. Resolving it needs debug information, and
+/// another crate does it.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct FieldPath {
-    /// The global variable, behind its scope where that is said: `function::name`.
+    /// The global variable, qualified by its scope if given: `function::name`.
     pub root: String,
-    /// The way from there.
+    /// The steps from there.
     pub steps: Vec<FieldStep>,
 }
 
@@ -19,21 +20,21 @@ pub struct FieldPath {
 pub enum FieldStep {
     /// `.name`: a field of a structure.
     Field(String),
-    /// `->name`: a field of the structure that a pointer points to.
+    /// `->name`: a field of the structure behind a pointer.
     Pointed(String),
     /// `[index]`: an element of an array.
     Index(u64),
 }
 
 impl FieldPath {
-    /// Reads a path.
+    /// Parses a path.
     pub fn parse(text: &str) -> Result<FieldPath, ParseError> {
-        let show = |mistake: Mistake| ParseError::new(text, mistake.span, mistake.message);
+        let show = |mistake: SourceError| ParseError::new(text, mistake.span, mistake.message);
         path(text).map_err(show)
     }
 }
 
-fn path(text: &str) -> Result<FieldPath, Mistake> {
+fn path(text: &str) -> Result<FieldPath, SourceError> {
     let mut parser = Parser::new(text)?;
     let mut root = parser.any_word("the name of a global variable")?.text;
     while parser.accept("::") {

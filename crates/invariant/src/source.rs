@@ -1,18 +1,18 @@
-//! Places in a text, and the error that shows one: line, column, the line itself and a caret.
+//! Source locations, and errors that show one: line, column, the line itself and a caret.
 
 use std::fmt;
 
-/// Bytes of a text, from the first to behind the last.
+/// A byte range of a text.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub struct Span {
-    /// The first byte.
+    /// Offset of the first byte.
     pub start: usize,
-    /// Behind the last byte.
+    /// Offset past the last byte.
     pub end: usize,
 }
 
 impl Span {
-    /// From the start of one to the end of another.
+    /// From the start of one span to the end of another.
     pub(crate) fn to(self, other: Span) -> Span {
         Span {
             start: self.start,
@@ -21,29 +21,29 @@ impl Span {
     }
 }
 
-/// A place in a text as people look it up, with its line to show.
+/// A location in a text, with the line to show.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Place {
-    /// The line, from 1.
+pub struct SourceLocation {
+    /// Line, from 1.
     pub line: usize,
-    /// The column, from 1, in characters.
+    /// Column in characters, from 1.
     pub column: usize,
-    /// How many characters of the line are meant, at least 1.
+    /// Number of characters to mark, at least 1.
     pub length: usize,
     /// The text of the line.
     pub text: String,
 }
 
-impl Place {
-    /// The place of a span of a text. Spans of several lines are shown to the end of their first.
-    pub(crate) fn of(source: &str, span: Span) -> Place {
+impl SourceLocation {
+    /// The location of a span. A span of several lines is shown to the end of its first line.
+    pub(crate) fn of(source: &str, span: Span) -> SourceLocation {
         let start = floor(source, span.start);
         let end = floor(source, span.end).max(start);
         let line_start = source[..start].rfind('\n').map_or(0, |at| at + 1);
         let line_end = source[start..].find('\n');
         let line_end = line_end.map_or(source.len(), |length| start + length);
         let text = source[line_start..line_end].trim_end_matches('\r');
-        Place {
+        SourceLocation {
             line: source[..start].matches('\n').count() + 1,
             column: source[line_start..start].chars().count() + 1,
             length: source[start..end.min(line_end)].chars().count().max(1),
@@ -52,7 +52,7 @@ impl Place {
     }
 }
 
-/// The last border of characters that is not behind an offset.
+/// The last character boundary that is not past an offset.
 fn floor(source: &str, offset: usize) -> usize {
     let mut offset = offset.min(source.len());
     while !source.is_char_boundary(offset) {
@@ -61,48 +61,48 @@ fn floor(source: &str, offset: usize) -> usize {
     offset
 }
 
-impl fmt::Display for Place {
-    /// The line with its number, and below it carets.
+impl fmt::Display for SourceLocation {
+    /// The line with its number, and carets below it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let number = self.line.to_string();
         let margin = " ".repeat(number.len());
         writeln!(f, "{number} | {}", self.text)?;
-        // Tabs stay tabs, so that the caret stands below its character however wide they are.
+        // Tabs are kept, so that the caret stays aligned.
         let before = self.text.chars().take(self.column - 1);
         let before: String = before.map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
         write!(f, "{margin} | {before}{}", "^".repeat(self.length))
     }
 }
 
-/// Why a text is not a file of invariants.
+/// Why a text is not a valid file of invariants.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{}:{}: {message}\n{place}", place.line, place.column)]
 pub struct ParseError {
     /// What is wrong, and what was expected.
     pub message: String,
-    /// Where.
-    pub place: Place,
+    /// The location.
+    pub place: SourceLocation,
 }
 
 impl ParseError {
     pub(crate) fn new(source: &str, span: Span, message: impl Into<String>) -> ParseError {
         ParseError {
             message: message.into(),
-            place: Place::of(source, span),
+            place: SourceLocation::of(source, span),
         }
     }
 }
 
-/// An error before its text is at hand.
+/// An error without its text.
 #[derive(Debug)]
-pub(crate) struct Mistake {
+pub(crate) struct SourceError {
     pub span: Span,
     pub message: String,
 }
 
-impl Mistake {
-    pub fn new(span: Span, message: impl Into<String>) -> Mistake {
-        Mistake {
+impl SourceError {
+    pub fn new(span: Span, message: impl Into<String>) -> SourceError {
+        SourceError {
             span,
             message: message.into(),
         }
@@ -117,7 +117,7 @@ mod tests {
     fn places_count_characters_and_keep_tabs() {
         let source = "one\n\tä = b c\nthree";
         let start = source.find('b').expect("a letter");
-        let place = Place::of(
+        let place = SourceLocation::of(
             source,
             Span {
                 start,
@@ -130,9 +130,9 @@ mod tests {
 
     #[test]
     fn spans_past_the_end_and_over_lines_are_shown() {
-        let place = Place::of("ab", Span { start: 9, end: 12 });
+        let place = SourceLocation::of("ab", Span { start: 9, end: 12 });
         assert_eq!((place.line, place.column, place.length), (1, 3, 1));
-        let place = Place::of("ab\ncd", Span { start: 1, end: 5 });
+        let place = SourceLocation::of("ab\ncd", Span { start: 1, end: 5 });
         assert_eq!((place.line, place.column, place.length), (1, 2, 1));
     }
 }

@@ -1,4 +1,4 @@
-//! What a file says, as written: names are not resolved and types not checked.
+//! The syntax tree: names are not resolved and types are not checked.
 
 use crate::source::Span;
 use std::fmt;
@@ -14,7 +14,7 @@ pub(crate) enum Type {
 }
 
 impl Type {
-    /// The type of this name.
+    /// Finds a type by name.
     pub fn named(name: &str) -> Option<Type> {
         match name {
             "bool" => Some(Type::Bool),
@@ -25,7 +25,7 @@ impl Type {
         }
     }
 
-    /// Arrays of it.
+    /// The type of arrays of it.
     pub fn array(self) -> Type {
         Type::Array(Box::new(self))
     }
@@ -43,7 +43,7 @@ impl fmt::Display for Type {
     }
 }
 
-/// When an invariant is looked at.
+/// When an invariant is evaluated.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum When {
     /// Whenever exposed or watched data has changed.
@@ -55,11 +55,12 @@ pub enum When {
         /// Nanoseconds since the start of the world.
         time_ns: u64,
     },
-    /// When a world ends it must have held at least once: then, or after a change of data.
+    /// At the end of a world it must have held at least once: at the end, or after a change of
+    /// data.
     Eventually,
 }
 
-/// A name with its place.
+/// A name with its span.
 #[derive(Clone, Debug)]
 pub(crate) struct Name {
     pub text: String,
@@ -82,13 +83,13 @@ pub(crate) struct Function {
     pub end: Span,
 }
 
-/// An invariant is a function that gives `bool`, with the functions that collect what it looks at.
+/// An invariant: a function with result `bool`, and the functions that select the data it observes.
 #[derive(Debug)]
 pub(crate) struct InvariantItem {
-    /// Empty where the text says nothing.
+    /// Empty if not specified.
     pub when: Vec<When>,
     pub function: Function,
-    /// Functions that give nodes, states and keys.
+    /// Functions that return nodes, states and keys.
     pub collect: Option<[Name; 3]>,
     pub span: Span,
 }
@@ -128,7 +129,7 @@ pub(crate) enum Statement {
 pub(crate) struct Expr {
     pub kind: ExprKind,
     pub span: Span,
-    /// How many expressions are inside of one another.
+    /// Height of the expression tree.
     pub height: u32,
 }
 

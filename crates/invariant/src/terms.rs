@@ -1,5 +1,5 @@
-//! Truths, numbers and bytes that are known or terms. What is known is computed without making terms, and a term that
-//! turns out to be constant is known.
+//! Truth values, numbers and bytes that are known or symbolic. Known ones are computed without
+//! creating terms, and a constant term becomes known.
 
 use everett_expr::{Arena, ExprId};
 
@@ -19,7 +19,7 @@ pub(crate) enum Truth {
     Term(ExprId),
 }
 
-/// A number of 64 bits with a sign.
+/// A signed 64-bit number.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Int {
     Known(i64),
@@ -54,7 +54,7 @@ impl Byte {
         }
     }
 
-    /// `self` where the condition holds, else `other`.
+    /// `self` if the condition holds, else `other`.
     pub(crate) fn merge(self, condition: Truth, other: Byte, arena: &mut Arena) -> Byte {
         match condition {
             Truth::Known(true) => self,
@@ -210,7 +210,7 @@ impl Int {
         }
     }
 
-    /// The sum, and whether it does not fit.
+    /// The sum, and whether it overflows.
     pub fn add(self, other: Int, arena: &mut Arena) -> (Int, Truth) {
         if let (Int::Known(a), Int::Known(b)) = (self, other) {
             let (sum, overflow) = a.overflowing_add(b);
@@ -222,13 +222,13 @@ impl Int {
         if fits {
             return (Int::of(arena, sum), Truth::Known(false));
         }
-        // It does not fit where both operands have the sign that the sum has not.
+        // It overflows if both operands have the sign that the sum does not have.
         let (x, y) = (arena.xor(a, sum), arena.xor(b, sum));
         let signs = arena.and(x, y);
         (Int::of(arena, sum), is_negative(arena, signs))
     }
 
-    /// The difference, and whether it does not fit.
+    /// The difference, and whether it overflows.
     pub fn subtract(self, other: Int, arena: &mut Arena) -> (Int, Truth) {
         if let (Int::Known(a), Int::Known(b)) = (self, other) {
             let (difference, overflow) = a.overflowing_sub(b);
@@ -244,7 +244,7 @@ impl Int {
         (Int::of(arena, difference), is_negative(arena, signs))
     }
 
-    /// The product, and whether it does not fit.
+    /// The product, and whether it overflows.
     pub fn multiply(self, other: Int, arena: &mut Arena) -> (Int, Truth) {
         if let (Int::Known(a), Int::Known(b)) = (self, other) {
             let (product, overflow) = a.overflowing_mul(b);
@@ -263,7 +263,7 @@ impl Int {
         (Int::of(arena, product), Truth::of(arena, overflow))
     }
 
-    /// Quotient or remainder, towards zero; the caller has seen to it that there is one.
+    /// Quotient or remainder, towards zero; the caller ensures that it is defined.
     pub fn divide(self, other: Int, remainder: bool, arena: &mut Arena) -> Int {
         if let (Int::Known(a), Int::Known(b)) = (self, other) {
             let result = match remainder {
@@ -297,7 +297,7 @@ impl Int {
     }
 }
 
-/// The greatest value that a term can have, without a sign.
+/// The maximal unsigned value of a term.
 fn most(arena: &Arena, term: ExprId) -> u64 {
     arena.unsigned_range(term).1
 }
@@ -308,7 +308,7 @@ fn is_negative(arena: &mut Arena, term: ExprId) -> Truth {
     Truth::of(arena, negative)
 }
 
-/// The number that bytes are, least first; at most 8.
+/// The number in these bytes, least significant first; at most 8.
 pub(crate) fn number(bytes: &[Byte], signed: bool, arena: &mut Arena) -> Int {
     let width = 8 * bytes.len() as u32;
     let mut value = 0;

@@ -1,5 +1,5 @@
-//! Values under evaluation. The length of a string and the presence of an element can depend on symbolic data, so that
-//! two values of one type can always be merged into one that is the first or the second by a condition.
+//! Values of the evaluator. The length of a string and the presence of an element can be symbolic,
+//! so that two values of the same type can always be merged under a condition.
 
 use crate::terms::{Byte, Int, Truth};
 use everett_expr::Arena;
@@ -14,14 +14,14 @@ pub(crate) enum Value {
     Array(Rc<Vec<Element>>),
 }
 
-/// An element that is in its array where the condition holds. Those that are there keep their order.
+/// An element that is present if the condition holds. Present elements keep their order.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Element {
     pub present: Truth,
     pub value: Value,
 }
 
-/// A string or data. Bytes that are not below the length are zero; a known length is the number of bytes.
+/// A string or data. Bytes past the length are zero; a known length is the number of bytes.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Bytes {
     pub bytes: Rc<[Byte]>,
@@ -49,7 +49,7 @@ impl Bytes {
         Bytes { bytes, length }
     }
 
-    /// The text, where all of it is known and is text.
+    /// The text, if all of it is known and valid.
     pub fn known(&self) -> Option<String> {
         let Int::Known(_) = self.length else {
             return None;
@@ -67,7 +67,7 @@ impl Bytes {
 
     pub fn equals(&self, other: &Bytes, arena: &mut Arena) -> Truth {
         let mut equal = self.length.equals(other.length, arena);
-        // Where the lengths are equal, what lies beyond either is zero in both.
+        // If the lengths are equal, what lies past the end is zero in both.
         for (a, b) in self.bytes.iter().zip(other.bytes.iter()) {
             if equal == Truth::Known(false) {
                 break;
@@ -86,7 +86,7 @@ impl Bytes {
         Bytes::with_length(bytes, length)
     }
 
-    /// Whether the bytes of another stand here from an index on.
+    /// Whether the bytes of another value occur at an index.
     pub fn has_at(&self, index: usize, other: &Bytes, arena: &mut Arena) -> Truth {
         let (end, _) = other.length.add(Int::Known(index as i64), arena);
         let mut all = end.less_or_equal(self.length, arena);
@@ -112,7 +112,7 @@ impl Value {
         Value::Array(Rc::new(elements))
     }
 
-    /// How much work it is to go through the value once.
+    /// The cost of traversing the value once.
     pub fn size(&self) -> u64 {
         match self {
             Value::Bool(_) | Value::Int(_) => 1,
@@ -121,7 +121,7 @@ impl Value {
         }
     }
 
-    /// `self` where the condition holds, else `other`, which is of the same type.
+    /// `self` if the condition holds, else `other`, which has the same type.
     pub fn merge(&self, condition: Truth, other: &Value, arena: &mut Arena) -> Value {
         match condition {
             Truth::Known(true) => return self.clone(),

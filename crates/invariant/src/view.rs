@@ -1,23 +1,24 @@
-//! What an invariant sees of a world.
+//! The view: what an invariant observes of a world.
 
 use crate::terms::Byte;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// The nodes of a world and the data that they show. A node is a process, or a host where it has one process; its number
-/// is its place in the list. States are names; the numbers of the paper are names in decimal, `1` is `"1"`.
+/// The nodes of a world and the data they expose. A node is a process, or a host if it has one
+/// process; its number is its index in the list. States are names; the numbers of the paper are
+/// decimal names: `1` is `"1"`.
 pub trait View {
-    /// The names of the nodes, each of them once.
+    /// The names of the nodes, each once.
     fn nodes(&self) -> Vec<String>;
 
-    /// The states and keys for which a node shows data, in an order that is always the same.
+    /// The states and keys for which a node exposes data, in a fixed order.
     fn exposed(&self, node: usize) -> Vec<(String, String)>;
 
-    /// The data that a node shows for a state and key, if it does.
+    /// The data that a node exposes for a state and key, if any.
     fn data(&self, node: usize, state: &str, key: &str) -> Option<Cow<'_, [Byte]>>;
 }
 
-/// Data of nodes in tables: the plainest `View`.
+/// A simple `View` with the data of nodes in tables.
 #[derive(Clone, Default, Debug)]
 pub struct Exposed {
     nodes: Vec<(String, Entries)>,
@@ -26,18 +27,18 @@ pub struct Exposed {
 type Entries = BTreeMap<(String, String), Vec<Byte>>;
 
 impl Exposed {
-    /// No nodes.
+    /// Creates a view without nodes.
     pub fn new() -> Exposed {
         Exposed::default()
     }
 
-    /// One more node, and its number.
+    /// Adds a node and returns its number.
     pub fn add_node(&mut self, name: impl Into<String>) -> usize {
         self.nodes.push((name.into(), Entries::new()));
         self.nodes.len() - 1
     }
 
-    /// Shows data of a node, in place of what it showed for the state and key before.
+    /// Exposes data of a node, replacing the data for the same state and key.
     ///
     /// # Panics
     /// If there is no such node.
@@ -46,7 +47,7 @@ impl Exposed {
         entries.insert((state.to_owned(), key.to_owned()), data);
     }
 
-    /// Shows known bytes of a node.
+    /// Exposes known bytes of a node.
     ///
     /// # Panics
     /// If there is no such node.

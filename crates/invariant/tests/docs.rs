@@ -1,4 +1,4 @@
-//! The invariants of the manual and of the examples are read.
+//! The invariants in the manual and in the examples can be parsed.
 
 use everett_invariant::parse;
 

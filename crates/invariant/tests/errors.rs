@@ -1,9 +1,9 @@
-//! What people get wrong: each mistake is shown at its place, with what was expected.
+//! Typical errors: each is reported at its location, with what was expected.
 
 use everett_expr::Arena;
 use everett_invariant::{EvalErrorKind, Exposed, When, evaluate, parse};
 
-/// Texts with the place and a part of the message.
+/// Texts with the location and a part of the message.
 const MISTAKES: &[(&str, usize, usize, &str)] = &[
     ("foo", 1, 1, "expected `invariant`, an annotation"),
     (

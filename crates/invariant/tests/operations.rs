@@ -83,7 +83,7 @@ fn comparisons_and_connectives() {
         "(five == 6 implies five == 7) && (true implies five == 5)",
         "!(five == 5 implies false)",
         "(five > 3 ? 1 : 2) == 1 && (five < 3 ? \"a\" : \"bc\") == \"bc\"",
-        // The right side does not count where the left decides.
+        // The right side is not evaluated if the left one decides.
         "five == 5 || 1 / (five - 5) == 0",
         "!(five != 5 && 1 / (five - 5) == 0)",
         "five != 5 implies 1 / (five - 5) == 0",

@@ -1,4 +1,4 @@
-//! The invariants of the paper, word for word, on worlds as it describes them.
+//! The invariants of the paper, verbatim, on the worlds it describes.
 
 mod support;
 
@@ -49,7 +49,7 @@ fn nodes_that_have_not_decided_yet_are_left_out() {
     assert_eq!(both(DECISIONS, &NODES, &[]), Ok(true));
     let one: support::Rows<'_> = &[("committer2", "1", "decision", b"\x01")];
     assert_eq!(both(DECISIONS, &NODES, one), Ok(true));
-    // Data of another state is not asked for.
+    // Data of other states is not requested.
     let rows: support::Rows<'_> = &[
         ("committer1", "1", "decision", b"\x01"),
         ("committer2", "2", "decision", b"\0"),
@@ -90,7 +90,8 @@ fn symbolic_decisions_are_consistent_exactly_where_they_are_equal() {
     }
 }
 
-/// §8.3: the working directory of a web server is the same before and after a request. States are the phases.
+/// §8.3: the working directory of a web server is the same before and after a request. States are
+/// the phases.
 #[test]
 fn the_working_directory_is_kept_over_a_request() {
     let source = r#"

@@ -1,5 +1,5 @@
-//! Random invariants on random worlds: evaluated on symbolic bytes, and the terms then under the values of the bytes, they
-//! give what they give on the bytes themselves.
+//! Random invariants on random worlds: evaluating on symbolic bytes, and then the terms under
+//! concrete values, gives the same as evaluating on the concrete bytes.
 
 mod support;
 
@@ -7,7 +7,7 @@ use everett_invariant::EvalErrorKind;
 use proptest::prelude::*;
 use std::cell::Cell;
 
-/// Writes an invariant as random choices say; shorter tapes make smaller ones.
+/// Generates an invariant from random choices; shorter tapes give smaller ones.
 struct Writer<'a> {
     tape: &'a [u8],
     at: Cell<usize>,

@@ -1,12 +1,12 @@
-//! The guest's address space: where globals, functions, stack slots and heap blocks lie.
+//! The guest's address space: the addresses of globals, functions, stack slots and heap blocks.
 //!
-//! Every object lives in a slot of its own. The slot's size is a power of two that leaves a gap around the
-//! object, and the slot's class and number can be read off any address inside it, so the way from an
-//! address to its object is two shifts. Slots are only numbers: a gap costs no memory.
+//! Every object has a slot of its own. The size of a slot is a power of two that leaves a gap
+//! around the object. The size class and index of the slot are bits of every address inside it, so
+//! finding the object of an address takes two shifts. Slots are only numbers: gaps cost no memory.
 
-/// Bits below the class number in an address: each class owns 2 TiB.
+/// Position of the class in an address: each class has 2 TiB.
 pub const CLASS_SHIFT: u32 = 41;
-/// The smallest slot is 4 KiB, so that an index that runs away by less meets no other object.
+/// The smallest slot is 4 KiB, so that an index that is off by less hits no other object.
 pub const MIN_CLASS: u32 = 12;
 /// The largest slot is 1 TiB.
 pub const MAX_CLASS: u32 = 40;
@@ -19,24 +19,24 @@ pub const FUNCTION_STRIDE: u64 = 16;
 /// Addresses of basic blocks (`blockaddress`).
 pub const BLOCK_BASE: u64 = 2 << CLASS_SHIFT;
 
-/// Bytes that stay free at least before and after an object inside its slot.
+/// Minimal number of free bytes before and after an object in its slot.
 const GAP: u64 = 64;
-/// Objects start at different offsets in their slots, so that a program that hashes pointers does not
-/// see the same low bits everywhere.
+/// Number of start offsets of objects in their slots. They vary, so that a program that hashes
+/// pointers does not see the same low bits everywhere.
 const JITTER_STEPS: u64 = 32;
 
-/// A slot: class (log2 of its size) and number within the class.
+/// A slot: size class (log2 of its size) and index within the class.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Slot {
     /// Log2 of the slot's size.
     pub class: u32,
-    /// Number among the slots of this class.
+    /// Index among the slots of this class.
     pub index: u32,
 }
 
 impl Slot {
-    /// The slot in which `address` lies, whether or not an object is there. `None` for addresses that no
-    /// object can have: the null page, functions, non-canonical ones.
+    /// The slot that contains `address`, whether or not there is an object. `None` for addresses
+    /// that no object can have: the null page, functions, non-canonical addresses.
     #[inline(always)]
     pub fn of(address: u64) -> Option<Slot> {
         let class = (address >> CLASS_SHIFT) as u32;
@@ -55,7 +55,7 @@ impl Slot {
         (u64::from(self.class) << CLASS_SHIFT) | (u64::from(self.index) << self.class)
     }
 
-    /// Address at which an object with this alignment starts in the slot.
+    /// Start address of an object with this alignment in the slot.
     pub fn start(self, align: u64) -> u64 {
         self.base() + offset_in_slot(u64::from(self.index), align)
     }
@@ -63,7 +63,7 @@ impl Slot {
 
 /// Number of slots in a class.
 pub fn slots_in(class: u32) -> u64 {
-    // An index is kept in 32 bits; the classes are large enough that this is no limit in practice.
+    // An index has 32 bits; in practice no class needs more.
     1u64 << (CLASS_SHIFT - class).min(31)
 }
 
@@ -71,12 +71,12 @@ fn offset_in_slot(index: u64, align: u64) -> u64 {
     (GAP + 16 * (index.wrapping_mul(5) % JITTER_STEPS)).next_multiple_of(align.max(16))
 }
 
-/// The class whose slots hold an object of this size and alignment with gaps around it; `None` when it is
-/// larger than any slot.
+/// The class whose slots hold an object of this size and alignment with gaps around it; `None` if
+/// it is larger than any slot.
 pub fn class_for(size: u64, align: u64) -> Option<u32> {
     let worst_offset = (GAP + 16 * (JITTER_STEPS - 1)).checked_next_multiple_of(align.max(16))?;
-    // The gap after a large object grows with it: an index that is wrong by a factor of two still falls
-    // into the gap.
+    // The gap after a large object grows with it: an index that is wrong by a factor of two still
+    // falls into the gap.
     let needed = worst_offset
         .checked_add(size)?
         .checked_add((size / 2).max(GAP))?;
@@ -92,7 +92,7 @@ pub fn function_address(function: u32) -> u64 {
     FUNCTION_BASE + u64::from(function) * FUNCTION_STRIDE
 }
 
-/// The function that has this address.
+/// The function at this address.
 pub fn function_at(address: u64) -> Option<u32> {
     let offset = address.checked_sub(FUNCTION_BASE)?;
     (offset < (1 << 36) && offset % FUNCTION_STRIDE == 0)

@@ -1,5 +1,5 @@
-//! LLVM's bitstream container: blocks, abbreviations and records. Knows nothing of what the
-//! records mean. Every read is bounded by the input, and every allocation by what is left of it.
+//! LLVM's bitstream container: blocks, abbreviations and records, without their meaning. Every read
+//! is bounded by the input, and every allocation by the rest of the input.
 
 use std::rc::Rc;
 
@@ -7,7 +7,7 @@ use std::rc::Rc;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("bitcode at bit {offset_bits}{}: {message}", self.place())]
 pub struct ReadError {
-    /// Distance from the start of the input in bits.
+    /// Offset from the start of the input in bits.
     pub offset_bits: u64,
     /// The block that was being read.
     pub block: Option<u32>,
@@ -27,10 +27,10 @@ impl ReadError {
     }
 }
 
-/// What comes next in a block.
+/// What follows in a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Entry {
-    /// The block is over; the reader is back in the enclosing one.
+pub enum StreamEntry {
+    /// The end of the block; the reader is back in the enclosing one.
     EndBlock,
     /// A nested block with this id: call [`BitReader::enter`] or [`BitReader::skip`].
     SubBlock(u32),
@@ -64,7 +64,7 @@ pub struct BitReader<'a> {
     position: u64,
     end: u64,
     blocks: Vec<OpenBlock>,
-    /// Abbreviations that BLOCKINFO gives to all blocks with an id.
+    /// Abbreviations that BLOCKINFO defines for all blocks with an id.
     block_info: Vec<(u32, Vec<Abbrev>)>,
     /// Operands of the last record.
     pub ops: Vec<u64>,
@@ -78,7 +78,7 @@ const ENTER_SUBBLOCK: u64 = 1;
 const DEFINE_ABBREV: u64 = 2;
 const UNABBREV_RECORD: u64 = 3;
 const BLOCKINFO_BLOCK: u32 = 0;
-/// LLVM nests three deep.
+/// Maximal nesting depth; LLVM nests three levels.
 const MAX_DEPTH: usize = 32;
 
 impl<'a> BitReader<'a> {
@@ -101,17 +101,17 @@ impl<'a> BitReader<'a> {
         self.position
     }
 
-    /// Bits that are left; nothing that the input announces can be longer.
+    /// Number of bits left; nothing in the input can be longer.
     pub fn remaining_bits(&self) -> u64 {
         self.end.saturating_sub(self.position)
     }
 
-    /// How much to reserve for `announced` entries that take at least one bit each.
+    /// Capacity to reserve for `announced` entries that take at least one bit each.
     pub fn capped(&self, announced: u64) -> usize {
         usize::try_from(announced.min(self.remaining_bits()).min(1 << 20)).unwrap_or(0)
     }
 
-    /// An error at the current place.
+    /// An error at the current position.
     pub fn error(&self, message: impl Into<String>) -> ReadError {
         ReadError {
             offset_bits: self.position,
@@ -143,7 +143,7 @@ impl<'a> BitReader<'a> {
         Ok(value)
     }
 
-    /// Byte by byte, for the end of the input and for values that straddle nine bytes.
+    /// Byte by byte, for the end of the input and for values that span nine bytes.
     fn fixed_slowly(&self, width: u32) -> u64 {
         let mut value = 0u64;
         let mut done = 0;
@@ -187,7 +187,7 @@ impl<'a> BitReader<'a> {
         Ok(())
     }
 
-    /// Whether all blocks are closed and what is left is too short for another (padding).
+    /// Whether all blocks are closed and the rest is too short for another block (padding).
     pub fn at_end(&self) -> bool {
         self.blocks.is_empty() && self.remaining_bits() < 64
     }
@@ -196,8 +196,8 @@ impl<'a> BitReader<'a> {
         self.blocks.last().map_or(2, |block| block.abbrev_width)
     }
 
-    /// Reads up to the next thing that matters to the caller.
-    pub fn next_entry(&mut self) -> Result<Entry, ReadError> {
+    /// Reads up to the next entry of interest to the caller.
+    pub fn next_entry(&mut self) -> Result<StreamEntry, ReadError> {
         loop {
             self.record = None;
             match self.fixed(self.abbrev_width())? {
@@ -206,13 +206,13 @@ impl<'a> BitReader<'a> {
                     if self.blocks.pop().is_none() {
                         return Err(self.error("a block ends that was never opened"));
                     }
-                    return Ok(Entry::EndBlock);
+                    return Ok(StreamEntry::EndBlock);
                 }
                 ENTER_SUBBLOCK => {
                     let id = self.vbr(8)?;
                     let id = u32::try_from(id).map_err(|_| self.error("block id too large"))?;
                     if id != BLOCKINFO_BLOCK {
-                        return Ok(Entry::SubBlock(id));
+                        return Ok(StreamEntry::SubBlock(id));
                     }
                     self.enter(BLOCKINFO_BLOCK)?;
                     self.read_block_info()?;
@@ -224,8 +224,8 @@ impl<'a> BitReader<'a> {
                         None => return Err(self.error("an abbreviation outside of all blocks")),
                     }
                 }
-                UNABBREV_RECORD => return self.unabbreviated().map(Entry::Record),
-                id => return self.abbreviated(id).map(Entry::Record),
+                UNABBREV_RECORD => return self.unabbreviated().map(StreamEntry::Record),
+                id => return self.abbreviated(id).map(StreamEntry::Record),
             }
         }
     }
@@ -234,14 +234,14 @@ impl<'a> BitReader<'a> {
     pub fn next_record(&mut self) -> Result<Option<u32>, ReadError> {
         loop {
             match self.next_entry()? {
-                Entry::EndBlock => return Ok(None),
-                Entry::SubBlock(_) => self.skip()?,
-                Entry::Record(code) => return Ok(Some(code)),
+                StreamEntry::EndBlock => return Ok(None),
+                StreamEntry::SubBlock(_) => self.skip()?,
+                StreamEntry::Record(code) => return Ok(Some(code)),
             }
         }
     }
 
-    /// Opens the block that [`Entry::SubBlock`] announced.
+    /// Opens the block that [`StreamEntry::SubBlock`] announced.
     pub fn enter(&mut self, id: u32) -> Result<(), ReadError> {
         let (width, _) = self.block_header()?;
         if self.blocks.len() >= MAX_DEPTH {
@@ -262,7 +262,7 @@ impl<'a> BitReader<'a> {
         Ok(())
     }
 
-    /// Jumps over the block that [`Entry::SubBlock`] announced.
+    /// Jumps over the block that [`StreamEntry::SubBlock`] announced.
     pub fn skip(&mut self) -> Result<(), ReadError> {
         let (_, end) = self.block_header()?;
         self.position = end;
@@ -281,7 +281,7 @@ impl<'a> BitReader<'a> {
         Ok((width, end))
     }
 
-    /// Reads BLOCKINFO, which gives abbreviations to blocks that come later.
+    /// Reads BLOCKINFO, which defines abbreviations for later blocks.
     fn read_block_info(&mut self) -> Result<(), ReadError> {
         let mut current = None;
         loop {
@@ -352,7 +352,8 @@ impl<'a> BitReader<'a> {
         }
     }
 
-    /// An array is the last but one operand and its elements take room; a blob is the last.
+    /// An array must be the last but one operand with elements of non-zero size; a blob must be the
+    /// last.
     fn check_abbrev(&self, ops: &[AbbrevOp]) -> Result<(), ReadError> {
         for (index, op) in ops.iter().enumerate() {
             let rest = &ops[index + 1..];
@@ -473,7 +474,7 @@ const CHAR6: &[u8; 64] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0
 #[inline]
 pub fn decode_signed(value: u64) -> i64 {
     match value {
-        // Minus zero stands for the least number.
+        // Minus zero encodes the least number.
         1 => i64::MIN,
         _ if value & 1 == 0 => (value >> 1) as i64,
         _ => -((value >> 1) as i64),

@@ -2,7 +2,7 @@
 
 mod path;
 
-pub use path::{PathError, Place, find_path};
+pub use path::{DataLocation, PathError, find_path};
 
 use crate::module::{GlobalId, LocId};
 
@@ -61,7 +61,7 @@ pub struct SourceFile {
 }
 
 impl SourceFile {
-    /// The whole path, as far as it is known.
+    /// The whole path, as far as known.
     pub fn path(&self) -> String {
         if self.directory.is_empty() || self.name.starts_with('/') {
             return self.name.to_string();
@@ -83,19 +83,19 @@ pub struct Subprogram {
     pub line: u32,
 }
 
-/// A place in the source.
+/// A source location.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Location {
     /// File.
     pub file: Option<FileId>,
-    /// Line, 0 for code that belongs to none.
+    /// Line; 0 for code without a line.
     pub line: u32,
-    /// Column, 0 where unknown.
+    /// Column; 0 if unknown.
     pub column: u32,
     /// The function of the source, inlined or not.
     pub subprogram: Option<SubprogramId>,
-    /// Where that function was inlined, if it was; the chain ends in the function that holds the
-    /// instruction. It has no cycle.
+    /// The call site into which that function was inlined, if it was. The chain ends in the
+    /// function that contains the instruction and has no cycle.
     pub inlined_at: Option<LocId>,
 }
 
@@ -106,7 +106,7 @@ pub struct Variable {
     pub name: Box<str>,
     /// Symbol name where it differs; else empty.
     pub linkage_name: Box<str>,
-    /// Enclosing function, where it is a static of one, or namespace path; else empty.
+    /// Enclosing function of a static variable, or namespace path; else empty.
     pub scope: Box<str>,
     /// File.
     pub file: Option<FileId>,
@@ -118,11 +118,11 @@ pub struct Variable {
     pub global: GlobalId,
     /// Byte offset within it.
     pub offset: u64,
-    /// Where the optimiser has taken it apart: which bits of it are there, as the first one and how many.
+    /// If the optimiser split the variable: the bits that are there, as first bit and count.
     pub fragment: Option<(u64, u64)>,
-    /// The number of its declaration, which such parts have in common.
+    /// The number of its declaration, which all fragments share.
     pub declaration: u64,
-    /// What is there is not its value, which has to be computed from it.
+    /// Whether the value must be computed from what is stored.
     pub is_computed: bool,
 }
 
@@ -133,35 +133,49 @@ pub struct DebugType {
     pub name: Box<str>,
     /// Size in bits.
     pub size_bits: u64,
-    /// What kind of type.
+    /// The kind of type.
     pub kind: DebugTypeKind,
 }
 
-/// What kind of type of the source.
+/// The kind of a source type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DebugTypeKind {
     /// A number, by its DWARF encoding (`DW_ATE_*`).
-    Basic { encoding: u32 },
+    Basic {
+        /// The DWARF encoding.
+        encoding: u32,
+    },
     /// A pointer or reference.
-    Pointer { target: Option<DebugTypeId> },
+    Pointer {
+        /// The type pointed to.
+        target: Option<DebugTypeId>,
+    },
     /// A name or qualifier for another type, by its DWARF tag.
     Modifier {
+        /// The DWARF tag.
         tag: u32,
+        /// The underlying type.
         target: Option<DebugTypeId>,
     },
     /// A struct, class or union.
     Record {
+        /// Whether it is a union.
         union: bool,
+        /// The fields.
         fields: Vec<DebugField>,
     },
     /// An array; a count per dimension, `None` where unknown.
     Array {
+        /// The element type.
         element: Option<DebugTypeId>,
+        /// Number of elements per dimension.
         counts: Vec<Option<u64>>,
     },
     /// An enumeration.
     Enum {
+        /// The underlying integer type.
         base: Option<DebugTypeId>,
+        /// Names and values.
         values: Vec<(Box<str>, i64)>,
     },
     /// A function type, or something else that has no fields.
@@ -181,23 +195,23 @@ pub struct DebugField {
     pub size_bits: u64,
 }
 
-/// Names and qualifiers are followed at most so deep.
+/// Maximal number of typedefs and qualifiers that are followed.
 const MAX_NESTING: u32 = 64;
 
 impl DebugInfo {
-    /// A location and the calls that it was inlined through, from the inside out.
+    /// A location and the call sites it was inlined through, innermost first.
     pub fn chain(&self, location: LocId) -> impl Iterator<Item = &Location> {
         let first = self.locations.get(location.index());
         std::iter::successors(first, |inner| self.locations.get(inner.inlined_at?.index()))
     }
 
-    /// Size of a type in bits, through names and qualifiers.
+    /// Size of a type in bits, through typedefs and qualifiers.
     pub fn size_bits(&self, ty: DebugTypeId) -> u64 {
         let ty = self.resolved(ty);
         self.types[ty.index()].size_bits
     }
 
-    /// The type behind names and qualifiers.
+    /// The type behind typedefs and qualifiers.
     pub fn resolved(&self, mut ty: DebugTypeId) -> DebugTypeId {
         for _ in 0..MAX_NESTING {
             match self.types[ty.index()].kind {

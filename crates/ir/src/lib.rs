@@ -1,6 +1,10 @@
-//! Programs as data: reads LLVM bitcode, links modules and lowers them to compact bytecode.
+//! The program representation: reads LLVM bitcode, links modules and lowers them to compact
+//! bytecode.
 //!
-//! This room knows nothing of execution, memory or solvers.
+//! This crate knows nothing of execution, memory or solvers.
+
+#![deny(missing_docs)]
+#![forbid(unsafe_code)]
 
 pub mod address;
 pub mod bitstream;
@@ -25,15 +29,15 @@ pub enum FileError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system error.
         source: std::io::Error,
     },
-    /// What is in it cannot be read.
+    /// The content cannot be read.
     #[error("{}: {source}", path.display())]
     Read {
         /// The file.
         path: PathBuf,
-        /// What is wrong and where.
+        /// The error and its position.
         source: ReadError,
     },
 }

@@ -1,6 +1,6 @@
-//! Links modules by symbol into one, as a static linker does: strong definitions win over weak
-//! ones, common symbols merge, comdat groups are taken from one module, local names are kept
-//! apart, appending arrays such as `llvm.global_ctors` are joined.
+//! Links modules into one, like a static linker: strong definitions override weak ones, common
+//! symbols merge, comdat groups are taken from one module, local names are kept apart, and
+//! appending arrays such as `llvm.global_ctors` are concatenated.
 
 mod merge;
 mod remap;
@@ -14,7 +14,7 @@ pub enum LinkError {
     /// There is nothing to link.
     #[error("no modules to link")]
     Nothing,
-    /// Two modules define a symbol, and neither gives way.
+    /// Two modules have strong definitions of a symbol.
     #[error("`{name}` is defined in {first} and again in {second}")]
     Duplicate {
         /// The symbol.
@@ -24,7 +24,7 @@ pub enum LinkError {
         /// The other module.
         second: String,
     },
-    /// Members of a comdat group differ where they must not.
+    /// Members of a comdat group differ although they must be equal.
     #[error("the comdat group `{name}` in {first} does not match the one in {second}")]
     Comdat {
         /// The group.
@@ -34,7 +34,7 @@ pub enum LinkError {
         /// The other module.
         second: String,
     },
-    /// A symbol whose address is computed at load time.
+    /// The address of the symbol is computed at load time.
     #[error("`{name}` in {module} is an ifunc; link a version of the program without ifuncs")]
     Ifunc {
         /// The symbol.
@@ -42,7 +42,7 @@ pub enum LinkError {
         /// Its module.
         module: String,
     },
-    /// The modules lay out types differently.
+    /// The modules have different data layouts.
     #[error("{first} and {second} were compiled for different data layouts")]
     DataLayout {
         /// One module.
@@ -50,7 +50,7 @@ pub enum LinkError {
         /// The other module.
         second: String,
     },
-    /// An array that should be joined is not one.
+    /// An appending symbol is not an array.
     #[error("`{name}` in {module} cannot be joined with the ones of other modules")]
     Appending {
         /// The symbol.
@@ -73,7 +73,7 @@ pub fn link(mut modules: Vec<Module>) -> Result<Module, LinkError> {
     merge::merge(modules, &resolution)
 }
 
-/// How messages name a module.
+/// The name of a module in messages.
 fn module_name(module: &Module) -> String {
     if module.name.is_empty() {
         "a module without a name".into()

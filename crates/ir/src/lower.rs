@@ -1,8 +1,8 @@
 //! Lowers modules to the bytecode that the vm executes.
 //!
-//! Every value is flattened into registers of 64 bits; vectors are taken apart, phis become moves, address
-//! arithmetic becomes base and scaled index, constants are folded with the final addresses. What cannot be
-//! lowered becomes an instruction that says so when it is reached.
+//! Every value is flattened into 64-bit registers; vectors are scalarised, phis become moves,
+//! address arithmetic becomes base plus scaled index, and constants are folded with the final
+//! addresses. What cannot be lowered becomes an instruction that reports so when it is executed.
 
 mod analysis;
 mod arithmetic;
@@ -38,25 +38,25 @@ use globals::Layout;
 use intrinsic::Intrinsic;
 use shape::{Part, PartKind, Shape};
 
-/// How to lower.
+/// Options for lowering.
 #[derive(Copy, Clone)]
 pub struct LowerOptions<'a> {
-    /// Names of functions that the vm takes over even where the program defines them.
+    /// Whether the vm replaces a function even if the program defines it.
     pub is_vm_operation: &'a dyn Fn(&str) -> bool,
-    /// Keep scalar stack slots whose address is not taken in registers.
+    /// Keep scalar stack slots whose address is not taken in registers (mem2reg).
     pub promote: bool,
 }
 
 /// Why a module cannot be lowered.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum LowerError {
-    /// A global does not fit into the address space.
+    /// A global does not fit in the address space.
     #[error("global `{name}` is too large")]
     GlobalTooLarge {
         /// Its name.
         name: String,
     },
-    /// The initial contents of a global cannot be computed.
+    /// The initial content of a global cannot be computed.
     #[error("initial contents of `{name}` cannot be computed: {what}")]
     Initializer {
         /// Name of the global.
@@ -66,25 +66,25 @@ pub enum LowerError {
     },
 }
 
-/// What stands behind a function.
+/// The implementation of a function.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum FunctionRole {
-    /// Code of the module.
+    /// Defined in the module.
     Defined,
-    /// An operation of the vm.
+    /// A built-in operation of the vm.
     External(ExternalId),
-    /// Nothing: an undefined weak symbol.
+    /// None: an undefined weak symbol.
     Missing,
 }
 
-/// What the lowering of functions shares.
+/// The shared context for lowering functions.
 pub(crate) struct Context<'a> {
     module: &'a Module,
     folder: Folder<'a>,
     promote: bool,
     externals: Vec<String>,
     external_ids: HashMap<String, ExternalId>,
-    /// How each external is lowered, where it is an intrinsic.
+    /// How each external is lowered, if it is an intrinsic.
     intrinsics: Vec<Intrinsic>,
     assembly: Vec<Assembly>,
     assembly_ids: BTreeMap<Assembly, u32>,
@@ -118,7 +118,7 @@ impl Context<'_> {
         index
     }
 
-    /// Whether a callee is an intrinsic that only says something about the program.
+    /// Whether a callee is an intrinsic that only annotates the program.
     fn is_marker(&self, callee: Value) -> bool {
         let Value::Function(id) = callee else {
             return false;
@@ -186,7 +186,7 @@ pub fn lower(module: &Module, options: &LowerOptions) -> Result<Program, LowerEr
     Ok(program)
 }
 
-/// Gives every function its role and address; returns the names of all, first those of the module.
+/// Assigns every function its role and address; returns all names, those of the module first.
 fn assign_functions(cx: &mut Context, options: &LowerOptions) -> Vec<String> {
     let module = cx.module;
     let mut names = Vec::with_capacity(module.functions.len());
@@ -207,7 +207,7 @@ fn assign_functions(cx: &mut Context, options: &LowerOptions) -> Vec<String> {
         });
         names.push(function.name.to_string());
     }
-    // Aliases with a name that the vm takes over, and indirect functions, are functions of their own.
+    // Aliases whose name the vm replaces, and ifuncs, become functions of their own.
     for (index, alias) in module.aliases.iter().enumerate() {
         if (options.is_vm_operation)(&alias.name) {
             let address = add_function(cx, &mut names, &alias.name);
@@ -222,8 +222,9 @@ fn assign_functions(cx: &mut Context, options: &LowerOptions) -> Vec<String> {
     names
 }
 
-/// Where the vm takes over `memcpy` and that is another name of `compiler_rt.memcpy`, calls by that name are
-/// taken over too. Functions of an unlike name may stand behind several unlike aliases and are left alone.
+/// If the vm replaces `memcpy` and that is an alias of `compiler_rt.memcpy`, calls by the latter
+/// name are replaced, too. Functions with other names may have several unrelated aliases and are
+/// left alone.
 fn take_over_target(cx: &mut Context, alias: &Alias) {
     let Value::Function(target) = alias.target else {
         return;
@@ -268,7 +269,7 @@ fn lower_functions(
     functions
 }
 
-/// The code of an undefined weak function, which nobody can call because its address is zero.
+/// The body of an undefined weak function; it is never called, because its address is zero.
 fn missing_body(cx: &mut Context, id: FunctionId) -> Code {
     let segment = SegmentId(cx.segments.len() as u32);
     cx.segments.push((id, 0));

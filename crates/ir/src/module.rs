@@ -1,6 +1,6 @@
-//! The program in memory, as LLVM has it: types, constants, globals, functions and instructions in
-//! flat tables with typed ids. Filled by the reader and the linker, read by the lowering. Knows
-//! nothing of the file format.
+//! The in-memory representation of LLVM IR: types, constants, globals, functions and instructions
+//! in flat tables with typed ids. The reader and the linker fill it, the lowering reads it. It
+//! knows nothing of the file format.
 
 mod constant;
 mod ids;
@@ -58,7 +58,7 @@ pub struct Module {
     pub symbols: HashMap<Box<str>, Symbol>,
 }
 
-/// What a name stands for.
+/// The entity that a name refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs)] // Each names its table.
 pub enum Symbol {
@@ -99,12 +99,12 @@ pub enum Linkage {
 }
 
 impl Linkage {
-    /// The name is not seen outside of its module.
+    /// Whether the name is invisible outside of its module.
     pub fn is_local(self) -> bool {
         matches!(self, Linkage::Internal | Linkage::Private)
     }
 
-    /// A definition that gives way to a strong one.
+    /// Whether a strong definition overrides this one.
     pub fn is_weak_definition(self) -> bool {
         matches!(
             self,
@@ -130,9 +130,9 @@ pub struct Global {
     pub name: Box<str>,
     /// Type of its contents.
     pub ty: TypeId,
-    /// Contents at the start; `None` for a declaration.
+    /// Initial content; `None` for a declaration.
     pub initializer: Option<Value>,
-    /// May not be written.
+    /// Whether it is read-only.
     pub constant: bool,
     /// One copy per thread.
     pub thread_local: bool,
@@ -190,7 +190,7 @@ pub struct Ifunc {
     pub address_space: u32,
 }
 
-/// A group of symbols of which one module's are taken.
+/// A comdat group: a set of symbols that is taken from one module.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Comdat {
     /// Name of the group.
@@ -251,7 +251,7 @@ pub struct Function {
     pub calls: Vec<Call>,
     /// Pool of operands.
     pub operands: Vec<Value>,
-    /// Pool of ways into phis.
+    /// Pool of incoming edges of phis.
     pub phi_edges: Vec<PhiEdge>,
     /// Pool of switch cases.
     pub switch_cases: Vec<SwitchCase>,
@@ -277,7 +277,7 @@ pub struct Block {
 }
 
 impl Function {
-    /// A function without a body or any property besides its name and signature.
+    /// A declaration with a name and signature, without other properties.
     pub fn declaration(name: Box<str>, ty: TypeId) -> Self {
         Self {
             name,
@@ -347,7 +347,7 @@ pub struct AttributeList {
     pub function: FunctionAttributes,
     /// Of the result.
     pub result: ParamAttributes,
-    /// Of the parameters; those that are missing at the end have none.
+    /// Of the parameters; missing ones at the end have none.
     pub params: Vec<ParamAttributes>,
 }
 
@@ -360,7 +360,7 @@ pub struct FunctionAttributes {
     pub returns_twice: bool,
     pub naked: bool,
     pub noinline: bool,
-    /// Code as the front end wrote it: nothing is computed that the source does not ask for.
+    /// Unoptimised code: nothing is computed that the source does not request.
     pub optnone: bool,
     pub strictfp: bool,
     pub willreturn: bool,
@@ -372,7 +372,7 @@ pub struct FunctionAttributes {
 pub struct ParamAttributes {
     /// Passed by copying this type.
     pub byval: Option<TypeId>,
-    /// Points to where the result of this type is put.
+    /// Points to where the result of this type is stored.
     pub sret: Option<TypeId>,
     /// Passed in the caller's frame (Windows).
     pub inalloca: Option<TypeId>,
@@ -414,8 +414,8 @@ impl Module {
         &self.constants[id.index()]
     }
 
-    /// Type of an operand of `function`; `None` where there is nothing to type (blocks, metadata)
-    /// or the table lacks the type.
+    /// Type of an operand of `function`; `None` if it has none (blocks, metadata) or the table
+    /// lacks the type.
     pub fn value_type(&self, function: &Function, value: Value) -> Option<TypeId> {
         match value {
             Value::Instruction(id) => Some(function.instructions[id.index()].ty),

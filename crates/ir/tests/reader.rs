@@ -1,4 +1,4 @@
-//! The reader on good files of several compilers, on damaged ones, and on what is no bitcode.
+//! The reader on valid files of several compilers, on damaged ones, and on other file types.
 
 use everett_ir::module::*;
 use everett_ir::{Module, read_modules};
@@ -23,7 +23,7 @@ fn fixture(name: &str) -> Module {
     everett_ir::read_file(path).expect("readable")
 }
 
-/// Looks at everything that a module refers to; a dangling id would panic.
+/// Visits everything that a module refers to; a dangling id would panic.
 fn walk(module: &Module) -> u64 {
     let mut sum = 0u64;
     for ty in module.types.ids() {
@@ -65,7 +65,7 @@ fn walk(module: &Module) -> u64 {
     sum
 }
 
-/// A small generator of numbers that are the same in each run.
+/// A small deterministic generator.
 struct Numbers(u64);
 
 impl Numbers {
@@ -111,7 +111,7 @@ fn damaged_files_never_panic() {
             }
         }
     }
-    // Both happen, or the damage is not what it should be.
+    // Both must happen, or the damage is ineffective.
     assert!(
         read > 100 && refused > 100,
         "read {read}, refused {refused}"

@@ -1,8 +1,8 @@
 //! Starting a program: its memory, arguments, environment and the block that the kernel leaves on its stack.
 
 use everett_vm::{
-    Buffer, Bug, BugKind, ChoiceSite, ImageId, Interrupt, Memory, ObjectKind, OnReturn,
-    Surroundings, Thread, Value, Vm,
+    Buffer, Bug, BugKind, ChoiceSite, ExecContext, ImageId, Interrupt, Memory, ObjectKind,
+    OnReturn, Thread, Value, Vm,
 };
 use triomphe::Arc;
 
@@ -40,7 +40,7 @@ impl Host {
     pub fn boot(
         config: &HostConfig,
         disk: Option<&Disk>,
-        around: &mut Surroundings<'_>,
+        around: &mut ExecContext<'_>,
     ) -> Result<Host, Interrupt> {
         let (mut state, executions) = prepare(config, disk, around)?;
         let (mut memories, mut threads) = (Vec::new(), Vec::new());
@@ -62,7 +62,7 @@ impl Host {
 pub(crate) fn prepare(
     config: &HostConfig,
     disk: Option<&Disk>,
-    around: &mut Surroundings<'_>,
+    around: &mut ExecContext<'_>,
 ) -> Result<(HostState, Vec<Execution>), Interrupt> {
     {
         let mut names = Names::default();
@@ -207,7 +207,7 @@ fn first_process(pid: u32, cwd: InodeId, descriptors: Descriptors) -> ProcessSta
 /// Memory and first thread of a program that is just starting.
 pub(crate) fn start(
     execution: &Execution,
-    mut around: Surroundings<'_>,
+    mut around: ExecContext<'_>,
     state: &mut HostState,
 ) -> Result<(Memory, Thread), Interrupt> {
     let mut memory = around.images[usize::from(execution.image.0)].initial_memory();
@@ -255,7 +255,7 @@ impl Names {
 fn strings(
     arguments: &[Argument],
     names: &mut Names,
-    around: &mut Surroundings<'_>,
+    around: &mut ExecContext<'_>,
 ) -> Result<Vec<Buffer>, Interrupt> {
     let mut strings = Vec::new();
     for argument in arguments {
@@ -298,7 +298,7 @@ fn symbolic_string(
     prefix: &[u8],
     name: &str,
     len: u32,
-    around: &mut Surroundings<'_>,
+    around: &mut ExecContext<'_>,
 ) -> Result<Buffer, Interrupt> {
     let input = around
         .oracle
@@ -318,7 +318,7 @@ fn place(memory: &mut Memory, bytes: &Buffer) -> Result<u64, Interrupt> {
     Ok(object.start)
 }
 
-fn stdin(stdin: &Stdin, around: &mut Surroundings<'_>) -> Result<Input, Interrupt> {
+fn stdin(stdin: &Stdin, around: &mut ExecContext<'_>) -> Result<Input, Interrupt> {
     Ok(match stdin {
         Stdin::Empty => Input::default(),
         Stdin::Concrete(bytes) => Input::fixed(Bytes::from_concrete(bytes)),
@@ -401,7 +401,7 @@ fn start_block(
 
 /// Pushes the first frame: that of the libc's entry, or `main` itself where there is no libc.
 fn enter(
-    around: &mut Surroundings<'_>,
+    around: &mut ExecContext<'_>,
     image: ImageId,
     memory: &mut Memory,
     thread: &mut Thread,
@@ -428,8 +428,8 @@ fn enter(
 }
 
 /// The same surroundings for a shorter time.
-pub fn reborrow<'s>(around: &'s mut Surroundings<'_>) -> Surroundings<'s> {
-    Surroundings {
+pub fn reborrow<'s>(around: &'s mut ExecContext<'_>) -> ExecContext<'s> {
+    ExecContext {
         images: around.images,
         arena: around.arena,
         oracle: around.oracle,

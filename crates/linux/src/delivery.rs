@@ -269,7 +269,7 @@ impl Kernel<'_, '_> {
         run.program_counter = self.program_counter();
         if run.on_alternate_stack {
             let size = self.task().alternate_stack.2;
-            self.vm.enter_second_stack(size);
+            self.vm.enter_alternate_stack(size);
         }
         let information = self.signal_information(signal);
         let information_at = self.vm.push_slot(INFORMATION_SIZE as u64, 16)?;
@@ -332,7 +332,7 @@ impl Kernel<'_, '_> {
             self.vm.pop_slot();
         }
         if run.on_alternate_stack {
-            self.vm.thread.second_stack = None;
+            self.vm.thread.alternate_stack = None;
         }
         if let Some(bug) = run.ends_with {
             return Err(Stop::Interrupt(everett_vm::Interrupt::Bug(bug)));

@@ -1,6 +1,6 @@
 //! One thread at work: instructions, system calls, and what stops it.
 
-use everett_vm::{Bug, BugKind, Exit, Interrupt, Jump, SystemCall, Value};
+use everett_vm::{Bug, BugKind, Exit, Interrupt, JumpTarget, SystemCall, Value};
 
 use crate::errno::Errno;
 use crate::host::{Ending, HostExit};
@@ -70,7 +70,7 @@ impl<'k, 'v> Slice<'k, 'v> {
                 Exit::Budget => return Pause::Budget,
                 Exit::Returned(values) => self.returned(values.first().copied()),
                 Exit::Interrupted(Interrupt::SystemCall(call)) => self.system_call(&call),
-                Exit::Interrupted(Interrupt::Point) => {
+                Exit::Interrupted(Interrupt::PreemptionPoint) => {
                     self.kernel.note_point();
                     Err(Stop::Point)
                 }
@@ -188,7 +188,7 @@ impl<'k, 'v> Slice<'k, 'v> {
     }
 
     /// The system call is over. The thread goes on behind it, or where a jump leads.
-    fn finish(&mut self, result: Value, jump: Option<Jump>) -> Result<(), Stop> {
+    fn finish(&mut self, result: Value, jump: Option<JumpTarget>) -> Result<(), Stop> {
         let kernel = &mut self.kernel;
         kernel.vm.commit();
         let task = kernel.task_mut();
@@ -196,7 +196,7 @@ impl<'k, 'v> Slice<'k, 'v> {
         task.remainder = 0;
         task.progress = 0;
         task.woken = false;
-        task.at_point = false;
+        task.passed_preemption_point = false;
         task.fault_asked = false;
         task.stop_asked = false;
         // A handler that ends a wait runs with what the call let through; nothing else does.
@@ -214,7 +214,7 @@ impl<'k, 'v> Slice<'k, 'v> {
             kernel.log_call(name, &arguments, result);
         }
         match jump {
-            Some(jump) => kernel.vm.leave_to(jump),
+            Some(jump) => kernel.vm.unwind_to_jump(jump),
             None => kernel.vm.finish_call(&[result]),
         }
         self.result = Some(result);
@@ -247,7 +247,8 @@ impl<'k, 'v> Slice<'k, 'v> {
             Stop::Interrupt(Interrupt::EndPath) => {
                 Some(Pause::Exit(HostExit::Ended(Ending::EndPath)))
             }
-            Stop::Interrupt(Interrupt::SystemCall(_) | Interrupt::Point) | Stop::Errno(_) => {
+            Stop::Interrupt(Interrupt::SystemCall(_) | Interrupt::PreemptionPoint)
+            | Stop::Errno(_) => {
                 let message = "a system call was made where none can be";
                 let bug = Box::new(Bug::new(BugKind::Unsupported, message));
                 Some(Pause::Exit(HostExit::Ended(Ending::Bug(bug))))
@@ -298,7 +299,7 @@ impl<'k, 'v> Slice<'k, 'v> {
         task.deadline_ns = wait.deadline_ns;
         task.waiting_since = since;
         // It goes on where it is when it is picked.
-        task.at_point = true;
+        task.passed_preemption_point = true;
         task.fault_asked = true;
         task.doing = Doing::Waiting(wait);
     }
@@ -307,7 +308,7 @@ impl<'k, 'v> Slice<'k, 'v> {
     fn crashed(&mut self, bug: Box<Bug>) -> Option<Pause> {
         let kernel = &mut self.kernel;
         let is_first = kernel.process == 0;
-        if kernel.host.options.crashes_end_all || is_first || bug.kind.is_own_limit() {
+        if kernel.host.options.crashes_end_all || is_first || bug.kind.is_tool_limit() {
             return Some(Pause::Exit(HostExit::Ended(Ending::Bug(bug))));
         }
         kernel.end_process(Death::Signal(crate::delivery::signal_of(&bug)));

@@ -1,7 +1,7 @@
 //! A host: its processes and their threads, and the kernel's tables.
 
 use everett_expr::ExprId;
-use everett_vm::{Bug, CallSite, Interrupt, Memory, Surroundings, Thread, Value, Vm};
+use everett_vm::{Bug, CallSite, ExecContext, Interrupt, Memory, Thread, Value, Vm};
 use triomphe::Arc;
 
 use crate::boot::reborrow;
@@ -234,7 +234,7 @@ impl Host {
     /// Works on the thread that runs.
     pub(crate) fn with_running<T>(
         &mut self,
-        around: &mut Surroundings<'_>,
+        around: &mut ExecContext<'_>,
         work: impl FnOnce(Slice<'_, '_>) -> T,
     ) -> Option<T> {
         self.with_guest(around, None, work)
@@ -243,7 +243,7 @@ impl Host {
     /// The same for a thread whose memory may be native.
     pub(crate) fn with_guest<T>(
         &mut self,
-        around: &mut Surroundings<'_>,
+        around: &mut ExecContext<'_>,
         guest: Option<&mut dyn Guest>,
         work: impl FnOnce(Slice<'_, '_>) -> T,
     ) -> Option<T> {
@@ -302,7 +302,7 @@ impl Host {
         self.state.log.as_deref().map_or(&[], Vec::as_slice)
     }
 
-    /// Points between system calls at which another thread could have run, where they are logged.
+    /// PreemptionPoints between system calls at which another thread could have run, where they are logged.
     pub fn points(&self) -> &[crate::schedule::Passed] {
         self.state.points.as_deref().map_or(&[], Vec::as_slice)
     }

@@ -1,7 +1,7 @@
 //! What a host's root is made of at the start: the files that its configuration names, laid over what every host
 //! has, the later ones over the earlier ones. What they hold is shared by all states until it is written.
 
-use everett_vm::{Buffer, Bug, BugKind, ChoiceSite, ImageId, Interrupt, Surroundings};
+use everett_vm::{Buffer, Bug, BugKind, ChoiceSite, ExecContext, ImageId, Interrupt};
 
 use crate::bytes::Bytes;
 use crate::config::{Contents, FileSpec, ProgramSpec};
@@ -14,7 +14,7 @@ pub fn install(
     cwd: InodeId,
     now_ns: u64,
     files: &mut Files,
-    around: &mut Surroundings<'_>,
+    around: &mut ExecContext<'_>,
 ) -> Result<(), Interrupt> {
     let node = match &spec.contents {
         Contents::Concrete(bytes) => {
@@ -53,7 +53,7 @@ fn symbolic(
     path: &[u8],
     least: u32,
     most: u32,
-    around: &mut Surroundings<'_>,
+    around: &mut ExecContext<'_>,
 ) -> Result<Bytes, Interrupt> {
     let name = path.rsplit(|byte| *byte == b'/').next();
     let name = String::from_utf8_lossy(name.unwrap_or_default()).into_owned();
@@ -134,7 +134,7 @@ pub fn lay(
     specs: &[FileSpec],
     programs: &[ProgramSpec],
     now_ns: u64,
-    around: &mut Surroundings<'_>,
+    around: &mut ExecContext<'_>,
 ) -> Result<(Files, InodeId), Interrupt> {
     let files = Files::new(now_ns);
     let mut files = files.map_err(|errno| refused(b"/", errno))?;

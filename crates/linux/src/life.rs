@@ -1,8 +1,6 @@
 //! Birth and death of processes and threads, and the change from one program to another.
 
-use everett_vm::{
-    Buffer, Bug, BugKind, ImageId, Memory, OnReturn, Surroundings, Thread, Value, Vm,
-};
+use everett_vm::{Buffer, Bug, BugKind, ExecContext, ImageId, Memory, OnReturn, Thread, Value, Vm};
 use triomphe::Arc;
 
 use crate::boot::{self, FIRST_PID, reborrow};
@@ -126,7 +124,7 @@ impl Kernel<'_, '_> {
             self.write_bytes(birth.parent_tid, &tid.to_le_bytes())?;
         }
         if is_thread {
-            self.vm.thread_is_born(stack);
+            self.vm.record_thread_start(stack);
         }
         let process = (!is_thread).then(|| self.child_process(pid, birth));
         self.host.newborn.push(Newborn {
@@ -432,7 +430,7 @@ impl Host {
     pub(crate) fn execute(
         &mut self,
         execution: Execution,
-        around: &mut Surroundings<'_>,
+        around: &mut ExecContext<'_>,
     ) -> Result<(), HostExit> {
         let task = self.state.schedule.running;
         let Some(process) = self.process_index(task) else {

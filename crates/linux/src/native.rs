@@ -1,7 +1,7 @@
 //! The door for native processes: their system calls are answered by the same kernel model, their memory is reached
 //! through [`Guest`]. Frames and registers are their own affair.
 
-use everett_vm::{ChoiceSite, Interrupt, Memory, Surroundings, SystemCall, Thread, Value};
+use everett_vm::{ChoiceSite, ExecContext, Interrupt, Memory, SystemCall, Thread, Value};
 use triomphe::Arc;
 
 use crate::dispatch::{Pause, Slice};
@@ -28,7 +28,7 @@ pub trait Guest {
     /// The signals that the thread blocks now that a handler has returned, as the frame of the handler says.
     fn restored_mask(&mut self) -> Option<u64>;
     /// The file that several processes can have mapped at an address, by a number, and where in it that is.
-    fn shared_place(&mut self, address: u64) -> Option<(u64, u64)>;
+    fn shared_file_offset(&mut self, address: u64) -> Option<(u64, u64)>;
 }
 
 /// A signal whose handler the native thread is to run.
@@ -92,7 +92,7 @@ impl Host {
     pub fn boot_native(
         config: &HostConfig,
         disk: Option<&Disk>,
-        around: &mut Surroundings<'_>,
+        around: &mut ExecContext<'_>,
     ) -> Result<(Host, Vec<Execution>), Interrupt> {
         let (state, executions) = boot::prepare(config, disk, around)?;
         around.oracle.commit();
@@ -133,7 +133,7 @@ impl Host {
     }
 
     /// Picks who runs, where somebody has to be picked. `Some` if nobody can.
-    pub fn choose_thread(&mut self, around: &mut Surroundings<'_>) -> Option<HostExit> {
+    pub fn choose_thread(&mut self, around: &mut ExecContext<'_>) -> Option<HostExit> {
         if !self.state.schedule.due {
             return None;
         }
@@ -142,11 +142,7 @@ impl Host {
     }
 
     /// Takes up the thread that was picked.
-    pub fn resume_thread(
-        &mut self,
-        around: &mut Surroundings<'_>,
-        guest: &mut dyn Guest,
-    ) -> Served {
+    pub fn resume_thread(&mut self, around: &mut ExecContext<'_>, guest: &mut dyn Guest) -> Served {
         let waited = {
             let task = &self.state.tasks[self.state.schedule.running];
             matches!(task.doing, Doing::Waiting(_))
@@ -157,7 +153,7 @@ impl Host {
     /// Answers a system call of the thread that runs.
     pub fn serve(
         &mut self,
-        around: &mut Surroundings<'_>,
+        around: &mut ExecContext<'_>,
         guest: &mut dyn Guest,
         call: &SystemCall,
     ) -> Served {
@@ -168,7 +164,7 @@ impl Host {
     /// not fail and is not logged.
     pub fn serve_aside(
         &mut self,
-        around: &mut Surroundings<'_>,
+        around: &mut ExecContext<'_>,
         guest: &mut dyn Guest,
         call: &SystemCall,
     ) -> Served {
@@ -181,7 +177,7 @@ impl Host {
     /// A handler of a signal has returned.
     pub fn handler_has_returned(
         &mut self,
-        around: &mut Surroundings<'_>,
+        around: &mut ExecContext<'_>,
         guest: &mut dyn Guest,
     ) -> Served {
         self.native_step(around, guest, false, |slice| {
@@ -191,7 +187,7 @@ impl Host {
 
     fn native_step(
         &mut self,
-        around: &mut Surroundings<'_>,
+        around: &mut ExecContext<'_>,
         guest: &mut dyn Guest,
         in_call: bool,
         step: impl FnOnce(&mut Slice<'_, '_>) -> Result<(), Stop>,
@@ -289,7 +285,7 @@ impl Host {
     /// What the thread that runs has executed raises a signal. Nothing if that is its end: it has no handler, or blocks it.
     pub fn fault(
         &mut self,
-        around: &mut Surroundings<'_>,
+        around: &mut ExecContext<'_>,
         guest: &mut dyn Guest,
         (number, code, words): (i32, i32, [u64; 3]),
     ) -> Option<Served> {
@@ -308,7 +304,7 @@ impl Host {
     }
 
     /// Asks whether an allocation fails that the running thread asks for.
-    pub fn allocation_fails(&mut self, around: &mut Surroundings<'_>) -> bool {
+    pub fn allocation_fails(&mut self, around: &mut ExecContext<'_>) -> bool {
         let failed = self.with_guest(around, None, |slice| {
             if slice.kernel.malloc_faults_left() == 0 {
                 return false;
@@ -324,7 +320,7 @@ impl Host {
     /// Asks whether a call about memory fails that the running thread makes; the native kernel carries those out.
     pub fn memory_call_fails(
         &mut self,
-        around: &mut Surroundings<'_>,
+        around: &mut ExecContext<'_>,
         number: u64,
     ) -> Option<Errno> {
         let row = table::row(number)?;

@@ -1,7 +1,7 @@
 //! Files that native processes map: the real kernel has the mappings, the model has what the files hold, and whoever
 //! carries the calls out keeps the two the same.
 
-use everett_vm::{Surroundings, Value};
+use everett_vm::{ExecContext, Value};
 
 use crate::files::{DescriptionId, InodeId, Node};
 use crate::host::Host;
@@ -92,7 +92,7 @@ impl Host {
     /// The file that `mmap` with these arguments maps, as the model sees it; none for `/dev/zero`.
     pub fn file_to_map(
         &mut self,
-        around: &mut Surroundings<'_>,
+        around: &mut ExecContext<'_>,
         args: [u64; 6],
     ) -> Result<Option<MappedFile>, Errno> {
         let call = Call {

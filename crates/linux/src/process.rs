@@ -57,7 +57,7 @@ pub struct TaskState {
     /// System calls that it has made, those about memory left out.
     pub calls: u64,
     /// Others had the chance to run before the system call that it is about to make.
-    pub at_point: bool,
+    pub passed_preemption_point: bool,
     /// It was asked whether the system call that waits fails.
     pub fault_asked: bool,
     /// Whoever runs the host was asked about the system call that it is about to make.
@@ -100,7 +100,7 @@ pub struct TaskState {
 pub struct Suspended {
     woken: bool,
     progress: u64,
-    at_point: bool,
+    passed_preemption_point: bool,
     fault_asked: bool,
     stop_asked: bool,
     vforked: Option<u32>,
@@ -118,7 +118,7 @@ impl TaskState {
             waiting_since: 0,
             progress: 0,
             calls: 0,
-            at_point: false,
+            passed_preemption_point: false,
             fault_asked: false,
             stop_asked: false,
             vforked: None,
@@ -144,7 +144,7 @@ impl TaskState {
         Suspended {
             woken: std::mem::take(&mut self.woken),
             progress: std::mem::take(&mut self.progress),
-            at_point: std::mem::take(&mut self.at_point),
+            passed_preemption_point: std::mem::take(&mut self.passed_preemption_point),
             fault_asked: std::mem::take(&mut self.fault_asked),
             stop_asked: std::mem::take(&mut self.stop_asked),
             vforked: self.vforked.take(),
@@ -156,7 +156,7 @@ impl TaskState {
     pub fn resume(&mut self, call: Suspended) {
         self.woken = call.woken;
         self.progress = call.progress;
-        self.at_point = call.at_point;
+        self.passed_preemption_point = call.passed_preemption_point;
         self.fault_asked = call.fault_asked;
         self.stop_asked = call.stop_asked;
         self.vforked = call.vforked;

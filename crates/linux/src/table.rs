@@ -129,7 +129,7 @@ pub fn rows() -> impl Iterator<Item = &'static Row> {
 /// The row with this number.
 pub fn row(number: u64) -> Option<&'static Row> {
     let number = usize::try_from(number).ok()?;
-    if let Some(own) = number.checked_sub(everett_vm::OWN_CALLS as usize) {
+    if let Some(own) = number.checked_sub(everett_vm::HYPERCALL_BASE as usize) {
         let own_or_bootstrap = syscalls::own::ROWS.get(own);
         return own_or_bootstrap.or_else(|| {
             syscalls::bootstrap::ROWS.get(own.checked_sub(syscalls::bootstrap::FIRST)?)

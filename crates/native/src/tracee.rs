@@ -124,7 +124,7 @@ impl Guest for Tracee {
         self.mask_of_frame.take()
     }
 
-    fn shared_place(&mut self, address: u64) -> Option<(u64, u64)> {
+    fn shared_file_offset(&mut self, address: u64) -> Option<(u64, u64)> {
         if !self.shares {
             return None;
         }

@@ -15,7 +15,7 @@ use everett_expr::Arena;
 use everett_ir::code::Program;
 use everett_linux::{Errno, Host, HostConfig, HostExit, Packet, Served, Stream, TaskName};
 use everett_vm::{
-    Buffer, BugKind, Coverage, Image, ImageId, Interrupt, StackTable, Surroundings, SystemCall,
+    Buffer, BugKind, Coverage, ExecContext, Image, ImageId, Interrupt, StackTable, SystemCall,
     Value, VmOptions,
 };
 
@@ -237,7 +237,7 @@ pub(crate) enum Advance {
 /// What the model needs around it; a macro because it borrows field by field.
 macro_rules! around {
     ($world:expr) => {
-        Surroundings {
+        ExecContext {
             images: &$world.images,
             arena: &mut $world.arena,
             oracle: &mut $world.oracle,

@@ -1,28 +1,28 @@
-//! Addresses and the sets of them that subnets and routes name.
+//! IP addresses and prefixes, as used by subnets and routes.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
-/// An address and how many of its leading bits name the subnet: `10.0.0.7/24`.
+/// An address with the length of its subnet prefix: `10.0.0.7/24`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Prefix {
     address: IpAddr,
     length: u8,
 }
 
-/// Why a text is no prefix.
+/// Why a text is not a prefix.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum PrefixError {
-    /// The part before the slash.
+    /// The part before the slash is not an address.
     #[error("{0:?} is no IPv4 or IPv6 address")]
     Address(String),
-    /// The part behind it.
+    /// The part after the slash is not a valid length.
     #[error("{text:?} is no length of a prefix; use a number from 0 to {most}")]
     Length {
-        /// What was there.
+        /// The text found.
         text: String,
-        /// The most bits.
+        /// The maximal length.
         most: u8,
     },
     /// There is no slash.
@@ -31,12 +31,12 @@ pub enum PrefixError {
 }
 
 impl Prefix {
-    /// `None` where the address has fewer bits.
+    /// Creates a prefix; `None` if the length exceeds that of the address.
     pub fn new(address: IpAddr, length: u8) -> Option<Prefix> {
         (length <= bits(address)).then_some(Prefix { address, length })
     }
 
-    /// The address alone.
+    /// The prefix of full length that contains only this address.
     pub fn single(address: IpAddr) -> Prefix {
         Prefix {
             address,
@@ -44,28 +44,28 @@ impl Prefix {
         }
     }
 
-    /// All addresses of IPv4.
+    /// All IPv4 addresses.
     pub const ALL_V4: Prefix = Prefix {
         address: IpAddr::V4(Ipv4Addr::UNSPECIFIED),
         length: 0,
     };
-    /// All addresses of IPv6.
+    /// All IPv6 addresses.
     pub const ALL_V6: Prefix = Prefix {
         address: IpAddr::V6(Ipv6Addr::UNSPECIFIED),
         length: 0,
     };
 
-    /// The address, with the bits that name the host.
+    /// The address, including its host bits.
     pub fn address(self) -> IpAddr {
         self.address
     }
 
-    /// Bits that name the subnet.
+    /// The prefix length in bits.
     pub fn length(self) -> u8 {
         self.length
     }
 
-    /// The same subnet with all bits of the host cleared.
+    /// The same prefix with the host bits cleared.
     pub fn subnet(self) -> Prefix {
         Prefix {
             address: self.with_host_bits(0),
@@ -73,7 +73,7 @@ impl Prefix {
         }
     }
 
-    /// The address lies in the subnet.
+    /// Whether the address lies in the subnet.
     pub fn contains(self, address: IpAddr) -> bool {
         let mask = self.mask();
         match (self.address, address) {
@@ -84,29 +84,29 @@ impl Prefix {
         }
     }
 
-    /// The other subnet and this have an address in common.
+    /// Whether both subnets have an address in common.
     pub fn overlaps(self, other: Prefix) -> bool {
         self.contains(other.address) || other.contains(self.address)
     }
 
-    /// The address that means all hosts of the subnet. Subnets of IPv6 and of one or two addresses have none.
+    /// The broadcast address. IPv6 subnets and subnets of one or two addresses have none.
     pub fn broadcast(self) -> Option<IpAddr> {
         let has_one = self.address.is_ipv4() && self.length < 31;
         has_one.then(|| self.with_host_bits(u128::MAX))
     }
 
-    /// How many addresses hosts can have: number 1 is the first of them.
+    /// The number of host addresses. The first has number 1.
     pub fn capacity(self) -> u128 {
         let host_bits = u32::from(bits(self.address) - self.length);
         let all = 1u128.checked_shl(host_bits).unwrap_or(u128::MAX);
         match self.broadcast() {
             Some(_) => all - 2,
-            // The address with no host bits set is that of the subnet's routers.
+            // The address with all host bits zero is the subnet-router anycast address.
             None => all - 1,
         }
     }
 
-    /// The address of this number in the subnet, from 1.
+    /// The host address with this number, from 1.
     pub fn nth(self, index: u128) -> Option<IpAddr> {
         (1..=self.capacity())
             .contains(&index)
@@ -163,7 +163,7 @@ impl fmt::Display for Prefix {
     }
 }
 
-/// An address of the host itself, whichever it is.
+/// Whether this is a loopback address.
 pub fn is_loopback(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => address.is_loopback(),
@@ -174,20 +174,20 @@ pub fn is_loopback(address: IpAddr) -> bool {
     }
 }
 
-/// `0.0.0.0` or `::`; as a destination it means the host itself.
+/// Whether this is `0.0.0.0` or `::`, which as a destination means the host itself.
 pub fn is_unspecified(address: IpAddr) -> bool {
     canonical(address).is_unspecified()
 }
 
-/// Multicast, or the broadcast of whatever LAN one is on.
-pub fn is_many(address: IpAddr) -> bool {
+/// Whether this is a multicast address or the limited broadcast address.
+pub fn is_multicast_or_broadcast(address: IpAddr) -> bool {
     match canonical(address) {
         IpAddr::V4(address) => address.is_multicast() || address.is_broadcast(),
         IpAddr::V6(address) => address.is_multicast(),
     }
 }
 
-/// Addresses of IPv4 that are written as ones of IPv6 (`::ffff:10.0.0.1`) mean the former.
+/// Converts an IPv4-mapped IPv6 address (`::ffff:10.0.0.1`) to IPv4.
 pub(crate) fn canonical(address: IpAddr) -> IpAddr {
     address.to_canonical()
 }

@@ -1,22 +1,22 @@
-//! Routes that lead everywhere, for those who were given none: hosts get a default route over the first router of their
-//! networks, routers a route to each subnet over as few networks as possible.
+//! Automatic routes for hosts and routers without configured ones. A host gets a default route via
+//! the first router of its networks; a router gets a route with the fewest hops to each subnet.
 
 use std::net::IpAddr;
 
 use crate::address::Prefix;
-use crate::topology::{Host, NetworkIndex, Node, RouterIndex, StaticRoute, Topology};
+use crate::topology::{Host, NetworkIndex, RouterIndex, StaticRoute, Topology, TopologyNode};
 
-/// The routes of these hosts and routers.
+/// The automatic routes of these hosts and routers.
 pub(crate) fn automatic_routes(
     topology: &Topology,
-    is_automatic: &dyn Fn(Node) -> bool,
-) -> Vec<(Node, Vec<StaticRoute>)> {
+    is_automatic: &dyn Fn(TopologyNode) -> bool,
+) -> Vec<(TopologyNode, Vec<StaticRoute>)> {
     let mut all = Vec::new();
     for node in topology.nodes().filter(|node| is_automatic(*node)) {
         let routes = match node {
-            Node::Host(host) => default_routes(topology, topology.host(host)),
-            Node::Router(router) => router_routes(topology, router),
-            Node::Network(_) => Vec::new(),
+            TopologyNode::Host(host) => default_routes(topology, topology.host(host)),
+            TopologyNode::Router(router) => router_routes(topology, router),
+            TopologyNode::Network(_) => Vec::new(),
         };
         if !routes.is_empty() {
             all.push((node, routes));
@@ -25,7 +25,7 @@ pub(crate) fn automatic_routes(
     all
 }
 
-/// Addresses of routers on a network, in the order of the routers.
+/// Addresses of the routers on a network, in router order.
 fn gateways(
     topology: &Topology,
     network: NetworkIndex,
@@ -55,7 +55,7 @@ fn default_routes(topology: &Topology, host: &Host) -> Vec<StaticRoute> {
     routes
 }
 
-/// Breadth first over networks and routers, from one router.
+/// Breadth-first search over networks and routers, from one router.
 fn router_routes(topology: &Topology, start: RouterIndex) -> Vec<StaticRoute> {
     let router = &topology.routers[start.index()];
     let mut reached = vec![false; topology.networks.len()];
@@ -65,7 +65,7 @@ fn router_routes(topology: &Topology, start: RouterIndex) -> Vec<StaticRoute> {
     }
     for family in [Prefix::ALL_V4, Prefix::ALL_V6] {
         let mut reached = reached.clone();
-        // Routers that can be gone over, each with the first router on the way to it.
+        // Routers to expand, each with the first hop to it.
         let mut queue = std::collections::VecDeque::new();
         for interface in &router.interfaces {
             let own = |via: IpAddr| interface.addresses.iter().any(|a| a.contains(via));

@@ -1,5 +1,9 @@
-//! The network between hosts: topology, routing, links, and what can go wrong on the way of a packet. Plain data and
-//! pure functions; knows nothing of processes, sockets or solvers.
+//! The simulated network between hosts: topology, routing, links, network and host faults.
+//!
+//! Plain data and pure functions. This crate knows nothing of processes, sockets or solvers.
+
+#![deny(missing_docs)]
+#![forbid(unsafe_code)]
 
 mod address;
 mod automatic;
@@ -10,17 +14,17 @@ mod picture;
 mod routing;
 mod topology;
 
-pub use address::{Prefix, PrefixError, is_loopback, is_many, is_unspecified};
+pub use address::{Prefix, PrefixError, is_loopback, is_multicast_or_broadcast, is_unspecified};
 pub use faults::{
-    Alternative, Fate, Fault, FaultCounters, FaultIndex, Faults, Filter, HostEvent, HostFate,
-    HostMoment, HostSet, KINDS, Kind, Mark, Numbers, Parameter, ParameterKind, Place, Ports, Scope,
-    Sizes, Times, Value, kind,
+    Alternative, DeliveryOutcome, Fault, FaultCounters, FaultIndex, FaultTarget, Faults, Filter,
+    HostEvent, HostFaultEffect, HostFaultPoint, HostSet, KINDS, Kind, Numbers, Parameter,
+    ParameterKind, Ports, Scope, Sizes, SymbolicRange, Times, Value, kind,
 };
 pub use link::{Arrival, LinkState};
 pub use packet::{Packet, Protocol};
 pub use picture::{dot, svg};
 pub use routing::{Hop, Path, Route, Unreachable};
 pub use topology::{
-    Host, HostIndex, Interface, MOST_HOSTS, Network, NetworkIndex, Node, Port, PortIndex, Router,
-    RouterIndex, StaticRoute, Topology, TopologyError, Trouble,
+    Host, HostIndex, Interface, MAX_HOSTS, Network, NetworkIndex, Port, PortIndex, Router,
+    RouterIndex, StaticRoute, Topology, TopologyError, TopologyErrorKind, TopologyNode,
 };

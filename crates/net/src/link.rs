@@ -1,40 +1,39 @@
-//! How long packets take: latency, the time that bits take at a bandwidth, queues.
+//! Packet timing: propagation latency, transmission time at a bandwidth, and queues.
 
 use crate::routing::Path;
 use crate::topology::{PortIndex, Topology};
 
-/// When a packet is there.
+/// When a packet arrives.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Arrival {
     /// At this time.
     At(u64),
-    /// Never: the queue in front of this port was full.
+    /// Never: the queue of this port was full.
     Dropped(PortIndex),
 }
 
-/// What waits in front of ports. It belongs to whom the ports serve: one for each sending host keeps hosts independent
-/// of each other (packets of different hosts then do not queue behind each other at routers), one for a
-/// world lets them.
+/// The queues of ports. With one per sending host, hosts are independent (packets of different
+/// hosts do not share queues at routers); with one per world, they share them.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct LinkState {
-    /// By port, in order; only ports that something waits at.
+    /// Sorted by port; only ports with a non-empty queue.
     queues: Vec<Queue>,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 struct Queue {
     port: PortIndex,
-    /// When each packet that was not yet gone has gone, in order.
+    /// Departure times of the queued packets, in order.
     departures_ns: Vec<u64>,
 }
 
 impl LinkState {
-    /// Nothing waits anywhere.
+    /// Whether all queues are empty.
     pub fn is_idle(&self) -> bool {
         self.queues.is_empty()
     }
 
-    /// Packets that wait at a port, with the one that is being sent.
+    /// Number of packets in the queue of a port, including the one in transmission.
     pub fn waiting(&self, port: PortIndex) -> usize {
         match self.position(port) {
             Ok(at) => self.queues[at].departures_ns.len(),
@@ -46,7 +45,7 @@ impl LinkState {
         self.queues.binary_search_by_key(&port, |queue| queue.port)
     }
 
-    /// Forgets all that has gone by this time.
+    /// Removes the packets that have departed by this time.
     fn advance(&mut self, port: PortIndex, now_ns: u64) {
         if let Ok(at) = self.position(port) {
             let departures = &mut self.queues[at].departures_ns;
@@ -57,7 +56,8 @@ impl LinkState {
         }
     }
 
-    /// Queues a packet that takes `duration_ns` to be sent: when it has gone; `None` if the queue is full.
+    /// Enqueues a packet with this transmission time. Returns its departure time; `None` if the
+    /// queue is full.
     fn enqueue(
         &mut self,
         port: PortIndex,
@@ -66,7 +66,7 @@ impl LinkState {
         most_waiting: Option<u32>,
     ) -> Option<u64> {
         self.advance(port, now_ns);
-        // The packet that is being sent does not wait any more.
+        // The packet in transmission does not occupy the queue.
         let waiting = self.waiting(port).saturating_sub(1);
         if self.waiting(port) > 0 && most_waiting.is_some_and(|most| waiting >= most as usize) {
             return None;
@@ -93,7 +93,7 @@ impl LinkState {
     }
 }
 
-/// How long so many bytes take at a bandwidth, rounded up.
+/// Transmission time at a bandwidth, rounded up.
 fn duration_ns(bytes: u64, bits_per_second: u64) -> u64 {
     let bits = u128::from(bytes) * 8;
     let ns = (bits * 1_000_000_000).div_ceil(u128::from(bits_per_second.max(1)));
@@ -101,7 +101,7 @@ fn duration_ns(bytes: u64, bits_per_second: u64) -> u64 {
 }
 
 impl Topology {
-    /// When a packet of so many bytes (with headers) that is sent now arrives at the end of its path.
+    /// The arrival time of a packet of this size (with headers) that is sent now.
     pub fn arrival_ns(
         &self,
         path: &Path,

@@ -1,26 +1,26 @@
-//! What is known of a packet on its way, apart from its bytes.
+//! Packet metadata: everything except the payload bytes.
 
 use std::fmt;
 use std::net::SocketAddr;
 
 use crate::topology::HostIndex;
 
-/// What a packet belongs to.
+/// The transport protocol of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Protocol {
-    /// Datagrams.
+    /// UDP datagrams.
     Udp,
-    /// Parts of streams.
+    /// TCP segments.
     Tcp,
-    /// Errors and echoes.
+    /// ICMP errors and echoes.
     Icmp,
 }
 
 impl Protocol {
-    /// All of them.
+    /// All protocols.
     pub const ALL: [Protocol; 3] = [Protocol::Udp, Protocol::Tcp, Protocol::Icmp];
 
-    /// As in scenario files.
+    /// The name in scenario files.
     pub fn name(self) -> &'static str {
         match self {
             Protocol::Udp => "udp",
@@ -29,7 +29,7 @@ impl Protocol {
         }
     }
 
-    /// The protocol of this name.
+    /// Finds a protocol by name.
     pub fn from_name(name: &str) -> Option<Protocol> {
         Protocol::ALL
             .into_iter()
@@ -43,23 +43,24 @@ impl fmt::Display for Protocol {
     }
 }
 
-/// One packet from one host to one host.
+/// A packet from one host to one host.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Packet {
-    /// Who sends it.
+    /// The sender.
     pub from: HostIndex,
-    /// Whom it is for; one of them where it is for many.
+    /// The receiver; for a multicast, one of them.
     pub to: HostIndex,
-    /// What it belongs to.
+    /// The protocol.
     pub protocol: Protocol,
-    /// Address and port that it comes from.
+    /// Source address and port.
     pub source: SocketAddr,
-    /// Address and port that it goes to.
+    /// Destination address and port.
     pub destination: SocketAddr,
-    /// Bytes of its payload.
+    /// Payload size in bytes.
     pub size: u32,
-    /// When it was sent, on the clock of the world.
+    /// Send time on the world's clock.
     pub sent_ns: u64,
-    /// How much later it would arrive just behind the time until which its receiver waits, where that is so.
+    /// The additional delay after which the packet would just miss the receiver's time-out, if the
+    /// receiver waits with one.
     pub misses_by_ns: Option<u64>,
 }

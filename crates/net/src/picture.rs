@@ -1,11 +1,13 @@
-//! Pictures of a topology: DOT for others to lay out, SVG with a simple layout of our own. In the SVG each network is a bar;
-//! below it hang the hosts whose first interface is on it; routers stand beside, with lines to their networks.
+//! Drawings of a topology: DOT for Graphviz, and SVG with a simple layout.
+//!
+//! In the SVG each network is a bar. The hosts whose first interface is on it hang below; routers
+//! stand beside, with lines to their networks.
 
 use std::fmt::Write as _;
 
-use crate::topology::{HostIndex, Interface, Node, RouterIndex, Topology};
+use crate::topology::{HostIndex, Interface, RouterIndex, Topology, TopologyNode};
 
-/// For Graphviz.
+/// The topology in DOT.
 pub fn dot(topology: &Topology) -> String {
     let mut out = String::from("graph topology {\n  node [fontname=\"sans-serif\"];\n");
     for (at, network) in topology.networks().iter().enumerate() {
@@ -18,9 +20,9 @@ pub fn dot(topology: &Topology) -> String {
     }
     for node in topology.nodes() {
         let (kind, at, shape) = match node {
-            Node::Host(host) => ("host", host.0, "box"),
-            Node::Router(router) => ("router", router.0, "diamond"),
-            Node::Network(_) => continue,
+            TopologyNode::Host(host) => ("host", host.0, "box"),
+            TopologyNode::Router(router) => ("router", router.0, "diamond"),
+            TopologyNode::Network(_) => continue,
         };
         let label = dot_text(topology.name_of(node));
         let _ = writeln!(out, "  {kind}{at} [shape={shape}, label=\"{label}\"];");
@@ -53,26 +55,26 @@ fn xml_text(text: &str) -> String {
 const BOX_WIDTH: usize = 140;
 const BOX_HEIGHT: usize = 44;
 const GAP: usize = 20;
-/// Boxes in a row.
+/// Boxes per row.
 const COLUMNS: usize = 6;
 const MARGIN: usize = 20;
 const BAR_HEIGHT: usize = 26;
-/// Addresses that do not fit are shown when one points at them.
-const LONGEST_LABEL: usize = 27;
+/// Longer labels are shown as tooltips.
+const MAX_LABEL_LENGTH: usize = 27;
 
-/// Where a box is.
+/// The top left corner of a box.
 #[derive(Clone, Copy)]
-struct Corner {
+struct BoxPosition {
     x: usize,
     y: usize,
 }
 
 struct Layout {
     /// Top left corner of the bar of each network.
-    bars: Vec<Corner>,
+    bars: Vec<BoxPosition>,
     bar_width: usize,
-    hosts: Vec<Corner>,
-    routers: Vec<Corner>,
+    hosts: Vec<BoxPosition>,
+    routers: Vec<BoxPosition>,
     width: usize,
     height: usize,
 }
@@ -89,12 +91,12 @@ impl Layout {
         }
         let widest = at_home.iter().map(Vec::len).max().unwrap_or(0);
         let columns = widest.clamp(2, COLUMNS);
-        let mut hosts = vec![Corner { x: 0, y: 0 }; topology.hosts().len()];
+        let mut hosts = vec![BoxPosition { x: 0, y: 0 }; topology.hosts().len()];
         let mut y = MARGIN;
         let mut bars = Vec::new();
         let mut place = |members: &[usize], y: &mut usize| {
             for (at, host) in members.iter().enumerate() {
-                hosts[*host] = Corner {
+                hosts[*host] = BoxPosition {
                     x: MARGIN + at % columns * (BOX_WIDTH + GAP),
                     y: *y + at / columns * (BOX_HEIGHT + GAP),
                 };
@@ -102,7 +104,7 @@ impl Layout {
             *y += members.len().div_ceil(columns) * (BOX_HEIGHT + GAP) + GAP;
         };
         for members in &at_home {
-            bars.push(Corner { x: MARGIN, y });
+            bars.push(BoxPosition { x: MARGIN, y });
             y += BAR_HEIGHT + GAP;
             place(members, &mut y);
         }
@@ -113,13 +115,13 @@ impl Layout {
             let tops = router.interfaces.iter().map(|i| bars[i.network.index()].y);
             let count = router.interfaces.len().max(1);
             let mean = tops.sum::<usize>() / count;
-            Corner {
-                // Each a bit further to the right, so that lines of different routers stay apart.
+            BoxPosition {
+                // Shifted to the right, so that the lines of different routers do not coincide.
                 x: router_x + at % 4 * (GAP + BOX_WIDTH),
                 y: mean,
             }
         });
-        let routers: Vec<Corner> = routers.collect();
+        let routers: Vec<BoxPosition> = routers.collect();
         let right = routers.iter().map(|corner| corner.x + BOX_WIDTH).max();
         Layout {
             width: right.unwrap_or(MARGIN + bar_width) + MARGIN,
@@ -132,7 +134,7 @@ impl Layout {
     }
 }
 
-/// A drawing that browsers show.
+/// The topology as SVG.
 pub fn svg(topology: &Topology) -> String {
     let layout = Layout::of(topology);
     let (width, height) = (layout.width, layout.height);
@@ -153,9 +155,9 @@ pub fn svg(topology: &Topology) -> String {
     }
     for node in topology.nodes() {
         let (corner, fill) = match node {
-            Node::Host(HostIndex(at)) => (layout.hosts[at as usize], "#eef4ff"),
-            Node::Router(RouterIndex(at)) => (layout.routers[at as usize], "#fff2dd"),
-            Node::Network(_) => continue,
+            TopologyNode::Host(HostIndex(at)) => (layout.hosts[at as usize], "#eef4ff"),
+            TopologyNode::Router(RouterIndex(at)) => (layout.routers[at as usize], "#fff2dd"),
+            TopologyNode::Network(_) => continue,
         };
         let interfaces = topology.node_interfaces(node).iter();
         let below: Vec<String> = interfaces.map(|i| addresses(i, " ")).collect();
@@ -176,7 +178,7 @@ fn lines(topology: &Topology, layout: &Layout, out: &mut String) {
     for (host, corner) in topology.hosts().iter().zip(&layout.hosts) {
         for (at, interface) in host.interfaces.iter().enumerate() {
             let bar = layout.bars[interface.network.index()];
-            // Lines of further interfaces begin beside that of the first.
+            // Lines of further interfaces start beside that of the first.
             let x = corner.x + BOX_WIDTH / 2 + (at * 12).min(BOX_WIDTH / 2);
             line(x, corner.y, x, bar.y + BAR_HEIGHT);
         }
@@ -192,8 +194,8 @@ fn lines(topology: &Topology, layout: &Layout, out: &mut String) {
     }
 }
 
-fn bar(corner: Corner, width: usize, label: &str, out: &mut String) {
-    let Corner { x, y } = corner;
+fn bar(corner: BoxPosition, width: usize, label: &str, out: &mut String) {
+    let BoxPosition { x, y } = corner;
     let _ = writeln!(
         out,
         "<rect x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{BAR_HEIGHT}\" rx=\"6\" fill=\"#dff3df\" stroke=\"#555\"/>"
@@ -202,16 +204,16 @@ fn bar(corner: Corner, width: usize, label: &str, out: &mut String) {
     let _ = writeln!(out, "<text x=\"{x}\" y=\"{y}\">{label}</text>");
 }
 
-fn labelled_box(corner: Corner, fill: &str, name: &str, below: &str, out: &mut String) {
-    let Corner { x, y } = corner;
+fn labelled_box(corner: BoxPosition, fill: &str, name: &str, below: &str, out: &mut String) {
+    let BoxPosition { x, y } = corner;
     let _ = writeln!(
         out,
         "<rect x=\"{x}\" y=\"{y}\" width=\"{BOX_WIDTH}\" height=\"{BOX_HEIGHT}\" rx=\"3\" fill=\"{fill}\" stroke=\"#555\"/>"
     );
     let (x, first, second) = (x + BOX_WIDTH / 2, y + 18, y + 34);
     let shown = match below.chars().count() {
-        ..=LONGEST_LABEL => below.to_owned(),
-        _ => below.chars().take(LONGEST_LABEL).chain(['…']).collect(),
+        ..=MAX_LABEL_LENGTH => below.to_owned(),
+        _ => below.chars().take(MAX_LABEL_LENGTH).chain(['…']).collect(),
     };
     let (name, below, shown) = (xml_text(name), xml_text(below), xml_text(&shown));
     let _ = writeln!(
@@ -275,7 +277,7 @@ mod tests {
     fn boxes_do_not_lie_on_each_other() {
         let world = world();
         let layout = Layout::of(&world);
-        let boxes: Vec<Corner> = layout
+        let boxes: Vec<BoxPosition> = layout
             .hosts
             .iter()
             .chain(&layout.routers)

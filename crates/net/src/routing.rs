@@ -1,54 +1,54 @@
-//! Where packets go: who is behind an address, over which links, or why nobody is. All pairs of hosts and addresses are
-//! worked out when the topology is made; asking allocates nothing.
+//! Routing: the host behind an address, the path to it, or why it is unreachable. All pairs of
+//! hosts and addresses are computed when the topology is created; a lookup allocates nothing.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use crate::address::{Prefix, canonical, is_loopback, is_many, is_unspecified};
-use crate::topology::{HostIndex, NetworkIndex, Node, PortIndex, Topology};
+use crate::address::{Prefix, canonical, is_loopback, is_multicast_or_broadcast, is_unspecified};
+use crate::topology::{HostIndex, NetworkIndex, PortIndex, Topology, TopologyNode};
 
-/// More routers than this on a way are a circle.
-const MOST_HOPS: usize = 64;
+/// A path with more routers than this is a routing loop.
+const MAX_HOPS: usize = 64;
 
-/// One network that a packet crosses.
+/// One network on a path.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Hop {
-    /// The interface that it leaves by.
+    /// The outgoing interface.
     pub port: PortIndex,
     /// The network.
     pub network: NetworkIndex,
 }
 
-/// The way of a packet, from the sender's interface on.
+/// The path of a packet, from the sender's interface on.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Path {
-    /// Networks in the order in which they are crossed; at least one.
+    /// The networks in order; at least one.
     pub hops: Vec<Hop>,
-    /// Latency of all of them.
+    /// Total latency.
     pub latency_ns: u64,
-    /// Largest packet that goes all the way whole.
+    /// The smallest MTU on the path.
     pub mtu: u32,
 }
 
 impl Path {
-    /// Routers on the way: by so much the time to live goes down.
+    /// Number of routers on the path, by which the time to live is decremented.
     pub fn routers(&self) -> usize {
         self.hops.len().saturating_sub(1)
     }
 }
 
-/// Why a packet reaches nobody.
+/// Why a destination is unreachable.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Unreachable {
     /// The sender has no route (`ENETUNREACH`).
     NoRoute,
-    /// Nobody has the address, or a router on the way has no route (`EHOSTUNREACH`).
+    /// No host has the address, or a router on the path has no route (`EHOSTUNREACH`).
     HostUnreachable,
-    /// The address is a router's, where nothing listens (`ECONNREFUSED`).
+    /// The address is that of a router, where no process listens (`ECONNREFUSED`).
     PortUnreachable,
 }
 
-/// Where a packet goes.
+/// The route of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Route<'t> {
     /// To the sender itself.
@@ -57,50 +57,50 @@ pub enum Route<'t> {
     Host {
         /// The host.
         target: HostIndex,
-        /// The way there.
+        /// The path.
         path: &'t Path,
     },
-    /// To all hosts of a LAN; who of them listens is theirs to say.
-    Many {
+    /// To all hosts of a LAN (multicast or broadcast). Each host decides whether it listens.
+    Multicast {
         /// The LAN.
         network: NetworkIndex,
-        /// The way, the same to all.
+        /// The path, the same for all hosts.
         path: &'t Path,
-        /// All hosts on it, the sender too.
+        /// All hosts on it, including the sender.
         hosts: &'t [HostIndex],
     },
-    /// To nobody.
+    /// There is no route.
     Unreachable(Unreachable),
 }
 
-/// What is worked out in advance.
+/// Precomputed routing tables.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Tables {
-    /// Of each host, then each router: routes, the longest prefixes first.
-    routes: Vec<Vec<Entry>>,
-    /// All different ways. The first are those from each port over its own network only.
+    /// Routing tables of hosts, then routers, longest prefixes first.
+    routes: Vec<Vec<RouteEntry>>,
+    /// All distinct paths. The first ones are those of one hop, from each port.
     paths: Vec<Path>,
-    /// By host, then by number of the owner.
-    ways: Vec<Way>,
+    /// By host, then by index of the address owner.
+    pair_routes: Vec<PairRoute>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Entry {
+struct RouteEntry {
     to: Prefix,
     port: PortIndex,
-    /// The router, where the network is not the node's own.
+    /// The gateway; `None` if the network is directly connected.
     via: Option<IpAddr>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Way {
+enum PairRoute {
     Local,
     Path(u32),
     Unreachable(Unreachable),
 }
 
 impl Tables {
-    /// Works out all routes of a topology that was checked.
+    /// Computes all routes of a validated topology.
     pub fn of(topology: &Topology) -> Tables {
         let mut tables = Tables {
             routes: topology
@@ -123,36 +123,38 @@ impl Tables {
         for host in 0..topology.hosts.len() as u32 {
             for (address, owner) in &topology.owners {
                 let mut hops = Vec::new();
-                let start = Node::Host(HostIndex(host));
+                let start = TopologyNode::Host(HostIndex(host));
                 if topology.port(*owner).node == start {
-                    tables.ways.push(Way::Local);
+                    tables.pair_routes.push(PairRoute::Local);
                     continue;
                 }
                 let reached = tables.walk(topology, start, *address, |hop| hops.push(hop));
                 let way = match reached.map(|port| topology.port(port).node) {
-                    Err(reason) => Way::Unreachable(reason),
-                    Ok(Node::Host(_)) => Way::Path(*known.entry(hops).or_insert_with_key(|hops| {
-                        tables.paths.push(path(topology, hops.clone()));
-                        tables.paths.len() as u32 - 1
-                    })),
-                    Ok(_) => Way::Unreachable(Unreachable::PortUnreachable),
+                    Err(reason) => PairRoute::Unreachable(reason),
+                    Ok(TopologyNode::Host(_)) => {
+                        PairRoute::Path(*known.entry(hops).or_insert_with_key(|hops| {
+                            tables.paths.push(path(topology, hops.clone()));
+                            tables.paths.len() as u32 - 1
+                        }))
+                    }
+                    Ok(_) => PairRoute::Unreachable(Unreachable::PortUnreachable),
                 };
-                tables.ways.push(way);
+                tables.pair_routes.push(way);
             }
         }
         tables
     }
 
-    /// Goes from node to node until the address is found.
+    /// Follows routes from node to node to the owner of the address.
     fn walk(
         &self,
         topology: &Topology,
-        start: Node,
+        start: TopologyNode,
         address: IpAddr,
         mut crossed: impl FnMut(Hop),
     ) -> Result<PortIndex, Unreachable> {
         let mut node = start;
-        for _ in 0..MOST_HOPS {
+        for _ in 0..MAX_HOPS {
             let Some(entry) = self.entry(topology, node, address) else {
                 return Err(match node == start {
                     true => Unreachable::NoRoute,
@@ -167,8 +169,8 @@ impl Tables {
                 .filter(|owner| topology.port(*owner).network == network)
                 .ok_or(Unreachable::HostUnreachable)?;
             match topology.port(next).node {
-                router @ Node::Router(_) if entry.via.is_some() => {
-                    // The address can be the router's own.
+                router @ TopologyNode::Router(_) if entry.via.is_some() => {
+                    // The address may be the router's own.
                     if topology
                         .owner(address)
                         .map(|owner| topology.port(owner).node)
@@ -184,29 +186,34 @@ impl Tables {
         Err(Unreachable::HostUnreachable)
     }
 
-    fn entry(&self, topology: &Topology, node: Node, address: IpAddr) -> Option<Entry> {
+    fn entry(
+        &self,
+        topology: &Topology,
+        node: TopologyNode,
+        address: IpAddr,
+    ) -> Option<RouteEntry> {
         let entries = &self.routes[node_number(topology, node)];
         let mut fitting = entries.iter().filter(|entry| entry.to.contains(address));
         fitting.next().copied()
     }
 }
 
-fn node_number(topology: &Topology, node: Node) -> usize {
+fn node_number(topology: &Topology, node: TopologyNode) -> usize {
     match node {
-        Node::Host(host) => host.index(),
-        Node::Router(router) => topology.hosts.len() + router.index(),
-        Node::Network(_) => unreachable!("networks have no routes"),
+        TopologyNode::Host(host) => host.index(),
+        TopologyNode::Router(router) => topology.hosts.len() + router.index(),
+        TopologyNode::Network(_) => unreachable!("networks have no routes"),
     }
 }
 
-/// The table of a node: its own networks, then its routes, longest prefixes first.
-fn routes(topology: &Topology, node: Node) -> Vec<Entry> {
+/// The routing table of a node: connected networks and its routes, longest prefixes first.
+fn routes(topology: &Topology, node: TopologyNode) -> Vec<RouteEntry> {
     let first = topology.first_ports[node_number(topology, node)];
     let mut entries = Vec::new();
     let interfaces = topology.node_interfaces(node);
     for (at, interface) in interfaces.iter().enumerate() {
         let port = PortIndex(first + at as u32);
-        entries.extend(interface.addresses.iter().map(|address| Entry {
+        entries.extend(interface.addresses.iter().map(|address| RouteEntry {
             to: address.subnet(),
             port,
             via: None,
@@ -217,7 +224,7 @@ fn routes(topology: &Topology, node: Node) -> Vec<Entry> {
             .iter()
             .position(|interface| interface.addresses.iter().any(|a| a.contains(route.via)));
         if let Some(at) = near {
-            entries.push(Entry {
+            entries.push(RouteEntry {
                 to: route.to,
                 port: PortIndex(first + at as u32),
                 via: Some(route.via),
@@ -242,15 +249,15 @@ fn path(topology: &Topology, hops: Vec<Hop>) -> Path {
 }
 
 impl Topology {
-    /// Where a packet of a host for an address goes.
+    /// The route of a packet from a host to an address.
     pub fn route(&self, from: HostIndex, destination: IpAddr) -> Route<'_> {
         let destination = canonical(destination);
         if let Some(number) = self.owner_number(destination) {
-            return match self.tables.ways[from.index() * self.owners.len() + number] {
-                Way::Local => Route::Local,
-                Way::Unreachable(reason) => Route::Unreachable(reason),
-                Way::Path(path) => match self.port(self.owners[number].1).node {
-                    Node::Host(target) => Route::Host {
+            return match self.tables.pair_routes[from.index() * self.owners.len() + number] {
+                PairRoute::Local => Route::Local,
+                PairRoute::Unreachable(reason) => Route::Unreachable(reason),
+                PairRoute::Path(path) => match self.port(self.owners[number].1).node {
+                    TopologyNode::Host(target) => Route::Host {
                         target,
                         path: &self.tables.paths[path as usize],
                     },
@@ -262,29 +269,31 @@ impl Topology {
             return Route::Local;
         }
         if let Some(port) = self.port_to_many(from, destination) {
-            return self.many(port);
+            return self.multicast_route(port);
         }
-        if is_many(destination) {
+        if is_multicast_or_broadcast(destination) {
             return Route::Unreachable(Unreachable::NoRoute);
         }
-        let start = Node::Host(from);
+        let start = TopologyNode::Host(from);
         match self.tables.walk(self, start, destination, |_| {}) {
             Err(reason) => Route::Unreachable(reason),
             Ok(_) => Route::Unreachable(Unreachable::HostUnreachable),
         }
     }
 
-    /// To all hosts of the LAN that a port is on: for programs that choose the interface themselves.
-    pub fn many(&self, port: PortIndex) -> Route<'_> {
+    /// The route to all hosts of the LAN of a port, for programs that select the interface
+    /// themselves.
+    pub fn multicast_route(&self, port: PortIndex) -> Route<'_> {
         let network = self.port(port).network;
-        Route::Many {
+        Route::Multicast {
             network,
             path: &self.tables.paths[port.index()],
             hosts: self.hosts_on(network),
         }
     }
 
-    /// Where multicast and broadcast leave a host: by the route that was given for them, else by the first interface.
+    /// The outgoing port for multicast and broadcast: by an explicit route, else the first
+    /// interface.
     fn port_to_many(&self, from: HostIndex, destination: IpAddr) -> Option<PortIndex> {
         let first = self.first_ports[from.index()];
         let interfaces = &self.host(from).interfaces;
@@ -296,10 +305,12 @@ impl Topology {
         if let Some(at) = broadcasts {
             return Some(port(at));
         }
-        if !is_many(destination) {
+        if !is_multicast_or_broadcast(destination) {
             return None;
         }
-        let routed = self.tables.entry(self, Node::Host(from), destination);
+        let routed = self
+            .tables
+            .entry(self, TopologyNode::Host(from), destination);
         if let Some(entry) = routed {
             return Some(entry.port);
         }
@@ -310,7 +321,7 @@ impl Topology {
         speaking.map(port)
     }
 
-    /// The address that a host sends from, where the program did not choose one.
+    /// The source address for a destination, if the program did not bind one.
     pub fn source_for(&self, from: HostIndex, destination: IpAddr) -> Option<IpAddr> {
         let destination = canonical(destination);
         let port = match self.route(from, destination) {
@@ -321,13 +332,17 @@ impl Topology {
                 });
             }
             Route::Local => return Some(destination),
-            Route::Host { path, .. } | Route::Many { path, .. } => path.hops[0].port,
+            Route::Host { path, .. } | Route::Multicast { path, .. } => path.hops[0].port,
             Route::Unreachable(Unreachable::NoRoute) => return None,
-            Route::Unreachable(_) => self.tables.entry(self, Node::Host(from), destination)?.port,
+            Route::Unreachable(_) => {
+                self.tables
+                    .entry(self, TopologyNode::Host(from), destination)?
+                    .port
+            }
         };
         let via = self
             .tables
-            .entry(self, Node::Host(from), destination)
+            .entry(self, TopologyNode::Host(from), destination)
             .and_then(|entry| entry.via)
             .unwrap_or(destination);
         let addresses = &self.interface(port).addresses;

@@ -1,10 +1,10 @@
-//! Which hosts, networks and routers there are, and what is checked of them. A [`Topology`] does not change; what
-//! changes (queues, counters) are values of their own.
+//! The topology: hosts, networks and routers, and their validation. A [`Topology`] is immutable;
+//! what changes (queues, counters) is kept in values of its own.
 
 use std::fmt;
 use std::net::IpAddr;
 
-use crate::address::{Prefix, canonical, is_loopback, is_many, is_unspecified};
+use crate::address::{Prefix, canonical, is_loopback, is_multicast_or_broadcast, is_unspecified};
 use crate::automatic::automatic_routes;
 use crate::routing::Tables;
 
@@ -24,41 +24,41 @@ macro_rules! index {
 }
 
 index! {
-    /// A host, by its place in the list.
+    /// Index of a host.
     HostIndex
 }
 index! {
-    /// A network, by its place in the list.
+    /// Index of a network.
     NetworkIndex
 }
 index! {
-    /// A router, by its place in the list.
+    /// Index of a router.
     RouterIndex
 }
 index! {
-    /// An interface of a host or router: those of the hosts first, in their order.
+    /// Index of an interface of a host or router; those of hosts come first.
     PortIndex
 }
 
-/// A LAN: all that are on it reach each other directly.
+/// A LAN: its nodes reach each other directly.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Network {
     /// Its name.
     pub name: String,
-    /// Addresses that are on it.
+    /// Its subnets.
     pub subnets: Vec<Prefix>,
-    /// How long a bit is on its way; not 0, so that nothing arrives when it is sent.
+    /// Propagation latency. Not 0, so that a packet never arrives when it is sent.
     pub latency_ns: u64,
-    /// How fast an interface sends; at once where there is none.
+    /// Bandwidth of an interface; unlimited if `None`.
     pub bandwidth_bits_per_s: Option<u64>,
-    /// How many packets wait at an interface before further ones are lost.
+    /// Queue capacity of an interface in packets; packets beyond it are dropped.
     pub queue_packets: Option<u32>,
-    /// Largest packet.
+    /// Maximal packet size.
     pub mtu: u32,
 }
 
 impl Network {
-    /// A network with the usual values: 1 ms, no bandwidth, 1500 bytes.
+    /// A network with default values: 1 ms, unlimited bandwidth, MTU 1500.
     pub fn new(name: impl Into<String>, subnets: Vec<Prefix>) -> Network {
         Network {
             name: name.into(),
@@ -71,7 +71,7 @@ impl Network {
     }
 }
 
-/// Where a host or router is on a network.
+/// An interface of a host or router.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Interface {
     /// Its name, such as `eth0`.
@@ -80,16 +80,16 @@ pub struct Interface {
     pub network: NetworkIndex,
     /// Its addresses with their subnets, the primary one of each family first.
     pub addresses: Vec<Prefix>,
-    /// Largest packet, where it is less than the network's.
+    /// Maximal packet size, if less than that of the network.
     pub mtu: Option<u32>,
 }
 
-/// Where packets for some addresses go.
+/// A static route.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct StaticRoute {
-    /// For these addresses; [`Prefix::ALL_V4`] is the default route.
+    /// The destination; [`Prefix::ALL_V4`] is the default route.
     pub to: Prefix,
-    /// By this router.
+    /// The gateway.
     pub via: IpAddr,
 }
 
@@ -98,28 +98,28 @@ pub struct StaticRoute {
 pub struct Host {
     /// Its name.
     pub name: String,
-    /// Other names of it.
+    /// Its other names.
     pub aliases: Vec<String>,
-    /// Where it is.
+    /// Its interfaces.
     pub interfaces: Vec<Interface>,
-    /// Where it sends what is not for its own networks.
+    /// Its static routes.
     pub routes: Vec<StaticRoute>,
 }
 
-/// Forwards between networks. Nothing runs on it.
+/// A router: forwards packets between networks, and runs no programs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Router {
     /// Its name.
     pub name: String,
-    /// Where it is.
+    /// Its interfaces.
     pub interfaces: Vec<Interface>,
-    /// Where it sends what is not for its own networks.
+    /// Its static routes.
     pub routes: Vec<StaticRoute>,
 }
 
-/// A part of a topology.
+/// A node of a topology.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Node {
+pub enum TopologyNode {
     /// A host.
     Host(HostIndex),
     /// A router.
@@ -128,61 +128,61 @@ pub enum Node {
     Network(NetworkIndex),
 }
 
-/// An interface, and whose.
+/// An interface together with its owner.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Port {
     /// The host or router.
-    pub node: Node,
-    /// Which of its interfaces.
+    pub node: TopologyNode,
+    /// Index of the interface of that node.
     pub interface: u32,
     /// The network that it is on.
     pub network: NetworkIndex,
 }
 
-/// What is wrong with a topology, and where.
+/// An error in a topology.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub struct TopologyError {
-    /// The part that it is about.
-    pub node: Node,
-    /// Its kind and name.
+    /// The node it concerns.
+    pub node: TopologyNode,
+    /// The kind and name of that node.
     pub name: String,
-    /// What is wrong.
-    pub trouble: Trouble,
+    /// The kind of error.
+    pub kind: TopologyErrorKind,
 }
 
 impl fmt::Display for TopologyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = match self.node {
-            Node::Host(_) => "host",
-            Node::Router(_) => "router",
-            Node::Network(_) => "network",
+            TopologyNode::Host(_) => "host",
+            TopologyNode::Router(_) => "router",
+            TopologyNode::Network(_) => "network",
         };
-        write!(f, "{kind} {}: {}", self.name, self.trouble)
+        write!(f, "{kind} {}: {}", self.name, self.kind)
     }
 }
 
-/// What can be wrong with a part of a topology.
+/// The kind of an error in a topology.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum Trouble {
-    /// Names say which is meant.
+pub enum TopologyErrorKind {
+    /// Two nodes have the same name.
     #[error("there is another host or router of this name, or an alias like it")]
     NameTaken,
-    /// Names go into files of the guest.
+    /// The name cannot be used in files of the guest.
     #[error("{0:?} is no name of a host; use letters, digits, '-', '_' and '.'")]
     BadName(String),
-    /// Two networks of one name.
+    /// Two networks have the same name.
     #[error("there is another network of this name")]
     NetworkNameTaken,
-    /// Time must go by.
+    /// The latency is zero.
     #[error("its latency is 0; messages must take some time")]
     NoLatency,
-    /// Nothing would ever arrive.
+    /// The bandwidth is zero.
     #[error("its bandwidth is 0")]
     NoBandwidth,
-    /// Packets need room for headers.
+    /// The MTU leaves no room for headers.
     #[error("its mtu of {0} is below 68, the least that IPv4 allows")]
     SmallMtu(u32),
-    /// Two networks with the same addresses.
+    /// Two networks have overlapping subnets.
     #[error("its subnet {subnet} overlaps with that of network {other}")]
     Overlap {
         /// Its subnet.
@@ -190,16 +190,16 @@ pub enum Trouble {
         /// The other network.
         other: String,
     },
-    /// There is no such network.
+    /// The network does not exist.
     #[error("interface {interface} is on a network that does not exist")]
     NoNetwork {
         /// The interface.
         interface: String,
     },
-    /// Two interfaces of one name.
+    /// Two interfaces have the same name.
     #[error("it has two interfaces {0}")]
     InterfaceTwice(String),
-    /// An address must be one of a subnet of the network.
+    /// The address is in no subnet of the network.
     #[error("{address} is in no subnet of network {network}")]
     OutsideSubnet {
         /// The address.
@@ -207,43 +207,43 @@ pub enum Trouble {
         /// The network.
         network: String,
     },
-    /// An address that no host can have.
+    /// No host can have this address.
     #[error("{0} is no address that an interface can have")]
     BadAddress(IpAddr),
-    /// An address names one interface.
+    /// Two interfaces have the same address.
     #[error("{address} is also an address of {other}")]
     AddressTaken {
         /// The address.
         address: IpAddr,
-        /// Who has it.
+        /// The other owner.
         other: String,
     },
-    /// Routers are reached directly.
+    /// The gateway is not on a connected network.
     #[error("the router {via} of the route to {to} is on none of its networks")]
     FarGateway {
-        /// Where the route leads.
+        /// The destination.
         to: Prefix,
-        /// Its router.
+        /// The gateway.
         via: IpAddr,
     },
-    /// Hosts do not forward.
+    /// The gateway is not a router: hosts do not forward.
     #[error("the router {via} of the route to {to} is no address of a router on that network")]
     NoGateway {
-        /// Where the route leads.
+        /// The destination.
         to: Prefix,
-        /// Its router.
+        /// The gateway.
         via: IpAddr,
     },
-    /// Two routes for the same addresses.
+    /// Two routes have the same destination.
     #[error("it has two routes to {0}")]
     RouteTwice(Prefix),
-    /// The tables of routes grow with the square of the number of hosts.
+    /// Too many hosts: routing tables grow with the square of their number.
     #[error("it is one of more than {0} hosts; fewer are possible")]
     TooMany(usize),
 }
 
-/// Most hosts of a topology.
-pub const MOST_HOSTS: usize = 1024;
+/// Maximal number of hosts.
+pub const MAX_HOSTS: usize = 1024;
 
 /// Hosts, networks and routers, in order, with all routes worked out. The default has none of them: a host on its own.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -252,9 +252,9 @@ pub struct Topology {
     pub(crate) routers: Vec<Router>,
     pub(crate) hosts: Vec<Host>,
     pub(crate) ports: Vec<Port>,
-    /// First port of each host, then of each router.
+    /// Index of the first port of each host, then of each router.
     pub(crate) first_ports: Vec<u32>,
-    /// Who has an address, sorted by it.
+    /// Owners of addresses, sorted by address.
     pub(crate) owners: Vec<(IpAddr, PortIndex)>,
     /// Hosts on each network.
     pub(crate) members: Vec<Vec<HostIndex>>,
@@ -262,7 +262,7 @@ pub struct Topology {
 }
 
 impl Topology {
-    /// Checks the parts and works out the routes. All that is wrong is told at once.
+    /// Validates the nodes and computes the routes. Reports all errors at once.
     pub fn new(
         networks: Vec<Network>,
         routers: Vec<Router>,
@@ -271,12 +271,12 @@ impl Topology {
         Topology::with_automatic_routes(networks, routers, hosts, &|_| false)
     }
 
-    /// The same; those hosts and routers get further routes that lead everywhere.
+    /// Like [`Topology::new`], and adds automatic routes to these hosts and routers.
     pub fn with_automatic_routes(
         networks: Vec<Network>,
         routers: Vec<Router>,
         hosts: Vec<Host>,
-        is_automatic: &dyn Fn(Node) -> bool,
+        is_automatic: &dyn Fn(TopologyNode) -> bool,
     ) -> Result<Topology, Vec<TopologyError>> {
         let mut topology = Topology {
             networks,
@@ -304,9 +304,11 @@ impl Topology {
         }
         for (node, routes) in automatic_routes(&topology, is_automatic) {
             match node {
-                Node::Host(host) => topology.hosts[host.index()].routes.extend(routes),
-                Node::Router(router) => topology.routers[router.index()].routes.extend(routes),
-                Node::Network(_) => {}
+                TopologyNode::Host(host) => topology.hosts[host.index()].routes.extend(routes),
+                TopologyNode::Router(router) => {
+                    topology.routers[router.index()].routes.extend(routes)
+                }
+                TopologyNode::Network(_) => {}
             }
         }
         topology.tables = Tables::of(&topology);
@@ -349,7 +351,7 @@ impl Topology {
         has_it.then(|| PortIndex(self.first_ports[host.index()] + interface as u32))
     }
 
-    /// The interface that a port is.
+    /// The interface of a port.
     pub fn interface(&self, port: PortIndex) -> &Interface {
         let port = self.port(port);
         &self.node_interfaces(port.node)[port.interface as usize]
@@ -360,7 +362,7 @@ impl Topology {
         &self.members[network.index()]
     }
 
-    /// The host of this name or alias, without regard to case.
+    /// Finds a host by name or alias, ignoring case.
     pub fn host_by_name(&self, name: &str) -> Option<HostIndex> {
         let is_meant = |host: &Host| {
             let mut names = std::iter::once(&host.name).chain(&host.aliases);
@@ -370,13 +372,13 @@ impl Topology {
         Some(HostIndex(at as u32))
     }
 
-    /// Addresses of a host, those of the first interface first.
+    /// Addresses of a host, first interface first.
     pub fn addresses(&self, host: HostIndex) -> impl Iterator<Item = IpAddr> + '_ {
         let interfaces = self.host(host).interfaces.iter();
         interfaces.flat_map(|interface| interface.addresses.iter().map(|prefix| prefix.address()))
     }
 
-    /// Who has an address. Addresses of the loopback are everybody's, so nobody's here.
+    /// The owner of an address. Loopback addresses have none.
     pub fn owner(&self, address: IpAddr) -> Option<PortIndex> {
         self.owner_number(address).map(|at| self.owners[at].1)
     }
@@ -390,12 +392,12 @@ impl Topology {
     /// The host that has an address.
     pub fn host_of(&self, address: IpAddr) -> Option<HostIndex> {
         match self.port(self.owner(address)?).node {
-            Node::Host(host) => Some(host),
+            TopologyNode::Host(host) => Some(host),
             _ => None,
         }
     }
 
-    /// `/etc/hosts`, with all hosts: the same on each of them.
+    /// The content of `/etc/hosts` with all hosts; the same on each host.
     pub fn hosts_file(&self) -> String {
         let mut text = String::from("127.0.0.1 localhost\n::1 localhost ip6-localhost\n");
         for (at, host) in self.hosts.iter().enumerate() {
@@ -410,7 +412,7 @@ impl Topology {
         text
     }
 
-    /// What a name of a host stands for, as a resolver answers.
+    /// The addresses that a resolver returns for a host name.
     pub fn resolve(&self, name: &str) -> Vec<IpAddr> {
         match self.host_by_name(name) {
             Some(host) => self.addresses(host).collect(),
@@ -418,92 +420,88 @@ impl Topology {
         }
     }
 
-    /// The name of a part.
-    pub fn name_of(&self, node: Node) -> &str {
+    /// The name of a node.
+    pub fn name_of(&self, node: TopologyNode) -> &str {
         match node {
-            Node::Host(host) => &self.hosts[host.index()].name,
-            Node::Router(router) => &self.routers[router.index()].name,
-            Node::Network(network) => &self.networks[network.index()].name,
+            TopologyNode::Host(host) => &self.hosts[host.index()].name,
+            TopologyNode::Router(router) => &self.routers[router.index()].name,
+            TopologyNode::Network(network) => &self.networks[network.index()].name,
         }
     }
 
-    pub(crate) fn node_interfaces(&self, node: Node) -> &[Interface] {
+    pub(crate) fn node_interfaces(&self, node: TopologyNode) -> &[Interface] {
         match node {
-            Node::Host(host) => &self.hosts[host.index()].interfaces,
-            Node::Router(router) => &self.routers[router.index()].interfaces,
-            Node::Network(_) => &[],
+            TopologyNode::Host(host) => &self.hosts[host.index()].interfaces,
+            TopologyNode::Router(router) => &self.routers[router.index()].interfaces,
+            TopologyNode::Network(_) => &[],
         }
     }
 
-    pub(crate) fn node_routes(&self, node: Node) -> &[StaticRoute] {
+    pub(crate) fn node_routes(&self, node: TopologyNode) -> &[StaticRoute] {
         match node {
-            Node::Host(host) => &self.hosts[host.index()].routes,
-            Node::Router(router) => &self.routers[router.index()].routes,
-            Node::Network(_) => &[],
+            TopologyNode::Host(host) => &self.hosts[host.index()].routes,
+            TopologyNode::Router(router) => &self.routers[router.index()].routes,
+            TopologyNode::Network(_) => &[],
         }
     }
 
     /// Hosts, then routers.
-    pub(crate) fn nodes(&self) -> impl Iterator<Item = Node> + use<> {
+    pub(crate) fn nodes(&self) -> impl Iterator<Item = TopologyNode> + use<> {
         let (hosts, routers) = (self.hosts.len() as u32, self.routers.len() as u32);
-        let hosts = (0..hosts).map(|at| Node::Host(HostIndex(at)));
-        hosts.chain((0..routers).map(|at| Node::Router(RouterIndex(at))))
+        let hosts = (0..hosts).map(|at| TopologyNode::Host(HostIndex(at)));
+        hosts.chain((0..routers).map(|at| TopologyNode::Router(RouterIndex(at))))
     }
 
-    fn error(&self, node: Node, trouble: Trouble) -> TopologyError {
+    fn error(&self, node: TopologyNode, kind: TopologyErrorKind) -> TopologyError {
         let name = self.name_of(node).to_owned();
-        TopologyError {
-            node,
-            name,
-            trouble,
-        }
+        TopologyError { node, name, kind }
     }
 
     fn check_names(&self, errors: &mut Vec<TopologyError>) {
         let mut taken = std::collections::BTreeSet::new();
         for node in self.nodes() {
             let aliases: &[String] = match node {
-                Node::Host(host) => &self.host(host).aliases,
+                TopologyNode::Host(host) => &self.host(host).aliases,
                 _ => &[],
             };
             let own = self.name_of(node);
             for name in std::iter::once(own).chain(aliases.iter().map(String::as_str)) {
                 if !is_name(name) {
-                    errors.push(self.error(node, Trouble::BadName(name.to_owned())));
+                    errors.push(self.error(node, TopologyErrorKind::BadName(name.to_owned())));
                 }
                 if !taken.insert(name.to_ascii_lowercase()) {
-                    errors.push(self.error(node, Trouble::NameTaken));
+                    errors.push(self.error(node, TopologyErrorKind::NameTaken));
                 }
             }
         }
-        if self.hosts.len() > MOST_HOSTS {
-            let first = Node::Host(HostIndex(MOST_HOSTS as u32));
-            errors.push(self.error(first, Trouble::TooMany(MOST_HOSTS)));
+        if self.hosts.len() > MAX_HOSTS {
+            let first = TopologyNode::Host(HostIndex(MAX_HOSTS as u32));
+            errors.push(self.error(first, TopologyErrorKind::TooMany(MAX_HOSTS)));
         }
     }
 
     fn check_networks(&self, errors: &mut Vec<TopologyError>) {
         for (at, network) in self.networks.iter().enumerate() {
-            let node = Node::Network(NetworkIndex(at as u32));
+            let node = TopologyNode::Network(NetworkIndex(at as u32));
             let earlier = &self.networks[..at];
             if earlier.iter().any(|other| other.name == network.name) {
-                errors.push(self.error(node, Trouble::NetworkNameTaken));
+                errors.push(self.error(node, TopologyErrorKind::NetworkNameTaken));
             }
             if network.latency_ns == 0 {
-                errors.push(self.error(node, Trouble::NoLatency));
+                errors.push(self.error(node, TopologyErrorKind::NoLatency));
             }
             if network.bandwidth_bits_per_s == Some(0) {
-                errors.push(self.error(node, Trouble::NoBandwidth));
+                errors.push(self.error(node, TopologyErrorKind::NoBandwidth));
             }
             if network.mtu < 68 {
-                errors.push(self.error(node, Trouble::SmallMtu(network.mtu)));
+                errors.push(self.error(node, TopologyErrorKind::SmallMtu(network.mtu)));
             }
             for subnet in &network.subnets {
                 let overlaps =
                     |other: &&Network| other.subnets.iter().any(|theirs| subnet.overlaps(*theirs));
                 if let Some(other) = earlier.iter().find(overlaps) {
                     let (subnet, other) = (*subnet, other.name.clone());
-                    errors.push(self.error(node, Trouble::Overlap { subnet, other }));
+                    errors.push(self.error(node, TopologyErrorKind::Overlap { subnet, other }));
                 }
             }
         }
@@ -515,19 +513,19 @@ impl Topology {
             for (at, interface) in interfaces.iter().enumerate() {
                 let name = &interface.name;
                 if interfaces[..at].iter().any(|other| other.name == *name) {
-                    errors.push(self.error(node, Trouble::InterfaceTwice(name.clone())));
+                    errors.push(self.error(node, TopologyErrorKind::InterfaceTwice(name.clone())));
                 }
                 if let Some(mtu) = interface.mtu.filter(|mtu| *mtu < 68) {
-                    errors.push(self.error(node, Trouble::SmallMtu(mtu)));
+                    errors.push(self.error(node, TopologyErrorKind::SmallMtu(mtu)));
                 }
                 let Some(network) = self.networks.get(interface.network.index()) else {
                     let interface = name.clone();
-                    errors.push(self.error(node, Trouble::NoNetwork { interface }));
+                    errors.push(self.error(node, TopologyErrorKind::NoNetwork { interface }));
                     continue;
                 };
                 for address in &interface.addresses {
-                    if let Some(trouble) = address_trouble(*address, network) {
-                        errors.push(self.error(node, trouble));
+                    if let Some(kind) = address_error(*address, network) {
+                        errors.push(self.error(node, kind));
                     }
                 }
             }
@@ -550,7 +548,7 @@ impl Topology {
                 .collect();
             for port in &ports {
                 let members = &mut self.members[port.network.index()];
-                if let Node::Host(host) = node
+                if let TopologyNode::Host(host) = node
                     && members.last() != Some(&host)
                 {
                     members.push(host);
@@ -570,11 +568,11 @@ impl Topology {
         for pair in owners.windows(2) {
             if pair[0].0 == pair[1].0 {
                 let (first, second) = (self.port(pair[0].1), self.port(pair[1].1));
-                let trouble = Trouble::AddressTaken {
+                let kind = TopologyErrorKind::AddressTaken {
                     address: pair[0].0,
                     other: self.name_of(first.node).to_owned(),
                 };
-                errors.push(self.error(second.node, trouble));
+                errors.push(self.error(second.node, kind));
             }
         }
         self.owners = owners;
@@ -587,39 +585,45 @@ impl Topology {
                 let (to, via) = (route.to, route.via);
                 let is_same = |other: &StaticRoute| other.to.subnet() == to.subnet();
                 if routes[..at].iter().any(is_same) {
-                    errors.push(self.error(node, Trouble::RouteTwice(to)));
+                    errors.push(self.error(node, TopologyErrorKind::RouteTwice(to)));
                 }
                 let interfaces = self.node_interfaces(node).iter();
                 let mut near = interfaces
                     .filter(|interface| interface.addresses.iter().any(|a| a.contains(via)));
                 let Some(interface) = near.next() else {
-                    errors.push(self.error(node, Trouble::FarGateway { to, via }));
+                    errors.push(self.error(node, TopologyErrorKind::FarGateway { to, via }));
                     continue;
                 };
                 let gateway = self.owner(via).map(|port| self.port(port));
                 let is_router = gateway.is_some_and(|port| {
-                    port.network == interface.network && matches!(port.node, Node::Router(_))
+                    port.network == interface.network
+                        && matches!(port.node, TopologyNode::Router(_))
                 });
                 if !is_router {
-                    errors.push(self.error(node, Trouble::NoGateway { to, via }));
+                    errors.push(self.error(node, TopologyErrorKind::NoGateway { to, via }));
                 }
             }
         }
     }
 }
 
-fn address_trouble(address: Prefix, network: &Network) -> Option<Trouble> {
+fn address_error(address: Prefix, network: &Network) -> Option<TopologyErrorKind> {
     let ip = address.address();
     let is_end = address.broadcast() == Some(ip)
         || (address.broadcast().is_some() && address.subnet().address() == ip);
-    if is_loopback(ip) || is_unspecified(ip) || is_many(ip) || is_end || canonical(ip) != ip {
-        return Some(Trouble::BadAddress(ip));
+    if is_loopback(ip)
+        || is_unspecified(ip)
+        || is_multicast_or_broadcast(ip)
+        || is_end
+        || canonical(ip) != ip
+    {
+        return Some(TopologyErrorKind::BadAddress(ip));
     }
     let mut subnets = network.subnets.iter();
     if subnets.any(|subnet| subnet.contains(ip)) {
         return None;
     }
-    Some(Trouble::OutsideSubnet {
+    Some(TopologyErrorKind::OutsideSubnet {
         address,
         network: network.name.clone(),
     })

@@ -1,8 +1,9 @@
 //! Which faults are possible when, and how they are counted.
 
 use everett_net::{
-    Alternative, Fate, Fault, FaultCounters, FaultIndex, Faults, HostEvent, HostFate, HostIndex,
-    HostMoment, HostSet, KINDS, Numbers, Packet, Ports, Protocol, Scope, Times, Value, kind,
+    Alternative, DeliveryOutcome, Fault, FaultCounters, FaultIndex, Faults, HostEvent,
+    HostFaultEffect, HostFaultPoint, HostIndex, HostSet, KINDS, Numbers, Packet, Ports, Protocol,
+    Scope, Times, Value, kind,
 };
 
 const A: HostIndex = HostIndex(0);
@@ -27,18 +28,24 @@ fn fault(name: &str) -> Fault {
     Fault::new(name, kind(name).expect("a kind"))
 }
 
-fn fates(faults: &Faults, packet: &Packet, counters: &FaultCounters) -> Vec<Fate> {
-    let all = faults.fates(packet, packet.from, counters);
-    all.iter().map(|alternative| alternative.fate).collect()
+fn delivery_outcomes(
+    faults: &Faults,
+    packet: &Packet,
+    counters: &FaultCounters,
+) -> Vec<DeliveryOutcome> {
+    let all = faults.delivery_outcomes(packet, packet.from, counters);
+    all.iter().map(|alternative| alternative.effect).collect()
 }
 
-/// Takes the alternative of this fate.
-fn take(faults: &Faults, packet: &Packet, fate: Fate, counters: &mut FaultCounters) {
-    let all = faults.fates(packet, packet.from, counters);
-    let picked = all.iter().rposition(|alternative| alternative.fate == fate);
-    let marks = faults.marks(packet, packet.from, counters);
+/// Chooses the alternative with this effect.
+fn take(faults: &Faults, packet: &Packet, effect: DeliveryOutcome, counters: &mut FaultCounters) {
+    let all = faults.delivery_outcomes(packet, packet.from, counters);
+    let picked = all
+        .iter()
+        .rposition(|alternative| alternative.effect == effect);
+    let marks = faults.symbolic_ranges(packet, packet.from, counters);
     let picked = picked.expect("it is possible");
-    faults.note_packet(packet, packet.from, &all, picked, &marks, counters);
+    faults.record_packet(packet, packet.from, &all, picked, &marks, counters);
 }
 
 #[test]
@@ -60,26 +67,26 @@ fn each_fault_is_one_alternative_until_it_is_used_up() {
     let mut counters = FaultCounters::default();
     let first = packet(A, B, 80, 0);
     let all = [
-        Fate::Deliver,
-        Fate::Drop,
-        Fate::Twice { after_ns: 1_000 },
-        Fate::HoldBack { packets: 2 },
-        Fate::Delay { by_ns: 10_000_000 },
+        DeliveryOutcome::Deliver,
+        DeliveryOutcome::Drop,
+        DeliveryOutcome::Duplicate { after_ns: 1_000 },
+        DeliveryOutcome::HoldBack { packets: 2 },
+        DeliveryOutcome::Delay { by_ns: 10_000_000 },
     ];
-    assert_eq!(fates(&faults, &first, &counters), all);
-    take(&faults, &first, Fate::Drop, &mut counters);
+    assert_eq!(delivery_outcomes(&faults, &first, &counters), all);
+    take(&faults, &first, DeliveryOutcome::Drop, &mut counters);
     assert_eq!(
-        fates(&faults, &first, &counters),
+        delivery_outcomes(&faults, &first, &counters),
         [&all[..1], &all[2..]].concat()
     );
     assert_eq!(counters.total_used(), 1);
-    // Streams hide most of it.
+    // TCP hides most packet faults.
     let stream = Packet {
         protocol: Protocol::Tcp,
         ..first
     };
     assert_eq!(
-        fates(&faults, &stream, &FaultCounters::default()),
+        delivery_outcomes(&faults, &stream, &FaultCounters::default()),
         [all[0], all[4]]
     );
 }
@@ -101,20 +108,27 @@ fn filters_are_about_ports_times_and_numbers() {
         packet(A, C, 80, 150),
     ];
     assert_eq!(
-        fates(&faults, &fitting, &counters),
-        [Fate::Deliver],
+        delivery_outcomes(&faults, &fitting, &counters),
+        [DeliveryOutcome::Deliver],
         "the first"
     );
-    take(&faults, &fitting, Fate::Deliver, &mut counters);
+    take(&faults, &fitting, DeliveryOutcome::Deliver, &mut counters);
     for other in &others {
-        assert_eq!(fates(&faults, other, &counters), [Fate::Deliver]);
-        take(&faults, other, Fate::Deliver, &mut counters);
+        assert_eq!(
+            delivery_outcomes(&faults, other, &counters),
+            [DeliveryOutcome::Deliver]
+        );
+        take(&faults, other, DeliveryOutcome::Deliver, &mut counters);
     }
-    assert_eq!(fates(&faults, &fitting, &counters).len(), 2, "the second");
-    take(&faults, &fitting, Fate::Deliver, &mut counters);
     assert_eq!(
-        fates(&faults, &fitting, &counters),
-        [Fate::Deliver],
+        delivery_outcomes(&faults, &fitting, &counters).len(),
+        2,
+        "the second"
+    );
+    take(&faults, &fitting, DeliveryOutcome::Deliver, &mut counters);
+    assert_eq!(
+        delivery_outcomes(&faults, &fitting, &counters),
+        [DeliveryOutcome::Deliver],
         "the third"
     );
 }
@@ -127,27 +141,36 @@ fn bytes_stay_within_the_packet() {
     let faults = Faults::new(vec![corruption]);
     let counters = FaultCounters::default();
     let mut short = packet(A, B, 80, 0);
-    let corrupt = Fate::Corrupt {
+    let corrupt = DeliveryOutcome::Corrupt {
         offset: 8,
         length: 2,
     };
-    assert_eq!(fates(&faults, &short, &counters), [Fate::Deliver, corrupt]);
+    assert_eq!(
+        delivery_outcomes(&faults, &short, &counters),
+        [DeliveryOutcome::Deliver, corrupt]
+    );
     short.size = 8;
-    assert_eq!(fates(&faults, &short, &counters), [Fate::Deliver]);
+    assert_eq!(
+        delivery_outcomes(&faults, &short, &counters),
+        [DeliveryOutcome::Deliver]
+    );
 }
 
 #[test]
 fn marks_are_no_alternatives() {
     let mut mark = fault("automark");
     mark.set("length", Value::Count(4));
-    mark.most = 2;
+    mark.max_count = 2;
     let faults = Faults::new(vec![mark]);
     let mut counters = FaultCounters::default();
     let sent = packet(A, B, 80, 0);
     for left in [1, 1, 0] {
-        assert_eq!(fates(&faults, &sent, &counters), [Fate::Deliver]);
-        assert_eq!(faults.marks(&sent, A, &counters).len(), left);
-        take(&faults, &sent, Fate::Deliver, &mut counters);
+        assert_eq!(
+            delivery_outcomes(&faults, &sent, &counters),
+            [DeliveryOutcome::Deliver]
+        );
+        assert_eq!(faults.symbolic_ranges(&sent, A, &counters).len(), left);
+        take(&faults, &sent, DeliveryOutcome::Deliver, &mut counters);
     }
 }
 
@@ -158,9 +181,12 @@ fn what_is_certain_is_not_asked() {
     let faults = Faults::new(vec![loss, fault("delay")]);
     let mut counters = FaultCounters::default();
     let sent = packet(A, B, 80, 0);
-    assert_eq!(fates(&faults, &sent, &counters), [Fate::Drop]);
-    take(&faults, &sent, Fate::Drop, &mut counters);
-    assert_eq!(fates(&faults, &sent, &counters).len(), 2);
+    assert_eq!(
+        delivery_outcomes(&faults, &sent, &counters),
+        [DeliveryOutcome::Drop]
+    );
+    take(&faults, &sent, DeliveryOutcome::Drop, &mut counters);
+    assert_eq!(delivery_outcomes(&faults, &sent, &counters).len(), 2);
 }
 
 #[test]
@@ -170,15 +196,26 @@ fn numbers_are_counted_along_the_path_or_on_each_host() {
         loss.scope = scope;
         let faults = Faults::new(vec![loss]);
         let mut of_a = FaultCounters::default();
-        take(&faults, &packet(A, B, 80, 0), Fate::Drop, &mut of_a);
+        take(
+            &faults,
+            &packet(A, B, 80, 0),
+            DeliveryOutcome::Drop,
+            &mut of_a,
+        );
         let mut of_b = FaultCounters::default();
-        // B does not know of it until it hears from A.
-        assert_eq!(fates(&faults, &packet(B, C, 80, 0), &of_b).len(), 2);
-        // Hearing it twice changes nothing.
+        // B does not know of it until it receives a message from A.
+        assert_eq!(
+            delivery_outcomes(&faults, &packet(B, C, 80, 0), &of_b).len(),
+            2
+        );
+        // A second message changes nothing.
         faults.learn(&mut of_b, &of_a);
         faults.learn(&mut of_b, &of_a);
         assert_eq!(of_b.total_used(), heard);
-        assert_eq!(fates(&faults, &packet(B, C, 80, 0), &of_b).len(), elsewhere);
+        assert_eq!(
+            delivery_outcomes(&faults, &packet(B, C, 80, 0), &of_b).len(),
+            elsewhere
+        );
     }
 }
 
@@ -191,22 +228,28 @@ fn a_partition_is_decided_once_for_a_world() {
     let faults = Faults::new(vec![partition]);
     let fresh = FaultCounters::default();
     assert_eq!(
-        fates(&faults, &packet(A, B, 80, 99), &fresh),
-        [Fate::Deliver]
+        delivery_outcomes(&faults, &packet(A, B, 80, 99), &fresh),
+        [DeliveryOutcome::Deliver]
     );
     assert_eq!(
-        fates(&faults, &packet(B, C, 80, 120), &fresh),
-        [Fate::Deliver]
+        delivery_outcomes(&faults, &packet(B, C, 80, 120), &fresh),
+        [DeliveryOutcome::Deliver]
     );
     let (mut cut, mut whole) = (fresh.clone(), fresh.clone());
-    assert_eq!(faults.of_the_world(), [FaultIndex(0)]);
+    assert_eq!(faults.world_faults(), [FaultIndex(0)]);
     cut.decide(FaultIndex(0), true);
     whole.decide(FaultIndex(0), false);
-    for (counters, fate) in [(&cut, Fate::Drop), (&whole, Fate::Deliver)] {
-        assert_eq!(fates(&faults, &packet(A, B, 80, 149), counters), [fate]);
+    for (counters, effect) in [
+        (&cut, DeliveryOutcome::Drop),
+        (&whole, DeliveryOutcome::Deliver),
+    ] {
         assert_eq!(
-            fates(&faults, &packet(A, B, 80, 150), counters),
-            [Fate::Deliver]
+            delivery_outcomes(&faults, &packet(A, B, 80, 149), counters),
+            [effect]
+        );
+        assert_eq!(
+            delivery_outcomes(&faults, &packet(A, B, 80, 150), counters),
+            [DeliveryOutcome::Deliver]
         );
     }
 }
@@ -219,13 +262,16 @@ fn losing_a_packet_is_no_partition() {
     let mut counters = FaultCounters::default();
     let sent = packet(A, B, 80, 0);
     counters.decide(FaultIndex(1), false);
-    let all = faults.fates(&sent, A, &counters);
+    let all = faults.delivery_outcomes(&sent, A, &counters);
     assert_eq!(
-        fates(&faults, &sent, &counters),
-        [Fate::Deliver, Fate::Drop]
+        delivery_outcomes(&faults, &sent, &counters),
+        [DeliveryOutcome::Deliver, DeliveryOutcome::Drop]
     );
-    faults.note_packet(&sent, A, &all, 1, &[], &mut counters);
-    assert_eq!(fates(&faults, &sent, &counters), [Fate::Deliver]);
+    faults.record_packet(&sent, A, &all, 1, &[], &mut counters);
+    assert_eq!(
+        delivery_outcomes(&faults, &sent, &counters),
+        [DeliveryOutcome::Deliver]
+    );
 }
 
 #[test]
@@ -241,36 +287,40 @@ fn hosts_fail_at_calls_messages_and_times() {
     pause.set("at", Value::Duration(500));
     let faults = Faults::new(vec![crash, restart, pause]);
     let mut counters = FaultCounters::default();
-    let count = |moment: HostMoment<'_>, host, now_ns, counters: &FaultCounters| {
+    let count = |point: HostFaultPoint<'_>, host, now_ns, counters: &FaultCounters| {
         let event = HostEvent {
             host,
-            moment,
+            point,
             now_ns,
         };
-        faults.host_fates(&event, counters).len()
+        faults.host_fault_effects(&event, counters).len()
     };
-    assert_eq!(count(HostMoment::Call("fsync"), B, 0, &counters), 2);
-    assert_eq!(count(HostMoment::Call("write"), B, 0, &counters), 1);
-    assert_eq!(count(HostMoment::Call("fsync"), A, 0, &counters), 1);
+    assert_eq!(count(HostFaultPoint::Call("fsync"), B, 0, &counters), 2);
+    assert_eq!(count(HostFaultPoint::Call("write"), B, 0, &counters), 1);
+    assert_eq!(count(HostFaultPoint::Call("fsync"), A, 0, &counters), 1);
     let (near, far) = (packet(A, B, 80, 0), packet(A, B, 81, 0));
-    assert_eq!(count(HostMoment::Message(&near), B, 0, &counters), 2);
-    assert_eq!(count(HostMoment::Message(&far), B, 0, &counters), 1);
+    assert_eq!(count(HostFaultPoint::Message(&near), B, 0, &counters), 2);
+    assert_eq!(count(HostFaultPoint::Message(&far), B, 0, &counters), 1);
     assert_eq!(faults.times(A), [500]);
-    assert_eq!(count(HostMoment::Time, A, 500, &counters), 2);
-    assert_eq!(count(HostMoment::Time, A, 501, &counters), 1);
-    assert!(faults.asks_at_calls(B) && !faults.asks_at_calls(A));
-    assert!(faults.asks_at_messages(A));
+    assert_eq!(count(HostFaultPoint::Time, A, 500, &counters), 2);
+    assert_eq!(count(HostFaultPoint::Time, A, 501, &counters), 1);
+    assert!(faults.has_call_faults(B) && !faults.has_call_faults(A));
+    assert!(faults.has_message_faults(A));
     let event = HostEvent {
         host: B,
-        moment: HostMoment::Call("fsync"),
+        point: HostFaultPoint::Call("fsync"),
         now_ns: 0,
     };
     let taken = Alternative {
         fault: Some(FaultIndex(0)),
-        fate: HostFate::Crash,
+        effect: HostFaultEffect::Crash,
     };
-    faults.note_host(&event, &taken, &mut counters);
-    assert_eq!(faults.host_fates(&event, &counters).len(), 1, "used up");
+    faults.record_host_fault(&event, &taken, &mut counters);
+    assert_eq!(
+        faults.host_fault_effects(&event, &counters).len(),
+        1,
+        "used up"
+    );
 }
 
 #[test]
@@ -278,8 +328,14 @@ fn what_is_late_arrives_behind_a_time_out() {
     let faults = Faults::new(vec![fault("late")]);
     let counters = FaultCounters::default();
     let mut sent = packet(A, B, 80, 0);
-    assert_eq!(fates(&faults, &sent, &counters), [Fate::Deliver]);
+    assert_eq!(
+        delivery_outcomes(&faults, &sent, &counters),
+        [DeliveryOutcome::Deliver]
+    );
     sent.misses_by_ns = Some(70);
-    let late = Fate::Delay { by_ns: 70 };
-    assert_eq!(fates(&faults, &sent, &counters), [Fate::Deliver, late]);
+    let late = DeliveryOutcome::Delay { by_ns: 70 };
+    assert_eq!(
+        delivery_outcomes(&faults, &sent, &counters),
+        [DeliveryOutcome::Deliver, late]
+    );
 }

@@ -1,8 +1,8 @@
-//! Who reaches whom, over what, and what is refused.
+//! Reachability, paths and rejected topologies.
 
 use everett_net::{
-    Arrival, Host, HostIndex, Interface, LinkState, Network, NetworkIndex, Node, Prefix, Route,
-    Router, StaticRoute, Topology, Trouble, Unreachable,
+    Arrival, Host, HostIndex, Interface, LinkState, Network, NetworkIndex, Prefix, Route, Router,
+    StaticRoute, Topology, TopologyErrorKind, TopologyNode, Unreachable,
 };
 use proptest::prelude::*;
 use std::net::IpAddr;
@@ -45,7 +45,7 @@ fn router(name: &str, interfaces: &[(u32, &[&str])]) -> Router {
     }
 }
 
-/// Three LANs in a row with a router between each two; two hosts on the first, one on each other.
+/// Three LANs in a row with routers between them; two hosts on the first, one on each other.
 fn row() -> (Vec<Network>, Vec<Router>, Vec<Host>) {
     let mut networks: Vec<Network> = (0..3)
         .map(|at| {
@@ -156,7 +156,7 @@ fn nobody_there() {
 fn many_are_those_of_the_lan() {
     let world = automatic();
     for address in ["255.255.255.255", "10.0.0.255", "224.0.0.1", "ff02::1"] {
-        let Route::Many {
+        let Route::Multicast {
             network,
             path,
             hosts,
@@ -170,7 +170,7 @@ fn many_are_those_of_the_lan() {
         let source = world.source_for(A, ip(address)).expect("an address");
         assert_eq!(source.is_ipv4(), family);
     }
-    // Routers do not pass it on.
+    // Routers do not forward it.
     let elsewhere = world.route(A, ip("10.0.2.255"));
     assert_eq!(elsewhere, Route::Unreachable(Unreachable::HostUnreachable));
 }
@@ -187,7 +187,7 @@ fn longer_prefixes_win_and_circles_end() {
         route("10.0.2.0/24", "10.0.1.253"),
         route("10.0.2.128/25", "10.0.1.254"),
     ];
-    // Each of the two routers sends what it does not know to the other.
+    // The two routers have default routes to each other.
     routers[0].routes = vec![route("0.0.0.0/0", "10.0.1.253")];
     routers[1].routes = vec![route("0.0.0.0/0", "10.0.1.254")];
     let c = HostIndex(2);
@@ -262,18 +262,18 @@ fn addresses_and_routes_are_checked() {
         let (mut networks, routers, mut hosts) = row();
         change(&mut networks, &mut hosts);
         let errors = Topology::new(networks, routers, hosts).expect_err("it is wrong");
-        (errors[0].node, errors[0].trouble.clone())
+        (errors[0].node, errors[0].kind.clone())
     };
     let (node, trouble) =
         first_trouble(&|_, hosts| hosts[1].interfaces[0].addresses[0] = prefix("10.0.0.1/24"));
-    assert_eq!(node, Node::Host(B));
-    assert!(matches!(trouble, Trouble::AddressTaken { .. }));
+    assert_eq!(node, TopologyNode::Host(B));
+    assert!(matches!(trouble, TopologyErrorKind::AddressTaken { .. }));
     for bad in ["10.0.0.255/24", "10.0.0.0/24"] {
         let change = |_: &mut Vec<Network>, hosts: &mut Vec<Host>| {
             hosts[1].interfaces[0].addresses[0] = prefix(bad);
         };
         assert!(
-            matches!(first_trouble(&change).1, Trouble::BadAddress(_)),
+            matches!(first_trouble(&change).1, TopologyErrorKind::BadAddress(_)),
             "{bad}"
         );
     }
@@ -285,27 +285,31 @@ fn addresses_and_routes_are_checked() {
     };
     assert!(matches!(
         first_trouble(&routed("10.0.1.254")).1,
-        Trouble::FarGateway { .. }
+        TopologyErrorKind::FarGateway { .. }
     ));
     assert!(matches!(
         first_trouble(&routed("10.0.0.2")).1,
-        Trouble::NoGateway { .. }
+        TopologyErrorKind::NoGateway { .. }
     ));
     let overlap = |networks: &mut Vec<Network>, _: &mut Vec<Host>| {
         networks[2].subnets = vec![prefix("10.0.0.0/16")];
     };
-    assert!(matches!(first_trouble(&overlap).1, Trouble::Overlap { .. }));
+    assert!(matches!(
+        first_trouble(&overlap).1,
+        TopologyErrorKind::Overlap { .. }
+    ));
     let nowhere = |_: &mut Vec<Network>, hosts: &mut Vec<Host>| {
         hosts[0].interfaces[0].network = NetworkIndex(9);
     };
     assert!(matches!(
         first_trouble(&nowhere).1,
-        Trouble::NoNetwork { .. }
+        TopologyErrorKind::NoNetwork { .. }
     ));
 }
 
 proptest! {
-    /// With automatic routes, hosts reach each other exactly where routers connect their networks, and ways back are as long.
+    /// With automatic routes, hosts reach each other exactly if routers connect their networks, and
+    /// return paths have the same length.
     #[test]
     fn automatic_routes_lead_everywhere(links in proptest::collection::vec((0u32..6, 0u32..6), 0..8)) {
         let networks: Vec<Network> = (0..6)

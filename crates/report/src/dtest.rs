@@ -1,14 +1,15 @@
-//! Distributed tests (`.dtest`): one test in KLEE's format a host, the network between them, and the order in which they start.
+//! Distributed tests (`.dtest`): one test in KLEE's format per host, the network between them, and
+//! their start order.
 
 use std::fmt::Write;
 use std::net::IpAddr;
 
 use crate::junit::escape;
 
-/// An address and the length of its prefix.
+/// An address and its prefix length.
 pub type Address = (IpAddr, u8);
 
-/// Where a host or router is on a network.
+/// An interface of a host or router.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TestInterface {
     /// Name of the network.
@@ -24,7 +25,7 @@ pub struct TestNode {
     pub name: String,
     /// Its interfaces.
     pub interfaces: Vec<TestInterface>,
-    /// Its routes: to where, and by which address.
+    /// Its routes: destination and gateway.
     pub routes: Vec<(Address, IpAddr)>,
 }
 
@@ -35,11 +36,11 @@ pub struct TestHost {
     pub node: TestNode,
     /// The file of its own test.
     pub file: String,
-    /// It does not end by itself in this test.
+    /// Whether it does not end by itself in this test.
     pub is_server: bool,
 }
 
-/// A test of several hosts, in the order in which they are started.
+/// A test of several hosts, in start order.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DTest {
     /// Names of the networks.

@@ -1,16 +1,17 @@
-//! The folder of a run: `everett-out/0001`, …, with `everett-out/latest` pointing at the newest.
+//! The output folder of a run: `everett-out/0001`, …, with `everett-out/latest` linking to the
+//! newest.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why nothing can be written.
+/// A failed write.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write {}: {source}", path.display())]
 pub struct WriteError {
-    /// Where.
+    /// The path.
     pub path: PathBuf,
-    /// Why.
+    /// The cause.
     pub source: io::Error,
 }
 
@@ -28,7 +29,7 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// A folder with this path. It must not hold a run already.
+    /// Creates a folder at this path. It must not contain a run.
     pub fn create(path: &Path) -> Result<Folder, WriteError> {
         if path.join("summary.json").exists() {
             let source = io::Error::new(io::ErrorKind::AlreadyExists, "it holds an earlier run");
@@ -40,7 +41,7 @@ impl Folder {
         Folder::open(path)
     }
 
-    /// A folder with this path, new or not.
+    /// Opens the folder at this path; creates it if needed.
     pub fn open(path: &Path) -> Result<Folder, WriteError> {
         for part in ["findings", "tests"] {
             let path = path.join(part);
@@ -51,7 +52,7 @@ impl Folder {
         })
     }
 
-    /// The next numbered folder below `parent`; `parent/latest` leads to it afterwards.
+    /// Creates the next numbered folder below `parent`, and links `parent/latest` to it.
     pub fn next(parent: &Path) -> Result<Folder, WriteError> {
         fs::create_dir_all(parent).map_err(failed(parent))?;
         let taken = fs::read_dir(parent).map_err(failed(parent))?;
@@ -72,7 +73,7 @@ impl Folder {
         }
     }
 
-    /// Replaces the link in one step, so that it always leads somewhere.
+    /// Replaces the link atomically, so that it is always valid.
     fn point_latest(&self, parent: &Path, name: &str) -> Result<(), WriteError> {
         let link = parent.join("latest");
         let fresh = parent.join(format!(".latest-{}", std::process::id()));
@@ -89,7 +90,8 @@ impl Folder {
     pub fn write(&self, name: &str, bytes: &[u8]) -> Result<(), WriteError> {
         let path = self.root.join(name);
         match fs::write(&path, bytes) {
-            // Most files go into folders that are there; only the first one of a new folder pays for making it.
+            // Most files go into existing folders; only the first file of a new folder pays for
+            // creating it.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 if let Some(parent) = path.parent() {
                     fs::create_dir_all(parent).map_err(failed(parent))?;

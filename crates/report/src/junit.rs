@@ -1,17 +1,17 @@
-//! Results of tests in JUnit's form, which every system for continuous integration reads.
+//! Test results in JUnit's format, which every continuous integration system reads.
 
 use std::fmt::Write;
 
 /// How a test ended.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Outcome {
-    /// As it should.
+    /// As expected.
     Passed,
-    /// Otherwise.
+    /// Not as expected.
     Failed(String),
-    /// It could not be told.
+    /// The result could not be determined.
     Error(String),
-    /// It was not tried, or says nothing.
+    /// Not run, or inconclusive.
     Skipped(String),
 }
 
@@ -20,7 +20,7 @@ pub enum Outcome {
 pub struct TestCase {
     /// Its name.
     pub name: String,
-    /// What it belongs to.
+    /// The class it belongs to.
     pub class: String,
     /// How long it took.
     pub seconds: f64,
@@ -70,7 +70,7 @@ pub fn junit(suite: &str, cases: &[TestCase]) -> String {
     text
 }
 
-/// Text inside of an attribute. What XML cannot have at all is replaced.
+/// Escapes text for an attribute. Characters that XML does not allow are replaced.
 pub(crate) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {

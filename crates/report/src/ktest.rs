@@ -1,4 +1,4 @@
-//! KLEE's format for tests, so that its users' tools read ours.
+//! KLEE's test format, so that tools for KLEE read our tests.
 
 /// A test: the command line and the values of symbolic objects.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -12,7 +12,7 @@ pub struct KTest {
 const MAGIC: &[u8; 5] = b"KTEST";
 const VERSION: u32 = 3;
 
-/// Why bytes are no test.
+/// Why bytes are not a valid test.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("not a test in KLEE's format: {what} at byte {offset}")]
 pub struct KTestError {
@@ -21,7 +21,7 @@ pub struct KTestError {
 }
 
 impl KTest {
-    /// The bytes of the file.
+    /// Encodes the file.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = MAGIC.to_vec();
         let number = |out: &mut Vec<u8>, value: usize| {
@@ -46,7 +46,7 @@ impl KTest {
         out
     }
 
-    /// Reads the bytes of a file.
+    /// Decodes a file.
     pub fn from_bytes(bytes: &[u8]) -> Result<KTest, KTestError> {
         let mut reader = Reader { bytes, at: 0 };
         let magic = reader.take(5, "the magic word")?;

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// Lines by file: executed or not.
+/// Lines by file, and whether they were executed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LineCoverage {
     files: BTreeMap<String, BTreeMap<u32, bool>>,
 }
 
 impl LineCoverage {
-    /// Adds a line; executed once is executed.
+    /// Adds a line. It counts as executed if any of its parts was.
     pub fn add(&mut self, file: &str, line: u32, executed: bool) {
         if !self.files.contains_key(file) {
             self.files.insert(file.to_owned(), BTreeMap::new());
@@ -20,7 +20,7 @@ impl LineCoverage {
         }
     }
 
-    /// Lines executed and lines in all.
+    /// The number of executed lines and of all lines.
     pub fn totals(&self) -> (usize, usize) {
         let lines = || self.files.values().flat_map(|lines| lines.values());
         (

@@ -1,4 +1,7 @@
-//! Formats on disk: plain data in, files out. Knows nothing of engines.
+//! Output formats: plain data in, files out. This crate knows nothing of engines.
+
+#![deny(missing_docs)]
+#![forbid(unsafe_code)]
 
 mod dtest;
 mod folder;

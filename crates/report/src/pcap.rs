@@ -1,29 +1,29 @@
-//! Packets as a file that Wireshark and tcpdump read. The model knows what connections carry; headers, sequence numbers
-//! and acknowledgements are made up here, as a network without loss would have them.
+//! Packets as a pcap file for Wireshark and tcpdump. The model knows what connections carry; this
+//! module synthesises headers, sequence numbers and acknowledgements, as in a network without loss.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
-/// What a packet is about.
+/// The content of a packet.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum PacketContent {
-    /// A connection is made: all three packets of it.
+    /// A connection is established: all three packets of the handshake.
     Opened,
-    /// Nobody takes connections there: what asked for one, and what answered it.
+    /// A connection is refused: the request and the reset.
     Refused,
-    /// A connection is asked for, of another host.
+    /// A connection request to another host.
     Request,
-    /// A connection is taken, of another host.
+    /// The other host accepts the connection.
     Accepted,
-    /// The same host takes none.
+    /// The other host refuses the connection.
     Rejected,
     /// Bytes of a connection.
     Data(Vec<u8>),
-    /// Nothing more will be sent.
+    /// The sender closes its direction.
     End,
-    /// The connection is broken off.
+    /// The connection is reset.
     Reset,
-    /// A datagram of UDP.
+    /// A UDP datagram.
     Datagram(Vec<u8>),
 }
 
@@ -32,20 +32,20 @@ pub enum PacketContent {
 pub struct CapturedPacket {
     /// When, in nanoseconds since 1970.
     pub time_ns: u64,
-    /// Who sent it.
+    /// The sender.
     pub from: SocketAddr,
-    /// To whom.
+    /// The receiver.
     pub to: SocketAddr,
-    /// What it is about.
+    /// The content.
     pub content: PacketContent,
 }
 
-/// pcap with times in nanoseconds.
+/// Magic number of pcap with nanosecond timestamps.
 const MAGIC: u32 = 0xa1b2_3c4d;
 const ETHERNET: u32 = 1;
-/// Bytes of a packet at most: what Wireshark accepts.
+/// Maximal size of a packet that Wireshark accepts.
 const SNAPSHOT: u32 = 262_144;
-/// Bytes that a TCP packet carries at most.
+/// Maximal payload of a TCP packet.
 const SEGMENT: usize = 1460;
 const TCP: u8 = 6;
 const UDP: u8 = 17;
@@ -58,7 +58,7 @@ mod flag {
     pub const ACK: u8 = 16;
 }
 
-/// The bytes of a pcap file.
+/// Encodes a pcap file.
 pub fn pcap(packets: &[CapturedPacket]) -> Vec<u8> {
     let mut file = Capture::default();
     for word in [MAGIC, 0x0004_0002, 0, 0, SNAPSHOT, ETHERNET] {
@@ -73,7 +73,7 @@ pub fn pcap(packets: &[CapturedPacket]) -> Vec<u8> {
 #[derive(Default)]
 struct Capture {
     bytes: Vec<u8>,
-    /// The next sequence number of who sends to whom.
+    /// The next sequence number of each direction.
     sequence: BTreeMap<(SocketAddr, SocketAddr), u32>,
 }
 
@@ -150,7 +150,8 @@ impl Capture {
         self.internet(at, from.ip(), to.ip(), UDP, datagram, 6);
     }
 
-    /// Puts what a packet carries into headers. Its checksum, which also covers addresses, goes to an offset in it.
+    /// Adds headers to a payload. Its checksum, which also covers addresses, is stored at an offset
+    /// in it.
     fn internet(
         &mut self,
         at: u64,
@@ -167,7 +168,7 @@ impl Capture {
                 let total = (20 + len) as u16;
                 let mut header = vec![0x45, 0];
                 header.extend_from_slice(&total.to_be_bytes());
-                // No fragments; 64 hops; the checksum comes later.
+                // No fragments; 64 hops; the checksum is filled in later.
                 header.extend_from_slice(&[0, 0, 0x40, 0, 64, protocol, 0, 0]);
                 header.extend_from_slice(&addresses);
                 let sum = checksum(&[&header]);
@@ -189,7 +190,7 @@ impl Capture {
         };
         let pseudo = [&(len as u32).to_be_bytes()[..], &[0, 0, 0, protocol]].concat();
         let sum = match checksum(&[&addresses, &pseudo, &carried]) {
-            // In UDP none means that there is no checksum.
+            // In UDP zero means that there is no checksum.
             0 if protocol == UDP => 0xffff,
             sum => sum,
         };
@@ -214,7 +215,7 @@ impl Capture {
     }
 }
 
-/// An address of a network card that nobody sells, by the end of the internet address.
+/// A locally administered hardware address, derived from the end of the IP address.
 fn hardware_address(address: IpAddr) -> [u8; 6] {
     let [a, b, c, d] = match address {
         IpAddr::V4(address) => address.octets(),
@@ -226,7 +227,7 @@ fn hardware_address(address: IpAddr) -> [u8; 6] {
     [2, 0, a, b, c, d]
 }
 
-/// The internet's checksum of several parts, each of which begins at an even offset.
+/// The Internet checksum of several parts, each starting at an even offset.
 fn checksum(parts: &[&[u8]]) -> u16 {
     let mut sum = 0u64;
     for part in parts {
@@ -254,7 +255,7 @@ mod tests {
         }
     }
 
-    /// Frames of a file, read by the description of the format.
+    /// The frames of a file, parsed according to the specification.
     fn frames(bytes: &[u8]) -> Vec<&[u8]> {
         assert_eq!(bytes[..4], MAGIC.to_le_bytes());
         let mut frames = Vec::new();
@@ -269,7 +270,7 @@ mod tests {
         frames
     }
 
-    /// What a receiver checks: with its checksum in place the sum is nothing.
+    /// A receiver's check: the sum including the checksum is zero.
     fn is_intact(frame: &[u8]) -> bool {
         let v4 = frame[12..14] == [8, 0];
         let (header, carried) = frame[14..].split_at(if v4 { 20 } else { 40 });

@@ -1,4 +1,4 @@
-//! Curves over time as a picture that browsers show: panels below each other, each with its own scale.
+//! Plots over time as SVG: panels below each other, each with its own scale.
 
 use std::fmt::Write;
 
@@ -7,16 +7,16 @@ use crate::junit::escape;
 /// A curve.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Curve {
-    /// What it shows.
+    /// Its label.
     pub name: String,
-    /// Its values, one for each time.
+    /// Its values, one per time.
     pub values: Vec<f64>,
 }
 
-/// Curves of one scale.
+/// Curves with a common scale.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Panel {
-    /// What they show.
+    /// Its title.
     pub title: String,
     /// The curves.
     pub curves: Vec<Curve>,
@@ -26,11 +26,11 @@ const WIDTH: f64 = 760.0;
 const HEIGHT: f64 = 150.0;
 const LEFT: f64 = 80.0;
 const TOP: f64 = 34.0;
-/// Between two panels.
+/// Distance between panels.
 const BETWEEN: f64 = 62.0;
 const COLOURS: [&str; 4] = ["#2456b8", "#c05a00", "#2a8a3a", "#8a2a8a"];
-/// Points of a curve that are drawn; more cannot be told from each other.
-const MOST_POINTS: usize = 2000;
+/// Maximal number of points drawn per curve; more are indistinguishable.
+const MAX_POINTS: usize = 2000;
 
 /// Draws panels over the same times, in seconds.
 pub fn plot(seconds: &[f64], panels: &[Panel]) -> String {
@@ -110,16 +110,16 @@ fn draw(panel: &Panel, seconds: &[f64], last: f64, top: f64, out: &mut String) {
     }
 }
 
-/// As many points as can be told from each other, with the first and the last.
+/// Thins the points to a distinguishable number, keeping the first and the last.
 fn thinned<'v>(seconds: &'v [f64], values: &'v [f64]) -> impl Iterator<Item = (f64, f64)> + 'v {
     let count = seconds.len().min(values.len());
-    let step = count.div_ceil(MOST_POINTS).max(1);
+    let step = count.div_ceil(MAX_POINTS).max(1);
     let is_kept = move |at: &usize| at.is_multiple_of(step) || at + 1 == count;
     let kept = (0..count).filter(is_kept);
     kept.map(|at| (seconds[at], values[at]))
 }
 
-/// The next number with one digit that is 1, 2 or 5.
+/// Rounds up to 1, 2 or 5 times a power of ten.
 fn round_up(value: f64) -> f64 {
     let power = 10f64.powf(value.log10().floor());
     let steps = [1.0, 2.0, 5.0, 10.0].map(|step| step * power);
@@ -183,7 +183,7 @@ mod tests {
     fn long_curves_keep_their_ends() {
         let times: Vec<f64> = (0..10_001).map(f64::from).collect();
         let kept: Vec<_> = thinned(&times, &times).collect();
-        assert!(kept.len() <= MOST_POINTS + 2);
+        assert!(kept.len() <= MAX_POINTS + 2);
         assert_eq!(kept.first(), Some(&(0.0, 0.0)));
         assert_eq!(kept.last(), Some(&(10_000.0, 10_000.0)));
     }

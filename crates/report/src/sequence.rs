@@ -1,42 +1,42 @@
-//! Message sequence charts: hosts as vertical lines, what they send each other as arrows, as a picture that browsers show.
+//! Message sequence charts as SVG: hosts as vertical lines, messages as arrows.
 
 use std::fmt::Write;
 
 use crate::junit::escape as xml_text;
 
-/// Something that one host sent to another, or, where both are the same, that became of a host.
+/// A message from one host to another or, if both are the same, an event on a host.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Arrow {
-    /// Number of the host that sent it.
+    /// Index of the sender.
     pub from: usize,
-    /// Number of the host that it was sent to.
+    /// Index of the receiver.
     pub to: usize,
     /// When it was sent.
     pub sent_ns: u64,
-    /// When it arrived, if it did; the last time.
+    /// When it arrived, if it did; the last arrival.
     pub arrived_ns: Option<u64>,
-    /// It was lost on the way.
+    /// Whether it was lost in transit.
     pub is_lost: bool,
-    /// What.
+    /// Its label.
     pub label: String,
-    /// What became of it, where it did not simply arrive.
+    /// The delivery outcome, if it did not simply arrive.
     pub note: Option<String>,
 }
 
-/// Messages that are drawn at most.
-const MOST_ARROWS: usize = 2000;
-/// Characters of a label that are shown; the whole of it is shown when pointed at.
-const LONGEST_LABEL: usize = 46;
-/// Width of a character, about.
+/// Maximal number of messages drawn.
+const MAX_ARROWS: usize = 2000;
+/// Maximal length of a label; the full text is a tooltip.
+const MAX_LABEL_LENGTH: usize = 46;
+/// Approximate width of a character.
 const CHARACTER: usize = 6;
 const MARGIN: usize = 20;
-/// Room for times at the left.
+/// Width of the time column at the left.
 const TIMES: usize = 100;
 const ROW: usize = 40;
 const HEAD: usize = 70;
 const LEAST_GAP: usize = 150;
 
-/// Draws a chart. Hosts that have no part in it are left out.
+/// Draws a chart. Hosts without messages are left out.
 pub fn sequence_chart(hosts: &[String], arrows: &[Arrow]) -> String {
     let takes_part = |host: &usize| {
         arrows
@@ -44,7 +44,7 @@ pub fn sequence_chart(hosts: &[String], arrows: &[Arrow]) -> String {
             .any(|arrow| [arrow.from, arrow.to].contains(host))
     };
     let columns: Vec<usize> = (0..hosts.len()).filter(takes_part).collect();
-    let shown = &arrows[..arrows.len().min(MOST_ARROWS)];
+    let shown = &arrows[..arrows.len().min(MAX_ARROWS)];
     let chart = Chart::of(hosts, columns, shown);
     let mut out = chart.head(hosts);
     for (row, arrow) in shown.iter().enumerate() {
@@ -80,11 +80,11 @@ impl Chart {
     fn of(hosts: &[String], columns: Vec<usize>, arrows: &[Arrow]) -> Chart {
         let labels = arrows
             .iter()
-            .map(|arrow| arrow.label.chars().count().min(LONGEST_LABEL) + 4);
+            .map(|arrow| arrow.label.chars().count().min(MAX_LABEL_LENGTH) + 4);
         let names = columns.iter().map(|host| hosts[*host].chars().count() + 4);
         let longest = labels.chain(names).max().unwrap_or(0);
         let gap = (longest * CHARACTER).max(LEAST_GAP);
-        // What is lost, and notes, may need room behind the last line.
+        // Lost messages and notes may need room to the right of the last line.
         let width = MARGIN + TIMES + gap * columns.len().max(1) + MARGIN;
         Chart {
             gap,
@@ -94,7 +94,7 @@ impl Chart {
         }
     }
 
-    /// Where the line of a host is.
+    /// Position of a host's line.
     fn x(&self, host: usize) -> usize {
         let column = self.columns.iter().position(|other| *other == host);
         MARGIN + TIMES + self.gap / 2 + self.gap * column.unwrap_or(0)
@@ -141,7 +141,7 @@ impl Chart {
         );
     }
 
-    /// Something that became of a host: a box on its line.
+    /// An event on a host: a box on its line.
     fn event(&self, row: usize, event: &Arrow, out: &mut String) {
         let y = HEAD + ROW * row + ROW / 2;
         self.time(y, event.sent_ns, out);
@@ -167,7 +167,7 @@ impl Chart {
         let y = HEAD + ROW * row + ROW / 2;
         let (from, to) = (self.x(arrow.from), self.x(arrow.to));
         let never = arrow.arrived_ns.is_none();
-        // What does not arrive ends where the two are nearer to its goal than to its start.
+        // The arrow of a lost message ends two thirds of the way.
         let end = if never { (from + 2 * to) / 3 } else { to };
         let (colour, dashes, head) = match (never, arrow.is_lost, &arrow.note) {
             (true, true, _) => (IS_LOST, " stroke-dasharray=\"6 4\"", ""),
@@ -205,7 +205,7 @@ impl Chart {
 const ARRIVES: &str = "#335";
 const IS_ODD: &str = "#a60";
 const IS_LOST: &str = "#c00";
-/// A text that stands out from the lines behind it.
+/// A text with a background that covers the lines behind it.
 fn label(x: usize, y: usize, style: &str, text: &str, out: &mut String) {
     let (whole, shown) = (xml_text(text), xml_text(&short(text)));
     let place = format!("x=\"{x}\" y=\"{y}\" text-anchor=\"middle\" {style}");
@@ -222,8 +222,8 @@ fn seconds(time_ns: u64) -> String {
 
 fn short(label: &str) -> String {
     match label.chars().count() {
-        ..=LONGEST_LABEL => label.to_owned(),
-        _ => label.chars().take(LONGEST_LABEL).chain(['…']).collect(),
+        ..=MAX_LABEL_LENGTH => label.to_owned(),
+        _ => label.chars().take(MAX_LABEL_LENGTH).chain(['…']).collect(),
     }
 }
 

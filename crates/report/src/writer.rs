@@ -1,5 +1,5 @@
-//! Writes files in the background, so that a search waits neither for the disk nor for the making of what is
-//! written there.
+//! Writes files in the background, so that the search waits neither for the disk nor for producing
+//! the content.
 
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,12 +7,13 @@ use std::thread::JoinHandle;
 
 use crate::folder::{Folder, WriteError};
 
-/// Jobs that may wait; more make the search wait.
+/// Maximal number of queued jobs; beyond it the search waits.
 const WAITING: usize = 1024;
-/// The system makes the entries of one folder one after the other, so more than these would wait for each other.
+/// Number of threads. The system serialises the creation of entries in one folder, so more would
+/// not help.
 const THREADS: usize = 2;
 
-/// A file: its name below the folder, and what is in it.
+/// A file: its name relative to the folder, and its content.
 pub type NamedFile = (String, Vec<u8>);
 
 type Job = Box<dyn FnOnce() -> Vec<NamedFile> + Send>;
@@ -27,7 +28,7 @@ impl Writer {
     /// A writer for a folder.
     pub fn new(folder: Folder) -> Writer {
         let (sender, receiver) = sync_channel(WAITING);
-        // All of them end when one does, as it holds what the others take from.
+        // All threads end when one does, because they share the receiver.
         let jobs = Arc::new(Mutex::new(Some(receiver)));
         let thread = |_| {
             let (folder, jobs) = (folder.clone(), jobs.clone());
@@ -39,19 +40,19 @@ impl Writer {
         }
     }
 
-    /// Writes a file, later. `false` if writing has failed already.
+    /// Queues a file. Returns `false` if writing has already failed.
     pub fn write(&self, name: String, bytes: Vec<u8>) -> bool {
         self.write_made(move || vec![(name, bytes)])
     }
 
-    /// Makes files and writes them, later. `false` if writing has failed already.
+    /// Queues a job that produces files. Returns `false` if writing has already failed.
     pub fn write_made(&self, make: impl FnOnce() -> Vec<NamedFile> + Send + 'static) -> bool {
         self.sender
             .as_ref()
             .is_some_and(|sender| sender.send(Box::new(make)).is_ok())
     }
 
-    /// Waits until all is written; something that went wrong, if anything did.
+    /// Waits until everything is written; returns an error that occurred, if any.
     pub fn finish(mut self) -> Result<(), WriteError> {
         self.sender = None;
         let threads = std::mem::take(&mut self.threads);
@@ -61,7 +62,7 @@ impl Writer {
     }
 }
 
-/// Stops at the first failure: a full disk does not get better by trying again for every test.
+/// Stops at the first failure: on a full disk, trying again for every test does not help.
 fn write_all(folder: &Folder, jobs: &Mutex<Option<Receiver<Job>>>) -> Option<WriteError> {
     let lock = || jobs.lock().unwrap_or_else(PoisonError::into_inner);
     loop {

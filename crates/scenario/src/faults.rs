@@ -1,68 +1,71 @@
-//! Reads `[fault.*]`. Which keys a fault has follows from its row in the table of kinds.
+//! Reads `[fault.*]`. The keys of a fault derive from its row in the table of kinds.
 
 use everett_net::{
     Fault, Faults, HostIndex, HostSet, KINDS, Numbers, ParameterKind, Ports, Protocol,
-    Scope as Over, Sizes, Times, Value as Setting, kind,
+    Scope as CountScope, Sizes, Times, Value as ParameterValue, kind,
 };
 
 use crate::model::HostSetup;
-use crate::reader::{Scope, Table, unknown};
-use crate::source::Findings;
-use crate::tree::{Entry, Node, Value};
+use crate::reader::{Table, ValueReader, unknown};
+use crate::source::Diagnostics;
+use crate::toml_tree::{TomlEntry, TomlNode, TomlValue};
 use crate::units;
-use crate::{NameKind, Surroundings};
+use crate::{NameContext, NameKind};
 
 pub(crate) fn faults(
-    entries: &[Entry],
+    entries: &[TomlEntry],
     hosts: &[HostSetup],
-    around: &dyn Surroundings,
-    findings: &mut Findings,
+    context: &dyn NameContext,
+    diagnostics: &mut Diagnostics,
 ) -> Faults {
-    let reader = Reader { hosts, around };
+    let reader = Reader { hosts, context };
     let faults = entries
         .iter()
-        .filter_map(|entry| reader.fault(entry, findings));
+        .filter_map(|entry| reader.fault(entry, diagnostics));
     let stops = hosts.iter().filter_map(stop);
     let clocks = hosts.iter().filter_map(undetermined_clock);
     Faults::new(faults.chain(stops).chain(clocks).collect())
 }
 
-/// Where it is not determined what a clock says, every time-out may have fired when something arrives, or may not.
+/// With an undetermined clock, every time-out may or may not have fired when a message arrives.
 fn undetermined_clock(host: &HostSetup) -> Option<Fault> {
     let mut fault = Fault::new(format!("clock of {}", host.name), kind("late")?);
     fault.filter.to = HostSet::of(vec![host.index]);
-    fault.most = u32::MAX;
+    fault.max_count = u32::MAX;
     host.symbolic_clock.then_some(fault)
 }
 
-/// A host that is switched off at a time crashes then, in every world.
+/// A host with a stop time crashes then, in every world.
 fn stop(host: &HostSetup) -> Option<Fault> {
     let mut fault = Fault::new(format!("stop of {}", host.name), kind("crash")?);
-    fault.set("hosts", Setting::Hosts(HostSet::of(vec![host.index])));
-    fault.set("on", Setting::Word("time"));
-    fault.set("at", Setting::Duration(host.stop_ns?));
+    fault.set(
+        "hosts",
+        ParameterValue::Hosts(HostSet::of(vec![host.index])),
+    );
+    fault.set("on", ParameterValue::Word("time"));
+    fault.set("at", ParameterValue::Duration(host.stop_ns?));
     fault.always = true;
     Some(fault)
 }
 
 struct Reader<'r> {
     hosts: &'r [HostSetup],
-    around: &'r dyn Surroundings,
+    context: &'r dyn NameContext,
 }
 
-const SCOPE: Scope = Scope { numbering: None };
+const VALUES: ValueReader = ValueReader { numbering: None };
 
 impl Reader<'_> {
-    fn fault(&self, entry: &Entry, findings: &mut Findings) -> Option<Fault> {
+    fn fault(&self, entry: &TomlEntry, diagnostics: &mut Diagnostics) -> Option<Fault> {
         let path = format!("fault.{}", entry.key);
-        let mut table = Table::new(path, entry.key_spot, &entry.node, findings)?;
-        let (name, spot) = match table.get("kind") {
-            Some(node) => (SCOPE.text(node, findings)?, node.spot),
-            None => (entry.key.clone(), entry.key_spot),
+        let mut table = Table::new(path, entry.key_span, &entry.node, diagnostics)?;
+        let (name, span) = match table.get("kind") {
+            Some(node) => (VALUES.text(node, diagnostics)?, node.span),
+            None => (entry.key.clone(), entry.key_span),
         };
         let Some(kind) = kind(&name) else {
             let known: Vec<&str> = KINDS.iter().map(|kind| kind.name).collect();
-            unknown(spot, "kind of fault", &name, &known, findings);
+            unknown(span, "kind of fault", &name, &known, diagnostics);
             return None;
         };
         let mut fault = Fault::new(entry.key.clone(), kind);
@@ -71,26 +74,26 @@ impl Reader<'_> {
             if given.is_none() && parameter.kind == ParameterKind::NamedHosts {
                 let (key, help) = (parameter.name, parameter.help);
                 let message = format!("a {name} needs {key:?}");
-                findings.help(entry.key_spot, message, format!("say which: {help}"));
+                diagnostics.help(entry.key_span, message, format!("say which: {help}"));
             }
             if let Some(node) = given
-                && let Some(value) = self.setting(parameter.kind, parameter.name, node, findings)
+                && let Some(value) = self.setting(parameter.kind, parameter.name, node, diagnostics)
             {
                 fault.set(parameter.name, value);
             }
         }
-        self.filter(&mut fault, &mut table, findings);
+        self.filter(&mut fault, &mut table, diagnostics);
         if let Some(node) = table.get("most") {
-            fault.most = SCOPE.small(node, findings).unwrap_or(0);
+            fault.max_count = VALUES.small(node, diagnostics).unwrap_or(0);
         }
         if let Some(node) = table.get("per") {
-            let words = [("path", Over::Path), ("host", Over::Host)];
-            fault.scope = SCOPE.word(node, &words, findings).unwrap_or_default();
+            let words = [("path", CountScope::Path), ("host", CountScope::Host)];
+            fault.scope = VALUES.word(node, &words, diagnostics).unwrap_or_default();
         }
         if let Some(node) = table.get("always") {
-            fault.always = SCOPE.flag(node, findings).unwrap_or(fault.always);
+            fault.always = VALUES.flag(node, diagnostics).unwrap_or(fault.always);
         }
-        table.finish(findings);
+        table.finish(diagnostics);
         Some(fault)
     }
 
@@ -98,92 +101,94 @@ impl Reader<'_> {
         &self,
         kind: ParameterKind,
         name: &str,
-        node: &Node,
-        findings: &mut Findings,
-    ) -> Option<Setting> {
+        node: &TomlNode,
+        diagnostics: &mut Diagnostics,
+    ) -> Option<ParameterValue> {
         Some(match kind {
-            ParameterKind::Count(_) => Setting::Count(SCOPE.small(node, findings)?.into()),
-            ParameterKind::Duration(_) | ParameterKind::Forever => {
-                Setting::Duration(SCOPE.duration_ns(node, findings)?)
+            ParameterKind::Count(_) => {
+                ParameterValue::Count(VALUES.small(node, diagnostics)?.into())
             }
-            ParameterKind::Flag(_) => Setting::Flag(SCOPE.flag(node, findings)?),
+            ParameterKind::Duration(_) | ParameterKind::Forever => {
+                ParameterValue::Duration(VALUES.duration_ns(node, diagnostics)?)
+            }
+            ParameterKind::Flag(_) => ParameterValue::Flag(VALUES.flag(node, diagnostics)?),
             ParameterKind::Hosts | ParameterKind::NamedHosts => {
-                Setting::Hosts(self.host_set(node, findings))
+                ParameterValue::Hosts(self.host_set(node, diagnostics))
             }
             ParameterKind::Word(words) => {
                 let words: Vec<_> = words.iter().map(|word| (*word, *word)).collect();
-                Setting::Word(SCOPE.word(node, &words, findings)?)
+                ParameterValue::Word(VALUES.word(node, &words, diagnostics)?)
             }
             ParameterKind::Words => {
-                let check = |scope: Scope, node: &Node, findings: &mut Findings| {
-                    let text = scope.text(node, findings)?;
+                let check = |scope: ValueReader, node: &TomlNode, diagnostics: &mut Diagnostics| {
+                    let text = scope.text(node, diagnostics)?;
                     if name == "calls"
-                        && let Err(message) = self.around.check(NameKind::Call, &text)
+                        && let Err(message) = self.context.check(NameKind::Call, &text)
                     {
-                        findings.error(node.spot, message);
+                        diagnostics.error(node.span, message);
                     }
                     Some(text)
                 };
-                Setting::Words(SCOPE.list(node, findings, check))
+                ParameterValue::Words(VALUES.list(node, diagnostics, check))
             }
         })
     }
 
-    fn filter(&self, fault: &mut Fault, table: &mut Table<'_>, findings: &mut Findings) {
+    fn filter(&self, fault: &mut Fault, table: &mut Table<'_>, diagnostics: &mut Diagnostics) {
         let filter = &mut fault.filter;
         if let Some(node) = table.get("from") {
-            filter.from = self.host_set(node, findings);
+            filter.from = self.host_set(node, diagnostics);
         }
         if let Some(node) = table.get("to") {
-            filter.to = self.host_set(node, findings);
+            filter.to = self.host_set(node, diagnostics);
         }
-        if let Some(node) = table.either("protocol", "protocols", findings) {
+        if let Some(node) = table.either("protocol", "protocols", diagnostics) {
             let words = Protocol::ALL.map(|protocol| (protocol.name(), protocol));
-            let word = |scope: Scope, node: &Node, findings: &mut Findings| {
-                scope.word(node, &words, findings)
+            let word = |scope: ValueReader, node: &TomlNode, diagnostics: &mut Diagnostics| {
+                scope.word(node, &words, diagnostics)
             };
-            filter.protocols = SCOPE.list(node, findings, word);
+            filter.protocols = VALUES.list(node, diagnostics, word);
         }
-        let ports = |scope: Scope, node: &Node, findings: &mut Findings| {
-            range(scope, node, u16::MAX, findings, |text| {
+        let ports = |scope: ValueReader, node: &TomlNode, diagnostics: &mut Diagnostics| {
+            range(scope, node, u16::MAX, diagnostics, |text| {
                 text.parse().map_err(|_| format!("{text:?} is no port"))
             })
         };
-        if let Some(node) = table.either("port", "ports", findings) {
-            filter.ports = Ports(SCOPE.list(node, findings, ports));
+        if let Some(node) = table.either("port", "ports", diagnostics) {
+            filter.ports = Ports(VALUES.list(node, diagnostics, ports));
         }
-        if let Some(node) = table.either("source_port", "source_ports", findings) {
-            filter.source_ports = Ports(SCOPE.list(node, findings, ports));
+        if let Some(node) = table.either("source_port", "source_ports", diagnostics) {
+            filter.source_ports = Ports(VALUES.list(node, diagnostics, ports));
         }
         let number = |text: &str| {
             let number = text.parse::<u32>();
             number.map_err(|_| format!("{text:?} is no number"))
         };
-        if let Some(node) = table.either("number", "numbers", findings)
-            && let Some(numbers) = range(SCOPE, node, u32::MAX, findings, number)
+        if let Some(node) = table.either("number", "numbers", diagnostics)
+            && let Some(numbers) = range(VALUES, node, u32::MAX, diagnostics, number)
         {
             if *numbers.start() == 0 {
-                findings.error(node.spot, "packets are numbered from 1");
+                diagnostics.error(node.span, "packets are numbered from 1");
             }
             filter.numbers = Numbers(numbers);
         }
         if let Some(node) = table.get("size")
-            && let Some(sizes) = range(SCOPE, node, u32::MAX, findings, number)
+            && let Some(sizes) = range(VALUES, node, u32::MAX, diagnostics, number)
         {
             filter.sizes = Sizes(sizes);
         }
         if let Some(node) = table.get("during")
-            && let Some(times) = range(SCOPE, node, u64::MAX, findings, units::duration_ns)
+            && let Some(times) = range(VALUES, node, u64::MAX, diagnostics, units::duration_ns)
         {
             filter.times = Times(times);
         }
     }
 
-    /// Names of hosts, of groups of them, or `"*"`.
-    fn host_set(&self, node: &Node, findings: &mut Findings) -> HostSet {
+    /// Names of hosts or of groups of hosts, or `"*"`.
+    fn host_set(&self, node: &TomlNode, diagnostics: &mut Diagnostics) -> HostSet {
         let mut is_all = false;
-        let named = SCOPE.list(node, findings, |scope, node, findings| {
-            let name = scope.text(node, findings)?;
+        let named = VALUES.list(node, diagnostics, |scope, node, diagnostics| {
+            let name = scope.text(node, diagnostics)?;
             is_all |= name == "*";
             let means = |host: &&HostSetup| host.name == name || host.group == name;
             let meant = self.hosts.iter().filter(means).map(|host| host.index);
@@ -194,7 +199,7 @@ impl Reader<'_> {
                     known.extend([host.group.as_str(), host.name.as_str()]);
                 }
                 known.dedup();
-                unknown(node.spot, "host", &name, &known, findings);
+                unknown(node.span, "host", &name, &known, diagnostics);
             }
             Some(meant)
         });
@@ -205,22 +210,22 @@ impl Reader<'_> {
     }
 }
 
-/// A number or a text such as `"1-3"`.
+/// A number, or a range such as `"1-3"`.
 fn range<T: Copy + PartialOrd>(
-    scope: Scope,
-    node: &Node,
+    scope: ValueReader,
+    node: &TomlNode,
     last: T,
-    findings: &mut Findings,
+    diagnostics: &mut Diagnostics,
     number: impl Fn(&str) -> Result<T, String>,
 ) -> Option<std::ops::RangeInclusive<T>> {
     match &node.value {
-        Value::Integer(only) => match number(&only.to_string()) {
+        TomlValue::Integer(only) => match number(&only.to_string()) {
             Ok(only) => Some(only..=only),
             Err(message) => {
-                findings.error(node.spot, message);
+                diagnostics.error(node.span, message);
                 None
             }
         },
-        _ => scope.parsed(node, findings, |text| units::range(text, last, number)),
+        _ => scope.parsed(node, diagnostics, |text| units::range(text, last, number)),
     }
 }

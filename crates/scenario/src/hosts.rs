@@ -1,69 +1,72 @@
-//! Reads `[host.*]`: what runs on hosts, on which files, with which inputs.
+//! Reads `[host.*]`: the programs, files and inputs of hosts.
 
-use everett_net::{HostIndex, MOST_HOSTS};
+use everett_net::{HostIndex, MAX_HOSTS};
 use std::path::{Path, PathBuf};
 
 use crate::model::{
     Argument, CallFaults, EnvValue, Expectation, FileSource, HostSetup, OtherProgram, Process,
     Start, Stdin, Watch,
 };
-use crate::place::{Known, Wanted, wanted};
-use crate::reader::{Scope, Table, wrong};
-use crate::source::Findings;
+use crate::placement::{KnownNames, NodeRequest, read_placement};
+use crate::reader::{Table, ValueReader, wrong};
+use crate::source::Diagnostics;
 use crate::template::Numbering;
-use crate::tree::{Entry, Node, Value};
+use crate::toml_tree::{TomlEntry, TomlNode, TomlValue};
 use crate::units;
-use crate::{NameKind, Surroundings};
+use crate::{NameContext, NameKind};
 
-/// What reading hosts needs besides their tables.
+/// The context for reading hosts.
 pub(crate) struct HostReader<'r> {
     pub folder: &'r Path,
-    /// The folder that the scenario's file is in.
+    /// The folder of the scenario file.
     pub beside: &'r Path,
-    pub around: &'r dyn Surroundings,
-    pub defaults: &'r [Entry],
+    pub context: &'r dyn NameContext,
+    pub defaults: &'r [TomlEntry],
 }
 
-/// A host's table, and which of its `count` it is.
+/// The table of a host, and its number among the `count` hosts that it declares.
 pub(crate) struct HostEntry<'t> {
-    pub entry: &'t Entry,
+    pub entry: &'t TomlEntry,
     pub name: String,
-    pub scope: Scope,
+    pub values: ValueReader,
     pub number: u32,
 }
 
-/// All hosts with their names, before anything else is read of them.
-pub(crate) fn expand<'t>(entries: &'t [Entry], findings: &mut Findings) -> Vec<HostEntry<'t>> {
+/// Expands all host tables to named hosts. The rest of the tables is read later.
+pub(crate) fn expand<'t>(
+    entries: &'t [TomlEntry],
+    diagnostics: &mut Diagnostics,
+) -> Vec<HostEntry<'t>> {
     let mut hosts = Vec::new();
     for entry in entries {
         let count = match &entry.node.value {
-            Value::Table(keys) => keys.iter().find(|key| key.key == "count"),
+            TomlValue::Table(keys) => keys.iter().find(|key| key.key == "count"),
             _ => None,
         };
         let Some(count) = count else {
             hosts.push(HostEntry {
                 entry,
                 name: entry.key.clone(),
-                scope: Scope::default(),
+                values: ValueReader::default(),
                 number: 0,
             });
             continue;
         };
-        let most = MOST_HOSTS as u64;
-        let count = Scope::default().number(&count.node, most, findings);
+        let most = MAX_HOSTS as u64;
+        let count = ValueReader::default().number(&count.node, most, diagnostics);
         let count = count.unwrap_or(0) as u32;
         for number in 0..count {
-            let scope = Scope {
+            let values = ValueReader {
                 numbering: Some(Numbering { number, count }),
             };
             let name = match entry.key.contains('{') {
-                true => scope.fill(&entry.key, entry.key_spot, findings),
+                true => values.fill(&entry.key, entry.key_span, diagnostics),
                 false => Some(format!("{}{number}", entry.key)),
             };
             hosts.extend(name.map(|name| HostEntry {
                 entry,
                 name,
-                scope,
+                values,
                 number,
             }));
         }
@@ -72,72 +75,85 @@ pub(crate) fn expand<'t>(entries: &'t [Entry], findings: &mut Findings) -> Vec<H
 }
 
 impl HostReader<'_> {
-    /// Reads a host: what it runs, and where it is.
+    /// Reads a host: its programs and its network placement.
     pub fn read(
         &self,
         host: &HostEntry<'_>,
         index: HostIndex,
-        known: &Known<'_>,
-        findings: &mut Findings,
-    ) -> Option<(HostSetup, Wanted)> {
-        let (entry, scope) = (host.entry, host.scope);
+        known: &KnownNames<'_>,
+        diagnostics: &mut Diagnostics,
+    ) -> Option<(HostSetup, NodeRequest)> {
+        let (entry, values) = (host.entry, host.values);
         let path = format!("host.{}", entry.key);
-        let table = Table::new(path, entry.key_spot, &entry.node, findings)?;
+        let table = Table::new(path, entry.key_span, &entry.node, diagnostics)?;
         let mut table = table.with_defaults(self.defaults);
         table.get("count");
-        let place = wanted(host.name.clone(), false, &mut table, scope, known, findings);
+        let place = read_placement(
+            host.name.clone(),
+            false,
+            &mut table,
+            values,
+            known,
+            diagnostics,
+        );
         let setup = HostSetup {
             index,
             name: host.name.clone(),
             group: entry.key.clone(),
             number: host.number,
-            processes: self.processes(&mut table, scope, findings),
-            programs: self.other_programs(&mut table, scope, findings),
-            files: self.files(&mut table, scope, findings),
-            start: start(&mut table, scope, findings),
-            begin: self.begin(&mut table, scope, findings),
+            processes: self.processes(&mut table, values, diagnostics),
+            programs: self.other_programs(&mut table, values, diagnostics),
+            files: self.files(&mut table, values, diagnostics),
+            start: start(&mut table, values, diagnostics),
+            begin: self.begin(&mut table, values, diagnostics),
             stop_ns: table
                 .get("stop")
-                .and_then(|node| scope.duration_ns(node, findings)),
-            clock_skew_ns: skew(&mut table, scope, findings),
+                .and_then(|node| values.duration_ns(node, diagnostics)),
+            clock_skew_ns: skew(&mut table, values, diagnostics),
             symbolic_clock: table.get("clock").is_some_and(|node| {
                 let words = [("virtual", false), ("symbolic", true)];
-                scope.word(node, &words, findings).unwrap_or_default()
+                values.word(node, &words, diagnostics).unwrap_or_default()
             }),
             scheduler: self.checked(
                 "scheduler",
                 NameKind::Scheduler,
                 &mut table,
-                scope,
-                findings,
+                values,
+                diagnostics,
             ),
-            preempt: self.checked("preempt", NameKind::Preempt, &mut table, scope, findings),
-            call_faults: self.call_faults(&mut table, scope, findings),
-            wait_all: flag("wait_all", &mut table, findings),
-            trust_handlers: flag("trust_handlers", &mut table, findings),
-            watches: self.watches(&mut table, scope, findings),
+            preempt: self.checked(
+                "preempt",
+                NameKind::Preempt,
+                &mut table,
+                values,
+                diagnostics,
+            ),
+            call_faults: self.call_faults(&mut table, values, diagnostics),
+            wait_all: flag("wait_all", &mut table, diagnostics),
+            trust_handlers: flag("trust_handlers", &mut table, diagnostics),
+            watches: self.watches(&mut table, values, diagnostics),
         };
-        table.finish(findings);
+        table.finish(diagnostics);
         Some((setup, place))
     }
 
     fn processes(
         &self,
         table: &mut Table<'_>,
-        scope: Scope,
-        findings: &mut Findings,
+        values: ValueReader,
+        diagnostics: &mut Diagnostics,
     ) -> Vec<Process> {
         let first_name = table.path.rsplit('.').next().unwrap_or_default().to_owned();
-        let others = table.below("process", findings);
+        let others = table.below("process", diagnostics);
         let mut processes = Vec::new();
-        processes.extend(self.process(first_name, others.is_empty(), table, scope, findings));
+        processes.extend(self.process(first_name, others.is_empty(), table, values, diagnostics));
         for entry in others {
             let path = format!("{}.process.{}", table.path, entry.key);
-            let own = Table::new(path, entry.key_spot, &entry.node, findings);
+            let own = Table::new(path, entry.key_span, &entry.node, diagnostics);
             if let Some(mut own) = own {
-                let process = self.process(entry.key.clone(), true, &mut own, scope, findings);
+                let process = self.process(entry.key.clone(), true, &mut own, values, diagnostics);
                 processes.extend(process);
-                own.finish(findings);
+                own.finish(diagnostics);
             }
         }
         processes
@@ -148,16 +164,16 @@ impl HostReader<'_> {
         name: String,
         is_needed: bool,
         table: &mut Table<'_>,
-        scope: Scope,
-        findings: &mut Findings,
+        values: ValueReader,
+        diagnostics: &mut Diagnostics,
     ) -> Option<Process> {
         let program = match table.get("program") {
-            Some(node) => self.program(node, scope, findings),
+            Some(node) => self.program(node, values, diagnostics),
             None => {
                 if is_needed {
                     let message = format!("[{}] has no program", table.path);
-                    findings.help(
-                        table.spot,
+                    diagnostics.help(
+                        table.span,
                         message,
                         "say what it runs: program = \"./server\"",
                     );
@@ -167,26 +183,26 @@ impl HostReader<'_> {
         };
         let args = table.get("args");
         let args = args.map_or_else(Vec::new, |node| match &node.value {
-            Value::List(_) => scope.list(node, findings, argument),
+            TomlValue::List(_) => values.list(node, diagnostics, argument),
             other => {
-                wrong(node, "an array of strings", other, findings);
+                wrong(node, "an array of strings", other, diagnostics);
                 Vec::new()
             }
         });
-        let env = table.below("env", findings).iter().filter_map(|entry| {
-            let name = scope.fill(&entry.key, entry.key_spot, findings)?;
+        let env = table.below("env", diagnostics).iter().filter_map(|entry| {
+            let name = values.fill(&entry.key, entry.key_span, diagnostics)?;
             if name.is_empty() || name.contains('=') {
-                findings.error(entry.key_spot, format!("{name:?} is no name of a variable"));
+                diagnostics.error(entry.key_span, format!("{name:?} is no name of a variable"));
             }
-            Some((name, env_value(&entry.node, scope, findings)?))
+            Some((name, env_value(&entry.node, values, diagnostics)?))
         });
         let env = env.collect();
         let stdin = table.get("stdin");
-        let stdin = stdin.and_then(|node| self.stdin(node, scope, findings));
+        let stdin = stdin.and_then(|node| self.stdin(node, values, diagnostics));
         let cwd = table.get("cwd");
-        let cwd = cwd.and_then(|node| scope.text(node, findings));
+        let cwd = cwd.and_then(|node| values.text(node, diagnostics));
         let expect = table.get("expect");
-        let expect = expect.and_then(|node| scope.parsed(node, findings, expectation));
+        let expect = expect.and_then(|node| values.parsed(node, diagnostics, expectation));
         Some(Process {
             name,
             program: program?,
@@ -202,80 +218,90 @@ impl HostReader<'_> {
         self.folder.join(text)
     }
 
-    fn program(&self, node: &Node, scope: Scope, findings: &mut Findings) -> Option<PathBuf> {
-        let text = scope.text(node, findings)?;
+    fn program(
+        &self,
+        node: &TomlNode,
+        values: ValueReader,
+        diagnostics: &mut Diagnostics,
+    ) -> Option<PathBuf> {
+        let text = values.text(node, diagnostics)?;
         let path = self.path(&text);
         let mut bitcode = path.clone().into_os_string();
         bitcode.push(".bc");
         if text.is_empty()
-            || !(self.around.is_file(&path) || self.around.is_file(Path::new(&bitcode)))
+            || !(self.context.is_file(&path) || self.context.is_file(Path::new(&bitcode)))
         {
             let message = format!("there is no program {}", path.display());
-            findings.help(node.spot, message, "build it with everett cc, c++ or cargo");
+            diagnostics.help(node.span, message, "build it with everett cc, c++ or cargo");
         }
         Some(path)
     }
 
-    /// A path of this disk that must be there.
+    /// A path on the real disk that must exist.
     fn existing(
         &self,
-        node: &Node,
+        node: &TomlNode,
         text: &str,
         wants_folder: bool,
-        findings: &mut Findings,
+        diagnostics: &mut Diagnostics,
     ) -> PathBuf {
         let path = self.path(text);
-        let (is_file, is_folder) = (self.around.is_file(&path), self.around.is_folder(&path));
+        let (is_file, is_folder) = (self.context.is_file(&path), self.context.is_folder(&path));
         let help = "relative paths start at the folder of the scenario";
         if wants_folder && is_file {
             let message = format!("{} is no folder", path.display());
-            findings.help(
-                node.spot,
+            diagnostics.help(
+                node.span,
                 message,
                 "single files are given as file = { \"/PATH\" = \"FILE\" }",
             );
         } else if !is_file && !is_folder {
-            findings.help(node.spot, format!("there is no {}", path.display()), help);
+            diagnostics.help(node.span, format!("there is no {}", path.display()), help);
         }
         path
     }
 
-    /// A trace that lies beside the scenario.
+    /// A trace file beside the scenario.
     fn begin(
         &self,
         table: &mut Table<'_>,
-        scope: Scope,
-        findings: &mut Findings,
+        values: ValueReader,
+        diagnostics: &mut Diagnostics,
     ) -> Option<PathBuf> {
         let node = table.get("begin")?;
-        let path = self.beside.join(scope.text(node, findings)?);
-        if !self.around.is_file(&path) {
+        let path = self.beside.join(values.text(node, diagnostics)?);
+        if !self.context.is_file(&path) {
             let message = format!("there is no trace {}", path.display());
             let help = "everett run PROGRAM writes it where the program sets up its hosts itself (netklee.h)";
-            findings.help(node.spot, message, help);
+            diagnostics.help(node.span, message, help);
         }
         Some(path)
     }
 
-    fn stdin(&self, node: &Node, scope: Scope, findings: &mut Findings) -> Option<Stdin> {
-        let Value::Table(_) = &node.value else {
-            return scope.text(node, findings).map(Stdin::Text);
+    fn stdin(
+        &self,
+        node: &TomlNode,
+        values: ValueReader,
+        diagnostics: &mut Diagnostics,
+    ) -> Option<Stdin> {
+        let TomlValue::Table(_) = &node.value else {
+            return values.text(node, diagnostics).map(Stdin::Text);
         };
-        let mut table = Table::new("stdin".to_owned(), node.spot, node, findings)?;
+        let mut table = Table::new("stdin".to_owned(), node.span, node, diagnostics)?;
         let (size, file) = (table.get("symbolic"), table.get("file"));
-        table.finish(findings);
+        table.finish(diagnostics);
         match (size, file) {
             (Some(size), None) => {
-                let size = scope.small(size, findings)?;
+                let size = values.small(size, diagnostics)?;
                 Some(Stdin::Symbolic { size })
             }
             (None, Some(file)) => {
-                let text = scope.text(file, findings)?;
-                Some(Stdin::File(self.existing(file, &text, false, findings)))
+                let text = values.text(file, diagnostics)?;
+                Some(Stdin::File(self.existing(file, &text, false, diagnostics)))
             }
             _ => {
                 let help = "write \"text\", { symbolic = 16 } or { file = \"FILE\" }";
-                findings.help(node.spot, "this is no standard input", help);
+                diagnostics.help(node.span, "this is no standard input", help);
                 None
             }
         }
@@ -284,17 +310,17 @@ impl HostReader<'_> {
     fn other_programs(
         &self,
         table: &mut Table<'_>,
-        scope: Scope,
-        findings: &mut Findings,
+        values: ValueReader,
+        diagnostics: &mut Diagnostics,
     ) -> Vec<OtherProgram> {
         let mut programs = Vec::new();
         let Some(node) = table.get("programs") else {
             return programs;
         };
-        if let Value::Table(entries) = &node.value {
+        if let TomlValue::Table(entries) = &node.value {
             for entry in entries {
-                let guest_path = scope.fill(&entry.key, entry.key_spot, findings);
-                let program = self.program(&entry.node, scope, findings);
+                let guest_path = values.fill(&entry.key, entry.key_span, diagnostics);
+                let program = self.program(&entry.node, values, diagnostics);
                 programs.extend(program.map(|program| OtherProgram {
                     program,
                     guest_path,
@@ -302,9 +328,9 @@ impl HostReader<'_> {
             }
             return programs;
         }
-        scope.list(node, findings, |scope, node, findings| {
+        values.list(node, diagnostics, |values, node, diagnostics| {
             Some(OtherProgram {
-                program: self.program(node, scope, findings)?,
+                program: self.program(node, values, diagnostics)?,
                 guest_path: None,
             })
         })
@@ -313,89 +339,94 @@ impl HostReader<'_> {
     fn files(
         &self,
         table: &mut Table<'_>,
-        scope: Scope,
-        findings: &mut Findings,
+        values: ValueReader,
+        diagnostics: &mut Diagnostics,
     ) -> Vec<FileSource> {
         let mut files = Vec::new();
         let mounts = table.get("ro");
         if let Some(node) = mounts {
-            files.extend(scope.list(node, findings, |scope, node, findings| {
-                let text = scope.text(node, findings)?;
+            files.extend(values.list(node, diagnostics, |values, node, diagnostics| {
+                let text = values.text(node, diagnostics)?;
                 let (from, to) = text.split_once('=').unwrap_or((&text, &text));
-                let from = self.existing(node, from, false, findings);
+                let from = self.existing(node, from, false, diagnostics);
                 let to = to.to_owned();
                 Some(FileSource::Mount { from, to })
             }));
         }
         if let Some(node) = table.get("files") {
-            files.extend(scope.list(node, findings, |scope, node, findings| {
-                let text = scope.text(node, findings)?;
-                let path = self.existing(node, &text, true, findings);
+            files.extend(values.list(node, diagnostics, |values, node, diagnostics| {
+                let text = values.text(node, diagnostics)?;
+                let path = self.existing(node, &text, true, diagnostics);
                 Some(FileSource::Folder(path))
             }));
         }
-        for entry in table.below("file", findings) {
-            files.extend(self.file(entry, scope, findings));
+        for entry in table.below("file", diagnostics) {
+            files.extend(self.file(entry, values, diagnostics));
         }
         files
     }
 
     /// `"/PATH" = "FILE"`, `{ text = … }` or `{ symbolic = N }`.
-    fn file(&self, entry: &Entry, scope: Scope, findings: &mut Findings) -> Option<FileSource> {
-        let to = scope.fill(&entry.key, entry.key_spot, findings)?;
+    fn file(
+        &self,
+        entry: &TomlEntry,
+        values: ValueReader,
+        diagnostics: &mut Diagnostics,
+    ) -> Option<FileSource> {
+        let to = values.fill(&entry.key, entry.key_span, diagnostics)?;
         let node = &entry.node;
-        let Value::Table(_) = &node.value else {
-            let text = scope.text(node, findings)?;
-            let from = self.existing(node, &text, false, findings);
+        let TomlValue::Table(_) = &node.value else {
+            let text = values.text(node, diagnostics)?;
+            let from = self.existing(node, &text, false, diagnostics);
             return Some(FileSource::File { to, from });
         };
-        let mut table = Table::new(format!("file.{to}"), entry.key_spot, node, findings)?;
+        let mut table = Table::new(format!("file.{to}"), entry.key_span, node, diagnostics)?;
         let (text, size, least) = (table.get("text"), table.get("symbolic"), table.get("least"));
-        table.finish(findings);
+        table.finish(diagnostics);
         match (text, size) {
             (Some(text), None) => {
-                let text = scope.text(text, findings)?;
+                let text = values.text(text, diagnostics)?;
                 Some(FileSource::Text { to, text })
             }
             (None, Some(size)) => {
-                let most = scope.small(size, findings)?;
+                let most = values.small(size, diagnostics)?;
                 let least = match least {
-                    Some(node) => scope.number(node, most.into(), findings)? as u32,
+                    Some(node) => values.number(node, most.into(), diagnostics)? as u32,
                     None => most,
                 };
                 Some(FileSource::Symbolic { to, least, most })
             }
             _ => {
                 let help = "write \"FILE\", { text = \"...\" } or { symbolic = 16 }";
-                findings.help(node.spot, "this is no file", help);
+                diagnostics.help(node.span, "this is no file", help);
                 None
             }
         }
     }
 
-    /// A name that others know, such as that of a scheduler.
+    /// A name that another crate defines, such as that of a scheduler.
     fn checked(
         &self,
         key: &'static str,
         kind: NameKind,
         table: &mut Table<'_>,
-        scope: Scope,
-        findings: &mut Findings,
+        values: ValueReader,
+        diagnostics: &mut Diagnostics,
     ) -> Option<String> {
         let node = table.get(key)?;
-        self.known_name(kind, node, scope, findings)
+        self.known_name(kind, node, values, diagnostics)
     }
 
     fn known_name(
         &self,
         kind: NameKind,
-        node: &Node,
-        scope: Scope,
-        findings: &mut Findings,
+        node: &TomlNode,
+        values: ValueReader,
+        diagnostics: &mut Diagnostics,
     ) -> Option<String> {
-        let text = scope.text(node, findings)?;
-        if let Err(message) = self.around.check(kind, &text) {
-            findings.error(node.spot, message);
+        let text = values.text(node, diagnostics)?;
+        if let Err(message) = self.context.check(kind, &text) {
+            diagnostics.error(node.span, message);
         }
         Some(text)
     }
@@ -403,58 +434,63 @@ impl HostReader<'_> {
     fn call_faults(
         &self,
         table: &mut Table<'_>,
-        scope: Scope,
-        findings: &mut Findings,
+        values: ValueReader,
+        diagnostics: &mut Diagnostics,
     ) -> CallFaults {
         let mut faults = CallFaults::default();
         if let Some(node) = table.get("faults") {
-            faults.most = scope.small(node, findings).unwrap_or(0);
+            faults.most = values.small(node, diagnostics).unwrap_or(0);
         }
         if let Some(node) = table.get("fault_calls") {
-            faults.only = scope.list(node, findings, |scope, node, findings| {
-                self.known_name(NameKind::Failure, node, scope, findings)
+            faults.only = values.list(node, diagnostics, |values, node, diagnostics| {
+                self.known_name(NameKind::Failure, node, values, diagnostics)
             });
         }
         if let Some(node) = table.get("fault_programs") {
-            faults.programs = scope.texts(node, findings);
+            faults.programs = values.texts(node, diagnostics);
         }
-        faults.in_regions = flag("fault_regions", table, findings);
+        faults.in_regions = flag("fault_regions", table, diagnostics);
         if let Some(node) = table.get("fragment") {
-            faults.fragments = scope.small(node, findings).unwrap_or(0);
+            faults.fragments = values.small(node, diagnostics).unwrap_or(0);
         }
         faults
     }
 
-    fn watches(&self, table: &mut Table<'_>, scope: Scope, findings: &mut Findings) -> Vec<Watch> {
+    fn watches(
+        &self,
+        table: &mut Table<'_>,
+        values: ValueReader,
+        diagnostics: &mut Diagnostics,
+    ) -> Vec<Watch> {
         let mut watches = Vec::new();
-        for entry in table.below("watch", findings) {
-            let Some(key) = scope.fill(&entry.key, entry.key_spot, findings) else {
+        for entry in table.below("watch", diagnostics) {
+            let Some(key) = values.fill(&entry.key, entry.key_span, diagnostics) else {
                 continue;
             };
             let node = &entry.node;
-            if !matches!(node.value, Value::Table(_)) {
-                let path = self.known_name(NameKind::Watched, node, scope, findings);
+            if !matches!(node.value, TomlValue::Table(_)) {
+                let path = self.known_name(NameKind::Watched, node, values, diagnostics);
                 let state = "0".to_owned();
                 watches.extend(path.map(|path| Watch { key, state, path }));
                 continue;
             }
-            let own = Table::new(format!("watch.{key}"), entry.key_spot, node, findings);
+            let own = Table::new(format!("watch.{key}"), entry.key_span, node, diagnostics);
             let Some(mut own) = own else { continue };
             let (path, state) = (own.get("path"), own.get("state"));
-            own.finish(findings);
+            own.finish(diagnostics);
             let state = match state.map(|node| (&node.value, node)) {
-                Some((Value::Integer(state), _)) => state.to_string(),
-                Some((_, node)) => scope.text(node, findings).unwrap_or_default(),
+                Some((TomlValue::Integer(state), _)) => state.to_string(),
+                Some((_, node)) => values.text(node, diagnostics).unwrap_or_default(),
                 None => "0".to_owned(),
             };
             match path {
                 Some(node) => {
-                    let path = self.known_name(NameKind::Watched, node, scope, findings);
+                    let path = self.known_name(NameKind::Watched, node, values, diagnostics);
                     watches.extend(path.map(|path| Watch { key, state, path }));
                 }
                 None => {
                     let help = "write \"VARIABLE\" or { path = \"VARIABLE\", state = 1 }";
-                    findings.help(node.spot, "this says not what to watch", help);
+                    diagnostics.help(node.span, "this says not what to watch", help);
                 }
             }
         }
@@ -462,17 +498,17 @@ impl HostReader<'_> {
     }
 }
 
-fn flag(key: &'static str, table: &mut Table<'_>, findings: &mut Findings) -> bool {
+fn flag(key: &'static str, table: &mut Table<'_>, diagnostics: &mut Diagnostics) -> bool {
     let node = table.get(key);
-    node.and_then(|node| Scope::default().flag(node, findings))
+    node.and_then(|node| ValueReader::default().flag(node, diagnostics))
         .unwrap_or_default()
 }
 
-fn start(table: &mut Table<'_>, scope: Scope, findings: &mut Findings) -> Start {
+fn start(table: &mut Table<'_>, values: ValueReader, diagnostics: &mut Diagnostics) -> Start {
     let Some(node) = table.get("start") else {
         return Start::default();
     };
-    if matches!(&node.value, Value::Text(text) if text == "blocked") {
+    if matches!(&node.value, TomlValue::Text(text) if text == "blocked") {
         return Start::Blocked;
     }
     let parse = |text: &str| {
@@ -480,13 +516,13 @@ fn start(table: &mut Table<'_>, scope: Scope, findings: &mut Findings) -> Start 
             .map_err(|why| format!("{why}; or write \"blocked\" for when the hosts before it wait"))
     };
     let at = match node.value {
-        Value::Text(_) => scope.parsed(node, findings, parse),
-        _ => scope.duration_ns(node, findings),
+        TomlValue::Text(_) => values.parsed(node, diagnostics, parse),
+        _ => values.duration_ns(node, diagnostics),
     };
     at.map_or(Start::default(), Start::At)
 }
 
-fn skew(table: &mut Table<'_>, scope: Scope, findings: &mut Findings) -> i64 {
+fn skew(table: &mut Table<'_>, values: ValueReader, diagnostics: &mut Diagnostics) -> i64 {
     let Some(node) = table.get("clock_skew") else {
         return 0;
     };
@@ -499,33 +535,37 @@ fn skew(table: &mut Table<'_>, scope: Scope, findings: &mut Findings) -> i64 {
         ns.map(|ns| sign * ns)
             .map_err(|_| format!("{text:?} is too long"))
     };
-    scope.parsed(node, findings, parse).unwrap_or(0)
+    values.parsed(node, diagnostics, parse).unwrap_or(0)
 }
 
-fn argument(scope: Scope, node: &Node, findings: &mut Findings) -> Option<Argument> {
+fn argument(
+    values: ValueReader,
+    node: &TomlNode,
+    diagnostics: &mut Diagnostics,
+) -> Option<Argument> {
     match &node.value {
-        Value::Table(_) => {}
-        Value::Integer(number) => return Some(Argument::Text(number.to_string())),
-        _ => return scope.text(node, findings).map(Argument::Text),
+        TomlValue::Table(_) => {}
+        TomlValue::Integer(number) => return Some(Argument::Text(number.to_string())),
+        _ => return values.text(node, diagnostics).map(Argument::Text),
     }
-    let mut table = Table::new("args".to_owned(), node.spot, node, findings)?;
+    let mut table = Table::new("args".to_owned(), node.span, node, diagnostics)?;
     let (length, least, most) = (table.get("symbolic"), table.get("least"), table.get("most"));
-    table.finish(findings);
+    table.finish(diagnostics);
     let Some(length) = length else {
         let help = "write \"text\", { symbolic = 4 } or { symbolic = 4, least = 0, most = 2 }";
-        findings.help(node.spot, "this is no argument", help);
+        diagnostics.help(node.span, "this is no argument", help);
         return None;
     };
-    let length = scope.small(length, findings)?;
+    let length = values.small(length, diagnostics)?;
     if least.is_none() && most.is_none() {
         return Some(Argument::Symbolic { length });
     }
     let most_count = match most {
-        Some(node) => scope.number(node, 1 << 16, findings)? as u32,
+        Some(node) => values.number(node, 1 << 16, diagnostics)? as u32,
         None => 1,
     };
     let least_count = match least {
-        Some(node) => scope.number(node, most_count.into(), findings)? as u32,
+        Some(node) => values.number(node, most_count.into(), diagnostics)? as u32,
         None => 0,
     };
     Some(Argument::SymbolicMany {
@@ -535,23 +575,27 @@ fn argument(scope: Scope, node: &Node, findings: &mut Findings) -> Option<Argume
     })
 }
 
-fn env_value(node: &Node, scope: Scope, findings: &mut Findings) -> Option<EnvValue> {
+fn env_value(
+    node: &TomlNode,
+    values: ValueReader,
+    diagnostics: &mut Diagnostics,
+) -> Option<EnvValue> {
     match &node.value {
-        Value::Table(_) => {}
-        Value::Integer(number) => return Some(EnvValue::Text(number.to_string())),
-        _ => return scope.text(node, findings).map(EnvValue::Text),
+        TomlValue::Table(_) => {}
+        TomlValue::Integer(number) => return Some(EnvValue::Text(number.to_string())),
+        _ => return values.text(node, diagnostics).map(EnvValue::Text),
     }
-    let mut table = Table::new("env".to_owned(), node.spot, node, findings)?;
+    let mut table = Table::new("env".to_owned(), node.span, node, diagnostics)?;
     let length = table.get("symbolic");
-    table.finish(findings);
+    table.finish(diagnostics);
     match length {
         Some(length) => {
-            let length = scope.small(length, findings)?;
+            let length = values.small(length, diagnostics)?;
             Some(EnvValue::Symbolic { length })
         }
         None => {
             let help = "write \"text\" or { symbolic = 4 }";
-            findings.help(node.spot, "this is no value of a variable", help);
+            diagnostics.help(node.span, "this is no value of a variable", help);
             None
         }
     }

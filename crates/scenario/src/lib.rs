@@ -1,16 +1,23 @@
-//! Scenario files: hosts with their programs, the network between them, what can go wrong, what must hold, where to stop.
-//! Text in, plain data out; errors have the place and the way out. Runs nothing.
+//! Scenario files: hosts with their programs, the network between them, faults, invariants and
+//! limits.
+//!
+//! The input is text, the output is plain data. Errors point at line and column and say how to fix
+//! them. This crate runs nothing; it checks names that other crates define through a
+//! [`NameContext`].
+
+#![deny(missing_docs)]
+#![forbid(unsafe_code)]
 
 mod faults;
 mod hosts;
 mod model;
-mod place;
+mod placement;
 mod read;
 mod reader;
 mod show;
 mod source;
 mod template;
-mod tree;
+mod toml_tree;
 mod units;
 
 pub use model::{
@@ -23,16 +30,16 @@ pub use source::{Problem, Problems};
 
 use std::path::Path;
 
-/// Names that others know better.
+/// A kind of name that another crate defines.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NameKind {
     /// A searcher.
     Searcher,
-    /// A scheduler of threads.
+    /// A thread scheduler.
     Scheduler,
-    /// Where threads can be preempted.
+    /// A kind of preemption point.
     Preempt,
-    /// A failure of a system call, `CALL` or `CALL:ERRNO`.
+    /// A system call fault, `CALL` or `CALL:ERRNO`.
     Failure,
     /// A system call.
     Call,
@@ -42,24 +49,24 @@ pub enum NameKind {
     Invariant,
 }
 
-/// What scenarios refer to.
-pub trait Surroundings {
-    /// There is such a file.
+/// The context of a scenario: the files and names it refers to.
+pub trait NameContext {
+    /// Whether the file exists.
     fn is_file(&self, path: &Path) -> bool;
-    /// There is such a folder.
+    /// Whether the folder exists.
     fn is_folder(&self, path: &Path) -> bool;
-    /// Says what is wrong with a name.
+    /// Checks a name; the error says what is wrong.
     fn check(&self, kind: NameKind, name: &str) -> Result<(), String> {
         let _ = (kind, name);
         Ok(())
     }
 }
 
-/// The real disk; any name will do.
+/// A context with the real disk that accepts any name.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Disk;
 
-impl Surroundings for Disk {
+impl NameContext for Disk {
     fn is_file(&self, path: &Path) -> bool {
         path.is_file()
     }

@@ -1,35 +1,35 @@
-//! What a scenario says, with everything filled in: plain data.
+//! The content of a scenario, with all defaults filled in: plain data.
 
 use std::path::PathBuf;
 
 use everett_net::{Faults, HostIndex, Topology};
 
-/// A world to explore.
+/// A scenario: a world to explore.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Scenario {
-    /// Name of its file, without the ending.
+    /// Name of its file, without the extension.
     pub name: String,
-    /// The folder that relative paths start from, but those of `begin`.
+    /// The base of relative paths, except those of `begin`.
     pub folder: PathBuf,
-    /// What runs on the hosts, in the order of [`Topology::hosts`].
+    /// The hosts, in the order of [`Topology::hosts`].
     pub hosts: Vec<HostSetup>,
-    /// Where they are.
+    /// The network.
     pub topology: Topology,
-    /// What can go wrong between them and to them.
+    /// Network and host faults.
     pub faults: Faults,
-    /// What must hold.
+    /// The invariants.
     pub checks: Vec<Check>,
-    /// Where to stop.
+    /// The limits of the run.
     pub limits: Limits,
-    /// How to explore.
+    /// The search options.
     pub search: Search,
 }
 
-/// Time between the starts of hosts that do not say when they begin.
+/// Interval between the starts of hosts without a start time.
 pub const BETWEEN_STARTS_NS: u64 = 10_000_000;
 
 impl Scenario {
-    /// When each host begins; `None` where that is when those before it wait.
+    /// The start time of each host; `None` if it starts when the hosts before it wait.
     pub fn start_times(&self) -> Vec<Option<u64>> {
         let mut next_ns = 0;
         let start = |setup: &HostSetup| match setup.start {
@@ -44,206 +44,207 @@ impl Scenario {
     }
 }
 
-/// What runs on a host.
+/// The setup of a host.
 #[derive(Clone, PartialEq, Debug)]
 pub struct HostSetup {
-    /// Which host.
+    /// Index of the host.
     pub index: HostIndex,
     /// Its name.
     pub name: String,
     /// Its key in the scenario, the same for all hosts of one `count`.
     pub group: String,
-    /// Its number among those.
+    /// Its number among the hosts of that `count`.
     pub number: u32,
-    /// What it executes, the first one first.
+    /// Its processes, in start order.
     pub processes: Vec<Process>,
     /// Further programs that `execve` can start.
     pub programs: Vec<OtherProgram>,
-    /// What is on its disk.
+    /// The content of its disk.
     pub files: Vec<FileSource>,
-    /// When it begins.
+    /// When it starts.
     pub start: Start,
-    /// The trace that leads its program to where it begins, where the program sets up the host itself.
+    /// The trace that leads its program to the start of the host, if the program sets up the host
+    /// itself.
     pub begin: Option<PathBuf>,
     /// When it is switched off.
     pub stop_ns: Option<u64>,
-    /// By how much its clock is ahead of the world's.
+    /// The offset of its clock from the world's clock.
     pub clock_skew_ns: i64,
-    /// What its clock says is not determined, beyond that it goes forward.
+    /// Whether its clock is undetermined, except that it is monotonic.
     pub symbolic_clock: bool,
-    /// Which thread runs next, as `--scheduler` says it.
+    /// The thread scheduler, as in `--scheduler`.
     pub scheduler: Option<String>,
-    /// Where threads can be preempted, as `--preempt` says it.
+    /// The preemption points, as in `--preempt`.
     pub preempt: Option<String>,
-    /// System calls that fail.
+    /// System call faults.
     pub call_faults: CallFaults,
-    /// It is at its end when all processes are.
+    /// Whether the host ends only when all its processes have ended.
     pub wait_all: bool,
-    /// Handlers of signals deal with faults.
+    /// Whether signal handlers are trusted to handle memory faults.
     pub trust_handlers: bool,
-    /// What is looked at for checks.
+    /// Program data that invariants observe.
     pub watches: Vec<Watch>,
 }
 
-/// A program that runs.
+/// A process.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Process {
     /// Its name.
     pub name: String,
-    /// The program, as built.
+    /// The program file, as built.
     pub program: PathBuf,
-    /// Its arguments, without its own name.
+    /// Its arguments, without argv[0].
     pub args: Vec<Argument>,
-    /// Its environment; it has no other.
+    /// Its whole environment.
     pub env: Vec<(String, EnvValue)>,
-    /// What it reads from descriptor 0.
+    /// Its standard input.
     pub stdin: Stdin,
-    /// The directory that it starts in.
+    /// Its working directory.
     pub cwd: Option<String>,
-    /// How it has to end.
+    /// How it must end.
     pub expect: Option<Expectation>,
 }
 
 /// A program that `execve` can start.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct OtherProgram {
-    /// Where it is on this disk.
+    /// Its path on the real disk.
     pub program: PathBuf,
-    /// Where the guest finds it, if not there.
+    /// Its path in the guest, if different.
     pub guest_path: Option<String>,
 }
 
-/// One or several arguments.
+/// One or several command line arguments.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Argument {
-    /// This one.
+    /// A fixed text.
     Text(String),
-    /// One of at most so many symbolic bytes.
+    /// A symbolic argument.
     Symbolic {
-        /// Most bytes.
+        /// Maximal length in bytes.
         length: u32,
     },
-    /// Several such.
+    /// Several symbolic arguments.
     SymbolicMany {
-        /// At least so many arguments.
+        /// Minimal number of arguments.
         least: u32,
-        /// At most so many.
+        /// Maximal number.
         most: u32,
-        /// Most bytes of each.
+        /// Maximal length of each in bytes.
         length: u32,
     },
 }
 
-/// The value of a variable.
+/// The value of an environment variable.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum EnvValue {
-    /// This one.
+    /// A fixed text.
     Text(String),
-    /// At most so many symbolic bytes.
+    /// A symbolic value.
     Symbolic {
-        /// Most bytes.
+        /// Maximal length in bytes.
         length: u32,
     },
 }
 
-/// What is read from descriptor 0.
+/// The content of standard input.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub enum Stdin {
-    /// Nothing.
+    /// Empty.
     #[default]
     Empty,
-    /// This.
+    /// A fixed text.
     Text(String),
-    /// What is in this file.
+    /// The content of this file.
     File(PathBuf),
-    /// So many symbolic bytes.
+    /// Symbolic bytes.
     Symbolic {
-        /// How many.
+        /// Number of bytes.
         size: u32,
     },
 }
 
-/// Something on the disk of a host.
+/// A source of files on the disk of a host.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum FileSource {
-    /// What is in this folder, in the directory that the program starts in (`--files`).
+    /// The content of this folder, in the working directory of the program (`--files`).
     Folder(PathBuf),
-    /// A file or folder of this disk (`--ro`).
+    /// A read-only file or folder of the real disk (`--ro`).
     Mount {
-        /// Where it is here.
+        /// Its path on the real disk.
         from: PathBuf,
-        /// Where the guest finds it.
+        /// Its path in the guest.
         to: String,
     },
-    /// A file of this disk (`--file`).
+    /// A file of the real disk (`--file`).
     File {
-        /// Where the guest finds it.
+        /// Its path in the guest.
         to: String,
-        /// Where it is here.
+        /// Its path on the real disk.
         from: PathBuf,
     },
     /// A file with this text.
     Text {
-        /// Where the guest finds it.
+        /// Its path in the guest.
         to: String,
-        /// What is in it.
+        /// Its content.
         text: String,
     },
     /// A file of symbolic bytes (`--sym-file`).
     Symbolic {
-        /// Where the guest finds it.
+        /// Its path in the guest.
         to: String,
-        /// At least so many bytes.
+        /// Minimal size in bytes.
         least: u32,
-        /// At most so many.
+        /// Maximal size.
         most: u32,
     },
 }
 
-/// When a host begins.
+/// When a host starts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Start {
-    /// A little after the host before it that does not say when either.
+    /// Shortly after the previous host without a start time.
     #[default]
     InTurn,
-    /// When all hosts before it wait for something or have ended.
+    /// When all hosts before it wait or have ended.
     Blocked,
-    /// At this time.
+    /// At this virtual time.
     At(u64),
 }
 
-/// System calls that fail, as with `--faults` and its like.
+/// System call faults, as with `--faults` and related options.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct CallFaults {
-    /// Most failures on a path.
+    /// Maximal number of faults on a path.
     pub most: u32,
     /// Only these: `CALL` or `CALL:ERRNO`.
     pub only: Vec<String>,
-    /// Only in processes that execute a program of one of these names.
+    /// Only in processes that execute one of these programs.
     pub programs: Vec<String>,
-    /// Only where the program asks for it.
+    /// Only in regions that the program marks.
     pub in_regions: bool,
-    /// Bytes of streams arrive in up to so many pieces.
+    /// Maximal number of pieces in which bytes of a stream arrive.
     pub fragments: u32,
 }
 
-/// How a process has to end.
+/// How a process must end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Expectation {
     /// It exits, with this code or any.
     Exit(Option<u8>),
-    /// A signal ends it, this or any.
+    /// A signal kills it, this one or any.
     Signal(Option<u8>),
-    /// It is still there when the world ends.
+    /// It is still running when the world ends.
     Running,
 }
 
-/// Data of a program that checks look at.
+/// Program data that invariants observe.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Watch {
-    /// As checks name it.
+    /// Its name in invariants.
     pub key: String,
-    /// The state that it belongs to, as checks name it.
+    /// The name of the state it belongs to in invariants.
     pub state: String,
     /// A global variable or a part of one, such as `server.table.count`.
     pub path: String,
@@ -254,51 +255,51 @@ pub struct Watch {
 pub struct Check {
     /// Its name.
     pub name: String,
-    /// The file that it is in; `None` where the scenario has the text itself.
+    /// The file that contains it; `None` if the text is in the scenario.
     pub file: Option<PathBuf>,
-    /// Its text, where the scenario has it.
+    /// Its text, if that is in the scenario.
     pub text: Option<String>,
-    /// Line and column of the scenario where that text begins, for errors in it.
+    /// Line of the scenario where that text begins, for errors in it.
     pub line: u32,
-    /// When it is looked at.
+    /// When it is checked.
     pub when: Vec<CheckTime>,
 }
 
-/// When an invariant is looked at.
+/// When an invariant is checked.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum CheckTime {
-    /// When what it looks at changes.
+    /// When the data it observes changes.
     Change,
     /// At the end of a world.
     End,
-    /// Once before the end of a world it must have held.
+    /// It must have held at some time before the end of a world.
     Eventually,
-    /// At this time.
+    /// At this virtual time.
     At(u64),
 }
 
-/// Where to stop.
+/// The limits of a run.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Limits {
-    /// Time of the whole command.
+    /// Wall-clock time of the whole command.
     pub time_ns: Option<u64>,
-    /// Memory above which states are put away.
+    /// Memory limit above which states are spilled.
     pub memory_bytes: Option<u64>,
-    /// Paths that have ended.
+    /// Number of finished paths.
     pub paths: Option<u64>,
-    /// Forks.
+    /// Number of forks.
     pub forks: Option<u64>,
-    /// Forks of one path.
+    /// Number of forks of one path.
     pub depth: Option<u64>,
-    /// Instructions of one path.
+    /// Number of instructions of one path.
     pub instructions: Option<u64>,
-    /// Messages and timers of one world.
+    /// Number of messages and timers of one world.
     pub events: Option<u64>,
-    /// Time that goes by in a world.
+    /// Virtual time of a world.
     pub virtual_time_ns: Option<u64>,
 }
 
-/// How states of hosts are combined into worlds.
+/// The state mapping: how states of hosts are combined into worlds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Mapping {
     /// Copy on branch.
@@ -311,29 +312,29 @@ pub enum Mapping {
 }
 
 impl Mapping {
-    /// All, by name.
+    /// All mappings, by name.
     pub const ALL: [(&'static str, Mapping); 3] = [
         ("cob", Mapping::Cob),
         ("cow", Mapping::Cow),
         ("sds", Mapping::Sds),
     ];
 
-    /// As in scenarios and on the command line.
+    /// The name in scenarios and on the command line.
     pub fn name(self) -> &'static str {
         let found = Mapping::ALL.iter().find(|(_, mapping)| *mapping == self);
         found.map_or("", |(name, _)| name)
     }
 }
 
-/// How to explore.
+/// The search options.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Search {
-    /// Searchers that take turns; the usual ones where there are none.
+    /// The searchers, interleaved; empty means the default.
     pub searchers: Vec<String>,
-    /// How states are combined.
+    /// The state mapping.
     pub mapping: Mapping,
-    /// How many deviations from the order of arrival are explored.
+    /// Maximal number of deviations from the order of arrival.
     pub orders: u32,
-    /// Seed of everything random.
+    /// The random seed.
     pub seed: u64,
 }

@@ -1,4 +1,4 @@
-//! Reads a scenario: the parts in their order, and what is about the whole.
+//! Reads a scenario: all parts in order, and the keys of the top level.
 
 use std::path::Path;
 
@@ -7,17 +7,17 @@ use everett_net::HostIndex;
 use crate::faults::faults;
 use crate::hosts::{HostReader, expand};
 use crate::model::{Check, CheckTime, HostSetup, Limits, Mapping, Scenario, Search};
-use crate::place::{Known, Wanted, networks, topology, wanted};
-use crate::reader::{Scope, Table};
-use crate::source::{Findings, Problems, Spot};
-use crate::tree::{Entry, Value, parse as parse_tree, set};
-use crate::{NameKind, Surroundings};
+use crate::placement::{KnownNames, NodeRequest, networks, read_placement, topology};
+use crate::reader::{Table, ValueReader};
+use crate::source::{Diagnostics, Problems, SourceSpan};
+use crate::toml_tree::{TomlEntry, TomlValue, parse as parse_tree, set};
+use crate::{NameContext, NameKind};
 
-/// Reads a scenario's file.
+/// Reads a scenario file.
 pub fn load(
     file: &Path,
     overrides: &[(String, String)],
-    around: &dyn Surroundings,
+    context: &dyn NameContext,
 ) -> Result<Scenario, Problems> {
     let name = file.display().to_string();
     let text = match std::fs::read(file) {
@@ -25,91 +25,101 @@ pub fn load(
         Err(error) => Err(error.to_string()),
     };
     match text {
-        Ok(text) => parse(&text, file, overrides, around),
+        Ok(text) => parse(&text, file, overrides, context),
         Err(message) => {
-            let mut findings = Findings::new(&name, "");
-            findings.error(Spot::default(), format!("cannot be read: {message}"));
-            Err(findings.into_problems())
+            let mut diagnostics = Diagnostics::new(&name, "");
+            diagnostics.error(SourceSpan::default(), format!("cannot be read: {message}"));
+            Err(diagnostics.into_problems())
         }
     }
 }
 
-/// Reads the text of a scenario. Relative paths start at the folder of `file`; `overrides` are keys such as
-/// `host.server.args` with values in TOML, which stand above the text.
+/// Parses the text of a scenario. Relative paths start at the folder of `file`. `overrides` are
+/// keys such as `host.server.args` with TOML values that take precedence over the text.
 pub fn parse(
     text: &str,
     file: &Path,
     overrides: &[(String, String)],
-    around: &dyn Surroundings,
+    context: &dyn NameContext,
 ) -> Result<Scenario, Problems> {
-    let mut findings = Findings::new(&file.display().to_string(), text);
-    let scenario = read(file, overrides, around, &mut findings);
+    let mut diagnostics = Diagnostics::new(&file.display().to_string(), text);
+    let scenario = read(file, overrides, context, &mut diagnostics);
     match scenario {
-        Some(scenario) if findings.is_empty() => Ok(scenario),
-        _ => Err(findings.into_problems()),
+        Some(scenario) if diagnostics.is_empty() => Ok(scenario),
+        _ => Err(diagnostics.into_problems()),
     }
 }
 
 fn read(
     file: &Path,
     overrides: &[(String, String)],
-    around: &dyn Surroundings,
-    findings: &mut Findings,
+    context: &dyn NameContext,
+    diagnostics: &mut Diagnostics,
 ) -> Option<Scenario> {
-    let mut root = parse_tree(0, findings);
-    if !findings.is_empty() {
-        // Half a text would only give errors that mean nothing.
+    let mut root = parse_tree(0, diagnostics);
+    if !diagnostics.is_empty() {
+        // A syntax error would cause meaningless follow-up errors.
         return None;
     }
     for (key, value) in overrides {
-        set(&mut root, key, value, findings);
+        set(&mut root, key, value, diagnostics);
     }
-    let mut table = Table::new(String::new(), Spot::default(), &root, findings)?;
+    let mut table = Table::new(String::new(), SourceSpan::default(), &root, diagnostics)?;
     let beside = file.parent().unwrap_or(Path::new(""));
     let folder = match table.get("folder") {
-        Some(node) => beside.join(Scope::default().text(node, findings)?),
+        Some(node) => beside.join(ValueReader::default().text(node, diagnostics)?),
         None => beside.to_owned(),
     };
     let name = file.file_stem().unwrap_or_default().to_string_lossy();
-    let defaults = table.below("defaults", findings);
-    let host_entries = expand(table.below("host", findings), findings);
-    if host_entries.is_empty() && findings.is_empty() {
+    let defaults = table.below("defaults", diagnostics);
+    let host_entries = expand(table.below("host", diagnostics), diagnostics);
+    if host_entries.is_empty() && diagnostics.is_empty() {
         let help = "a world needs at least one: [host.NAME] with program = \"./PROGRAM\"";
-        findings.help(Spot::default(), "there is no host", help);
+        diagnostics.help(SourceSpan::default(), "there is no host", help);
     }
-    let network_entries = table.below("network", findings);
-    let (networks, network_spots) = networks(network_entries, host_entries.len(), findings);
-    let router_entries = table.below("router", findings);
+    let network_entries = table.below("network", diagnostics);
+    let (networks, network_spots) = networks(network_entries, host_entries.len(), diagnostics);
+    let router_entries = table.below("router", diagnostics);
     let router_names: Vec<&str> = router_entries.iter().map(|e| e.key.as_str()).collect();
-    let known = Known {
+    let known = KnownNames {
         networks: &networks,
         routers: &router_names,
     };
-    let mut places = routers(router_entries, &known, findings);
+    let mut places = routers(router_entries, &known, diagnostics);
     let reader = HostReader {
         folder: &folder,
         beside,
-        around,
+        context,
         defaults,
     };
-    check_defaults(defaults, findings);
+    check_defaults(defaults, diagnostics);
     let mut hosts: Vec<HostSetup> = Vec::new();
     for entry in &host_entries {
         let index = HostIndex(hosts.len() as u32);
-        if let Some((setup, place)) = reader.read(entry, index, &known, findings) {
+        if let Some((setup, place)) = reader.read(entry, index, &known, diagnostics) {
             hosts.push(setup);
             places.push(place);
         }
     }
-    let faults = faults(table.below("fault", findings), &hosts, around, findings);
-    let checks = checks(table.below("check", findings), &folder, around, findings);
-    let limits = limits(&mut table, findings);
-    let search = search(&mut table, around, findings);
-    table.finish(findings);
-    if !findings.is_empty() {
+    let faults = faults(
+        table.below("fault", diagnostics),
+        &hosts,
+        context,
+        diagnostics,
+    );
+    let checks = checks(
+        table.below("check", diagnostics),
+        &folder,
+        context,
+        diagnostics,
+    );
+    let limits = limits(&mut table, diagnostics);
+    let search = search(&mut table, context, diagnostics);
+    table.finish(diagnostics);
+    if !diagnostics.is_empty() {
         return None;
     }
-    let topology = topology(networks, &network_spots, &places, findings)?;
+    let topology = topology(networks, &network_spots, &places, diagnostics)?;
     Some(Scenario {
         name: name.into_owned(),
         folder,
@@ -122,8 +132,8 @@ fn read(
     })
 }
 
-/// What is one host's cannot be everybody's.
-fn check_defaults(entries: &[Entry], findings: &mut Findings) {
+/// Rejects defaults for keys that are specific to one host.
+fn check_defaults(entries: &[TomlEntry], diagnostics: &mut Diagnostics) {
     for entry in entries {
         if matches!(
             entry.key.as_str(),
@@ -140,75 +150,86 @@ fn check_defaults(entries: &[Entry], findings: &mut Findings) {
                 "[defaults] cannot have {:?}: it differs between hosts",
                 entry.key
             );
-            findings.help(entry.key_spot, message, "say it in the tables of the hosts");
+            diagnostics.help(entry.key_span, message, "say it in the tables of the hosts");
         }
     }
 }
 
-fn routers(entries: &[Entry], known: &Known<'_>, findings: &mut Findings) -> Vec<Wanted> {
+fn routers(
+    entries: &[TomlEntry],
+    known: &KnownNames<'_>,
+    diagnostics: &mut Diagnostics,
+) -> Vec<NodeRequest> {
     let mut all = Vec::new();
     for entry in entries {
         let path = format!("router.{}", entry.key);
-        let table = Table::new(path, entry.key_spot, &entry.node, findings);
+        let table = Table::new(path, entry.key_span, &entry.node, diagnostics);
         let Some(mut table) = table else { continue };
-        let (name, scope) = (entry.key.clone(), Scope::default());
-        all.push(wanted(name, true, &mut table, scope, known, findings));
-        table.finish(findings);
+        let (name, values) = (entry.key.clone(), ValueReader::default());
+        all.push(read_placement(
+            name,
+            true,
+            &mut table,
+            values,
+            known,
+            diagnostics,
+        ));
+        table.finish(diagnostics);
     }
     all
 }
 
 fn checks(
-    entries: &[Entry],
+    entries: &[TomlEntry],
     folder: &Path,
-    around: &dyn Surroundings,
-    findings: &mut Findings,
+    context: &dyn NameContext,
+    diagnostics: &mut Diagnostics,
 ) -> Vec<Check> {
     let mut checks = Vec::new();
     for entry in entries {
         let path = format!("check.{}", entry.key);
-        let table = Table::new(path, entry.key_spot, &entry.node, findings);
+        let table = Table::new(path, entry.key_span, &entry.node, diagnostics);
         let Some(mut table) = table else { continue };
-        checks.extend(check(entry, &mut table, folder, around, findings));
-        table.finish(findings);
+        checks.extend(check(entry, &mut table, folder, context, diagnostics));
+        table.finish(diagnostics);
     }
     checks
 }
 
 fn check(
-    entry: &Entry,
+    entry: &TomlEntry,
     table: &mut Table<'_>,
     folder: &Path,
-    around: &dyn Surroundings,
-    findings: &mut Findings,
+    context: &dyn NameContext,
+    diagnostics: &mut Diagnostics,
 ) -> Option<Check> {
-    let scope = Scope::default();
+    let values = ValueReader::default();
     let (file, text) = (table.get("file"), table.get("text"));
     let when = table.get("when");
     let when = match when {
-        Some(node) => scope.list(node, findings, |scope, node, findings| {
+        Some(node) => values.list(node, diagnostics, |values, node, diagnostics| {
             let words = [
                 ("change", CheckTime::Change),
                 ("end", CheckTime::End),
                 ("eventually", CheckTime::Eventually),
             ];
             match &node.value {
-                Value::Text(text) if text.starts_with(|c: char| c.is_ascii_digit()) => {
-                    scope.duration_ns(node, findings).map(CheckTime::At)
+                TomlValue::Text(text) if text.starts_with(|c: char| c.is_ascii_digit()) => {
+                    values.duration_ns(node, diagnostics).map(CheckTime::At)
                 }
-                _ => scope.word(node, &words, findings),
+                _ => values.word(node, &words, diagnostics),
             }
         }),
         None => vec![CheckTime::Change, CheckTime::End],
     };
-    let line = text.map_or(0, |node| findings.line(node.spot));
+    let line = text.map_or(0, |node| diagnostics.line(node.span));
     match (file, text) {
         (Some(node), None) => {
-            let path = folder.join(scope.text(node, findings)?);
-            if !around.is_file(&path) {
+            let path = folder.join(values.text(node, diagnostics)?);
+            if !context.is_file(&path) {
                 let help = "relative paths start at the folder of the scenario";
-                findings.help(
-                    node.spot,
+                diagnostics.help(
+                    node.span,
                     format!("there is no file {}", path.display()),
                     help,
                 );
@@ -223,9 +244,9 @@ fn check(
             })
         }
         (None, Some(node)) => {
-            let text = scope.text(node, findings)?;
-            if let Err(message) = around.check(NameKind::Invariant, &text) {
-                findings.error(node.spot, message);
+            let text = values.text(node, diagnostics)?;
+            if let Err(message) = context.check(NameKind::Invariant, &text) {
+                diagnostics.error(node.span, message);
             }
             Some(Check {
                 name: entry.key.clone(),
@@ -238,73 +259,87 @@ fn check(
         _ => {
             let help = "write file = \"NAME.minv\" or text = \"\"\"...\"\"\"";
             let message = format!("check {:?} needs a file or a text, one of them", entry.key);
-            findings.help(entry.key_spot, message, help);
+            diagnostics.help(entry.key_span, message, help);
             None
         }
     }
 }
 
-fn limits(root: &mut Table<'_>, findings: &mut Findings) -> Limits {
-    let scope = Scope::default();
+fn limits(root: &mut Table<'_>, diagnostics: &mut Diagnostics) -> Limits {
+    let values = ValueReader::default();
     let mut limits = Limits::default();
     let Some(entry) = root.entry("limits") else {
         return limits;
     };
-    let table = Table::new("limits".to_owned(), entry.key_spot, &entry.node, findings);
+    let table = Table::new(
+        "limits".to_owned(),
+        entry.key_span,
+        &entry.node,
+        diagnostics,
+    );
     let Some(mut table) = table else {
         return limits;
     };
-    let number = |key, table: &mut Table<'_>, findings: &mut Findings| {
+    let number = |key, table: &mut Table<'_>, diagnostics: &mut Diagnostics| {
         let node = table.get(key)?;
-        scope.number(node, u64::MAX, findings)
+        values.number(node, u64::MAX, diagnostics)
     };
-    limits.paths = number("paths", &mut table, findings);
-    limits.forks = number("forks", &mut table, findings);
-    limits.depth = number("depth", &mut table, findings);
-    limits.instructions = number("instructions", &mut table, findings);
-    limits.events = number("events", &mut table, findings);
+    limits.paths = number("paths", &mut table, diagnostics);
+    limits.forks = number("forks", &mut table, diagnostics);
+    limits.depth = number("depth", &mut table, diagnostics);
+    limits.instructions = number("instructions", &mut table, diagnostics);
+    limits.events = number("events", &mut table, diagnostics);
     if let Some(node) = table.get("time") {
-        limits.time_ns = scope.duration_ns(node, findings);
+        limits.time_ns = values.duration_ns(node, diagnostics);
     }
     if let Some(node) = table.get("virtual_time") {
-        limits.virtual_time_ns = scope.duration_ns(node, findings);
+        limits.virtual_time_ns = values.duration_ns(node, diagnostics);
     }
     if let Some(node) = table.get("memory") {
-        limits.memory_bytes = scope.size(node, findings);
+        limits.memory_bytes = values.size(node, diagnostics);
     }
-    table.finish(findings);
+    table.finish(diagnostics);
     limits
 }
 
-fn search(root: &mut Table<'_>, around: &dyn Surroundings, findings: &mut Findings) -> Search {
-    let scope = Scope::default();
+fn search(
+    root: &mut Table<'_>,
+    context: &dyn NameContext,
+    diagnostics: &mut Diagnostics,
+) -> Search {
+    let values = ValueReader::default();
     let mut search = Search::default();
     let Some(entry) = root.entry("search") else {
         return search;
     };
-    let table = Table::new("search".to_owned(), entry.key_spot, &entry.node, findings);
+    let table = Table::new(
+        "search".to_owned(),
+        entry.key_span,
+        &entry.node,
+        diagnostics,
+    );
     let Some(mut table) = table else {
         return search;
     };
     if let Some(node) = table.get("order") {
-        search.searchers = scope.list(node, findings, |scope, node, findings| {
-            let name = scope.text(node, findings)?;
-            if let Err(message) = around.check(NameKind::Searcher, &name) {
-                findings.error(node.spot, message);
+        search.searchers = values.list(node, diagnostics, |values, node, diagnostics| {
+            let name = values.text(node, diagnostics)?;
+            if let Err(message) = context.check(NameKind::Searcher, &name) {
+                diagnostics.error(node.span, message);
             }
             Some(name)
         });
     }
     if let Some(node) = table.get("mapping") {
-        let mapping = scope.word(node, &Mapping::ALL, findings);
+        let mapping = values.word(node, &Mapping::ALL, diagnostics);
         search.mapping = mapping.unwrap_or_default();
     }
     if let Some(node) = table.get("orders") {
-        search.orders = scope.small(node, findings).unwrap_or(0);
+        search.orders = values.small(node, diagnostics).unwrap_or(0);
     }
     if let Some(node) = table.get("seed") {
-        search.seed = scope.number(node, u64::MAX, findings).unwrap_or(0);
+        search.seed = values.number(node, u64::MAX, diagnostics).unwrap_or(0);
     }
-    table.finish(findings);
+    table.finish(diagnostics);
     search
 }

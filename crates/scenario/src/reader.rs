@@ -1,74 +1,80 @@
-//! Typed reading of the tree: each getter says what it expected where it finds something else, and keys that nobody asked for
-//! are told.
+//! Typed access to the TOML tree. Each getter reports a value of the wrong type, and
+//! [`Table::finish`] reports unknown keys.
 
 use everett_net::Prefix;
 
-use crate::source::{Findings, Spot, nearest};
+use crate::source::{Diagnostics, SourceSpan, nearest};
 use crate::template::{Numbering, expand};
-use crate::tree::{Entry, Node, Value};
+use crate::toml_tree::{TomlEntry, TomlNode, TomlValue};
 use crate::units;
 
-/// A table that is being read. It remembers which keys were asked for.
+/// A table that is being read. It records which keys were requested.
 pub(crate) struct Table<'t> {
-    /// As in errors: `host.server`.
+    /// The path in errors, such as `host.server`.
     pub path: String,
-    /// Where it begins: the key that names it.
-    pub spot: Spot,
-    entries: &'t [Entry],
-    /// Keys that it has from elsewhere where it does not have them itself.
-    defaults: &'t [Entry],
+    /// The span of the key that names it.
+    pub span: SourceSpan,
+    entries: &'t [TomlEntry],
+    /// Entries that apply if the table has no such key.
+    defaults: &'t [TomlEntry],
     asked: Vec<&'static str>,
 }
 
 impl<'t> Table<'t> {
-    /// `None` (and a finding) if it is no table.
-    pub fn new(path: String, spot: Spot, node: &'t Node, findings: &mut Findings) -> Option<Self> {
+    /// Creates a table reader; `None` (and a diagnostic) if the node is not a table.
+    pub fn new(
+        path: String,
+        span: SourceSpan,
+        node: &'t TomlNode,
+        diagnostics: &mut Diagnostics,
+    ) -> Option<Self> {
         match &node.value {
-            Value::Table(entries) => Some(Table {
+            TomlValue::Table(entries) => Some(Table {
                 path,
-                spot,
+                span,
                 entries,
                 defaults: &[],
                 asked: Vec::new(),
             }),
             other => {
-                wrong(node, "a table", other, findings);
+                wrong(node, "a table", other, diagnostics);
                 None
             }
         }
     }
 
-    /// Keys that are not there come from this table.
-    pub fn with_defaults(mut self, defaults: &'t [Entry]) -> Table<'t> {
+    /// Sets the table that missing keys are taken from.
+    pub fn with_defaults(mut self, defaults: &'t [TomlEntry]) -> Table<'t> {
         self.defaults = defaults;
         self
     }
 
-    pub fn get(&mut self, key: &'static str) -> Option<&'t Node> {
+    pub fn get(&mut self, key: &'static str) -> Option<&'t TomlNode> {
         self.entry(key).map(|entry| &entry.node)
     }
 
-    /// The value with its key.
-    pub fn entry(&mut self, key: &'static str) -> Option<&'t Entry> {
+    /// The value together with its key.
+    pub fn entry(&mut self, key: &'static str) -> Option<&'t TomlEntry> {
         self.note(key);
         let mut all = self.entries.iter().chain(self.defaults);
         all.find(|entry| entry.key == key)
     }
 
-    /// The value of whichever of two spellings is there: `address` and `addresses`.
+    /// The value under either of two spellings, such as `address` and `addresses`.
     pub fn either(
         &mut self,
         one: &'static str,
         many: &'static str,
-        findings: &mut Findings,
-    ) -> Option<&'t Node> {
+        diagnostics: &mut Diagnostics,
+    ) -> Option<&'t TomlNode> {
         self.note(one);
         self.note(many);
-        let find = |entries: &'t [Entry], key: &str| entries.iter().find(|entry| entry.key == key);
+        let find =
+            |entries: &'t [TomlEntry], key: &str| entries.iter().find(|entry| entry.key == key);
         let own = (find(self.entries, one), find(self.entries, many));
         if let (Some(_), Some(second)) = own {
             let message = format!("both {one:?} and {many:?} are given; they mean the same");
-            findings.help(second.key_spot, message, "leave one of them out");
+            diagnostics.help(second.key_span, message, "leave one of them out");
         }
         let defaults = self.defaults;
         let found = own.0.or(own.1).or_else(|| find(defaults, one));
@@ -82,22 +88,22 @@ impl<'t> Table<'t> {
         }
     }
 
-    /// The entries of a table below this one.
-    pub fn below(&mut self, key: &'static str, findings: &mut Findings) -> &'t [Entry] {
+    /// The entries of a nested table.
+    pub fn below(&mut self, key: &'static str, diagnostics: &mut Diagnostics) -> &'t [TomlEntry] {
         match self.get(key) {
             None => &[],
             Some(node) => match &node.value {
-                Value::Table(entries) => entries,
+                TomlValue::Table(entries) => entries,
                 other => {
-                    wrong(node, "a table", other, findings);
+                    wrong(node, "a table", other, diagnostics);
                     &[]
                 }
             },
         }
     }
 
-    /// Tells keys that nobody asked for.
-    pub fn finish(self, findings: &mut Findings) {
+    /// Reports keys that were never requested.
+    pub fn finish(self, diagnostics: &mut Diagnostics) {
         let own = self.entries.iter().map(|entry| (self.path.as_str(), entry));
         let defaults = self.defaults.iter().map(|entry| ("defaults", entry));
         for (path, entry) in own.chain(defaults) {
@@ -113,169 +119,185 @@ impl<'t> Table<'t> {
                 Some(meant) => format!("did you mean {meant:?}?"),
                 None => format!("it can have: {}", self.asked.join(", ")),
             };
-            findings.help(entry.key_spot, message, help);
+            diagnostics.help(entry.key_span, message, help);
         }
     }
 }
 
-pub(crate) fn wrong(node: &Node, wanted: &str, found: &Value, findings: &mut Findings) {
-    if !matches!(found, Value::Broken) {
+pub(crate) fn wrong(
+    node: &TomlNode,
+    wanted: &str,
+    found: &TomlValue,
+    diagnostics: &mut Diagnostics,
+) {
+    if !matches!(found, TomlValue::Broken) {
         let message = format!("expected {wanted}, found {}", found.kind());
-        findings.error(node.spot, message);
+        diagnostics.error(node.span, message);
     }
 }
 
-/// Reads single values; texts are filled in with the number of the host.
+/// Reads single values. Texts are templates that are expanded with the number of the host.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Scope {
+pub(crate) struct ValueReader {
     pub numbering: Option<Numbering>,
 }
 
-impl Scope {
-    pub fn fill(self, text: &str, spot: Spot, findings: &mut Findings) -> Option<String> {
+impl ValueReader {
+    pub fn fill(
+        self,
+        text: &str,
+        span: SourceSpan,
+        diagnostics: &mut Diagnostics,
+    ) -> Option<String> {
         let Some(numbering) = self.numbering else {
             return Some(text.to_owned());
         };
         match expand(text, numbering) {
             Ok(text) => Some(text),
             Err(message) => {
-                findings.error(spot, message);
+                diagnostics.error(span, message);
                 None
             }
         }
     }
 
-    pub fn text(self, node: &Node, findings: &mut Findings) -> Option<String> {
+    pub fn text(self, node: &TomlNode, diagnostics: &mut Diagnostics) -> Option<String> {
         match &node.value {
-            Value::Text(text) => self.fill(text, node.spot, findings),
+            TomlValue::Text(text) => self.fill(text, node.span, diagnostics),
             other => {
-                wrong(node, "a string", other, findings);
+                wrong(node, "a string", other, diagnostics);
                 None
             }
         }
     }
 
-    /// A text that a function understands.
+    /// A text that is converted by a function.
     pub fn parsed<T>(
         self,
-        node: &Node,
-        findings: &mut Findings,
+        node: &TomlNode,
+        diagnostics: &mut Diagnostics,
         parse: impl FnOnce(&str) -> Result<T, String>,
     ) -> Option<T> {
-        let text = self.text(node, findings)?;
+        let text = self.text(node, diagnostics)?;
         match parse(&text) {
             Ok(value) => Some(value),
             Err(message) => {
-                findings.error(node.spot, message);
+                diagnostics.error(node.span, message);
                 None
             }
         }
     }
 
-    pub fn flag(self, node: &Node, findings: &mut Findings) -> Option<bool> {
+    pub fn flag(self, node: &TomlNode, diagnostics: &mut Diagnostics) -> Option<bool> {
         match &node.value {
-            Value::Flag(flag) => Some(*flag),
+            TomlValue::Flag(flag) => Some(*flag),
             other => {
-                wrong(node, "true or false", other, findings);
+                wrong(node, "true or false", other, diagnostics);
                 None
             }
         }
     }
 
     /// A number from 0 to `most`.
-    pub fn number(self, node: &Node, most: u64, findings: &mut Findings) -> Option<u64> {
+    pub fn number(self, node: &TomlNode, most: u64, diagnostics: &mut Diagnostics) -> Option<u64> {
         match &node.value {
-            Value::Integer(number) => match u64::try_from(*number) {
+            TomlValue::Integer(number) => match u64::try_from(*number) {
                 Ok(number) if number <= most => Some(number),
                 _ => {
-                    findings.error(node.spot, format!("{number} is not between 0 and {most}"));
+                    diagnostics.error(node.span, format!("{number} is not between 0 and {most}"));
                     None
                 }
             },
             other => {
-                wrong(node, "an integer", other, findings);
+                wrong(node, "an integer", other, diagnostics);
                 None
             }
         }
     }
 
-    pub fn small(self, node: &Node, findings: &mut Findings) -> Option<u32> {
-        let number = self.number(node, u32::MAX.into(), findings)?;
+    pub fn small(self, node: &TomlNode, diagnostics: &mut Diagnostics) -> Option<u32> {
+        let number = self.number(node, u32::MAX.into(), diagnostics)?;
         u32::try_from(number).ok()
     }
 
-    pub fn duration_ns(self, node: &Node, findings: &mut Findings) -> Option<u64> {
-        if let Value::Integer(number) = node.value
+    pub fn duration_ns(self, node: &TomlNode, diagnostics: &mut Diagnostics) -> Option<u64> {
+        if let TomlValue::Integer(number) = node.value
             && number != 0
         {
             let message = format!("{number} is no time: it has no unit");
-            findings.help(
-                node.spot,
+            diagnostics.help(
+                node.span,
                 message,
                 format!("write \"{number}ms\" or \"{number}s\""),
             );
             return None;
         }
-        if let Value::Integer(_) = node.value {
+        if let TomlValue::Integer(_) = node.value {
             return Some(0);
         }
-        self.parsed(node, findings, units::duration_ns)
+        self.parsed(node, diagnostics, units::duration_ns)
     }
 
     /// A size such as `"64K"`, or a number of bytes.
-    pub fn size(self, node: &Node, findings: &mut Findings) -> Option<u64> {
+    pub fn size(self, node: &TomlNode, diagnostics: &mut Diagnostics) -> Option<u64> {
         match node.value {
-            Value::Integer(_) => self.number(node, u64::MAX, findings),
-            _ => self.parsed(node, findings, units::bytes),
+            TomlValue::Integer(_) => self.number(node, u64::MAX, diagnostics),
+            _ => self.parsed(node, diagnostics, units::bytes),
         }
     }
 
-    pub fn prefix(self, node: &Node, findings: &mut Findings) -> Option<Prefix> {
-        self.parsed(node, findings, |text| {
+    pub fn prefix(self, node: &TomlNode, diagnostics: &mut Diagnostics) -> Option<Prefix> {
+        self.parsed(node, diagnostics, |text| {
             text.parse().map_err(|error| format!("{error}"))
         })
     }
 
-    /// An array, or one value that counts as an array of one.
+    /// An array; a single value counts as an array of one.
     pub fn list<T>(
         self,
-        node: &Node,
-        findings: &mut Findings,
-        mut each: impl FnMut(Scope, &Node, &mut Findings) -> Option<T>,
+        node: &TomlNode,
+        diagnostics: &mut Diagnostics,
+        mut each: impl FnMut(ValueReader, &TomlNode, &mut Diagnostics) -> Option<T>,
     ) -> Vec<T> {
         match &node.value {
-            Value::List(nodes) => nodes
+            TomlValue::List(nodes) => nodes
                 .iter()
-                .filter_map(|node| each(self, node, findings))
+                .filter_map(|node| each(self, node, diagnostics))
                 .collect(),
-            Value::Broken => Vec::new(),
-            _ => each(self, node, findings).into_iter().collect(),
+            TomlValue::Broken => Vec::new(),
+            _ => each(self, node, diagnostics).into_iter().collect(),
         }
     }
 
-    pub fn texts(self, node: &Node, findings: &mut Findings) -> Vec<String> {
-        self.list(node, findings, Scope::text)
+    pub fn texts(self, node: &TomlNode, diagnostics: &mut Diagnostics) -> Vec<String> {
+        self.list(node, diagnostics, ValueReader::text)
     }
 
-    /// One of some words.
+    /// One of several words.
     pub fn word<T: Copy>(
         self,
-        node: &Node,
+        node: &TomlNode,
         words: &[(&'static str, T)],
-        findings: &mut Findings,
+        diagnostics: &mut Diagnostics,
     ) -> Option<T> {
-        let text = self.text(node, findings)?;
+        let text = self.text(node, diagnostics)?;
         let found = words.iter().find(|(word, _)| *word == text);
         if found.is_none() {
             let known: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
-            unknown(node.spot, "word", &text, &known, findings);
+            unknown(node.span, "word", &text, &known, diagnostics);
         }
         found.map(|(_, value)| *value)
     }
 }
 
-/// Tells that a word is none of those that are known here.
-pub(crate) fn unknown(spot: Spot, what: &str, word: &str, known: &[&str], findings: &mut Findings) {
+/// Reports a word that is not known here.
+pub(crate) fn unknown(
+    span: SourceSpan,
+    what: &str,
+    word: &str,
+    known: &[&str],
+    diagnostics: &mut Diagnostics,
+) {
     let help = match nearest(word, known.iter().copied()) {
         Some(meant) => format!("did you mean {meant:?}?"),
         None if known.is_empty() => "there is none".to_owned(),
@@ -286,8 +308,8 @@ pub(crate) fn unknown(spot: Spot, what: &str, word: &str, known: &[&str], findin
             format!("use one of: {}{more}", shown.join(", "))
         }
     };
-    findings.help(
-        spot,
+    diagnostics.help(
+        span,
         format!("{word:?} is no {what} that is known here"),
         help,
     );

@@ -1,4 +1,4 @@
-//! A scenario as text, with everything that was filled in: the same scenario, the same text.
+//! Prints a scenario with all defaults filled in. Reading the text gives the same scenario.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use crate::model::{
 };
 use crate::units::show_ns;
 
-/// The whole scenario.
+/// The whole scenario as text.
 pub fn show(scenario: &Scenario) -> String {
     let mut out = String::new();
     let topology = &scenario.topology;
@@ -280,7 +280,7 @@ fn show_fault(scenario: &Scenario, fault: &Fault, out: &mut String) {
         Scope::Path => "path",
         Scope::Host => "host",
     };
-    let _ = write!(out, ", at most {} a {per}", fault.most);
+    let _ = write!(out, ", at most {} a {per}", fault.max_count);
     out.push_str(if fault.always { ", always\n" } else { "\n" });
 }
 

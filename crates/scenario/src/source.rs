@@ -1,30 +1,30 @@
-//! Where things were said (the scenario's file, flags of the command line) and what is wrong with them.
+//! Source texts (the scenario file, command line flags) and diagnostics about them.
 
 use std::fmt::{self, Write as _};
 
-/// A piece of a text.
+/// A span of a source text.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
-pub(crate) struct Spot {
-    /// Which text: 0 is the file, the others are flags.
+pub(crate) struct SourceSpan {
+    /// Index of the text: 0 is the file, the others are flags.
     pub source: u32,
-    /// First byte.
+    /// Offset of the first byte.
     pub start: usize,
-    /// Behind the last byte.
+    /// Offset past the last byte.
     pub end: usize,
 }
 
-/// One text.
+/// A source text.
 #[derive(Clone, Debug)]
-pub(crate) struct Source {
-    /// What it is called in errors.
+pub(crate) struct SourceText {
+    /// Its name in errors.
     pub name: String,
     /// The text.
     pub text: String,
-    /// It is a flag, so that lines and columns mean nothing.
+    /// Whether it is a flag, without lines and columns.
     pub is_flag: bool,
 }
 
-/// Something wrong, with the place and the way out.
+/// An error in a scenario, with its location and how to fix it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Problem {
     /// The file or flag.
@@ -33,11 +33,11 @@ pub struct Problem {
     pub line: usize,
     /// Column in characters from 1; 0 for flags.
     pub column: usize,
-    /// What is wrong.
+    /// The error message.
     pub message: String,
-    /// What to do.
+    /// How to fix it.
     pub help: Option<String>,
-    /// The line of the source, and where in it the carets are (in characters).
+    /// The source line, and the range of the carets (in characters).
     excerpt: Option<(String, usize, usize)>,
 }
 
@@ -57,7 +57,7 @@ impl fmt::Display for Problem {
         }
         let margin = " ".repeat(number.len());
         if let Some((line, from, width)) = &self.excerpt {
-            // Tabs stay, so that the carets stand below what they mean.
+            // Tabs are kept, so that the carets stay aligned.
             let lead: String = line
                 .chars()
                 .take(*from)
@@ -74,23 +74,23 @@ impl fmt::Display for Problem {
     }
 }
 
-/// All that is wrong with a scenario; never empty.
+/// All errors in a scenario; never empty.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub struct Problems {
-    /// In the order of the text.
+    /// In source order.
     pub list: Vec<Problem>,
 }
 
-/// More are not printed.
-const MOST_PRINTED: usize = 20;
+/// Maximal number of errors that are printed.
+const MAX_PRINTED: usize = 20;
 
 impl fmt::Display for Problems {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut text = String::new();
-        for problem in self.list.iter().take(MOST_PRINTED) {
+        for problem in self.list.iter().take(MAX_PRINTED) {
             write!(text, "{problem}")?;
         }
-        let further = self.list.len().saturating_sub(MOST_PRINTED);
+        let further = self.list.len().saturating_sub(MAX_PRINTED);
         if further > 0 {
             writeln!(text, "and {further} more")?;
         }
@@ -98,29 +98,29 @@ impl fmt::Display for Problems {
     }
 }
 
-/// Collects what is wrong while a scenario is read.
+/// Collects errors while a scenario is read.
 #[derive(Debug)]
-pub(crate) struct Findings {
-    pub sources: Vec<Source>,
-    found: Vec<(Spot, String, Option<String>)>,
+pub(crate) struct Diagnostics {
+    pub sources: Vec<SourceText>,
+    found: Vec<(SourceSpan, String, Option<String>)>,
 }
 
-impl Findings {
-    pub fn new(name: &str, text: &str) -> Findings {
-        let file = Source {
+impl Diagnostics {
+    pub fn new(name: &str, text: &str) -> Diagnostics {
+        let file = SourceText {
             name: name.to_owned(),
             text: text.to_owned(),
             is_flag: false,
         };
-        Findings {
+        Diagnostics {
             sources: vec![file],
             found: Vec::new(),
         }
     }
 
-    /// A flag of the command line; its number.
+    /// Adds a command line flag as a source text; returns its index.
     pub fn add_flag(&mut self, name: String, text: String) -> u32 {
-        self.sources.push(Source {
+        self.sources.push(SourceText {
             name,
             text,
             is_flag: true,
@@ -128,40 +128,40 @@ impl Findings {
         self.sources.len() as u32 - 1
     }
 
-    pub fn add(&mut self, spot: Spot, message: impl Into<String>, help: Option<String>) {
+    pub fn add(&mut self, span: SourceSpan, message: impl Into<String>, help: Option<String>) {
         let message = message.into();
-        // Hosts of one `count` have the same troubles.
+        // All hosts of one `count` have the same errors.
         let is_known =
-            |known: &(Spot, String, Option<String>)| known.0 == spot && known.1 == message;
+            |known: &(SourceSpan, String, Option<String>)| known.0 == span && known.1 == message;
         if !self.found.iter().any(is_known) {
-            self.found.push((spot, message, help));
+            self.found.push((span, message, help));
         }
     }
 
-    pub fn error(&mut self, spot: Spot, message: impl Into<String>) {
-        self.add(spot, message, None);
+    pub fn error(&mut self, span: SourceSpan, message: impl Into<String>) {
+        self.add(span, message, None);
     }
 
-    pub fn help(&mut self, spot: Spot, message: impl Into<String>, help: impl Into<String>) {
-        self.add(spot, message, Some(help.into()));
+    pub fn help(&mut self, span: SourceSpan, message: impl Into<String>, help: impl Into<String>) {
+        self.add(span, message, Some(help.into()));
     }
 
     pub fn is_empty(&self) -> bool {
         self.found.is_empty()
     }
 
-    /// Line of a place, from 1.
-    pub fn line(&self, spot: Spot) -> u32 {
-        let text = &self.sources[spot.source as usize].text;
-        let before = text.get(..spot.start).unwrap_or(text);
+    /// Line of a span, from 1.
+    pub fn line(&self, span: SourceSpan) -> u32 {
+        let text = &self.sources[span.source as usize].text;
+        let before = text.get(..span.start).unwrap_or(text);
         before.matches('\n').count() as u32 + 1
     }
 
     pub fn into_problems(mut self) -> Problems {
-        self.found.sort_by_key(|(spot, _, _)| *spot);
+        self.found.sort_by_key(|(span, _, _)| *span);
         let sources = self.sources;
-        let problem = |(spot, message, help): (Spot, String, Option<String>)| {
-            problem(&sources[spot.source as usize], spot, message, help)
+        let problem = |(span, message, help): (SourceSpan, String, Option<String>)| {
+            problem(&sources[span.source as usize], span, message, help)
         };
         Problems {
             list: self.found.into_iter().map(problem).collect(),
@@ -169,10 +169,15 @@ impl Findings {
     }
 }
 
-/// Longer lines are cut.
-const LONGEST_LINE: usize = 160;
+/// Longer lines are truncated.
+const MAX_LINE_LENGTH: usize = 160;
 
-fn problem(source: &Source, spot: Spot, message: String, help: Option<String>) -> Problem {
+fn problem(
+    source: &SourceText,
+    span: SourceSpan,
+    message: String,
+    help: Option<String>,
+) -> Problem {
     let text = &source.text;
     let floor = |mut at: usize| {
         at = at.min(text.len());
@@ -181,15 +186,15 @@ fn problem(source: &Source, spot: Spot, message: String, help: Option<String>) -
         }
         at
     };
-    let (start, end) = (floor(spot.start), floor(spot.end.max(spot.start)));
+    let (start, end) = (floor(span.start), floor(span.end.max(span.start)));
     let line_start = text[..start].rfind('\n').map_or(0, |at| at + 1);
     let line_end = text[start..].find('\n').map_or(text.len(), |at| start + at);
     let before = text[line_start..start].chars().count();
     let width = text[start..end.min(line_end)].chars().count();
     let line = text[line_start..line_end].trim_end();
     let excerpt = (!line.is_empty()).then(|| {
-        let skipped = before.saturating_sub(LONGEST_LINE / 2);
-        let shown: String = line.chars().skip(skipped).take(LONGEST_LINE).collect();
+        let skipped = before.saturating_sub(MAX_LINE_LENGTH / 2);
+        let shown: String = line.chars().skip(skipped).take(MAX_LINE_LENGTH).collect();
         let shown: String = shown
             .chars()
             .map(|c| if c.is_control() && c != '\t' { '?' } else { c })
@@ -212,7 +217,7 @@ fn problem(source: &Source, spot: Spot, message: String, help: Option<String>) -
     }
 }
 
-/// The known word that an unknown one was probably meant to be.
+/// The known word that is closest to an unknown one.
 pub(crate) fn nearest<'w>(word: &str, known: impl IntoIterator<Item = &'w str>) -> Option<&'w str> {
     let lower = word.to_lowercase().replace('-', "_");
     let most = (word.chars().count() / 3).clamp(1, 3);
@@ -223,7 +228,7 @@ pub(crate) fn nearest<'w>(word: &str, known: impl IntoIterator<Item = &'w str>) 
     (best.0 <= most).then_some(best.1)
 }
 
-/// How many letters must be changed, added, removed or swapped with their neighbour.
+/// The edit distance with transpositions.
 fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) =
         (a.chars().take(64).collect(), b.chars().take(64).collect());
@@ -260,10 +265,14 @@ mod tests {
 
     #[test]
     fn carets_stand_below_what_they_mean() {
-        let mut findings = Findings::new("s.toml", "first\n\tkey = 1\n");
+        let mut diagnostics = Diagnostics::new("s.toml", "first\n\tkey = 1\n");
         let (source, start, end) = (0, 7, 10);
-        findings.help(Spot { source, start, end }, "it is wrong", "do it right");
-        let problems = findings.into_problems();
+        diagnostics.help(
+            SourceSpan { source, start, end },
+            "it is wrong",
+            "do it right",
+        );
+        let problems = diagnostics.into_problems();
         assert_eq!(
             problems.to_string(),
             "s.toml:2:2: it is wrong\n  |\n2 | \tkey = 1\n  | \t^^^\n  = do it right"

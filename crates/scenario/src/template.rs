@@ -1,17 +1,18 @@
-//! Texts that differ between the hosts of one `count`: `{i}` is the number of the host, `{n}` how many there are, and
-//! braces may hold a sum such as `{(i+1)%n}`. Braces that are meant are doubled.
+//! Templates: texts that differ between the hosts of one `count`. `{i}` is the number of the host,
+//! `{n}` the number of hosts, and braces may contain an expression such as `{(i+1)%n}`. Literal
+//! braces are doubled.
 
-/// A host's number and how many there are.
+/// The number of a host, and the number of hosts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Numbering {
     pub number: u32,
     pub count: u32,
 }
 
-/// Longer results are refused.
-const LONGEST: usize = 1 << 16;
+/// Maximal length of a result.
+const MAX_LENGTH: usize = 1 << 16;
 
-/// Fills in a text.
+/// Expands a template.
 pub(crate) fn expand(text: &str, numbering: Numbering) -> Result<String, String> {
     let mut out = String::new();
     let mut rest = text;
@@ -37,7 +38,7 @@ pub(crate) fn expand(text: &str, numbering: Numbering) -> Result<String, String>
                 "a brace in {text:?} is not opened; write }}}} for a brace"
             ));
         }
-        if out.len() > LONGEST {
+        if out.len() > MAX_LENGTH {
             return Err("it becomes too long".to_owned());
         }
     }
@@ -48,7 +49,7 @@ pub(crate) fn expand(text: &str, numbering: Numbering) -> Result<String, String>
 struct Formula<'t> {
     rest: &'t [u8],
     numbering: Numbering,
-    /// Parentheses that may still be opened.
+    /// How many more parentheses may be opened.
     depth: u32,
 }
 

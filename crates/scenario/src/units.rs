@@ -1,4 +1,4 @@
-//! Times, sizes, speeds and ranges as people write them.
+//! Human-readable durations, sizes, bandwidths and ranges.
 
 /// `10ms`, `1.5s`, `2h` in nanoseconds.
 pub(crate) fn duration_ns(text: &str) -> Result<u64, String> {
@@ -38,7 +38,7 @@ pub(crate) fn bytes(text: &str) -> Result<u64, String> {
     scaled(number, 1 << shift).ok_or_else(|| format!("{text:?} is no size; write it as \"64K\""))
 }
 
-/// `10Mbit`, `1G` in bits a second.
+/// `10Mbit`, `1G` in bits per second.
 pub(crate) fn bits_per_s(text: &str) -> Result<u64, String> {
     let (number, unit) = split(text);
     let unit = unit.trim_end_matches("/s").trim_end_matches("bit");
@@ -63,7 +63,7 @@ fn split(text: &str) -> (&str, &str) {
     (number, text[number.len()..].trim())
 }
 
-/// A decimal number times a factor, exactly, without what is below 1.
+/// A decimal number times a factor, exactly, truncated to an integer.
 fn scaled(number: &str, factor: u64) -> Option<u64> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
@@ -99,7 +99,7 @@ pub(crate) fn range<T: Copy + PartialOrd>(
     Ok(from..=to)
 }
 
-/// Nanoseconds as people write them, exactly.
+/// Formats nanoseconds exactly.
 pub(crate) fn show_ns(ns: u64) -> String {
     let units = [
         (3_600_000_000_000, "h"),

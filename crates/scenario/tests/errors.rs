@@ -1,12 +1,12 @@
-//! What is said of scenarios that are wrong: the place, what is wrong there, and what to do.
+//! Errors in scenarios: location, message and help.
 
-use everett_scenario::{NameKind, Surroundings, parse};
+use everett_scenario::{NameContext, NameKind, parse};
 use std::path::Path;
 
-/// A disk with one program and one folder, and an engine that knows little.
+/// A context with one program, one folder and few names.
 struct Little;
 
-impl Surroundings for Little {
+impl NameContext for Little {
     fn is_file(&self, path: &Path) -> bool {
         path.ends_with("server") || path.ends_with("client")
     }
@@ -38,7 +38,7 @@ fn said(text: &str, overrides: &[(&str, &str)]) -> String {
     }
 }
 
-/// The errors of a host with these lines more.
+/// The errors of a host with these additional lines.
 fn of_host(lines: &str) -> String {
     said(&format!("[host.a]\nprogram = \"server\"\n{lines}\n"), &[])
 }

@@ -1,14 +1,14 @@
-//! Random scenarios mean what they say, and damaged ones are refused, never a panic. The examples of the documentation
-//! are in order.
+//! Random scenarios survive a round trip, and damaged ones are rejected without a panic. The
+//! examples in the documentation are valid.
 
 use everett_net::HostIndex;
-use everett_scenario::{Argument, Scenario, Start, Surroundings, parse, show};
+use everett_scenario::{Argument, NameContext, Scenario, Start, parse, show};
 use proptest::prelude::*;
 use std::path::Path;
 
 struct Anything;
 
-impl Surroundings for Anything {
+impl NameContext for Anything {
     fn is_file(&self, _: &Path) -> bool {
         true
     }
@@ -21,7 +21,7 @@ impl Surroundings for Anything {
 fn read(text: &str) -> Result<Scenario, String> {
     let scenario = parse(text, Path::new("s.toml"), &[], &Anything);
     scenario.map_err(|problems| {
-        // It can be printed, and says where.
+        // It can be printed and contains a location.
         let text = problems.to_string();
         assert!(problems.list.iter().all(|p| p.line > 0 && p.column > 0));
         assert!(!text.is_empty());
@@ -29,7 +29,7 @@ fn read(text: &str) -> Result<Scenario, String> {
     })
 }
 
-/// The blocks of a document that are marked as TOML.
+/// The TOML code blocks of a document.
 fn examples(document: &str) -> Vec<String> {
     let parts = document.split("```toml\n").skip(1);
     let blocks = parts.filter_map(|part| part.split_once("```"));
@@ -150,7 +150,7 @@ proptest! {
                 prop_assert_eq!(host.start, start.map_or(Start::InTurn, Start::At));
             }
         }
-        prop_assert_eq!(scenario.faults.list().first().map(|fault| fault.most), plan.loss);
+        prop_assert_eq!(scenario.faults.list().first().map(|fault| fault.max_count), plan.loss);
         prop_assert_eq!(scenario.topology.addresses(HostIndex(0)).count(), 1);
         prop_assert_eq!(show(&scenario), show(&read(&text).expect("read before")));
     }

@@ -1,17 +1,17 @@
-//! What scenarios mean.
+//! The meaning of scenarios.
 
 use everett_net::{FaultIndex, HostIndex, Route, Scope, Value};
 use everett_scenario::{
-    Argument, CheckTime, EnvValue, Expectation, FileSource, Mapping, Scenario, Start, Stdin,
-    Surroundings, parse, show,
+    Argument, CheckTime, EnvValue, Expectation, FileSource, Mapping, NameContext, Scenario, Start,
+    Stdin, parse, show,
 };
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-/// A disk on which everything is a file, except what ends in `-dir` and what is called `missing`.
+/// A context in which everything is a file, except names that end in `-dir` and `missing`.
 struct Anything;
 
-impl Surroundings for Anything {
+impl NameContext for Anything {
     fn is_file(&self, path: &Path) -> bool {
         !self.is_folder(path) && !path.ends_with("missing")
     }
@@ -248,7 +248,7 @@ fn everything_can_be_said() {
         Route::Host { target: HostIndex(2), path } if path.latency_ns == 20_200_000
     ));
     let loss = world.faults.get(FaultIndex(0));
-    assert_eq!((loss.most, loss.scope), (2, Scope::Host));
+    assert_eq!((loss.max_count, loss.scope), (2, Scope::Host));
     let cut = world.faults.get(FaultIndex(1));
     let Some(Value::Hosts(between)) = cut.value("between") else {
         panic!("no hosts");
@@ -288,7 +288,7 @@ fn the_command_line_stands_above_the_text() {
     assert_eq!(main.args, [Argument::Text("-x".to_owned())]);
     assert!(main.program.ends_with("other"));
     assert_eq!(world.topology.networks()[1].latency_ns, 3_000_000);
-    assert_eq!(world.faults.get(FaultIndex(0)).most, 9);
+    assert_eq!(world.faults.get(FaultIndex(0)).max_count, 9);
     assert_eq!(world.limits.paths, Some(12));
 }
 

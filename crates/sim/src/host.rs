@@ -3,13 +3,13 @@
 use everett_expr::Arena;
 use everett_linux::{Disk, ExposedData, Host, Packet};
 use everett_net::{
-    FaultCounters, FaultIndex, Faults, HostEvent, HostIndex, HostMoment, LinkState, Topology,
+    FaultCounters, FaultIndex, Faults, HostEvent, HostFaultPoint, HostIndex, LinkState, Topology,
 };
 use everett_vm::{Interrupt, Oracle};
 use std::sync::Arc;
 
 use crate::host_faults::{
-    HostFault, HostFaultEffect, OffDelivery, decide_host_fault, deliver_to_off,
+    HostFault, HostFaultOutcome, OffDelivery, decide_host_fault, deliver_to_off,
 };
 use crate::inbox::{Inbox, NextEvent, RunState};
 use crate::observation::{History, Observation, ObservationLog};
@@ -302,10 +302,15 @@ impl SimHost {
     }
 
     /// Carries out a host fault. Returns `false` if none hits.
-    fn apply<M: Machine>(&mut self, machine: &mut M, effect: HostFaultEffect, now_ns: u64) -> bool {
+    fn apply<M: Machine>(
+        &mut self,
+        machine: &mut M,
+        effect: HostFaultOutcome,
+        now_ns: u64,
+    ) -> bool {
         match effect {
-            HostFaultEffect::None => return false,
-            HostFaultEffect::Pause(until_ns) => {
+            HostFaultOutcome::None => return false,
+            HostFaultOutcome::Pause(until_ns) => {
                 if let Some(host) = machine.host_mut() {
                     host.pass_time(until_ns);
                 }
@@ -313,11 +318,11 @@ impl SimHost {
                     self.run_state = RunState::Running;
                 }
             }
-            HostFaultEffect::Off => {
+            HostFaultOutcome::Off => {
                 machine.power_off();
                 self.power_off(now_ns, None);
             }
-            HostFaultEffect::Restart(at_ns, disk) => {
+            HostFaultOutcome::Restart(at_ns, disk) => {
                 machine.power_off();
                 self.power_off(now_ns, Some((at_ns, disk)));
             }
@@ -436,8 +441,8 @@ fn run<M: Machine>(
         Exit::Exposed => Step::Exposed,
         Exit::Horizon => Step::Blocked,
         Exit::AtCall(name) => {
-            let moment = HostMoment::Call(name);
-            let hit = ask_host_fault(network, here, sim, machine, moment, now_ns)?;
+            let point = HostFaultPoint::Call(name);
+            let hit = ask_host_fault(network, here, sim, machine, point, now_ns)?;
             if let Some(host) = machine.host_mut() {
                 host.take_call();
             }
@@ -464,7 +469,7 @@ fn arrive<M: Machine>(
             sim.inbox.pop();
             return Ok(Step::Ran);
         }
-        let hit = ask_host_fault(network, here, sim, machine, HostMoment::Time, time_ns)?;
+        let hit = ask_host_fault(network, here, sim, machine, HostFaultPoint::Time, time_ns)?;
         sim.inbox.pop();
         return Ok(faulted(sim, machine, hit, time_ns));
     }
@@ -488,14 +493,14 @@ fn arrive<M: Machine>(
         return Ok(Step::FoundOff(arrival));
     }
     network.faults.learn(&mut sim.counters, &arrival.known);
-    if !arrival.host_faults_decided && network.faults.asks_at_messages(here) {
+    if !arrival.host_faults_decided && network.faults.has_message_faults(here) {
         let clock_ns = machine.host().map_or(0, Host::clock_ns);
         let now_ns = arrival.at_ns.max(clock_ns);
         let packet = packet_info(&arrival, here, sim.run_state);
-        let moment = HostMoment::Message(&packet);
-        let hit = ask_host_fault(network, here, sim, machine, moment, now_ns)?;
+        let point = HostFaultPoint::Message(&packet);
+        let hit = ask_host_fault(network, here, sim, machine, point, now_ns)?;
         sim.inbox.mark_host_faults_decided();
-        if !matches!(hit.effect, HostFaultEffect::None) {
+        if !matches!(hit.effect, HostFaultOutcome::None) {
             return Ok(faulted(sim, machine, hit, now_ns));
         }
     }
@@ -540,12 +545,12 @@ fn ask_host_fault<M: Machine>(
     host: HostIndex,
     sim: &mut SimHost,
     machine: &mut M,
-    moment: HostMoment<'_>,
+    point: HostFaultPoint<'_>,
     now_ns: u64,
 ) -> Result<HostFault, M::Error> {
     let event = HostEvent {
         host,
-        moment,
+        point,
         now_ns,
     };
     let counters = &mut sim.counters;

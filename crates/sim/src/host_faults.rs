@@ -2,7 +2,7 @@
 //! native hosts.
 
 use everett_linux::{Disk, Errno, Host, InodeId, Packet, PacketKind};
-use everett_net::{Alternative, FaultCounters, FaultIndex, Faults, HostEvent, HostFate};
+use everett_net::{Alternative, FaultCounters, FaultIndex, Faults, HostEvent, HostFaultEffect};
 use everett_vm::{ChoiceSite, Interrupt, Oracle};
 
 use crate::transit::{Arrival, retransmitted};
@@ -13,7 +13,7 @@ const STREAM_TIMEOUT_NS: u64 = 924_000_000_000;
 
 /// What a host fault does to a host.
 #[derive(Clone, Debug)]
-pub enum HostFaultEffect {
+pub enum HostFaultOutcome {
     /// No fault hits.
     None,
     /// The host stands still until this time.
@@ -27,7 +27,7 @@ pub enum HostFaultEffect {
 /// A decided host fault.
 pub struct HostFault {
     /// What it does.
-    pub effect: HostFaultEffect,
+    pub effect: HostFaultOutcome,
     /// The fault of the scenario, where one hits.
     pub fault: Option<FaultIndex>,
     /// Files that lose what was not synchronised.
@@ -42,17 +42,17 @@ pub fn decide_host_fault(
     host: Option<&Host>,
     counters: &mut FaultCounters,
 ) -> Result<HostFault, Interrupt> {
-    let alternatives = faults.host_fates(event, counters);
+    let alternatives = faults.host_fault_effects(event, counters);
     let mut picked = 0;
     if alternatives.len() > 1 {
         picked = oracle.choose(&site(faults, &alternatives), alternatives.len() as u32)? as usize;
     }
     let taken = alternatives[picked.min(alternatives.len() - 1)];
     let (mut lost, mut paths) = (Vec::new(), Vec::new());
-    if let HostFate::Restart {
+    if let HostFaultEffect::Restart {
         loses_unsynced: true,
         ..
-    } = taken.fate
+    } = taken.effect
     {
         for (id, path) in host.map_or_else(Vec::new, Host::unsynced) {
             let site = ChoiceSite::UnsyncedLoss {
@@ -65,33 +65,35 @@ pub fn decide_host_fault(
         }
     }
     oracle.commit();
-    faults.note_host(event, &taken, counters);
+    faults.record_host_fault(event, &taken, counters);
     Ok(HostFault {
-        effect: effect_of(taken.fate, event.now_ns, host, &lost),
+        effect: effect_of(taken.effect, event.now_ns, host, &lost),
         fault: taken.fault,
         lost: paths,
     })
 }
 
 fn effect_of(
-    fate: HostFate,
+    fate: HostFaultEffect,
     now_ns: u64,
     host: Option<&Host>,
     lost: &[InodeId],
-) -> HostFaultEffect {
+) -> HostFaultOutcome {
     match (fate, host) {
-        (HostFate::GoOn, _) => HostFaultEffect::None,
-        (HostFate::Pause { for_ns }, _) => HostFaultEffect::Pause(now_ns.saturating_add(for_ns)),
-        (HostFate::Restart { after_ns, .. }, Some(host)) => HostFaultEffect::Restart(
+        (HostFaultEffect::Continue, _) => HostFaultOutcome::None,
+        (HostFaultEffect::Pause { for_ns }, _) => {
+            HostFaultOutcome::Pause(now_ns.saturating_add(for_ns))
+        }
+        (HostFaultEffect::Restart { after_ns, .. }, Some(host)) => HostFaultOutcome::Restart(
             now_ns.saturating_add(after_ns.max(1)),
             Box::new(host.disk(lost)),
         ),
-        (HostFate::Crash | HostFate::Restart { .. }, _) => HostFaultEffect::Off,
+        (HostFaultEffect::Crash | HostFaultEffect::Restart { .. }, _) => HostFaultOutcome::Off,
     }
 }
 
 /// The choice between the host faults that can hit.
-fn site(faults: &Faults, alternatives: &[Alternative<HostFate>]) -> ChoiceSite {
+fn site(faults: &Faults, alternatives: &[Alternative<HostFaultEffect>]) -> ChoiceSite {
     let possible = alternatives.iter().filter_map(|other| other.fault);
     let names = possible.map(|fault| faults.get(fault).name.as_str());
     ChoiceSite::HostFault {

@@ -24,7 +24,7 @@ pub use expectation::{Expected, Expects, first_expects};
 pub use host::{
     Exit, MAX_OBSERVATIONS, Machine, Network, Questions, SimHost, Step, horizon_ns, step,
 };
-pub use host_faults::{HostFault, HostFaultEffect};
+pub use host_faults::{HostFault, HostFaultOutcome};
 pub use inbox::{Inbox, NextEvent, RunState};
 pub use list::{BLOCK, SharedList};
 pub use message_log::{Message, MessageLog};

@@ -1,11 +1,11 @@
 //! The message log of one world: what hosts sent each other and which faults hit, for message sequence charts.
 
 use everett_linux::{Packet, PacketKind};
-use everett_net::{Fate, Faults, HostIndex};
+use everett_net::{DeliveryOutcome, Faults, HostIndex};
 use everett_vm::Buffer;
 
 use crate::host::Step;
-use crate::host_faults::{HostFault, HostFaultEffect};
+use crate::host_faults::{HostFault, HostFaultOutcome};
 use crate::transit::{Arrival, Delivery, payload};
 
 /// Bytes of a message that are shown.
@@ -157,9 +157,9 @@ impl MessageLog {
         }
         let fault = delivery
             .taken
-            .and_then(|taken| Some((taken.fault?, taken.fate)));
+            .and_then(|taken| Some((taken.fault?, taken.effect)));
         let fate = fault.map(|(fault, fate)| {
-            message.is_lost |= fate == Fate::Drop;
+            message.is_lost |= fate == DeliveryOutcome::Drop;
             format!("{}: {}", named(fate), faults.get(fault).name)
         });
         let marked = (!delivery.marks.is_empty()).then(|| "may be anything".to_owned());
@@ -192,10 +192,12 @@ impl MessageLog {
     fn log_host_fault(&mut self, host: HostIndex, hit: &HostFault, faults: &Faults, now_ns: u64) {
         let seconds = |ns: u64| ns as f64 / 1e9;
         let mut what = match &hit.effect {
-            HostFaultEffect::None => return,
-            HostFaultEffect::Pause(until) => format!("does nothing until {:.6} s", seconds(*until)),
-            HostFaultEffect::Off => "is switched off".to_owned(),
-            HostFaultEffect::Restart(at, _) => {
+            HostFaultOutcome::None => return,
+            HostFaultOutcome::Pause(until) => {
+                format!("does nothing until {:.6} s", seconds(*until))
+            }
+            HostFaultOutcome::Off => "is switched off".to_owned(),
+            HostFaultOutcome::Restart(at, _) => {
                 format!("is switched off and starts again at {:.6} s", seconds(*at))
             }
         };
@@ -219,14 +221,14 @@ impl MessageLog {
     }
 }
 
-fn named(fate: Fate) -> &'static str {
+fn named(fate: DeliveryOutcome) -> &'static str {
     match fate {
-        Fate::Drop => "is lost",
-        Fate::Twice { .. } => "arrives twice",
-        Fate::Delay { .. } => "is late",
-        Fate::Corrupt { .. } => "is damaged",
-        Fate::HoldBack { .. } => "is held back",
-        Fate::Deliver => "arrives",
+        DeliveryOutcome::Drop => "is lost",
+        DeliveryOutcome::Duplicate { .. } => "arrives twice",
+        DeliveryOutcome::Delay { .. } => "is late",
+        DeliveryOutcome::Corrupt { .. } => "is damaged",
+        DeliveryOutcome::HoldBack { .. } => "is held back",
+        DeliveryOutcome::Deliver => "arrives",
     }
 }
 

@@ -5,8 +5,8 @@
 use everett_expr::Arena;
 use everett_linux::{Errno, Packet, PacketKind};
 use everett_net::{
-    Alternative, Fate, FaultCounters, FaultIndex, Faults, HostIndex, LinkState, Mark, Protocol,
-    Route, Topology, Unreachable,
+    Alternative, DeliveryOutcome, FaultCounters, FaultIndex, Faults, HostIndex, LinkState,
+    Protocol, Route, SymbolicRange, Topology, Unreachable,
 };
 use everett_vm::{Buffer, ChoiceSite, Interrupt, Oracle, Value};
 use std::hash::Hash;
@@ -106,7 +106,7 @@ pub fn route(
     let (targets, path): (Vec<HostIndex>, _) = match topology.route(from, packet.to.ip()) {
         Route::Local => return Routed::Dropped,
         Route::Host { target, path } => (vec![target], path),
-        Route::Many { hosts, path, .. } => {
+        Route::Multicast { hosts, path, .. } => {
             let others = hosts.iter().copied().filter(|host| *host != from);
             (others.collect(), path)
         }
@@ -189,7 +189,7 @@ pub struct Delivery {
     /// What its sender learns where it is lost for good.
     pub bounce: Option<Packet>,
     /// The network fault that was chosen among the possible ones.
-    pub taken: Option<Alternative<Fate>>,
+    pub taken: Option<Alternative<DeliveryOutcome>>,
     /// Faults that made bytes of it symbolic.
     pub marks: Vec<FaultIndex>,
 }
@@ -206,8 +206,8 @@ pub fn deliver(
     let known = packet_info(arrival, at, run_state);
     let (mut alternatives, mut marks) = (Vec::new(), Vec::new());
     if !arrival.decided {
-        alternatives = faults.fates(&known, at, counters);
-        marks = faults.marks(&known, at, counters);
+        alternatives = faults.delivery_outcomes(&known, at, counters);
+        marks = faults.symbolic_ranges(&known, at, counters);
     }
     let mut picked = 0;
     if alternatives.len() > 1 {
@@ -219,14 +219,15 @@ pub fn deliver(
         oracle,
         arena,
         arrival,
-        taken.map(|taken| taken.fate),
+        taken.map(|taken| taken.effect),
         &marks,
     )?;
     oracle.commit();
     if !arrival.decided {
-        faults.note_packet(&known, at, &alternatives, picked, &marks, counters);
+        faults.record_packet(&known, at, &alternatives, picked, &marks, counters);
     }
-    let is_twice = matches!(taken, Some(taken) if matches!(taken.fate, Fate::Twice { .. }));
+    let is_twice =
+        matches!(taken, Some(taken) if matches!(taken.effect, DeliveryOutcome::Duplicate { .. }));
     let again = |by_ns: u64, held_behind: u32| {
         Some(Arrival {
             // A late packet has had its host fault; a duplicate may cause another one.
@@ -240,12 +241,12 @@ pub fn deliver(
             ..arrival.clone()
         })
     };
-    let (arrives, later) = match taken.map_or(Fate::Deliver, |taken| taken.fate) {
-        Fate::Drop => (false, retransmitted(arrival)),
-        Fate::Delay { by_ns } => (false, again(by_ns, 0)),
-        Fate::HoldBack { packets } => (false, again(MAX_HELD_NS, packets)),
-        Fate::Twice { after_ns } => (true, again(after_ns, 0)),
-        Fate::Deliver | Fate::Corrupt { .. } => (true, None),
+    let (arrives, later) = match taken.map_or(DeliveryOutcome::Deliver, |taken| taken.effect) {
+        DeliveryOutcome::Drop => (false, retransmitted(arrival)),
+        DeliveryOutcome::Delay { by_ns } => (false, again(by_ns, 0)),
+        DeliveryOutcome::HoldBack { packets } => (false, again(MAX_HELD_NS, packets)),
+        DeliveryOutcome::Duplicate { after_ns } => (true, again(after_ns, 0)),
+        DeliveryOutcome::Deliver | DeliveryOutcome::Corrupt { .. } => (true, None),
     };
     let is_lost = !arrives && later.is_none();
     Ok(Delivery {
@@ -258,7 +259,7 @@ pub fn deliver(
 }
 
 /// The choice between the network faults that can hit a packet.
-fn site(faults: &Faults, alternatives: &[Alternative<Fate>]) -> ChoiceSite {
+fn site(faults: &Faults, alternatives: &[Alternative<DeliveryOutcome>]) -> ChoiceSite {
     let possible = alternatives.iter().filter_map(|other| other.fault);
     let names = possible.map(|fault| faults.get(fault).name.as_str());
     ChoiceSite::PacketFault {
@@ -329,11 +330,11 @@ fn marked(
     oracle: &mut dyn Oracle,
     arena: &mut Arena,
     arrival: &Arrival,
-    fate: Option<Fate>,
-    marks: &[Mark],
+    fate: Option<DeliveryOutcome>,
+    marks: &[SymbolicRange],
 ) -> Result<Arc<Packet>, Interrupt> {
     let corrupted = match fate {
-        Some(Fate::Corrupt { offset, length }) => Some((offset, length, false)),
+        Some(DeliveryOutcome::Corrupt { offset, length }) => Some((offset, length, false)),
         _ => None,
     };
     let marks = marks.iter();

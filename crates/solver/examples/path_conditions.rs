@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 const CONDITIONS: usize = 200;
 const INPUT_BYTES: u32 = 64;
 
-/// A small deterministic generator: the figures are of the same queries every time.
+/// A small deterministic generator, so that every run measures the same queries.
 struct Numbers(u64);
 
 impl Numbers {
@@ -68,7 +68,7 @@ impl Generator {
         }
     }
 
-    /// A word of a few operations, as a program computes them from its input.
+    /// A term of a few operations, as a program computes it from its input.
     fn word(&mut self) -> ExprId {
         let mut e = self.words[self.numbers.below(self.words.len())];
         for _ in 0..1 + self.numbers.below(3) {
@@ -138,7 +138,7 @@ fn run(title: &str, operators: &'static [BinaryOp], paths: usize) {
                 by_sat.push(taken);
             }
             unknown += usize::from(matches!(verdict, Verdict::Unknown(_)));
-            // Every second time the path takes the side that was asked for.
+            // Every second time the path takes the side that was queried.
             match verdict {
                 Verdict::Sat(found) if generator.numbers.below(2) == 0 => {
                     constraints.add(&mut generator.arena, other);
@@ -159,7 +159,7 @@ fn run(title: &str, operators: &'static [BinaryOp], paths: usize) {
     println!("    {:?}", solver.statistics());
 }
 
-/// A cheap query that layer after layer answers without a search.
+/// Cheap queries, each answered by one layer without a search.
 fn cheap_layers() {
     let mut generator = Generator::new(PLAIN);
     let arena = &mut generator.arena;

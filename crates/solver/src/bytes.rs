@@ -1,4 +1,4 @@
-//! Exact answers for terms over a single byte: the value of a term for each of the 256 values of its byte.
+//! Exact decisions for terms over a single byte, by tabulating the term for all 256 values.
 
 use everett_expr::{Arena, CompareOp, EvalScratch, ExprId, Node, Variable, scalar};
 use rustc_hash::FxHashMap;
@@ -37,17 +37,17 @@ impl ByteSet {
     }
 }
 
-/// One value of a term for each value of its byte.
+/// The value of a term for each value of its byte.
 pub type Column = [u64; 256];
 
-/// Terms of more parts than this are left to the other layers.
+/// Larger terms are left to the other layers.
 const MAX_PARTS: usize = 512;
 
 /// Truth tables of conditions, by term. Valid until terms are swept from the arena.
 #[derive(Default)]
 pub struct ByteTables {
     tables: FxHashMap<ExprId, Option<ByteSet>>,
-    /// Work space: the columns of the parts of the term at hand.
+    /// Scratch space: the columns of the subterms.
     columns: Vec<Column>,
     column_of: FxHashMap<ExprId, usize>,
     stack: Vec<ExprId>,
@@ -59,8 +59,8 @@ impl ByteTables {
         self.tables.clear();
     }
 
-    /// The values of the byte for which the condition holds. The condition depends on no other byte;
-    /// `None` where it is too large.
+    /// The values of the byte for which the condition holds. The condition must depend on no other
+    /// byte; `None` if it is too large.
     pub fn table(&mut self, arena: &Arena, e: ExprId) -> Option<ByteSet> {
         if let Some(known) = self.tables.get(&e) {
             return *known;
@@ -78,7 +78,7 @@ impl ByteTables {
         table
     }
 
-    /// The value of the term, of at most 64 bits, for each value of the single byte that it depends on.
+    /// The value of a term of at most 64 bits for each value of the single byte it depends on.
     pub fn column(&mut self, arena: &Arena, root: ExprId) -> Option<&Column> {
         self.columns.clear();
         self.column_of.clear();
@@ -106,7 +106,7 @@ impl ByteTables {
         self.columns.last()
     }
 
-    /// `None` for what is wide or a float.
+    /// `None` for wide terms and floats.
     fn column_of_node(&self, arena: &Arena, e: ExprId) -> Option<Column> {
         let width = arena.width(e);
         if width > 64 {
@@ -159,7 +159,7 @@ fn compare_columns(op: CompareOp, width: u32, a: &Column, b: &Column) -> Column 
     std::array::from_fn(|i| u64::from(scalar::compare(op, width, a[i], b[i])))
 }
 
-/// The byte that a term depends on, where it is exactly one.
+/// The byte that a term depends on, if it is exactly one.
 pub fn single_byte(arena: &Arena, e: ExprId) -> Option<Variable> {
     arena
         .single_byte_support(e)

@@ -1,5 +1,5 @@
-//! Answers that were found before: equal queries, models that fit other queries, and cores that other
-//! queries contain. Everything is by term id, so it is valid until terms are swept from the arena.
+//! The query cache: answers to equal queries, models that satisfy other queries, and cores that
+//! other queries contain. Keys are term ids, so it is valid until terms are swept from the arena.
 
 use crate::constraints::Group;
 use crate::model::Model;
@@ -8,15 +8,15 @@ use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Beyond these sizes a table starts anew.
+/// A table is cleared beyond this size.
 const MAX_ANSWERS: usize = 1 << 17;
 const MAX_CONDITIONS_WITH_CORES: usize = 1 << 15;
 const MAX_CORES_EACH: usize = 8;
 const RECENT_SOLUTIONS: usize = 12;
-/// Terms evaluated for one candidate model before it is given up.
+/// Maximal number of terms evaluated for one candidate model.
 const MAX_EVALUATIONS: usize = 64;
 
-/// Values for the variables of a slice.
+/// Values of the variables of a slice.
 pub type Solution = Arc<[(Variable, u8)]>;
 
 #[derive(Clone)]
@@ -25,7 +25,7 @@ pub enum CachedAnswer {
     Unsat,
 }
 
-/// The question whether a condition can hold together with groups of constraints.
+/// Whether a condition can hold together with groups of constraints.
 pub struct Query<'a> {
     pub groups: &'a [&'a Group],
     pub condition: ExprId,
@@ -56,7 +56,7 @@ impl Query<'_> {
     }
 }
 
-/// A model and the terms that are known to hold under it.
+/// A model, and the terms known to hold under it.
 struct Witness {
     satisfied: Vec<ExprId>,
     model: Model,
@@ -65,9 +65,9 @@ struct Witness {
 #[derive(Default)]
 pub struct Cache {
     answers: FxHashMap<(u128, ExprId), CachedAnswer>,
-    /// For a condition, sets of constraints that rule it out.
+    /// For a condition, sets of constraints that contradict it.
     cores: FxHashMap<ExprId, Vec<Box<[ExprId]>>>,
-    /// The youngest first.
+    /// Most recent first.
     witnesses: VecDeque<Witness>,
     scratch: EvalScratch,
 }
@@ -91,7 +91,7 @@ impl Cache {
         })
     }
 
-    /// A recent model under which the whole query holds.
+    /// A recent model that satisfies the whole query.
     pub fn fitting_model(&mut self, arena: &Arena, query: &Query<'_>) -> Option<Model> {
         let scratch = &mut self.scratch;
         let found = self.witnesses.iter().position(|witness| {
@@ -134,7 +134,7 @@ impl Cache {
     }
 }
 
-/// Whether the constraints hold under the witness's model. Only those not known to hold are evaluated.
+/// Whether the constraints hold under the witness's model. Evaluates only those not known to hold.
 fn fits(arena: &Arena, query: &Query<'_>, witness: &Witness, scratch: &mut EvalScratch) -> bool {
     let mut evaluations = 0;
     query.groups.iter().all(|group| {

@@ -1,4 +1,4 @@
-//! The chain of layers: each answers what it can, cheap ones first, and hands the rest on.
+//! The solver chain: each layer answers what it can, cheap ones first, and passes the rest on.
 
 use crate::blast::{Blaster, Cdcl, Sat, SatAnswer};
 use crate::bytes::{ByteSet, ByteTables, single_byte};
@@ -14,35 +14,36 @@ use std::time::Duration;
 /// The answer to a query.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
-    /// It can hold; under this model it does.
+    /// Satisfiable, with a model.
     Sat(Model),
+    /// Unsatisfiable.
     Unsat,
-    /// No layer could tell, for this reason.
+    /// No layer could decide it, for this reason.
     Unknown(String),
 }
 
-/// Answers queries of one worker. Terms are of one arena; after a sweep of it, call
-/// [`Solver::on_sweep`].
+/// Answers the queries of one worker. All terms belong to one arena; call [`Solver::on_sweep`]
+/// after sweeping it.
 pub struct Solver {
     pub(crate) config: SolverConfig,
     pub(crate) statistics: SolverStatistics,
     pub(crate) scratch: EvalScratch,
     pub(crate) tables: ByteTables,
     pub(crate) cache: Cache,
-    /// For easy queries, see `light`.
+    /// For easy queries; see `light`.
     pub(crate) light: Blaster<Cdcl>,
     heavy: Blaster<Sat>,
     smt: Option<SmtProcess>,
     log: Option<QueryLog>,
 }
 
-/// Values tried for one byte of a larger group before the query goes on.
+/// Maximal number of values tried for one byte of a larger group.
 const MAX_BYTE_TRIALS: usize = 4;
-/// Constraints evaluated for one trial.
+/// Maximal number of constraints evaluated per trial.
 const MAX_TRIAL_CONSTRAINTS: usize = 32;
 
 impl Solver {
-    /// Starts nothing yet; the SMT process is started when first needed.
+    /// Creates a solver. The SMT process is started when first needed.
     pub fn new(config: SolverConfig) -> Result<Solver, SolverError> {
         let log = config.solver_log.clone().map(QueryLog::new).transpose()?;
         Ok(Solver {
@@ -58,22 +59,22 @@ impl Solver {
         })
     }
 
-    /// When, by the clock, no query of the second tier may take any more time.
+    /// Sets the time, by the clock, after which no query of the second tier may run.
     pub fn set_deadline(&mut self, deadline: Option<Duration>) {
         self.config.deadline = deadline;
     }
 
-    /// What was asked so far and who answered.
+    /// Queries so far, by the layer that answered them.
     pub fn statistics(&self) -> &SolverStatistics {
         &self.statistics
     }
 
-    /// Forgets everything known by term; must be called after terms were swept from the arena.
+    /// Drops everything keyed by term; must be called after terms were swept from the arena.
     pub fn on_sweep(&mut self) {
         self.forget();
     }
 
-    /// Forgets all cached answers and the SAT instance. Answers stay right, they only cost more.
+    /// Drops all cached answers and the SAT instance. Only costs time: answers do not change.
     pub fn forget(&mut self) {
         self.tables.clear();
         self.cache.clear();
@@ -81,8 +82,9 @@ impl Solver {
         self.heavy = Blaster::new();
     }
 
-    /// Can `condition` hold together with `constraints`, which hold under `model`? The model in the answer
-    /// agrees with `model` on all bytes that the condition has nothing to do with.
+    /// Whether `condition` is satisfiable together with `constraints`, which hold under `model`.
+    /// The model in the answer agrees with `model` on all bytes that are independent of the
+    /// condition.
     pub fn check(
         &mut self,
         arena: &mut Arena,
@@ -120,7 +122,7 @@ impl Solver {
     ) -> Verdict {
         let condition = constraints.simplify(arena, condition);
         if constraints.contradiction().is_some() || arena.is_const(condition) {
-            // Under the model the condition is false, so a constant condition is false.
+            // The condition is false under the model, so if it is constant, it is false.
             self.statistics.by_simplification += 1;
             return Verdict::Unsat;
         }
@@ -140,7 +142,7 @@ impl Solver {
             self.statistics.by_simplification += 1;
             return Verdict::Unsat;
         }
-        if let Some(verdict) = self.ask_bytes(arena, &query, model) {
+        if let Some(verdict) = self.solve_by_bytes(arena, &query, model) {
             self.statistics.by_bytes += 1;
             return verdict;
         }
@@ -150,8 +152,13 @@ impl Solver {
         self.ask_tiers(arena, &query, &support, model)
     }
 
-    /// Exact where the condition and all its constraints depend on one byte; else an attempt.
-    fn ask_bytes(&mut self, arena: &Arena, query: &Query<'_>, model: &Model) -> Option<Verdict> {
+    /// Decides a condition whose constraints all depend on one byte; for others, an attempt.
+    fn solve_by_bytes(
+        &mut self,
+        arena: &Arena,
+        query: &Query<'_>,
+        model: &Model,
+    ) -> Option<Verdict> {
         let variable = single_byte(arena, query.condition)?;
         let mut allowed = self.tables.table(arena, query.condition)?;
         let alone = query.groups.iter().all(|group| group.variables.len() == 1);
@@ -172,8 +179,8 @@ impl Solver {
             .map(Verdict::Sat)
     }
 
-    /// The values that the constraints on this byte alone allow. Where `exact`, `None` if one of them
-    /// is too large for a table.
+    /// The values that the constraints on this byte alone allow. With `exact`, `None` if one of
+    /// them is too large for a table.
     pub(crate) fn allowed_values(
         &mut self,
         arena: &Arena,
@@ -195,7 +202,7 @@ impl Solver {
         Some(allowed)
     }
 
-    /// Changes one byte of the model and looks whether the other constraints put up with it.
+    /// Changes one byte of the model and checks whether the other constraints still hold.
     fn try_values(
         &mut self,
         arena: &Arena,
@@ -264,8 +271,8 @@ impl Solver {
         let started = self.config.clock.now();
         self.statistics.sat_queries += 1;
         let verdict = self
-            .ask_light(arena, query, support, model)
-            .or_else(|| self.ask_heavy(arena, query, support, model));
+            .solve_light(arena, query, support, model)
+            .or_else(|| self.solve_heavy(arena, query, support, model));
         self.statistics.sat_time += self.config.clock.now().saturating_sub(started);
         let verdict = verdict.unwrap_or_else(|| self.ask_smt(arena, query, support, model));
         let taken = self.config.clock.now().saturating_sub(started);
@@ -280,8 +287,8 @@ impl Solver {
         verdict
     }
 
-    /// CaDiCaL on the whole query; `None` where the budget ran out or floats are involved.
-    fn ask_heavy(
+    /// CaDiCaL on the whole query; `None` if the budget ran out or floats are involved.
+    fn solve_heavy(
         &mut self,
         arena: &Arena,
         query: &Query<'_>,
@@ -307,8 +314,8 @@ impl Solver {
                 };
                 let solution = solution(query, support, value);
                 let found = with_solution(model, &solution);
-                // Floats are free values to the SAT solver, so what it found may be wrong.
-                if self.heavy.met_floats() && !self.holds(arena, query, &found) {
+                // Floats are unconstrained in the SAT instance, so the model may be wrong.
+                if self.heavy.saw_floats() && !self.holds(arena, query, &found) {
                     return None;
                 }
                 self.cache.remember_sat(query, solution, &found);
@@ -317,7 +324,7 @@ impl Solver {
             SatAnswer::Unsat => {
                 let terms: Vec<ExprId> = query.terms().collect();
                 let constraints = terms.iter().take(terms.len() - 1).enumerate();
-                let core = constraints.filter(|&(at, _)| self.heavy.was_needed(at));
+                let core = constraints.filter(|&(at, _)| self.heavy.is_in_core(at));
                 let core = core.map(|(_, &e)| e).collect();
                 self.cache.remember_unsat(query, Some(core));
                 Some(Verdict::Unsat)
@@ -337,7 +344,7 @@ impl Solver {
         model: &Model,
     ) -> Verdict {
         let Some(smt) = &mut self.smt else {
-            let why = if self.heavy.met_floats() {
+            let why = if self.heavy.saw_floats() {
                 "it has floats".to_owned()
             } else {
                 format!(
@@ -386,7 +393,7 @@ impl Solver {
     }
 }
 
-/// The values of all variables that the query has, each once.
+/// The values of all variables of the query, each once.
 pub(crate) fn solution(
     query: &Query<'_>,
     support: &Support,

@@ -1,4 +1,4 @@
-//! What a solver is told at the start, and what it counts.
+//! Configuration and statistics of a solver.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,16 +14,17 @@ pub struct SolverConfig {
     pub clock: Clock,
     /// When, by `clock`, no query of the second tier may take any more time.
     pub deadline: Option<Duration>,
-    /// Conflicts after which a query goes from the small SAT solver to CaDiCaL.
+    /// Conflicts after which a query moves from the small SAT solver to CaDiCaL.
     pub light_conflict_budget: u32,
-    /// Conflicts of CaDiCaL after which a query goes to the second tier.
+    /// CaDiCaL conflicts after which a query moves to the second tier.
     pub conflict_budget: u32,
-    /// Clauses after which a SAT instance starts anew.
+    /// Number of clauses after which a new SAT instance is started.
     pub clause_limit: usize,
     /// The second tier, for queries over the budget and for floats.
     pub smt: Option<SmtConfig>,
     /// A directory for queries slower than `slow_query`, as SMT-LIB files.
     pub solver_log: Option<PathBuf>,
+    /// Minimal time of a query that is logged.
     pub slow_query: Duration,
 }
 
@@ -42,10 +43,10 @@ impl Default for SolverConfig {
     }
 }
 
-/// Where the program of the second tier is.
+/// The program of the second tier.
 #[derive(Clone, Debug)]
 pub enum SmtProgram {
-    /// It is known.
+    /// At this path.
     Path(PathBuf),
     /// It is asked for when the first query needs it: most runs need none, and finding it can mean
     /// installing it.
@@ -72,15 +73,16 @@ impl std::fmt::Debug for FindProgram {
 /// A solver that speaks SMT-LIB on its standard input and output.
 #[derive(Clone, Debug)]
 pub struct SmtConfig {
+    /// The program.
     pub program: SmtProgram,
-    /// What makes it read commands from its input, like `-in` for z3.
+    /// Arguments that make it read commands from its input, such as `-in` for z3.
     pub arguments: Vec<String>,
-    /// After this time a query is `Unknown` and the process is ended.
+    /// After this time a query is `Unknown` and the process is killed.
     pub timeout: Duration,
 }
 
 impl SmtConfig {
-    /// The usual arguments for the solvers that are known by name; none for others.
+    /// The configuration for a program, with the usual arguments of the solvers known by name.
     pub fn for_program(program: PathBuf, timeout: Duration) -> SmtConfig {
         let name = program
             .file_stem()
@@ -114,17 +116,23 @@ impl SmtConfig {
     }
 }
 
-/// What can go wrong in making a solver.
+/// Why a solver could not be created.
 #[derive(Debug, Error)]
 pub enum SolverError {
+    /// The SMT solver does not start.
     #[error("the SMT solver `{program}` cannot be started: {reason}")]
     SmtStart {
+        /// Its path.
         program: PathBuf,
+        /// The cause.
         reason: std::io::Error,
     },
+    /// The directory for slow queries cannot be created.
     #[error("the directory for slow queries, `{directory}`, cannot be made: {reason}")]
     LogDirectory {
+        /// Its path.
         directory: PathBuf,
+        /// The cause.
         reason: std::io::Error,
     },
 }
@@ -132,31 +140,35 @@ pub enum SolverError {
 /// Queries by the layer that answered them, and the time in the expensive layers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SolverStatistics {
-    /// Calls of `check`, also those made by `unsigned_min`, `values` and their like.
+    /// Calls of `check`, including those by `unsigned_min`, `values` and similar.
     pub queries: u64,
     /// The condition was already true under the model.
     pub by_model: u64,
-    /// The condition was constant after simplification with the bytes that are fixed.
+    /// The condition was constant after substituting fixed bytes.
     pub by_simplification: u64,
-    /// Ranges or known bits of the terms told.
+    /// Decided by ranges or known bits of terms.
     pub by_ranges: u64,
-    /// Truth tables over a single byte told.
+    /// Decided by truth tables over a single byte.
     pub by_bytes: u64,
     /// The same query was asked before.
     pub by_cache: u64,
     /// A model of another query fits.
     pub by_cached_model: u64,
-    /// A known unsatisfiable core is contained.
+    /// The query contains a known unsatisfiable core.
     pub by_core: u64,
     /// Queries that reached the SAT solvers.
     pub sat_queries: u64,
-    /// Those of them that were too hard for the small one.
+    /// Queries that were too hard for the small SAT solver.
     pub cadical_queries: u64,
+    /// Queries on which CaDiCaL exceeded its conflict budget.
     pub sat_over_budget: u64,
+    /// How often a new SAT instance was started.
     pub sat_restarts: u64,
+    /// Time in the SAT solvers.
     pub sat_time: Duration,
     /// Queries that reached the SMT process.
     pub smt_queries: u64,
+    /// Time in the SMT process.
     pub smt_time: Duration,
     /// Queries without an answer.
     pub unknown: u64,

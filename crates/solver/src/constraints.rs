@@ -1,7 +1,7 @@
-//! The path condition of one state, kept sliced into groups that share no variable.
+//! The path condition of one state, sliced into groups that share no variable.
 //!
-//! Bytes that the condition fixes to one value are replaced in everything that is added later, so that
-//! fixed bytes tie no groups together.
+//! Bytes that the condition fixes to one value are substituted in everything that is added later,
+//! so that fixed bytes do not connect groups.
 
 use crate::persistent::{ByteMap, List};
 use everett_expr::{Arena, BinaryOp, CompareOp, ExprId, Node, Variable};
@@ -16,10 +16,10 @@ pub struct Constraints {
 
 #[derive(Clone, Default)]
 struct Inner {
-    /// In the order of adding.
+    /// In insertion order.
     list: List<ExprId>,
     groups: List<Option<Arc<Group>>>,
-    /// The number of a byte's group, plus one.
+    /// Index of a byte's group, plus one.
     group_of: ByteMap<u32>,
     fixed: ByteMap<Fixed>,
     fixed_count: usize,
@@ -29,16 +29,16 @@ struct Inner {
 /// The value that the path condition fixes a byte to.
 type Fixed = Option<u8>;
 
-/// Constraints that are tied together by shared variables, directly or through each other.
+/// Constraints that share variables, directly or transitively.
 #[derive(Clone, Default)]
 pub(crate) struct Group {
-    /// In the order of adding.
+    /// In insertion order.
     pub ordered: Vec<ExprId>,
-    /// The same by id, for fast subset tests.
+    /// Sorted by id, for fast subset tests.
     pub sorted: Vec<ExprId>,
     /// Sorted.
     pub variables: Vec<Variable>,
-    /// Of the set of constraints, whatever the order of adding.
+    /// Hash of the set of constraints, independent of their order.
     pub hash: u128,
 }
 
@@ -81,11 +81,12 @@ pub(crate) fn id_hash(e: ExprId) -> u128 {
 }
 
 impl Constraints {
+    /// The empty set.
     pub fn new() -> Constraints {
         Constraints::default()
     }
 
-    /// Adds a condition: conjunctions are split, what is known to be true is dropped.
+    /// Adds a condition. Splits conjunctions and drops what is known to hold.
     pub fn add(&mut self, arena: &mut Arena, e: ExprId) {
         debug_assert_eq!(arena.width(e), 1, "a constraint has width 1");
         let mut pending = vec![e];
@@ -110,7 +111,7 @@ impl Constraints {
         let inner = Arc::make_mut(&mut self.inner);
         inner.list.push(e);
         if support.is_empty() {
-            // Constant and not true.
+            // Constant false.
             inner.contradiction = Some(e);
             return;
         }
@@ -131,25 +132,27 @@ impl Constraints {
         }
     }
 
-    /// The constraints, in the order in which they were added.
+    /// The constraints, in insertion order.
     pub fn iter(&self) -> impl Iterator<Item = ExprId> + '_ {
         self.inner.list.iter().copied()
     }
 
+    /// Number of constraints.
     pub fn len(&self) -> usize {
         self.inner.list.len()
     }
 
+    /// Whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether exactly this constraint is in the set.
+    /// Whether the set contains exactly this constraint.
     pub fn contains(&self, e: ExprId) -> bool {
         self.inner.list.iter().any(|&known| known == e)
     }
 
-    /// [`Constraints::contains`], looking at one group only.
+    /// Like [`Constraints::contains`], but looks at one group only.
     fn is_known(&self, arena: &mut Arena, e: ExprId) -> bool {
         let support = arena.support(e);
         let Some(&first) = support.variables().first() else {
@@ -160,8 +163,8 @@ impl Constraints {
             .is_some_and(|group| group.sorted.binary_search(&e).is_ok())
     }
 
-    /// The constraints that share variables with `e`, also through other constraints. Nothing else can
-    /// bear on whether `e` can hold.
+    /// The constraints that share variables with `e`, directly or transitively. No other constraint
+    /// can affect whether `e` is satisfiable.
     pub fn slice_for(&self, arena: &mut Arena, e: ExprId) -> Vec<ExprId> {
         let mut slice = Vec::new();
         self.groups_for(arena.support(e).variables(), &mut slice);
@@ -171,7 +174,7 @@ impl Constraints {
             .collect()
     }
 
-    /// `e` with the bytes replaced that the constraints fix.
+    /// `e` with fixed bytes substituted.
     pub(crate) fn simplify(&self, arena: &mut Arena, e: ExprId) -> ExprId {
         if self.inner.fixed_count == 0 {
             return e;
@@ -190,17 +193,17 @@ impl Constraints {
         }
     }
 
-    /// The value of a byte where the constraints fix it.
+    /// The value of a byte, if the constraints fix it.
     pub(crate) fn fixed_value(&self, variable: Variable) -> Option<u8> {
         self.inner.fixed.get(variable)
     }
 
-    /// A constraint that can never hold, where one was added.
+    /// A constraint that is constant false, if one was added.
     pub(crate) fn contradiction(&self) -> Option<ExprId> {
         self.inner.contradiction
     }
 
-    /// The groups that the variables are in, each once.
+    /// The groups of these variables, each once.
     pub(crate) fn groups_for<'a>(&'a self, variables: &[Variable], out: &mut Vec<&'a Group>) {
         out.clear();
         for &variable in variables {
@@ -219,7 +222,7 @@ impl Inner {
         self.groups.get(number as usize)?.as_deref()
     }
 
-    /// The numbers of the groups that the variables are in, the largest group first.
+    /// The indices of the groups of these variables, largest group first.
     fn group_numbers(&self, variables: &[Variable]) -> Vec<usize> {
         let mut numbers: Vec<usize> = variables
             .iter()
@@ -240,7 +243,7 @@ impl Inner {
         numbers
     }
 
-    /// Makes one group, at `home`, of the groups with these numbers and the constraint `e`.
+    /// Merges the groups with these indices and the constraint `e` into one group at `home`.
     fn join(&mut self, home: usize, numbers: &[usize], e: ExprId, variables: &[Variable]) {
         let mut group = self.groups.get(home).cloned().flatten().unwrap_or_default();
         let joined = Arc::make_mut(&mut group);
@@ -262,7 +265,7 @@ impl Inner {
     }
 }
 
-/// The two halves of a conjunction, also of a negated disjunction.
+/// The two halves of a conjunction, or of a negated disjunction.
 fn conjuncts(arena: &mut Arena, e: ExprId) -> Option<(ExprId, ExprId)> {
     match arena.node(e) {
         Node::Binary {
@@ -282,7 +285,7 @@ fn conjuncts(arena: &mut Arena, e: ExprId) -> Option<(ExprId, ExprId)> {
     }
 }
 
-/// The bytes that the constraint alone fixes: `byte == constant`, also for words made of bytes.
+/// The bytes that the constraint alone fixes: `byte == constant`, also for words of several bytes.
 fn fixed_bytes(arena: &Arena, e: ExprId, facts: &mut Vec<(Variable, u8)>) {
     let Node::Compare {
         op: CompareOp::Eq,
@@ -306,7 +309,7 @@ fn fixed_bytes(arena: &Arena, e: ExprId, facts: &mut Vec<(Variable, u8)>) {
                 pending.push((hi, low + arena.width(lo)));
                 pending.push((lo, low));
             }
-            // The bits above decide whether the constraint can hold, not what the bytes are.
+            // The bits above decide whether the constraint can hold, not the values of the bytes.
             Node::ZeroExtend { e } | Node::SignExtend { e } => pending.push((e, low)),
             _ => {}
         }
@@ -381,7 +384,8 @@ mod tests {
     }
 
     proptest! {
-        /// The slice of a byte is what can be reached from it over shared bytes, and a clone stays as it was.
+        /// The slice of a byte is what is reachable from it over shared bytes, and a clone is
+        /// unaffected by later additions.
         #[test]
         fn slices_are_closed_over_shared_bytes(
             pairs in prop::collection::vec((0usize..12, 0usize..12), 0..14),

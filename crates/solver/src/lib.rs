@@ -1,5 +1,9 @@
-//! Can this condition hold on this path? Owns queries, the chain of layers that answers them, and the back
-//! ends; the only room that knows a SAT or SMT solver. Knows nothing of programs or states.
+//! The constraint solver: decides whether a condition is satisfiable under a path condition.
+//!
+//! Owns queries, the chain of layers that answers them, and the back ends. This is the only crate
+//! that uses a SAT or SMT solver. It knows nothing of programs or states.
+
+#![deny(missing_docs)]
 
 mod blast;
 mod bytes;

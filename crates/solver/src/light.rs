@@ -1,6 +1,6 @@
-//! Easy queries by lazy constraints: solve the condition alone, change the model accordingly, evaluate the
-//! constraints, and take in only those that are broken. Most conditions clash with few constraints of their
-//! slice, and evaluating a constraint costs far less than searching with it.
+//! Easy queries by lazy constraints (a CEGAR loop): solve the condition alone, update the model,
+//! evaluate the constraints, and add only the violated ones. Most conditions conflict with few
+//! constraints of their slice, and evaluating a constraint is far cheaper than searching with it.
 
 use crate::blast::{Blaster, SatAnswer};
 use crate::cache::Query;
@@ -8,16 +8,16 @@ use crate::chain::{Solver, Verdict, solution, with_solution};
 use crate::model::Model;
 use everett_expr::{Arena, ExprId, Support, Variable};
 
-/// After so many rounds all constraints are taken in at once.
+/// After this many rounds all constraints are added at once.
 const MAX_ROUNDS: usize = 12;
-/// So many constraints over the condition's own bytes are taken in from the start.
+/// Maximal number of constraints over the condition's own bytes that are added at the start.
 const MAX_AT_START: usize = 16;
-/// So many broken constraints are taken in in one round.
+/// Maximal number of violated constraints that are added per round.
 const MAX_A_ROUND: usize = 8;
 
 impl Solver {
-    /// `None` where the query is not easy.
-    pub(crate) fn ask_light(
+    /// Solves an easy query; `None` if it is not easy.
+    pub(crate) fn solve_light(
         &mut self,
         arena: &mut Arena,
         query: &Query<'_>,
@@ -40,7 +40,7 @@ impl Solver {
             match self.light.solve(arena, terms, guesses, &mut budget) {
                 SatAnswer::OverBudget => return None,
                 SatAnswer::Unsat => {
-                    let needed = (0..active.len()).filter(|&at| self.light.was_needed(at));
+                    let needed = (0..active.len()).filter(|&at| self.light.is_in_core(at));
                     let core = needed.map(|at| active[at]).collect();
                     self.cache.remember_unsat(query, Some(core));
                     return Some(Verdict::Unsat);
@@ -59,11 +59,11 @@ impl Solver {
                 .iter()
                 .copied()
                 .filter(|&e| arena.support_mask(e) & changed != 0);
-            self.take_in_broken(arena, affected, &candidate, limit, &mut active);
+            self.add_violated(arena, affected, &candidate, limit, &mut active);
             if active.len() > before {
                 continue;
             }
-            // Floats are free values to the SAT solver, so what it found may be wrong.
+            // Floats are unconstrained in the SAT instance, so the model may be wrong.
             let terms = active.iter().chain([&query.condition]);
             if !terms
                 .copied()
@@ -79,7 +79,7 @@ impl Solver {
         None
     }
 
-    /// The model with the values that were just found.
+    /// The model with the values just found.
     fn candidate(&mut self, model: &Model, variables: &[Variable]) -> Model {
         let light = &mut self.light;
         model.with(variables.iter().filter_map(|&variable| {
@@ -89,8 +89,8 @@ impl Solver {
         }))
     }
 
-    /// Adds up to `limit` constraints that do not hold under the candidate to `active`.
-    fn take_in_broken(
+    /// Adds up to `limit` constraints that are violated by the candidate to `active`.
+    fn add_violated(
         &mut self,
         arena: &Arena,
         constraints: impl Iterator<Item = ExprId>,
@@ -110,7 +110,8 @@ impl Solver {
     }
 }
 
-/// The constraints that speak of the condition's bytes only, by their masks: most likely to matter.
+/// The constraints over the condition's bytes only, by support mask: the ones most likely to
+/// matter.
 fn first_constraints(arena: &Arena, all: &[ExprId], condition: ExprId) -> Vec<ExprId> {
     let mask = arena.support_mask(condition);
     let near = all
@@ -120,7 +121,7 @@ fn first_constraints(arena: &Arena, all: &[ExprId], condition: ExprId) -> Vec<Ex
     near.take(MAX_AT_START).collect()
 }
 
-/// The bytes that differ, as a mask like that of a term's support: constraints without a bit of it still hold.
+/// The changed bytes, as a support mask: constraints disjoint from it still hold.
 fn changed_mask(
     arena: &mut Arena,
     variables: &[Variable],

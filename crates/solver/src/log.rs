@@ -1,4 +1,4 @@
-//! Slow queries, written as SMT-LIB files that any solver reads.
+//! The log of slow queries, as SMT-LIB files.
 
 use crate::cache::Query;
 use crate::chain::Verdict;
@@ -25,7 +25,7 @@ impl QueryLog {
         }
     }
 
-    /// Writes a query, unless the disk is full: a log must not stop the search.
+    /// Writes a query. Ignores write errors: a full disk must not stop the search.
     pub fn write(&mut self, arena: &Arena, query: &Query<'_>, verdict: &Verdict, taken: Duration) {
         let terms: Vec<ExprId> = query.terms().collect();
         let status = match verdict {

@@ -1,29 +1,32 @@
-//! Concrete values for the symbolic arrays.
+//! Models: concrete values of the symbolic arrays.
 
 use crate::persistent::ByteMap;
 use everett_expr::{ArrayId, Assignment, Variable};
 use std::fmt;
 
-/// One value for every symbolic byte. Cheap to clone; bytes that were never set are 0.
+/// A value for every symbolic byte. Cheap to clone; bytes never set are 0.
 #[derive(Clone, Default)]
 pub struct Model {
     bytes: ByteMap<u8>,
 }
 
 impl Model {
+    /// The model in which all bytes are 0.
     pub fn new() -> Model {
         Model::default()
     }
 
+    /// The value of a byte.
     pub fn get(&self, array: ArrayId, index: u32) -> u8 {
         self.bytes.get(Variable { array, index })
     }
 
+    /// Sets the value of a byte.
     pub fn set(&mut self, array: ArrayId, index: u32, value: u8) {
         self.bytes.set(Variable { array, index }, value);
     }
 
-    /// This model with some bytes changed.
+    /// A copy of this model with some bytes changed.
     pub fn with(&self, changes: impl IntoIterator<Item = (ArrayId, u32, u8)>) -> Model {
         let mut model = self.clone();
         for (array, index, value) in changes {
@@ -37,17 +40,18 @@ impl Model {
         (0..size).map(|index| self.get(array, index)).collect()
     }
 
-    /// Whether two arrays always have the same storage.
-    pub fn are_kept_together(one: ArrayId, other: ArrayId) -> bool {
-        ByteMap::<u8>::are_kept_together(one, other)
+    /// Whether two arrays always share their storage.
+    pub fn share_storage(one: ArrayId, other: ArrayId) -> bool {
+        ByteMap::<u8>::share_storage(one, other)
     }
 
-    /// Names the storage of an array's bytes: as long as two models live, they agree on the array if this is equal.
+    /// Identifies the storage of an array's bytes: while two models live, they agree on the array
+    /// if this is equal.
     pub fn storage_of(&self, array: ArrayId) -> usize {
         self.bytes.storage_of(array)
     }
 
-    /// The bytes that are not 0, by array and index.
+    /// The non-zero bytes, by array and index.
     pub fn iter(&self) -> impl Iterator<Item = (ArrayId, u32, u8)> + '_ {
         self.bytes
             .iter()

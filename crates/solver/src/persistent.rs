@@ -1,6 +1,7 @@
-//! Small persistent containers: cloning is O(1), writing copies one chunk and the lists that lead to it.
+//! Small persistent containers: a clone is O(1), a write copies one chunk and the path to it.
 //!
-//! Forked states share nearly everything, so both containers keep their cells in chunks behind `Arc`.
+//! Forked states share nearly everything, so both containers keep their cells in chunks behind
+//! `Arc`.
 
 use everett_expr::{ArrayId, Variable};
 use std::sync::Arc;
@@ -16,18 +17,19 @@ struct ByteChunk<T> {
     cells: Arc<[T; BYTES_PER_CHUNK as usize]>,
 }
 
-/// The chunks of neighbouring arrays.
+/// The chunks of adjacent arrays.
 #[derive(Clone)]
 struct Leaf<T> {
-    /// Position of the arrays, divided by how many a leaf has.
+    /// Index of the leaf: the array index divided by the number of arrays per leaf.
     number: usize,
     /// Sorted by array, then number.
     chunks: Vec<ByteChunk<T>>,
 }
 
-/// One value for each byte of the symbolic arrays; values not set are the default.
+/// A value for each byte of the symbolic arrays; values not set are the default.
 ///
-/// A path may have thousands of arrays, so a write copies the list of leaves and one leaf, not a list of all arrays.
+/// A path may have thousands of arrays, so a write copies the list of leaves and one leaf, not a
+/// list of all arrays.
 #[derive(Clone)]
 pub struct ByteMap<T> {
     /// Sorted by number.
@@ -45,7 +47,7 @@ impl<T> Default for ByteMap<T> {
 impl<T> ByteMap<T> {
     fn find_leaf(&self, array: ArrayId) -> Result<usize, usize> {
         let number = array.index() / ARRAYS_PER_LEAF;
-        // Mostly there are no gaps.
+        // Usually there are no gaps.
         match self.leaves.get(number) {
             Some(leaf) if leaf.number == number => Ok(number),
             _ => self
@@ -54,12 +56,13 @@ impl<T> ByteMap<T> {
         }
     }
 
-    /// Whether two arrays always have the same storage.
-    pub fn are_kept_together(one: ArrayId, other: ArrayId) -> bool {
+    /// Whether two arrays always share their storage.
+    pub fn share_storage(one: ArrayId, other: ArrayId) -> bool {
         one.index() / ARRAYS_PER_LEAF == other.index() / ARRAYS_PER_LEAF
     }
 
-    /// Names the storage of an array's values: as long as two maps live, they agree on the array if this is equal.
+    /// Identifies the storage of an array's values: while two maps live, they agree on the array if
+    /// this is equal.
     pub fn storage_of(&self, array: ArrayId) -> usize {
         match self.find_leaf(array) {
             Ok(at) => Arc::as_ptr(&self.leaves[at]) as usize,
@@ -143,10 +146,10 @@ impl<T: Copy + Default + PartialEq> ByteMap<T> {
     }
 }
 
-/// A growing list.
+/// An append-only list.
 #[derive(Clone)]
 pub struct List<T> {
-    /// All full but the last.
+    /// All full except the last.
     chunks: Vec<Arc<Vec<T>>>,
 }
 

@@ -1,4 +1,4 @@
-//! Least, greatest and all values of a term.
+//! Minimal, maximal and all values of a term.
 
 use crate::bytes::single_byte;
 use crate::chain::{Solver, Verdict};
@@ -8,8 +8,8 @@ use everett_expr::{Arena, ExprId, scalar};
 use rustc_hash::FxHashSet;
 
 impl Solver {
-    /// The least unsigned value of `e` (of at most 64 bits) under the constraints, with a model for it;
-    /// the reason where it could not be found.
+    /// The minimal unsigned value of `e` (of at most 64 bits) under the constraints, with a model;
+    /// or the reason why it could not be determined.
     pub fn unsigned_min(
         &mut self,
         arena: &mut Arena,
@@ -37,7 +37,7 @@ impl Solver {
         Ok((best, found))
     }
 
-    /// The greatest unsigned value; like [`Solver::unsigned_min`].
+    /// The maximal unsigned value; like [`Solver::unsigned_min`].
     pub fn unsigned_max(
         &mut self,
         arena: &mut Arena,
@@ -65,8 +65,8 @@ impl Solver {
         Ok((best, found))
     }
 
-    /// Up to `limit` distinct values of `e` (of at most 64 bits), each with a model, that of `model` first;
-    /// and whether these are all.
+    /// Up to `limit` distinct values of `e` (of at most 64 bits), each with a model, that of
+    /// `model` first; and whether these are all.
     pub fn values(
         &mut self,
         arena: &mut Arena,
@@ -89,7 +89,7 @@ impl Solver {
         if let Some(answer) = self.values_of_byte(arena, constraints, model, e, limit) {
             return answer;
         }
-        // The range limits how many there can be, so the last question need not be asked.
+        // The range bounds the number of values, so the last query can be skipped.
         let (low, high) = arena.unsigned_range(e);
         let mut others = arena.bool_constant(true);
         loop {
@@ -115,7 +115,7 @@ impl Solver {
         }
     }
 
-    /// The same from a table, where the term and its constraints depend on one byte.
+    /// Like `values`, from a table, if the term and its constraints depend on one byte.
     fn values_of_byte(
         &mut self,
         arena: &Arena,

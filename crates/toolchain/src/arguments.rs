@@ -1,11 +1,11 @@
-//! The compiler's command line as a user writes it: what must be changed before clang sees it.
+//! The compiler's command line as a user writes it, and what must be changed before clang sees it.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
 use crate::error::ToolchainError;
 
-/// Flags that take their value as the next argument, which then is no flag whatever it looks like.
+/// Flags whose value is the next argument, which is then not a flag.
 const TAKES_VALUE: [&str; 30] = [
     "-o",
     "-I",
@@ -42,17 +42,17 @@ const TAKES_VALUE: [&str; 30] = [
 /// A command line, ready for clang.
 #[derive(Debug, PartialEq)]
 pub struct Arguments {
-    /// The user's arguments without those that everett decides on.
+    /// The user's arguments without those that Everett overrides.
     pub kept: Vec<OsString>,
-    /// Whether assembly is asked for: link-time optimisation would turn it into LLVM's language.
+    /// Whether assembly output is requested: link-time optimisation would emit LLVM IR instead.
     pub to_assembly: bool,
-    /// Whether the user says anything about debug information.
+    /// Whether the user sets any debug information flag.
     pub says_debug: bool,
-    /// Whether undefined behaviour is to be caught; there is no library that would report it.
+    /// Whether undefined behaviour must trap; there is no library that could report it.
     pub traps: bool,
 }
 
-/// Reads a command line; response files are expanded already.
+/// Parses a command line; response files are already expanded.
 pub fn parse(args: &[OsString]) -> Result<Arguments, ToolchainError> {
     let mut parsed = Arguments {
         kept: Vec::new(),
@@ -93,7 +93,7 @@ pub fn parse(args: &[OsString]) -> Result<Arguments, ToolchainError> {
     Ok(parsed)
 }
 
-/// Flags about how bitcode, position independence and linking are done.
+/// Flags about bitcode, position independence and linking, which Everett overrides.
 fn is_decided_by_everett(flag: &str) -> bool {
     matches!(
         flag,
@@ -138,7 +138,7 @@ fn check_supported(flag: &str) -> Result<(), ToolchainError> {
     }
 }
 
-/// Whether a list of sanitizers has one that works by a library of its own.
+/// Whether a list of sanitizers contains one that needs a runtime library.
 fn needs_runtime(sanitizers: &str) -> bool {
     let with_library = [
         "address",
@@ -155,7 +155,7 @@ fn needs_runtime(sanitizers: &str) -> bool {
         .any(|name| with_library.contains(&name))
 }
 
-/// Why there are no shared libraries, and what to do.
+/// The error that shared libraries are not supported, with a way out.
 pub fn shared_library() -> ToolchainError {
     ToolchainError::Unsupported(
         "-shared is not supported: a program under everett is one static program with its \

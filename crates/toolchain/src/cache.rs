@@ -1,4 +1,4 @@
-//! The user's cache folder: where it is, and how several processes fill it at once.
+//! The user's cache folder: its location, and how several processes fill it concurrently.
 
 use std::env;
 use std::ffi::OsString;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{IoContext, ToolchainError};
 
-/// The cache folder, created where missing.
+/// The cache folder; created if missing.
 pub fn folder() -> Result<PathBuf, ToolchainError> {
     let path = folder_from(|name| env::var_os(name)).ok_or(ToolchainError::NoCache)?;
     fs::create_dir_all(&path).context("create the cache folder", &path)?;
@@ -25,9 +25,9 @@ fn folder_from(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
         .or_else(|| set("HOME").map(|path| path.join(".cache/everett")))
 }
 
-/// Makes `target` once: `make` fills a temporary folder beside it, which is then renamed.
+/// Creates `target` once: `make` fills a temporary folder beside it, which is then renamed.
 ///
-/// Other processes wait meanwhile, and find `target` complete or not at all.
+/// Other processes wait meanwhile, and find `target` either complete or missing.
 pub fn make_once(
     target: &Path,
     make: impl FnOnce(&Path) -> Result<(), ToolchainError>,
@@ -46,7 +46,7 @@ pub fn make_once(
         .context("create a folder in", parent)?;
     make(temporary.path())?;
     let finished = temporary.keep();
-    // A temporary folder is private to its maker; a cache may be shared.
+    // A temporary folder is private to its owner; a cache may be shared.
     set_mode(&finished, 0o755)?;
     fs::rename(&finished, target).context("move the finished folder to", target)
 }
@@ -72,7 +72,7 @@ pub fn set_mode(path: &Path, mode: u32) -> Result<(), ToolchainError> {
         .context("set the permissions of", path)
 }
 
-/// A short name for contents: folders of different contents get different names.
+/// A short content hash for folder names.
 pub fn fingerprint(parts: &[&[u8]]) -> String {
     let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
     for part in parts {

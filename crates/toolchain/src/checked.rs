@@ -1,7 +1,7 @@
-//! Checked builds of a program: its own bitcode, instrumented, with a small runtime. Native code survives many errors
-//! in memory; these builds stop at them.
+//! Checked builds of a program: its own bitcode, instrumented, with a small runtime. Native code
+//! survives many memory errors; these builds stop at them.
 //!
-//! They are made from `PROG.bc`, so that nothing of the program has to be compiled again.
+//! They are built from `PROG.bc`, so nothing is compiled again from source.
 
 use std::ffi::OsString;
 use std::fs;
@@ -17,14 +17,15 @@ use crate::process;
 use crate::sysroot::Sysroot;
 use crate::traps;
 
-/// What a checked build looks at.
+/// What a checked build checks.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Checks {
-    /// Gaps around objects, and memory that is gone: the instrumentation of AddressSanitizer.
+    /// Red zones around objects, and freed memory: the instrumentation of AddressSanitizer.
     Memory,
-    /// Accesses outside the object that their pointer is made from, however far, and code that cannot be reached.
+    /// Accesses outside the object that the pointer is derived from, however far, and unreachable
+    /// code.
     Bounds,
-    /// Values that nobody has written: the instrumentation of MemorySanitizer.
+    /// Uninitialised values: the instrumentation of MemorySanitizer.
     Initialised,
 }
 
@@ -47,7 +48,7 @@ impl Checks {
         }
     }
 
-    /// The source of what instrumented code calls, if it calls anything.
+    /// The source of the runtime that instrumented code calls, if any.
     fn runtime(self) -> Option<&'static str> {
         match self {
             Checks::Memory => Some(concat!(
@@ -70,8 +71,8 @@ impl Checks {
         }
     }
 
-    /// Every function is instrumented, every access calls the runtime, frames outlive their functions, and what
-    /// cannot be reached traps.
+    /// Every function is instrumented, every access calls the runtime, frames outlive their
+    /// functions, and unreachable code traps.
     fn options(self) -> &'static [&'static str] {
         match self {
             Checks::Memory => &[
@@ -100,7 +101,8 @@ impl Checks {
     }
 }
 
-/// Functions of the program's allocator, a question about memory, and what of the runtime stands in for them.
+/// Functions of the program's allocator, a query about memory, and their replacements in the
+/// runtime.
 const STAND_INS: &[(&str, &str)] = &[
     ("malloc", "malloc"),
     ("__libc_malloc", "malloc"),
@@ -122,15 +124,15 @@ const STAND_INS: &[(&str, &str)] = &[
     ("klee_check_memory_access", "access"),
 ];
 
-/// Held while a checked build is made.
+/// Held during a checked build.
 static BUILDING: Mutex<()> = Mutex::new(());
 
-/// Where a checked build of a program lies.
+/// The path of a checked build of a program.
 pub fn checked_path(program: &Path, checks: Checks) -> PathBuf {
     with_suffix(program, checks.suffix())
 }
 
-/// Makes a checked build of a program from its bitcode, where there is none that is as new.
+/// Builds a checked program from its bitcode, unless there is an up-to-date one.
 pub fn checked_build(
     program: &Path,
     checks: Checks,
@@ -138,7 +140,8 @@ pub fn checked_build(
 ) -> Result<PathBuf, ToolchainError> {
     let bitcode = with_suffix(program, ".bc");
     let output = checked_path(program, checks);
-    // Several threads may want it at once; several processes may, too, but they move it there in one step.
+    // Several threads may request it at once; several processes may, too, but they rename it into
+    // place.
     let _only = BUILDING.lock().unwrap_or_else(PoisonError::into_inner);
     let changed = |path: &Path| fs::metadata(path).and_then(|metadata| metadata.modified());
     let mut newest = changed(&bitcode).context("read", &bitcode)?;
@@ -218,7 +221,8 @@ fn link_arguments(
     args
 }
 
-/// Lets the entries of the program's allocator lead to the runtime's: they are bound within the bitcode already.
+/// Redirects the entry points of the program's allocator to the runtime: they are already bound
+/// within the bitcode.
 fn redirect(program: &Path) -> Result<(), ToolchainError> {
     let mut bytes = fs::read(program).context("read", program)?;
     for (at, jump) in jumps(&bytes) {
@@ -229,7 +233,7 @@ fn redirect(program: &Path) -> Result<(), ToolchainError> {
     fs::write(program, bytes).context("write", program)
 }
 
-/// Where in the file jumps are to be written.
+/// The file offsets at which to write jumps, with the jumps.
 fn jumps(bytes: &[u8]) -> Vec<(usize, [u8; 5])> {
     const JUMP: u8 = 0xe9;
     let Ok(file) = object::File::parse(bytes) else {
@@ -249,7 +253,7 @@ fn jumps(bytes: &[u8]) -> Vec<(usize, [u8; 5])> {
     };
     let mut jumps = Vec::new();
     for (name, symbol) in functions() {
-        // Where two modules have a function of a name, one of them gets a number behind it.
+        // If two modules have a function of the same name, one of them gets a numeric suffix.
         let plain = match name.rsplit_once('.') {
             Some((plain, digits)) if digits.bytes().all(|byte| byte.is_ascii_digit()) => plain,
             _ => name,
@@ -278,7 +282,7 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
 }
 
 impl Sysroot {
-    /// The runtime of checked builds, as machine code; made where missing.
+    /// The runtime of checked builds as machine code; built if missing.
     fn checked_runtime(&self, source: &str) -> Result<PathBuf, ToolchainError> {
         let name = format!("checked-{}.o", cache::fingerprint(&[source.as_bytes()]));
         let object = self.folder.join(name);

@@ -1,4 +1,4 @@
-//! The compiler drivers: clang with the sysroot of everett, linking through [`crate::link`].
+//! The compiler drivers: clang with Everett's sysroot, linking through [`crate::link`].
 
 use std::env;
 use std::ffi::OsString;
@@ -11,17 +11,17 @@ use crate::process;
 use crate::response;
 use crate::sysroot::{Sysroot, TARGET};
 
-/// The environment variable in which the linker shim finds the executable to call.
+/// The environment variable with the executable that the linker shim calls.
 pub const EXECUTABLE_VARIABLE: &str = "EVERETT_EXECUTABLE";
 
-/// The language that a compiler driver takes files and libraries for.
+/// The language of a compiler driver.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Language {
     C,
     Cxx,
 }
 
-/// Compiles and links as clang would.
+/// Compiles and links like clang.
 pub fn compile(
     language: Language,
     args: &[OsString],
@@ -49,7 +49,7 @@ pub fn compile(
     process::run(&mut command, "")
 }
 
-/// The flags that come before the user's, so that the user's win.
+/// The flags before the user's, so that the user's take precedence.
 fn base_flags(
     sysroot: &Sysroot,
     language: Language,
@@ -74,13 +74,13 @@ fn base_flags(
         flag.push(path);
         flags.push(flag);
     }
-    // The native program must compute what the bitcode says: no fused multiplications.
+    // The native program must compute what the bitcode says: no fused multiply-add.
     flags.extend(["-ffp-contract=off", "-fno-pie", "-no-pie", "-static"].map(OsString::from));
     flags.extend(["-rtlib=compiler-rt", "--no-default-config"].map(OsString::from));
     Ok(flags)
 }
 
-/// Runs a tool of the compiler package as it is.
+/// Runs a tool of the compiler package unchanged.
 pub fn pass_through(
     tool: &str,
     args: &[OsString],

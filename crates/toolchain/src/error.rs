@@ -1,12 +1,13 @@
-//! What can go wrong in the toolchain, said so that the reader knows what to do.
+//! Errors of the toolchain; each message says what to do.
 
 use std::io;
 use std::path::PathBuf;
 
-/// A failure of the toolchain itself; a failing compiler reports for itself and returns its code.
+/// A failure of the toolchain itself. A failing compiler reports its own errors and returns its
+/// exit code.
 #[derive(Debug, thiserror::Error)]
 pub enum ToolchainError {
-    /// The user has no folder where a cache could be.
+    /// There is no folder for the cache.
     #[error(
         "no cache folder: none of EVERETT_CACHE, XDG_CACHE_HOME and HOME is set\n\
          set EVERETT_CACHE to a folder that can be written"
@@ -16,16 +17,22 @@ pub enum ToolchainError {
     /// A file operation failed.
     #[error("cannot {what} {}: {source}", path.display())]
     Io {
+        /// What was being done.
         what: &'static str,
+        /// The path.
         path: PathBuf,
+        /// The cause.
         source: io::Error,
     },
 
     /// A program could not be started.
     #[error("cannot start {}: {source}{}", program.display(), hint_of(hint))]
     Start {
+        /// The program.
         program: PathBuf,
+        /// The cause.
         source: io::Error,
+        /// How to fix it.
         hint: &'static str,
     },
 
@@ -37,32 +44,55 @@ pub enum ToolchainError {
         folder.display()
     )]
     Install {
+        /// The package.
         package: &'static str,
+        /// Its version.
         version: &'static str,
+        /// The target folder.
         folder: PathBuf,
+        /// The cause.
         reason: String,
+        /// The environment variable.
         variable: &'static str,
+        /// The program in the package.
         binary: &'static str,
     },
 
-    /// An environment variable names a program that is not there.
+    /// An environment variable names a program that does not exist.
     #[error("{variable} is set to {}, which is not a file", path.display())]
     NoSuchOverride {
+        /// The environment variable.
         variable: &'static str,
+        /// The path.
         path: PathBuf,
     },
 
     /// The libraries could not be built.
     #[error("cannot build {what} for programs under everett\n{reason}")]
-    Sysroot { what: &'static str, reason: String },
+    Sysroot {
+        /// The library.
+        what: &'static str,
+        /// The cause.
+        reason: String,
+    },
 
-    /// The native program was linked, its bitcode was not.
+    /// The native program was linked, but its bitcode was not.
     #[error("cannot write the bitcode of {}\n{reason}", program.display())]
-    Bitcode { program: PathBuf, reason: String },
+    Bitcode {
+        /// The program.
+        program: PathBuf,
+        /// The cause.
+        reason: String,
+    },
 
     /// The checked build could not be linked.
     #[error("cannot link the checked build of {}\n{reason}", program.display())]
-    Checked { program: PathBuf, reason: String },
+    Checked {
+        /// The program.
+        program: PathBuf,
+        /// The cause.
+        reason: String,
+    },
 
     /// The command line asks for something that is not supported.
     #[error("{0}")]
@@ -70,7 +100,12 @@ pub enum ToolchainError {
 
     /// A response file is malformed.
     #[error("response file {}: {reason}", path.display())]
-    Response { path: PathBuf, reason: &'static str },
+    Response {
+        /// The path.
+        path: PathBuf,
+        /// The cause.
+        reason: &'static str,
+    },
 
     /// Rust is missing or lacks the target.
     #[error("{0}")]
@@ -85,7 +120,7 @@ fn hint_of(hint: &str) -> String {
     }
 }
 
-/// Adds to an I/O error what was being done to which path.
+/// Adds the operation and the path to an I/O error.
 pub(crate) trait IoContext<T> {
     fn context(self, what: &'static str, path: impl Into<PathBuf>) -> Result<T, ToolchainError>;
 }

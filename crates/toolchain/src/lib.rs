@@ -1,8 +1,11 @@
-//! Compilers: from source to a native static program and, beside it, `PROG.bc`, the whole program
-//! with its libc as bitcode.
+//! The compiler drivers: from source to a native static program and, beside it, `PROG.bc`, the
+//! whole program with its libc as bitcode.
 //!
-//! This room owns the pinned compiler package, the sysroot that is built with it, the compiler
-//! drivers and the link. It knows nothing of what is done with the bitcode.
+//! This crate owns the pinned compiler package, the sysroot that is built with it, the compiler
+//! drivers and the linker driver. It knows nothing of what is done with the bitcode.
+
+#![deny(missing_docs)]
+#![forbid(unsafe_code)]
 
 mod arguments;
 mod cache;
@@ -38,19 +41,19 @@ pub enum Tool {
     Ar,
     /// The archive indexer.
     Ranlib,
-    /// The linker, which the compilers and rustc call; it makes the program and its bitcode.
+    /// The linker, which the compilers and rustc call; it produces the program and its bitcode.
     Ld,
-    /// `cargo`, set up so that every program that it links gets its bitcode.
+    /// `cargo`, set up so that every program that it links gets bitcode.
     Cargo,
     /// `rustc`, likewise.
     Rustc,
 }
 
 impl Tool {
-    /// The names under which [`Tool::from_name`] knows the tools.
+    /// The names that [`Tool::from_name`] accepts.
     pub const NAMES: [&str; 7] = ["cc", "c++", "ar", "ranlib", "ld", "cargo", "rustc"];
 
-    /// The tool that a subcommand of `everett` names.
+    /// The tool of a subcommand of `everett`.
     pub fn from_name(name: &str) -> Option<Tool> {
         match name {
             "cc" => Some(Tool::Cc),
@@ -64,7 +67,7 @@ impl Tool {
         }
     }
 
-    /// The subcommand of `everett` that names the tool.
+    /// The subcommand of `everett` for the tool.
     pub fn name(self) -> &'static str {
         match self {
             Tool::Cc => "cc",

@@ -1,8 +1,8 @@
-//! The link: from objects of bitcode and machine code to a native program and its bitcode.
+//! The linker driver: from objects of bitcode and machine code to a native program and its bitcode.
 //!
-//! The linker runs twice over the same inputs. The first run makes the native program and says
-//! which symbols its machine code refers to. The second one merges the bitcode, keeps what is
-//! reachable from these symbols and changes nothing else: each function stays as the compiler
+//! The linker runs twice over the same inputs. The first run produces the native program and
+//! reports which symbols its machine code refers to. The second run merges the bitcode, keeps what
+//! is reachable from these symbols and changes nothing else: each function stays as the compiler
 //! left it, so that a program built without optimisation is explored as it was written.
 
 use std::collections::BTreeSet;
@@ -20,26 +20,26 @@ use crate::response;
 use crate::roots;
 use crate::sysroot::{self, Sysroot};
 
-/// The size of a thread's stack where the program does not say, as on other systems.
+/// The default stack size of a thread, as on other systems.
 const STACK_SIZE: &str = "stack-size=8388608";
 
-/// The environment variable that names a file to which the paths of linked programs are added.
+/// The environment variable with a file to which the paths of linked programs are appended.
 pub const LINKED_VARIABLE: &str = "EVERETT_LINKED";
 
-/// The environment variable that asks for the checked build of every program, beside it.
+/// The environment variable that requests the checked build of every program, beside it.
 const CHECKED_VARIABLE: &str = "EVERETT_ASAN";
 
-/// A linker's command line, as far as everett must understand it.
+/// A linker command line, as far as Everett must understand it.
 #[derive(Debug, PartialEq)]
 struct Link {
-    /// The arguments without the output and without what everett decides on.
+    /// The arguments without the output and without those that Everett overrides.
     kept: Vec<OsString>,
     output: PathBuf,
     relocatable: bool,
     optimised: bool,
 }
 
-/// Links as `ld.lld` would, and writes `OUTPUT.bc` beside the output.
+/// Links like `ld.lld`, and writes `OUTPUT.bc` beside the output.
 pub fn link(args: &[OsString], notify: Notify<'_>) -> Result<i32, ToolchainError> {
     let link = parse(&response::expand(args)?)?;
     let sysroot = Sysroot::open(notify)?;
@@ -72,7 +72,7 @@ pub fn link(args: &[OsString], notify: Notify<'_>) -> Result<i32, ToolchainError
     let text = fs::read(&resolutions).context("read", &resolutions)?;
     fs::remove_file(&resolutions).context("remove", &resolutions)?;
     let mut kept = roots::from_resolutions(&String::from_utf8_lossy(&text));
-    // The compiler's runtime, which is machine code natively, has versions of these too; that
+    // The compiler's runtime, which is machine code in the native program, also defines these; that
     // alone is no reason to keep them.
     for name in sysroot::own_functions() {
         kept.remove(name);
@@ -80,8 +80,8 @@ pub fn link(args: &[OsString], notify: Notify<'_>) -> Result<i32, ToolchainError
     link_bitcode(&sysroot, &link, kept, notify)
 }
 
-/// Whether the program is thrown away once it was seen to link or to run: those by which configure
-/// scripts and CMake find out what there is. There are hundreds of them, and nobody wants their bitcode.
+/// Whether the program is a configure probe of autoconf or CMake, which is discarded after it was
+/// linked or run. There are hundreds of them, and nobody needs their bitcode.
 fn is_probe(output: &Path) -> bool {
     let Some(name) = output.file_name().and_then(OsStr::to_str) else {
         return false;
@@ -89,11 +89,11 @@ fn is_probe(output: &Path) -> bool {
     let folder = output.parent().unwrap_or(Path::new(""));
     output == Path::new("/dev/null")
         || name.starts_with("cmTC_")
-        // The log lies beside the program for as long as the script runs.
+        // The log is beside the program while the script runs.
         || (name == "conftest" && folder.join("config.log").exists())
 }
 
-/// Links a program that is thrown away, with the C library as machine code: nothing of it need be compiled.
+/// Links a configure probe with the C library as machine code, so that nothing of it is compiled.
 fn link_probe(sysroot: &Sysroot, link: &Link, notify: Notify<'_>) -> Result<i32, ToolchainError> {
     let library = OsString::from(sysroot.probe_library()?);
     let mut args = common(sysroot, link);
@@ -102,7 +102,7 @@ fn link_probe(sysroot: &Sysroot, link: &Link, notify: Notify<'_>) -> Result<i32,
     }
     args.extend(["--lto-newpm-passes=globaldce", "--lto-CGO0", "-o"].map(OsString::from));
     args.push(link.output.clone().into());
-    // The library is one object: what the program defines itself would be defined twice.
+    // The library is one object, so functions that the program defines itself are defined twice.
     args.push("--allow-multiple-definition".into());
     let code = run_linker(sysroot, args)?;
     if code != 0 {
@@ -154,7 +154,7 @@ fn link_bitcode(
     Ok(0)
 }
 
-/// Tells a waiting cargo or rustc what was linked; several links may run at once.
+/// Reports a linked program to a waiting cargo or rustc; several links may run concurrently.
 fn announce(program: &Path) -> Result<(), ToolchainError> {
     use std::io::Write;
     let Some(list) = std::env::var_os(LINKED_VARIABLE) else {
@@ -168,7 +168,7 @@ fn announce(program: &Path) -> Result<(), ToolchainError> {
         .context("write", PathBuf::from(list))
 }
 
-/// Merges objects into one object of bitcode, or of machine code where there is no bitcode.
+/// Merges objects into one object of bitcode, or of machine code if there is no bitcode.
 fn link_relocatable(sysroot: &Sysroot, link: &Link) -> Result<i32, ToolchainError> {
     let mut args = link.kept.clone();
     args.push("-o".into());
@@ -178,7 +178,7 @@ fn link_relocatable(sysroot: &Sysroot, link: &Link) -> Result<i32, ToolchainErro
     run_linker(sysroot, args)
 }
 
-/// The arguments of both runs: the user's, and the library of everett's own functions.
+/// The arguments of both runs: the user's, and the library of Everett's own functions.
 fn common(sysroot: &Sysroot, link: &Link) -> Vec<OsString> {
     let mut args = vec![OsString::from("-z"), OsString::from(STACK_SIZE)];
     args.extend(link.kept.iter().cloned());
@@ -194,7 +194,7 @@ fn common(sysroot: &Sysroot, link: &Link) -> Vec<OsString> {
     args
 }
 
-/// Says why a library of the system was not found.
+/// Explains why a system library was not found.
 fn explain_missing_libraries(sysroot: &Sysroot, link: &Link, notify: Notify<'_>) {
     let mut folders = vec![sysroot.libraries()];
     let mut wanted = Vec::new();
@@ -226,8 +226,8 @@ fn explain_missing_libraries(sysroot: &Sysroot, link: &Link, notify: Notify<'_>)
     }
 }
 
-/// Puts libraries before libc, where they come before its functions but after all code of the
-/// user, which may define the same ones. A program without libc gets none of the objects.
+/// Inserts libraries before libc, so that they take precedence over its functions, but after all
+/// user code, which may define the same ones. A program without libc gets none of them.
 fn insert_before_libc<const N: usize>(
     args: &mut Vec<OsString>,
     sysroot: &Sysroot,
@@ -248,7 +248,7 @@ fn insert_before_libc<const N: usize>(
 
 /// The flag that keeps what is reachable from the named functions and changes nothing else.
 pub fn passes(kept: &BTreeSet<String>) -> OsString {
-    // A name with a character of the list's own grammar can only come from assembly.
+    // A name with a metacharacter of the list can only come from assembly.
     let names = kept
         .iter()
         .filter(|name| !name.contains([',', ';', '<', '>', '(', ')']));
@@ -282,9 +282,9 @@ fn parse(args: &[OsString]) -> Result<Link, ToolchainError> {
                 link.output = rest.next().map(PathBuf::from).unwrap_or_default();
             }
             b"-shared" | b"--shared" | b"-Bshareable" => return Err(shared_library()),
-            // These take the next argument with them.
+            // These consume the next argument.
             b"-plugin" | b"-dynamic-linker" | b"--dynamic-linker" => drop(rest.next()),
-            // The next argument is a value, whatever it looks like.
+            // The next argument is a value, not a flag.
             b"-z" | b"-u" | b"-e" | b"-L" | b"-l" | b"-T" | b"-m" | b"-rpath" | b"-soname"
             | b"-mllvm" => {
                 link.kept.push(arg.clone());
@@ -308,10 +308,10 @@ fn parse(args: &[OsString]) -> Result<Link, ToolchainError> {
     Ok(link)
 }
 
-/// The output where it is written in one argument: `-oFILE` or `--output=FILE`.
+/// The output if it is given in one argument: `-oFILE` or `--output=FILE`.
 fn output_in(arg: &[u8]) -> Option<PathBuf> {
     let name = arg.strip_prefix(b"--output=").or_else(|| {
-        // Every other option of the linker that begins so is longer than its letters.
+        // Every other linker option with this prefix is longer.
         arg.strip_prefix(b"-o")
             .filter(|name| !name.is_empty() && !name.starts_with(b"mit"))
     })?;

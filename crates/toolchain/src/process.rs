@@ -1,4 +1,4 @@
-//! Running other programs and passing their exit codes on.
+//! Running other programs and passing on their exit codes.
 
 use std::path::PathBuf;
 use std::process::{Command, ExitStatus, Output};
@@ -13,7 +13,7 @@ pub fn run(command: &mut Command, hint: &'static str) -> Result<i32, ToolchainEr
     Ok(code_of(status))
 }
 
-/// Runs a command and returns what it wrote.
+/// Runs a command and returns its output.
 pub fn capture(command: &mut Command, hint: &'static str) -> Result<Output, ToolchainError> {
     command
         .output()

@@ -1,4 +1,4 @@
-//! Response files: `@file` stands for the arguments in the file, quoted as GNU tools do.
+//! Response files: `@file` stands for the arguments in the file, quoted as in GNU tools.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{IoContext, ToolchainError};
 
-/// How deep response files may name response files: a file that names itself must end.
+/// Maximal nesting of response files: a file that includes itself must terminate.
 const MAX_DEPTH: usize = 20;
 
-/// Command lines above this many bytes are passed on in a response file.
+/// Longer command lines are passed in a response file.
 const MAX_COMMAND_LINE: usize = 64 * 1024;
 
-/// Replaces every `@file` by the arguments in the file; an `@name` that is no file stays.
+/// Replaces every `@file` by the arguments in the file; an `@name` that is not a file stays.
 pub fn expand(args: &[OsString]) -> Result<Vec<OsString>, ToolchainError> {
     let mut expanded = Vec::with_capacity(args.len());
     expand_into(args, &mut expanded, 0)?;
@@ -82,10 +82,10 @@ fn split(text: &[u8]) -> Result<Vec<OsString>, &'static str> {
     Ok(args)
 }
 
-/// Arguments for a command: as they are, or as one response file where they are long.
+/// Arguments for a command: unchanged, or as one response file if they are long.
 pub struct Packed {
     args: Vec<OsString>,
-    /// Holds the response file while the command runs.
+    /// Keeps the response file while the command runs.
     _file: Option<tempfile::NamedTempFile>,
 }
 
@@ -96,7 +96,7 @@ impl Packed {
     }
 }
 
-/// Packs arguments so that no limit of the system on command lines is met.
+/// Packs arguments so that they do not exceed the system's limit for command lines.
 pub fn pack(args: Vec<OsString>) -> Result<Packed, ToolchainError> {
     let total: usize = args.iter().map(|arg| arg.len() + 1).sum();
     if total <= MAX_COMMAND_LINE {

@@ -1,9 +1,9 @@
-//! Which symbols the bitcode of a program must keep: those that its machine code or its
-//! intrinsics reach.
+//! The symbols that the bitcode of a program must keep: those reachable from its machine code or
+//! its intrinsics.
 
 use std::collections::BTreeSet;
 
-/// Functions of the C mathematics library, each with its forms for float and long double.
+/// libm functions, each with its float and long double variants.
 const MATH: [&str; 60] = [
     "acos",
     "acosh",
@@ -67,14 +67,14 @@ const MATH: [&str; 60] = [
     "trunc",
 ];
 
-/// Functions whose results are not exact: an intrinsic of that name means what the program's own
-/// library computes. What is exact (`ceil`, `fma`) needs no library.
+/// Functions with inexact results: an intrinsic of that name means what the program's own library
+/// computes. Exact ones (`ceil`, `fma`) need no library.
 const INEXACT: [&str; 17] = [
     "acos", "asin", "atan", "atan2", "cos", "cosh", "exp", "exp10", "exp2", "log", "log10", "log2",
     "pow", "sin", "sinh", "tan", "tanh",
 ];
 
-/// The names of all mathematics functions.
+/// The names of all libm functions.
 pub fn mathematics() -> BTreeSet<String> {
     let forms = MATH
         .iter()
@@ -82,10 +82,10 @@ pub fn mathematics() -> BTreeSet<String> {
     forms.collect()
 }
 
-/// The defined symbols that machine code refers to, from the linker's file of resolutions.
+/// The defined symbols that machine code refers to, from the linker's resolution file.
 ///
-/// A line is `-r=FILE,SYMBOL,FLAGS`: `p` says that the definition in this file is the one that
-/// counts, `x` that machine code can see it.
+/// A line is `-r=FILE,SYMBOL,FLAGS`: `p` means that the definition in this file is the prevailing
+/// one, `x` that it is visible to machine code.
 pub fn from_resolutions(text: &str) -> BTreeSet<String> {
     let mut symbols = BTreeSet::new();
     for line in text.lines() {
@@ -105,9 +105,9 @@ pub fn from_resolutions(text: &str) -> BTreeSet<String> {
     symbols
 }
 
-/// The mathematics functions that native code calls for the intrinsics named in bitcode.
+/// The libm functions that native code calls for the intrinsics in the bitcode.
 ///
-/// Names lie as plain text in the string table of a bitcode file.
+/// The string table of a bitcode file contains names as plain text.
 pub fn from_intrinsics(bitcode: &[u8]) -> BTreeSet<String> {
     let mut symbols = BTreeSet::new();
     let mut rest = bitcode;
@@ -131,10 +131,10 @@ pub fn from_intrinsics(bitcode: &[u8]) -> BTreeSet<String> {
     symbols
 }
 
-/// What native code calls to go on unwinding, in programs that do.
+/// What native code calls to resume unwinding, in programs that do.
 ///
-/// An instruction stands for the call, so nothing in the bitcode names the function. Builds that are made from it
-/// would get a second unwinder, with a C library of its own that nobody has started.
+/// An instruction stands for the call, so the bitcode does not name the function. Builds from it
+/// would get a second unwinder, with an uninitialised C library of its own.
 pub fn from_unwinding(bitcode: &[u8]) -> BTreeSet<String> {
     let raises = find(bitcode, b"_Unwind_RaiseException").is_some();
     let resume = raises.then(|| "_Unwind_Resume".to_owned());
@@ -147,7 +147,7 @@ fn library_function(name: &[u8]) -> Option<String> {
     if !INEXACT.contains(&function) {
         return None;
     }
-    // Names in the table follow each other without a gap, so only the start of a type is sure.
+    // Names in the table are adjacent without separators, so only the start of a type is certain.
     let mut widths = types.split('.').filter_map(|part| {
         let lane = match part.strip_prefix('v') {
             Some(vector) => vector.trim_start_matches(|c: char| c.is_ascii_digit()),

@@ -1,5 +1,5 @@
-//! Rust: `rustc` and `cargo`, set up so that std and the program come out as bitcode and are
-//! linked like C.
+//! Rust: `rustc` and `cargo`, set up so that std and the program are compiled to bitcode and linked
+//! like C.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -14,7 +14,7 @@ use crate::link::LINKED_VARIABLE;
 use crate::process;
 use crate::sysroot::Sysroot;
 
-/// Rust's name of the target.
+/// Rust's name for the target.
 const TARGET: &str = "x86_64-unknown-linux-musl";
 
 const NO_RUST: &str = "install Rust with rustup, see https://rustup.rs";
@@ -22,7 +22,7 @@ const NO_RUST: &str = "install Rust with rustup, see https://rustup.rs";
 /// The separator of flags in `CARGO_ENCODED_RUSTFLAGS`.
 const SEPARATOR: &str = "\x1f";
 
-/// Runs `rustc` so that a program comes with its bitcode.
+/// Runs `rustc` so that a program gets bitcode.
 pub fn rustc(args: &[OsString], notify: Notify<'_>) -> Result<i32, ToolchainError> {
     let (toolchain, args) = split_toolchain(args);
     let args = without_target(args)?;
@@ -37,7 +37,7 @@ pub fn rustc(args: &[OsString], notify: Notify<'_>) -> Result<i32, ToolchainErro
     run_linking(command, notify)
 }
 
-/// Runs `cargo` so that every program that it links comes with its bitcode.
+/// Runs `cargo` so that every program that it links gets bitcode.
 pub fn cargo(args: &[OsString], notify: Notify<'_>) -> Result<i32, ToolchainError> {
     let (toolchain, args) = split_toolchain(args);
     let args = without_target(args)?;
@@ -59,7 +59,7 @@ pub fn cargo(args: &[OsString], notify: Notify<'_>) -> Result<i32, ToolchainErro
         command.env(format!("CARGO_PROFILE_{profile}_DEBUG"), "2");
         command.env(format!("CARGO_PROFILE_{profile}_STRIP"), "none");
     }
-    // C and C++ in build scripts become bitcode too.
+    // C and C++ in build scripts are compiled to bitcode, too.
     for (variable, tool) in [
         ("CC", "cc"),
         ("CXX", "c++"),
@@ -72,7 +72,7 @@ pub fn cargo(args: &[OsString], notify: Notify<'_>) -> Result<i32, ToolchainErro
     run_linking(command, notify)
 }
 
-/// The flags of every compilation for the target: bitcode objects, and the link by everett.
+/// The flags of every compilation for the target: bitcode objects, linked by Everett.
 fn flags(sysroot: &Sysroot) -> Vec<OsString> {
     let libraries = sysroot.libraries();
     let mut flags: Vec<OsString> = [
@@ -98,7 +98,7 @@ fn flags(sysroot: &Sysroot) -> Vec<OsString> {
     flags
 }
 
-/// Cargo takes flags from one place only: the user's must be in it as well.
+/// Cargo reads flags from one source only, so the user's must be included.
 fn with_users_flags(ours: Vec<OsString>, variable: impl Fn(&str) -> Option<OsString>) -> OsString {
     let mut all = match (variable("CARGO_ENCODED_RUSTFLAGS"), variable("RUSTFLAGS")) {
         (Some(encoded), _) => encoded,
@@ -121,7 +121,7 @@ fn with_users_flags(ours: Vec<OsString>, variable: impl Fn(&str) -> Option<OsStr
     all
 }
 
-/// Runs a command that links, then says where the programs and their bitcode are.
+/// Runs a command that links, then prints the paths of the programs and their bitcode.
 fn run_linking(mut command: Command, notify: Notify<'_>) -> Result<i32, ToolchainError> {
     let list = tempfile::NamedTempFile::new().context("create", "a temporary file")?;
     command
@@ -141,7 +141,7 @@ fn run_linking(mut command: Command, notify: Notify<'_>) -> Result<i32, Toolchai
     Ok(0)
 }
 
-/// Puts the bitcode beside every name under which cargo shows a program that it linked.
+/// Puts the bitcode beside every path under which cargo exposes a linked program.
 ///
 /// Cargo links `deps/name-HASH` and then makes it appear as `../name` or `name`.
 fn publish(linked: &Path) -> Result<Vec<PathBuf>, ToolchainError> {
@@ -182,7 +182,7 @@ fn suffixed(program: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Takes a leading `+toolchain` off.
+/// Strips a leading `+toolchain`.
 fn split_toolchain(args: &[OsString]) -> (Option<&OsString>, &[OsString]) {
     match args.split_first() {
         Some((first, rest)) if first.to_string_lossy().starts_with('+') => (Some(first), rest),
@@ -190,7 +190,7 @@ fn split_toolchain(args: &[OsString]) -> (Option<&OsString>, &[OsString]) {
     }
 }
 
-/// Takes `--target` off; any other target than ours is refused.
+/// Strips `--target`; any other target is rejected.
 fn without_target(args: &[OsString]) -> Result<Vec<OsString>, ToolchainError> {
     let mut kept = Vec::new();
     let mut rest = args.iter();
@@ -219,7 +219,7 @@ fn without_target(args: &[OsString]) -> Result<Vec<OsString>, ToolchainError> {
     Ok(kept)
 }
 
-/// Adds the target's std where it is missing.
+/// Installs the target's std if it is missing.
 fn ensure_target(toolchain: Option<&OsString>, notify: Notify<'_>) -> Result<(), ToolchainError> {
     let mut ask = Command::new("rustc");
     ask.args(toolchain)

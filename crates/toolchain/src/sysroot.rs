@@ -1,8 +1,8 @@
-//! The sysroot: headers and libraries for programs under everett, built once with the compiler
+//! The sysroot: headers and libraries for programs under Everett, built once with the compiler
 //! package and kept in the cache folder.
 //!
-//! The libraries are archives of bitcode, except where the library is written in assembly. The
-//! compiler package builds them when it links a program; its link line says where they are.
+//! The libraries are archives of bitcode, except for those written in assembly. The compiler
+//! package builds them when it links a program; its link line says where they are.
 
 mod build;
 mod probe;
@@ -20,7 +20,7 @@ use crate::wheel;
 /// The target of all programs.
 pub const TARGET: &str = "x86_64-linux-musl";
 
-/// The recipe: a sysroot that another recipe made is not used.
+/// The recipe: a sysroot built by another recipe is not used.
 const RECIPE: &[u8] = include_bytes!("sysroot/build.rs");
 
 const START_ASM: &str = include_str!("../runtime/start.S");
@@ -39,14 +39,14 @@ const KLEE_H: &str = include_str!("../../../include/klee/klee.h");
 /// Where the compiler driver looks for its runtime.
 const BUILTINS: &str = "resource/lib/linux/libclang_rt.builtins-x86_64.a";
 
-/// Objects of bitcode with everett's own versions of library functions.
+/// Bitcode objects with Everett's own versions of library functions.
 const OWN_OBJECTS: [&str; 2] = ["everett-strings.o", "everett-long-double.o"];
 
 /// Headers and libraries, and the compiler that they were built with.
 pub struct Sysroot {
     /// The program of the compiler package.
     pub zig: PathBuf,
-    /// The folder to give to the compiler as `--sysroot`.
+    /// The folder to pass to the compiler as `--sysroot`.
     pub folder: PathBuf,
 }
 
@@ -80,7 +80,7 @@ impl Sysroot {
         Ok(sysroot)
     }
 
-    /// Adds the C++ library where missing and returns the flags that its headers need.
+    /// Builds the C++ library if it is missing, and returns the flags for its headers.
     pub fn cxx_flags(&self, notify: Notify<'_>) -> Result<Vec<OsString>, ToolchainError> {
         let marker = self.folder.join("cxx.flags");
         if !marker.is_file() {
@@ -93,7 +93,7 @@ impl Sysroot {
         Ok(text.lines().map(OsString::from).collect())
     }
 
-    /// The C library as machine code, for programs that are thrown away; made where missing.
+    /// The C library as machine code, for configure probes; built if missing.
     pub fn probe_library(&self) -> Result<PathBuf, ToolchainError> {
         let library = self.folder.join("probe/libc.a");
         if !library.is_file() {
@@ -105,12 +105,12 @@ impl Sysroot {
         Ok(library)
     }
 
-    /// Where the libraries are.
+    /// The library folder.
     pub fn libraries(&self) -> PathBuf {
         self.folder.join("usr/lib")
     }
 
-    /// Everett's own versions of library functions, which come before the library's.
+    /// Everett's own versions of library functions, which take precedence over the library's.
     pub fn own_objects(&self) -> [PathBuf; 2] {
         OWN_OBJECTS.map(|name| self.libraries().join(name))
     }
@@ -120,7 +120,7 @@ impl Sysroot {
         self.folder.join("resource")
     }
 
-    /// A program that is the named tool of everett.
+    /// The shim program of a tool of Everett.
     pub fn shim(&self, tool: &str) -> PathBuf {
         self.folder.join("bin").join(tool)
     }
@@ -138,7 +138,7 @@ impl Sysroot {
     }
 }
 
-/// The names of the functions in everett's own objects.
+/// The names of the functions in Everett's own objects.
 pub fn own_functions() -> impl Iterator<Item = &'static str> {
     let lines = [STRINGS_C, LONG_DOUBLE_C].into_iter().flat_map(str::lines);
     lines.filter_map(|line| {
@@ -147,11 +147,12 @@ pub fn own_functions() -> impl Iterator<Item = &'static str> {
     })
 }
 
-/// What tells one compiler package from another, without running it.
+/// Identifies a compiler package without running it.
 fn identity_of(zig: &Path) -> Result<String, ToolchainError> {
     use std::os::unix::fs::MetadataExt;
     let metadata = fs::metadata(zig).context("look at", zig)?;
-    // The size is enough beside the version in the default path; a path of the user may change.
+    // The size suffices beside the version in the default path; a package at a user's path may
+    // change.
     Ok(format!("{} {}", zig.display(), metadata.size()))
 }
 

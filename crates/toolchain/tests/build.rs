@@ -1,4 +1,4 @@
-//! Builds programs as users do, runs them natively and looks at their bitcode.
+//! Builds programs as users do, runs them natively and inspects their bitcode.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -78,14 +78,14 @@ impl Workshop {
     }
 }
 
-/// Names lie as plain text in a bitcode file.
+/// A bitcode file contains names as plain text.
 fn mentions(bitcode: &[u8], name: &str) -> bool {
     bitcode
         .windows(name.len())
         .any(|window| window == name.as_bytes())
 }
 
-/// The example program, which cargo builds before it runs the tests of the package.
+/// The example program, which cargo builds before the tests of the package.
 fn everett() -> PathBuf {
     let tests = std::env::current_exe().unwrap();
     let profile = tests.ancestors().nth(2).unwrap();
@@ -382,7 +382,7 @@ fn rust_with_unwinding() {
 fn cargo_with_a_c_library() {
     let shop = Workshop::new();
     shop.write("Cargo.toml", "[package]\nname = \"my-sum\"\nedition = \"2024\"\n[workspace]\n[profile.release]\npanic = \"abort\"\n");
-    // A build script that uses the compiler which cargo was told of, as the crate cc does.
+    // A build script that uses the compiler configured by cargo, like the crate cc.
     shop.write(
         "build.rs",
         r#"

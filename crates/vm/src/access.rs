@@ -1,81 +1,85 @@
-//! Reading and writing memory through concrete and symbolic pointers.
+//! Loads and stores through concrete and symbolic pointers.
 //!
-//! A symbolic pointer is first brought down to one object: the one that its constant part lies in, or one
-//! of those that a choice inside it names. Whether the access stays inside is asked; where it may not, that
-//! path is a finding. Inside a small object the access becomes one expression over all positions; in a
-//! large one the pointer is made concrete, one path for each value.
+//! A symbolic pointer is first resolved to one object: the object that its constant part lies in,
+//! or one of the objects that an if-then-else inside it selects. The vm then asks the oracle
+//! whether the access stays in bounds; the path on which it does not ends with a finding. In a
+//! small object the access becomes one expression over all positions. In a large object the pointer
+//! is concretised, one path per value.
 
 use everett_expr::{BinaryOp, ExprId, Node};
 
 use crate::bug::bytes;
-use crate::memory::{Fault, Object, ObjectKind, join_bytes};
-use crate::points::Access;
+use crate::memory::{AccessFault, Object, ObjectKind, join_bytes};
+use crate::preemption::Access;
 use crate::value::Value;
 use crate::vm::{Interrupt, Vm};
 
-/// Where an access goes.
+/// The target of a load or store, after the bounds check.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum Place {
-    /// To this address; it was checked.
+pub enum AccessTarget {
+    /// A concrete address.
     At(u64),
-    /// Into the object that starts at `object`, at an offset that stays inside.
+    /// A symbolic offset into the object that starts at `object`. The offset is in bounds.
     Within {
         /// First address of the object.
         object: u64,
-        /// The offset, 64 bits.
+        /// The offset, a 64-bit term.
         offset: ExprId,
     },
 }
 
-/// Objects that the leaves of one pointer may name before it is made concrete.
+/// Maximal number of if-then-else leaves that are examined before the pointer is concretised.
 const MAX_LEAVES: usize = 32;
 
 impl Vm<'_> {
-    /// Reads `len` (1 to 8) bytes.
+    /// Loads `len` (1 to 8) bytes.
     #[cold]
     #[inline(never)]
     pub fn load(&mut self, pointer: Value, len: usize) -> Result<Value, Interrupt> {
-        match self.place(pointer, len as u64, false)? {
-            Place::At(address) => {
+        match self.resolve_access(pointer, len as u64, false)? {
+            AccessTarget::At(address) => {
                 let object = self.checked(address, len as u64, false)?;
                 let (start, address) = (object.start, address);
                 let object = self.memory.near(start).ok_or(Interrupt::EndPath)?;
                 Ok(object.load(self.arena, address - start, len))
             }
-            Place::Within { object, offset } => self.load_within(object, offset, len),
+            AccessTarget::Within { object, offset } => self.load_within(object, offset, len),
         }
     }
 
-    /// Writes `len` (1 to 8) bytes.
+    /// Stores `len` (1 to 8) bytes.
     #[cold]
     #[inline(never)]
     pub fn store(&mut self, pointer: Value, len: usize, value: Value) -> Result<(), Interrupt> {
-        let place = self.place(pointer, len as u64, true)?;
+        let place = self.resolve_access(pointer, len as u64, true)?;
         self.store_at(place, len, value)
     }
 
-    /// Writes `len` (1 to 8) bytes to a place that was found for them. Asks nothing, so that operations
-    /// that write several pieces can find all places before they write the first.
+    /// Stores `len` (1 to 8) bytes to a target that [`Vm::resolve_access`] returned. Asks the
+    /// oracle nothing, so that an operation with several stores can resolve all targets before the
+    /// first store.
     pub(crate) fn store_at(
         &mut self,
-        place: Place,
+        place: AccessTarget,
         len: usize,
         value: Value,
     ) -> Result<(), Interrupt> {
         let value = self.fit(value, len);
         match place {
-            Place::At(address) => {
+            AccessTarget::At(address) => {
                 if let Some(object) = self.memory.object_at_mut(address, len as u64) {
                     let offset = address - object.start;
                     object.store(self.arena, offset, len, value);
                 }
                 Ok(())
             }
-            Place::Within { object, offset } => self.store_within(object, offset, len, value),
+            AccessTarget::Within { object, offset } => {
+                self.store_within(object, offset, len, value)
+            }
         }
     }
 
-    /// Terms in memory are exactly as wide as the bytes that they fill.
+    /// Resizes a term to the bytes that it fills: terms in memory have exactly that width.
     #[inline(always)]
     pub(crate) fn fit(&mut self, value: Value, len: usize) -> Value {
         match value.term {
@@ -87,32 +91,37 @@ impl Vm<'_> {
         }
     }
 
-    /// Finds where an access of `len` bytes goes, asking what must be asked. After this the access is inside
-    /// its object.
-    pub fn place(&mut self, pointer: Value, len: u64, write: bool) -> Result<Place, Interrupt> {
+    /// Resolves the target of an access of `len` bytes, asking the oracle as needed. The returned
+    /// target is in bounds.
+    pub fn resolve_access(
+        &mut self,
+        pointer: Value,
+        len: u64,
+        write: bool,
+    ) -> Result<AccessTarget, Interrupt> {
         let Some(term) = pointer.term else {
             self.checked(pointer.bits, len, write)?;
-            return Ok(Place::At(pointer.bits));
+            return Ok(AccessTarget::At(pointer.bits));
         };
         let term = self.choose_leaf(term)?;
         if let Some(address) = self.arena.as_const(term) {
             self.checked(address, len, write)?;
-            return Ok(Place::At(address));
+            return Ok(AccessTarget::At(address));
         }
         match self.base_object(term) {
-            Some((start, size)) => self.place_within(term, start, size, len, write),
-            None => self.place_anywhere(term, len, write),
+            Some((start, size)) => self.resolve_within(term, start, size, len, write),
+            None => self.resolve_anywhere(term, len, write),
         }
     }
 
-    pub(crate) fn place_within(
+    pub(crate) fn resolve_within(
         &mut self,
         term: ExprId,
         start: u64,
         size: u64,
         len: u64,
         write: bool,
-    ) -> Result<Place, Interrupt> {
+    ) -> Result<AccessTarget, Interrupt> {
         let base = self.arena.constant(64, start);
         let offset = self.arena.sub(term, base);
         let inside = if len <= size {
@@ -130,34 +139,35 @@ impl Vm<'_> {
                 term: Some(term),
             })?;
             self.checked(address, len, write)?;
-            return Ok(Place::At(address));
+            return Ok(AccessTarget::At(address));
         }
         self.check_live(start, len, write)?;
         self.check_symbolic_size(start, offset, len, write)?;
         if let Some(offset) = self.arena.as_const(offset) {
-            return Ok(Place::At(start + offset));
+            return Ok(AccessTarget::At(start + offset));
         }
         if self.positions(offset, size, len).is_none() {
             let offset = self.concretize(Value {
                 bits: 0,
                 term: Some(offset),
             })?;
-            return Ok(Place::At(start + offset));
+            return Ok(AccessTarget::At(start + offset));
         }
-        Ok(Place::Within {
+        Ok(AccessTarget::Within {
             object: start,
             offset,
         })
     }
 
-    /// Not every page of a mapping allows the same.
+    /// Whether the pages of a mapping have different permissions, so that each access must be
+    /// checked by itself.
     fn differs(&self, start: u64, size: u64, write: bool) -> bool {
         let region = self.memory.near(start);
         let region = region.and_then(|object| Some((object, object.region()?)));
         region.is_some_and(|(object, region)| !region.allows(start - object.start, size, write))
     }
 
-    /// The finding for an access that leaves the object which its pointer was made from.
+    /// The finding for an access that leaves the object that its pointer was derived from.
     fn outside(&mut self, _term: ExprId, start: u64, len: u64, write: bool) -> Interrupt {
         let extent = self.extent_at(start);
         let object = self.memory.near(start).filter(|_| extent.is_some());
@@ -165,7 +175,7 @@ impl Vm<'_> {
             let (base, size) = extent.unwrap_or((0, object.size));
             object.start + base + size
         });
-        let mut bug = self.memory.explain(Fault {
+        let mut bug = self.memory.explain(AccessFault {
             address: end,
             len,
             write,
@@ -196,7 +206,7 @@ impl Vm<'_> {
         }
         Err(self
             .memory
-            .explain(Fault {
+            .explain(AccessFault {
                 address: start,
                 len,
                 write,
@@ -204,7 +214,7 @@ impl Vm<'_> {
             .into())
     }
 
-    /// Where the size of the object is symbolic, the access must be inside it.
+    /// Checks an access against the symbolic size of its object.
     fn check_symbolic_size(
         &mut self,
         start: u64,
@@ -215,14 +225,14 @@ impl Vm<'_> {
         let Some(size) = self.memory.near(start).and_then(|object| object.size_term) else {
             return Ok(());
         };
-        // The size is bounded by the object's extent, so this sum does not wrap.
+        // The object's extent bounds the size, so this sum does not wrap.
         let len_term = self.arena.constant(64, len);
         let end = self.arena.add(offset, len_term);
         let inside = self.arena.ule(end, size);
         if self.decide_term(inside)? {
             return Ok(());
         }
-        let mut bug = self.memory.explain(Fault {
+        let mut bug = self.memory.explain(AccessFault {
             address: start,
             len,
             write,
@@ -236,7 +246,7 @@ impl Vm<'_> {
         Err(bug.into())
     }
 
-    /// The live object that holds these bytes, or the finding.
+    /// The live object that contains these bytes, or the finding.
     fn checked(&mut self, address: u64, len: u64, write: bool) -> Result<&Object, Interrupt> {
         let (start, size_term) = match self.memory.object_at(address, len) {
             Some(object)
@@ -249,7 +259,7 @@ impl Vm<'_> {
             _ => {
                 return Err(self
                     .memory
-                    .explain(Fault {
+                    .explain(AccessFault {
                         address,
                         len,
                         write,
@@ -266,11 +276,11 @@ impl Vm<'_> {
             .ok_or(Interrupt::EndPath)
     }
 
-    /// Checks that `len` bytes at a concrete address can be used, for operations on whole ranges.
+    /// Checks that `len` bytes at a concrete address are accessible, for operations on ranges.
     pub fn check_range(&mut self, address: u64, len: u64, write: bool) -> Result<(), Interrupt> {
         if len > 0 {
             self.checked(address, len, write)?;
-            if self.looks_for_races() {
+            if self.races_enabled() {
                 self.check_race(Access {
                     pointer: Value::concrete(address),
                     len,
@@ -282,8 +292,8 @@ impl Vm<'_> {
         Ok(())
     }
 
-    /// Where a pointer is a choice between others (`c ? p : q`), asks which one, so that each object is
-    /// looked at by itself.
+    /// Resolves a pointer of the form `c ? p : q` by asking for `c`, so that only one object
+    /// remains.
     fn choose_leaf(&mut self, mut term: ExprId) -> Result<ExprId, Interrupt> {
         for _ in 0..MAX_LEAVES {
             match self.arena.node(term) {
@@ -310,7 +320,7 @@ impl Vm<'_> {
         Ok(term)
     }
 
-    /// Of the operands of a sum, the one that chooses between addresses, and the other.
+    /// Splits the operands of a sum into the if-then-else over addresses and the other operand.
     fn ite_operand(&self, a: ExprId, b: ExprId) -> Option<(ExprId, ExprId)> {
         let names_object = |e: ExprId| match self.arena.node(e) {
             Node::Ite { a, b, .. } => [a, b]
@@ -347,8 +357,9 @@ impl Vm<'_> {
         }
     }
 
-    /// Start and size of the object that the constant part of a pointer lies in. The constant may point a
-    /// little before or behind it (`table - 'a'`); the gaps around objects keep it in the object's slot.
+    /// Start and size of the object that the constant part of a pointer lies in. The constant may
+    /// point slightly before or past the object (`table - 'a'`): the gaps around objects keep it in
+    /// the object's slot.
     fn base_object(&self, term: ExprId) -> Option<(u64, u64)> {
         let address = self.constant_part(term, 8)?;
         let object = self.memory.near(address)?;
@@ -361,7 +372,7 @@ impl Vm<'_> {
         }
     }
 
-    /// Positions that an access can have: first, step, count. `None` if they are too many.
+    /// The possible positions of an access as (first, step, count); `None` if there are too many.
     fn positions(&self, offset: ExprId, size: u64, len: u64) -> Option<(u64, u64, u64)> {
         let (zeros, ones) = self.arena.known_bits(offset);
         let step = 1u64 << (!zeros).trailing_zeros().min(ones.trailing_zeros()).min(12);
@@ -372,7 +383,7 @@ impl Vm<'_> {
         (count <= self.options.max_positions).then_some((first, step, count))
     }
 
-    /// Where in its object a stretch that a pointer stays in begins, and its size.
+    /// Start and size of the accessible extent at `start` that a pointer must stay in.
     fn extent_at(&self, start: u64) -> Option<(u64, u64)> {
         let object = self.memory.near(start)?;
         match object.region() {
@@ -405,7 +416,8 @@ impl Vm<'_> {
         Ok(Value::of_term(self.arena, term))
     }
 
-    /// `leaves[index]` as a tree over the bits of the index. Beyond the end the last leaf stands for all.
+    /// `leaves[index]` as a tree of if-then-else terms over the bits of the index. The last leaf
+    /// stands for all indices past the end.
     fn select(&mut self, index: ExprId, leaves: &[ExprId]) -> ExprId {
         if let [leaf] = leaves {
             return *leaf;
@@ -436,7 +448,8 @@ impl Vm<'_> {
         };
         let width = 8 * len as u32;
         let new = value.to_term(self.arena, width);
-        // Positions overlap where the step is smaller than the access: then each byte is decided by itself.
+        // If the step is smaller than the access, positions overlap and each byte is selected by
+        // itself.
         let (piece, pieces) = if step >= len as u64 {
             (len, 1)
         } else {
@@ -462,7 +475,7 @@ impl Vm<'_> {
         Ok(())
     }
 
-    /// One byte at a concrete address that was checked.
+    /// Loads one byte at a concrete address that was checked.
     pub fn byte_at(&mut self, address: u64) -> Value {
         match self.memory.object_at(address, 1) {
             Some(object) => object.byte(self.arena, address - object.start),
@@ -470,7 +483,7 @@ impl Vm<'_> {
         }
     }
 
-    /// Reads a range of any size as registers of 64 bits (the last one may be shorter).
+    /// Loads a range of any size as 64-bit registers (the last one may be narrower).
     pub fn load_wide(&mut self, pointer: Value, len: usize) -> Result<Vec<Value>, Interrupt> {
         let mut values = Vec::new();
         for at in (0..len).step_by(8) {
@@ -492,7 +505,7 @@ impl Vm<'_> {
         }
     }
 
-    /// A C string at a concrete address, as far as it is concrete. For names and messages.
+    /// Reads the concrete prefix of the C string at a concrete address. For names and messages.
     pub fn read_string(&mut self, address: u64, limit: usize) -> String {
         let mut bytes = Vec::new();
         for at in 0..limit as u64 {
@@ -508,7 +521,7 @@ impl Vm<'_> {
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
-    /// Bytes of a checked range as one value of at most 8 bytes.
+    /// Joins the bytes of a checked range into one value of at most 8 bytes.
     pub fn join(&mut self, bytes: &[Value]) -> Value {
         join_bytes(self.arena, bytes)
     }

@@ -1,30 +1,32 @@
-//! Pointers that symbolic data alone makes: they can point to any object, to any function, or to none.
+//! Unconstrained pointers: pointers without a constant part, which may point to any object, any
+//! function, or nowhere.
 //!
-//! Where such a pointer meets nothing is one finding, however many addresses that are. Where it meets objects, each
-//! of them is a path.
+//! All addresses that hit no object are one finding. Each object that the pointer may hit is a path
+//! of its own.
 
 use everett_expr::ExprId;
 use everett_ir::address;
 
-use crate::access::Place;
+use crate::access::AccessTarget;
 use crate::bug::{Bug, BugKind};
-use crate::memory::Fault;
+use crate::memory::AccessFault;
 use crate::value::Value;
 use crate::vm::{Interrupt, Vm};
 
-/// Over more objects than this a pointer is made concrete instead: the question would be too long.
+/// Pointers with more candidate objects than this are concretised instead, because the query would
+/// be too large.
 const MAX_OBJECTS: usize = 4096;
-/// Addresses below this are null, or null with a small offset.
+/// Addresses below this are null pointers, possibly with a small offset.
 const NULL_END: u64 = 0x10000;
 
 impl Vm<'_> {
-    /// Finds where an access goes whose pointer has no part that tells the object.
-    pub(crate) fn place_anywhere(
+    /// Resolves an access whose pointer has no constant part that identifies the object.
+    pub(crate) fn resolve_anywhere(
         &mut self,
         term: ExprId,
         len: u64,
         write: bool,
-    ) -> Result<Place, Interrupt> {
+    ) -> Result<AccessTarget, Interrupt> {
         let (min, max) = self.arena.unsigned_range(term);
         let objects = self.memory.live_between(min, max, len);
         if max - min <= self.options.max_positions || objects.len() > MAX_OBJECTS {
@@ -34,7 +36,7 @@ impl Vm<'_> {
             };
             let address = self.concretize(value)?;
             self.check_range(address, len, write)?;
-            return Ok(Place::At(address));
+            return Ok(AccessTarget::At(address));
         }
         self.forbid_null(term, len, write)?;
         let mut any = self.arena.bool_constant(false);
@@ -62,7 +64,7 @@ impl Vm<'_> {
             }
         }
         let (start, size) = objects[first];
-        self.place_within(term, start, size, len, write)
+        self.resolve_within(term, start, size, len, write)
     }
 
     fn forbid_null(&mut self, term: ExprId, len: u64, write: bool) -> Result<(), Interrupt> {
@@ -71,7 +73,7 @@ impl Vm<'_> {
         if !self.decide_term(is_null)? {
             return Ok(());
         }
-        let fault = Fault {
+        let fault = AccessFault {
             address: 0,
             len,
             write,
@@ -87,7 +89,7 @@ impl Vm<'_> {
         self.arena.ule(offset, last)
     }
 
-    /// The address of a function that a pointer can have, one path for each; all others are one finding.
+    /// Concretises a function pointer, one path per function. All other addresses are one finding.
     pub(crate) fn concretize_function(&mut self, pointer: Value) -> Result<u64, Interrupt> {
         let Some(term) = pointer.term else {
             return Ok(pointer.bits);

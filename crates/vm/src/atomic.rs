@@ -1,4 +1,5 @@
-//! Atomic read-modify-write operations. One thread runs at a time, so they are plain ones done in one step.
+//! Atomic read-modify-write operations. Only one thread runs at a time, so a plain load and store
+//! in one step is atomic.
 
 use everett_expr::{BinaryOp, ExprId, FloatOp as TermFloatOp};
 use everett_ir::code::{AtomicOp, FloatKind, IntPredicate};
@@ -109,7 +110,7 @@ impl Vm<'_> {
         })
     }
 
-    /// `cmpxchg`: the old value, then whether it was exchanged.
+    /// `cmpxchg`: returns the old value and the success bit.
     pub(crate) fn compare_exchange(
         &mut self,
         bytes: u8,
@@ -133,7 +134,7 @@ impl Vm<'_> {
             for at in (0..bytes).step_by(8) {
                 let len = (bytes - at).min(8);
                 let pointer = self.offset_pointer(pointer, at as u64);
-                places.push((self.place(pointer, len as u64, true)?, len));
+                places.push((self.resolve_access(pointer, len as u64, true)?, len));
             }
             for ((place, len), value) in places.into_iter().zip(new) {
                 self.store_at(place, len, *value)?;

@@ -1,47 +1,81 @@
-//! What can be wrong with a program.
+//! Kinds of findings, and the finding at one instruction.
 
 use crate::stacks::StackId;
 
-/// Kinds of findings. The names are what users see in reports.
+/// The kind of a finding. [`BugKind::name`] is what users see in reports.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum BugKind {
+    /// An access outside of an object.
     OutOfBounds,
+    /// An access to a freed heap block or unmapped memory.
     UseAfterFree,
+    /// An access to a stack slot of a function that has returned.
     UseAfterReturn,
+    /// A second deallocation of the same block.
     DoubleFree,
+    /// A deallocation of something that is not a heap block.
     InvalidFree,
+    /// An access through a null pointer.
     NullPointer,
+    /// An access through a pointer that points to no object.
     WildPointer,
+    /// A write to constant memory.
     ReadOnlyWrite,
+    /// An access that the protection of a page does not allow.
     ProtectedPage,
+    /// An access to a mapped page past the end of its file (`SIGBUS`).
     BeyondFile,
+    /// A copy between overlapping ranges where C forbids it.
     OverlappingCopy,
+    /// The stack is exhausted.
     StackOverflow,
+    /// An allocation over the configured limit.
     HugeAllocation,
+    /// A division or remainder by zero.
     DivisionByZero,
+    /// An integer overflow that `nsw`, `nuw` or the division excludes.
     Overflow,
+    /// A shift by at least the width.
     UndefinedShift,
+    /// Control reached an `unreachable` instruction.
     Unreachable,
+    /// Control reached a trap instruction.
     Trap,
+    /// A failed assertion.
     Assertion,
+    /// A call of `abort`.
     Abort,
+    /// A fatal signal.
     Signal,
+    /// An uncaught C++ exception.
     UncaughtException,
+    /// A Rust panic that ends the program.
     Panic,
+    /// A call through a pointer that is not a function.
     InvalidCall,
+    /// A `longjmp` to an invalid target.
     BadJump,
+    /// A memory leak at exit.
     Leak,
+    /// A decision on uninitialised memory.
     Uninitialised,
+    /// An error that the program reported through the test API.
     UserReport,
+    /// An assumption that is false for all inputs of the path.
     InvalidAssumption,
+    /// A path that exceeds its instruction limit or loops without progress.
     Hang,
+    /// All threads or hosts wait forever.
     Deadlock,
     /// An invariant over all hosts does not hold.
     Invariant,
-    /// A host did not end as the scenario says that it must.
+    /// A host did not end as the scenario requires.
     Expectation,
+    /// A data race between two threads.
     DataRace,
+    /// Something that Everett does not support.
     Unsupported,
+    /// A query that the solver could not decide.
     SolverGaveUp,
 }
 
@@ -88,31 +122,31 @@ impl BugKind {
         }
     }
 
-    /// It says that this tool reached a limit, not that the program is wrong.
-    pub fn is_own_limit(self) -> bool {
+    /// Whether this kind reports a limit of Everett, not a defect of the program.
+    pub fn is_tool_limit(self) -> bool {
         matches!(self, BugKind::Unsupported | BugKind::SolverGaveUp)
     }
 }
 
-/// Something wrong at the instruction that is executed.
+/// A finding at the instruction that is being executed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Bug {
-    /// What kind.
+    /// The kind.
     pub kind: BugKind,
-    /// One line for people.
+    /// A one-line message for the user.
     pub message: String,
-    /// Where the memory concerned was allocated.
+    /// Call stack of the allocation of the memory concerned.
     pub allocated: Option<StackId>,
-    /// Where it was freed.
+    /// Call stack of its deallocation.
     pub freed: Option<StackId>,
-    /// Where the other thread was that it races with.
+    /// Call stack of the other thread, for data races.
     pub other: Option<StackId>,
-    /// The address that the processor would not have let the program use.
+    /// The address at which a native run would raise a memory fault.
     pub address: Option<u64>,
 }
 
 impl Bug {
-    /// A finding without memory concerned.
+    /// Creates a finding that concerns no memory object.
     pub fn new(kind: BugKind, message: impl Into<String>) -> Bug {
         Bug {
             kind,
@@ -124,7 +158,7 @@ impl Bug {
         }
     }
 
-    /// The same, where the processor would not have let the program use this address.
+    /// Adds the address at which a native run would raise a memory fault.
     pub fn at(self, address: u64) -> Bug {
         Bug {
             address: Some(address),
@@ -133,7 +167,7 @@ impl Bug {
     }
 }
 
-/// A number of bytes as people read it.
+/// Formats a byte count for messages.
 pub(crate) fn bytes(count: u64) -> String {
     match count {
         1 => "1 byte".to_owned(),

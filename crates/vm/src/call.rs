@@ -1,4 +1,4 @@
-//! Calls: to functions of the program, through pointers, and to operations of the vm.
+//! Calls: direct, through function pointers, and to built-in operations.
 
 use everett_ir::address;
 use everett_ir::code::{Body, ByValue, Call, Callee, Code, ExternalId, FunctionId, ValueType};
@@ -12,7 +12,8 @@ use crate::value::Value;
 use crate::vm::{Arguments, Done, Interrupt, Vm};
 
 impl<'a> Vm<'a> {
-    /// Executes a call that is not the plain one. Afterwards the running frame is where to go on.
+    /// Executes a call that the interpreter's fast path does not handle. Afterwards the top frame
+    /// is where execution continues.
     pub(crate) fn call(
         &mut self,
         call: &'a Call,
@@ -54,7 +55,7 @@ impl<'a> Vm<'a> {
         Bug::new(kind, format!("call of {pointer:#x}, which is no function")).into()
     }
 
-    /// Calls a function of the program as a call site says.
+    /// Calls a function of the program with the arguments of a call site.
     pub(crate) fn call_function(
         &mut self,
         function: FunctionId,
@@ -97,8 +98,9 @@ impl<'a> Vm<'a> {
         Ok(())
     }
 
-    /// Calls a function that wants copies of values in memory which the caller has in registers. Compilers
-    /// differ in how they write down that a long double is passed on the stack.
+    /// Calls a function that expects pointers to copies in memory (`byval`) of values that the
+    /// caller passes in registers. Compilers differ in how they represent a long double passed on
+    /// the stack.
     fn call_with_copies(
         &mut self,
         function: FunctionId,
@@ -178,7 +180,7 @@ impl<'a> Vm<'a> {
         Ok(())
     }
 
-    /// Copies between ranges that were checked; they may overlap.
+    /// Copies between two checked ranges; they may overlap.
     pub fn copy_range(&mut self, to: u64, from: u64, len: u64) {
         if len == 0 {
             return;
@@ -193,7 +195,7 @@ impl<'a> Vm<'a> {
                 object.copy_within(offset, from_offset, len);
             }
         } else {
-            // The clone shares the content; it only ends the borrow of the memory.
+            // The clone shares the content. It only ends the borrow of the memory.
             let source = source.clone();
             if let Some(target) = self.memory.object_at_mut(to, len) {
                 let offset = to - target.start;
@@ -203,7 +205,7 @@ impl<'a> Vm<'a> {
     }
 }
 
-/// Whether the caller has in registers what the callee wants as a copy in memory.
+/// Whether the caller passes in registers what the callee expects as a copy in memory.
 fn is_in_registers(call: &Call, copy: &ByValue) -> bool {
     let ty = call.arg_types.get(copy.argument as usize);
     ty.is_some_and(|ty| *ty != ValueType::Pointer)

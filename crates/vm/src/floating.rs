@@ -11,7 +11,7 @@ use crate::rare_floats;
 use crate::value::Value;
 use crate::vm::{Interrupt, Vm};
 
-/// The format of terms, for the kinds that have one.
+/// The term format of a float kind, for kinds that have one.
 pub fn format(kind: FloatKind) -> Result<FloatFormat, Interrupt> {
     match kind {
         FloatKind::Half => Ok(FloatFormat::Half),
@@ -35,7 +35,7 @@ fn term_op(op: FloatOp) -> TermOp {
     }
 }
 
-/// A concrete float of at most 128 bits.
+/// The bits of a concrete float of at most 128 bits.
 pub fn bits128(registers: &[Value]) -> Option<u128> {
     let limbs = concrete_limbs(registers)?;
     Some(
@@ -152,7 +152,7 @@ impl Vm<'_> {
         Ok(Value::of_term(self.arena, result))
     }
 
-    /// `one` and `ueq` are made of two comparisons.
+    /// `one` and `ueq` each combine two comparisons.
     fn float_compare_both(
         &mut self,
         pred: FloatPredicate,

@@ -1,4 +1,4 @@
-//! A program made ready for execution: verified, its operations resolved, its memory laid out.
+//! A loaded program: verified, with built-in operations resolved and memory laid out.
 
 use everett_ir::code::{Body, Code, FunctionId, Program};
 use everett_ir::lower::verify;
@@ -6,22 +6,23 @@ use everett_ir::lower::verify;
 use crate::external::{self, Handler};
 use crate::memory::Memory;
 
-/// Number of a program among those of a run.
+/// Index of a program among the programs of a run.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct ImageId(pub u16);
 
-/// A program made ready for execution. Shared by all states.
+/// A loaded program, ready for execution. All states share it.
 pub struct Image {
     program: Program,
     number: ImageId,
-    /// Segments of all programs of a run are numbered through; those of this one begin here.
+    /// Segments are numbered consecutively over all programs of a run; this is the index of the
+    /// first one here.
     first_segment: u32,
     externals: Vec<Option<Handler>>,
     assembly: Vec<Option<Handler>>,
     memory: Memory,
 }
 
-/// The bytecode is not well-formed.
+/// The bytecode is malformed.
 #[derive(Debug, thiserror::Error)]
 #[error("the lowered program {program} is not well-formed: {reason}")]
 pub struct ImageError {
@@ -30,8 +31,8 @@ pub struct ImageError {
 }
 
 impl Image {
-    /// Verifies a program and resolves what it needs of the vm. Operations that the vm does not
-    /// have are findings when they are executed, not errors here.
+    /// Verifies a program and resolves the built-in operations it calls. An operation that the vm
+    /// does not implement is a finding when it is executed, not an error here.
     pub fn new(program: Program) -> Result<Image, ImageError> {
         if let Err(reason) = verify(&program) {
             return Err(ImageError {
@@ -60,7 +61,7 @@ impl Image {
         })
     }
 
-    /// Numbers the programs of a run and their segments through.
+    /// Assigns consecutive indices to the programs of a run and to their segments.
     pub fn number_all(images: &mut [Image]) {
         let mut first_segment = 0;
         for (number, image) in (0..).zip(images) {
@@ -70,12 +71,12 @@ impl Image {
         }
     }
 
-    /// Its number among the programs of the run.
+    /// Index among the programs of the run.
     pub fn number(&self) -> ImageId {
         self.number
     }
 
-    /// Number of its first segment in [`crate::Coverage::segments`].
+    /// Index of the first segment in [`crate::Coverage::segments`].
     pub fn first_segment(&self) -> u32 {
         self.first_segment
     }
@@ -85,17 +86,17 @@ impl Image {
         &self.program
     }
 
-    /// The memory of a process that was just started.
+    /// The initial memory of a process that runs this program.
     pub fn initial_memory(&self) -> Memory {
         self.memory.clone()
     }
 
-    /// The operation behind an entry of [`Program::externals`].
+    /// The handler of an entry of [`Program::externals`].
     pub fn external(&self, id: everett_ir::code::ExternalId) -> Option<Handler> {
         self.externals[id.0 as usize]
     }
 
-    /// The operation behind an entry of [`Program::assembly`].
+    /// The handler of an entry of [`Program::assembly`].
     pub fn assembly(&self, index: u32) -> Option<Handler> {
         self.assembly[index as usize]
     }
@@ -109,7 +110,7 @@ impl Image {
         }
     }
 
-    /// Whether a function takes its arguments as they are in registers, none as a copy in memory.
+    /// Whether a function takes all its arguments in registers, none as a copy in memory.
     #[inline(always)]
     pub fn takes_registers(&self, function: FunctionId) -> bool {
         self.code(function)

@@ -1,4 +1,4 @@
-//! Integer arithmetic on registers: concrete, symbolic, and wider than a register.
+//! Integer arithmetic on registers: concrete, symbolic, and wider than 64 bits.
 
 use everett_expr::{BinaryOp, CompareOp, ExprId, limbs};
 use everett_ir::code::{IntFlags, IntOp, IntPredicate};
@@ -8,7 +8,7 @@ use crate::bug::{Bug, BugKind};
 use crate::value::{Value, mask, signed};
 use crate::vm::{Interrupt, Vm};
 
-/// Registers of a wide value.
+/// The registers of a wide value, least significant first.
 pub type Wide = SmallVec<[Value; 4]>;
 
 /// The term operator of an integer operation.
@@ -30,8 +30,8 @@ pub fn term_op(op: IntOp) -> BinaryOp {
     }
 }
 
-/// The result, where it is defined for all to see; `None` for what needs a closer look (division by zero,
-/// shifts by the width or more).
+/// The result on concrete operands. `None` where it may be undefined (division by zero, shift
+/// amount not below the width); the slow path decides these cases.
 #[inline(always)]
 pub fn concrete(op: IntOp, width: u32, a: u64, b: u64) -> Option<u64> {
     let result = match op {
@@ -80,7 +80,7 @@ pub fn compare(pred: IntPredicate, width: u32, a: u64, b: u64) -> bool {
 }
 
 impl Vm<'_> {
-    /// `a op b` where an operand is symbolic or the result is not defined for all to see.
+    /// `a op b` where an operand is symbolic or the result may be undefined.
     #[cold]
     #[inline(never)]
     pub(crate) fn int_slow(
@@ -131,13 +131,13 @@ impl Vm<'_> {
         })
     }
 
-    /// Shifts by the width or more are undefined. Optimised code computes them where the result is not used, so
-    /// only code that was not optimised is held to it; elsewhere the amount is taken modulo the width, as the
-    /// processor does.
+    /// Shifts by at least the width are undefined. Optimised code speculates such shifts and
+    /// discards the result, so they are reported only in unoptimised code; elsewhere the amount is
+    /// taken modulo the width, as the processor does.
     fn shift(&mut self, op: IntOp, width: u32, x: ExprId, y: ExprId) -> Result<Value, Interrupt> {
         let limit = self.arena.constant(width, u64::from(width));
         let mut amount = y;
-        // A width that does not fit in its own type (i1): any amount but 0 is too large.
+        // The width does not fit in its own type (i1): any amount except 0 is too large.
         let too_large = if u64::from(width) > mask(width) {
             let zero = self.arena.zero(width);
             self.arena.ne(y, zero)
@@ -253,7 +253,7 @@ impl Vm<'_> {
         }
     }
 
-    /// One term of a value of any width.
+    /// Joins registers into one term of any width.
     pub fn wide_term(&mut self, registers: &[Value], width: u32) -> ExprId {
         if registers.iter().all(|value| value.term.is_none()) {
             let bits: SmallVec<[u64; 4]> = registers.iter().map(|value| value.bits).collect();
@@ -267,7 +267,7 @@ impl Vm<'_> {
         term
     }
 
-    /// The registers of a term of any width.
+    /// Splits a term of any width into registers.
     pub fn wide_value(&mut self, term: ExprId) -> Wide {
         let width = self.arena.width(term);
         let register = |vm: &mut Vm<'_>, low: u32| {

@@ -1,16 +1,16 @@
-//! The loop that executes instructions.
+//! The interpreter loop.
 
 use everett_ir::code::{Callee, Code, FloatKind, FloatOp, Inst, Operand, SwitchTable};
 use smallvec::SmallVec;
 
 use crate::bug::{Bug, BugKind};
 use crate::integer;
-use crate::points::Access;
+use crate::preemption::Access;
 use crate::thread::OnReturn;
 use crate::value::{Value, mask, signed};
 use crate::vm::{Exit, Interrupt, Vm};
 
-/// Pointers into the running frame and its code. Valid until frames or registers change.
+/// Pointers into the running frame and its code. Valid until frames or registers are reallocated.
 #[derive(Copy, Clone)]
 struct Cursor<'a> {
     code: &'a Code,
@@ -22,8 +22,8 @@ struct Cursor<'a> {
 impl Cursor<'_> {
     #[inline(always)]
     fn read(&self, operand: Operand) -> Value {
-        // SAFETY: `Image::new` verified that every operand of the code names one of its constants or one of the
-        // registers of its frame, and `Vm::push_frame` made that many registers.
+        // SAFETY: `Image::new` verified that each operand of the code is a valid index of a
+        // constant or of a register of the frame, and `Vm::push_frame` allocated these registers.
         unsafe {
             match operand.as_register() {
                 Some(register) => *self.registers.add(register as usize),
@@ -43,8 +43,7 @@ impl Cursor<'_> {
 
     #[inline(always)]
     fn fetch(&self, pc: u32) -> Inst {
-        // SAFETY: the verified code ends in an instruction that does not go on to the next, and all targets are
-        // inside.
+        // SAFETY: the verified code ends in a terminator, and all branch targets are in range.
         unsafe { *self.instructions.add(pc as usize) }
     }
 
@@ -84,7 +83,7 @@ impl<'a> Vm<'a> {
         }
     }
 
-    /// Executes until something stops it, or about `budget` more instructions were executed.
+    /// Executes about `budget` instructions, or until something stops the thread.
     pub fn run(&mut self, budget: u64) -> Exit {
         if self.is_watched() {
             self.run_loop::<true>(budget)
@@ -99,7 +98,8 @@ impl<'a> Vm<'a> {
             return Exit::Returned(SmallVec::new());
         };
 
-        // The value of an attempt, or out with the reason why the instruction did not finish.
+        // Evaluates to the value of a fallible step, or leaves the loop with the interrupt of the
+        // instruction.
         macro_rules! attempt {
             ($attempt:expr) => {{
                 self.save_pc(pc);
@@ -353,7 +353,7 @@ impl<'a> Vm<'a> {
                         };
                         attempt!(self.call(call, args, callee));
                         if WATCHED {
-                            self.thread.at_point = false;
+                            self.thread.passed_preemption_point = false;
                         }
                     }
                     match self.cursor() {
@@ -372,8 +372,9 @@ impl<'a> Vm<'a> {
                     match self.pop_frame().map(|frame| frame.on_return) {
                         Some(OnReturn::Caller) => self.finish_call(&results),
                         Some(OnReturn::Unwinder) => {
-                            // The frame that returned is gone: its program counter is nobody's.
-                            if let Err(interrupt) = self.unwinder_returned(&results) {
+                            // The frame that returned is popped, so there is no program counter to
+                            // save.
+                            if let Err(interrupt) = self.resume_search(&results) {
                                 return self.interrupted(interrupt);
                             }
                         }
@@ -426,7 +427,7 @@ impl<'a> Vm<'a> {
                 }
             }
             if WATCHED {
-                self.thread.at_point = false;
+                self.thread.passed_preemption_point = false;
             }
             pc += 1;
         }
@@ -437,7 +438,7 @@ impl<'a> Vm<'a> {
         Exit::Interrupted(interrupt)
     }
 
-    /// Atomic updates are accesses too.
+    /// Treats atomic read-modify-write instructions as accesses.
     fn watch_rare(&mut self, at: &Cursor<'_>, inst: Inst) -> Result<(), Interrupt> {
         let (Inst::AtomicUpdate { ptr, bytes, .. } | Inst::CompareExchange { ptr, bytes, .. }) =
             inst
@@ -452,7 +453,7 @@ impl<'a> Vm<'a> {
         })
     }
 
-    /// Instructions that are executed seldom enough to live outside the loop.
+    /// Executes instructions that are too infrequent to be part of the loop.
     #[inline(never)]
     fn rare(&mut self, at: &Cursor<'_>, inst: Inst) -> Result<(), Interrupt> {
         match inst {
@@ -640,7 +641,7 @@ impl<'a> Vm<'a> {
         Value::of_term(self.arena, term)
     }
 
-    /// Asks for each target in turn, so that cases that lead to one place are one path.
+    /// Asks for each target in turn, so that all cases with the same target are one path.
     #[cold]
     #[inline(never)]
     fn switch_slow(
@@ -670,7 +671,7 @@ impl<'a> Vm<'a> {
         Ok(table.default)
     }
 
-    /// A stack slot whose size is computed. A symbolic size is bounded like that of malloc.
+    /// Allocates a stack slot of dynamic size. A symbolic size is bounded as in malloc.
     fn push_dynamic_slot(
         &mut self,
         width: u32,
@@ -710,7 +711,7 @@ fn double(op: FloatOp, a: u64, b: u64) -> u64 {
         FloatOp::Rem => x % y,
     };
     if result.is_nan() {
-        // Which NaN comes out follows the processor's rules, which live in one place.
+        // NaN propagation follows the processor's rules, which are implemented in one place.
         let op = match op {
             FloatOp::Add => everett_expr::FloatOp::Add,
             FloatOp::Sub => everett_expr::FloatOp::Sub,

@@ -1,7 +1,7 @@
-//! Heap blocks that nothing refers to any more.
+//! Memory leaks: heap blocks that nothing references any more.
 //!
-//! The search is conservative: whatever looks like an address inside a block counts as a reference to it, in
-//! memory, in registers and in symbolic terms.
+//! The search is conservative: every word that looks like an address inside a block counts as a
+//! reference, in memory, in registers and in symbolic terms.
 
 use everett_expr::{Arena, ExprId};
 use std::collections::{BTreeSet, HashSet};
@@ -12,18 +12,19 @@ use crate::stacks::StackId;
 use crate::thread::Thread;
 use crate::value::Value;
 
-/// A heap block that nothing refers to.
+/// A leaked heap block.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Leak {
     /// First address.
     pub start: u64,
-    /// Size.
+    /// Size in bytes.
     pub size: u64,
-    /// Where it was allocated.
+    /// Call stack of its allocation.
     pub allocated: Option<StackId>,
 }
 
-/// The live heap blocks that cannot be reached from globals, mappings, stacks and registers, by address.
+/// Finds the live heap blocks that are unreachable from globals, mappings, stacks and registers,
+/// ordered by address.
 pub fn leaked_blocks(memory: &Memory, threads: &[&Thread], arena: &Arena) -> Vec<Leak> {
     let mut search = Search {
         memory,
@@ -63,7 +64,7 @@ pub fn leaked_blocks(memory: &Memory, threads: &[&Thread], arena: &Arena) -> Vec
     leaks
 }
 
-/// The finding for these blocks; it names the first.
+/// The finding for these blocks. Its message describes the first one.
 pub fn leak_finding(leaks: &[Leak]) -> Option<Bug> {
     let first = leaks.first()?;
     let total: u64 = leaks.iter().map(|leak| leak.size).sum();
@@ -87,16 +88,16 @@ pub fn leak_finding(leaks: &[Leak]) -> Option<Bug> {
 struct Search<'a> {
     memory: &'a Memory,
     arena: &'a Arena,
-    /// Starts of heap blocks that are referred to.
+    /// Start addresses of reachable heap blocks.
     reached: BTreeSet<u64>,
-    /// Those whose content was not looked at yet.
+    /// Reachable blocks whose content is still to be scanned.
     pending: Vec<u64>,
     terms: HashSet<ExprId>,
 }
 
 impl Search<'_> {
     fn address(&mut self, address: u64) {
-        // A pointer behind the last byte still refers to its block.
+        // A pointer one past the last byte still references its block.
         let block = self
             .memory
             .object_at(address, 0)
@@ -115,7 +116,7 @@ impl Search<'_> {
         }
     }
 
-    /// The constants of a term are where its addresses come from.
+    /// Scans the constants of a term: they are where addresses in it come from.
     fn term(&mut self, term: ExprId) {
         let mut stack = vec![term];
         while let Some(term) = stack.pop() {
@@ -149,7 +150,7 @@ impl Search<'_> {
         }
     }
 
-    /// Looks at the aligned words of an object, and at its terms.
+    /// Scans the aligned words and the terms of an object.
     fn object(&mut self, object: &Object) {
         object.for_each_term(&mut |term| self.term(term));
         let skip = object.start.next_multiple_of(8) - object.start;
@@ -170,39 +171,43 @@ impl Search<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Lab;
+    use crate::testing::Harness;
 
-    fn leaks(lab: &Lab) -> Vec<u64> {
-        let leaks = leaked_blocks(&lab.memory, &[&lab.thread], &lab.arena);
+    fn leaks(harness: &Harness) -> Vec<u64> {
+        let leaks = leaked_blocks(&harness.memory, &[&harness.thread], &harness.arena);
         leaks.into_iter().map(|leak| leak.start).collect()
     }
 
-    fn point(lab: &mut Lab, from: u64, to: Value) {
-        lab.memory.store(&mut lab.arena, from, 8, to).unwrap();
+    fn point(harness: &mut Harness, from: u64, to: Value) {
+        harness
+            .memory
+            .store(&mut harness.arena, from, 8, to)
+            .unwrap();
     }
 
     #[test]
     fn what_nothing_refers_to_is_leaked() {
-        let mut lab = Lab::new();
-        let [a, b, c, d, e] = [(); 5].map(|()| lab.block(&[0; 40]));
-        let global = lab
+        let mut harness = Harness::new();
+        let [a, b, c, d, e] = [(); 5].map(|()| harness.block(&[0; 40]));
+        let global = harness
             .memory
             .allocate(16, 8, ObjectKind::Global)
             .unwrap()
             .start;
-        let slot = lab.vm(|vm| vm.push_slot(8, 8).unwrap());
-        // A global to the inside of a, a to the end of b; a register to c; a stack slot to d.
-        point(&mut lab, global + 8, Value::concrete(a + 16));
-        point(&mut lab, a + 32, Value::concrete(b + 40));
-        lab.thread.registers.push(Value::concrete(c));
-        point(&mut lab, slot, Value::concrete(d));
-        point(&mut lab, e, Value::concrete(e));
-        assert_eq!(leaks(&lab), [e]);
-        lab.thread.registers.clear();
-        assert_eq!(leaks(&lab), [c, e]);
-        point(&mut lab, global + 8, Value::ZERO);
-        assert_eq!(leaks(&lab), [a, b, c, e]);
-        let found = leaked_blocks(&lab.memory, &[&lab.thread], &lab.arena);
+        let slot = harness.vm(|vm| vm.push_slot(8, 8).unwrap());
+        // The global points into a, and a to the end of b; a register points to c; a stack slot to
+        // d.
+        point(&mut harness, global + 8, Value::concrete(a + 16));
+        point(&mut harness, a + 32, Value::concrete(b + 40));
+        harness.thread.registers.push(Value::concrete(c));
+        point(&mut harness, slot, Value::concrete(d));
+        point(&mut harness, e, Value::concrete(e));
+        assert_eq!(leaks(&harness), [e]);
+        harness.thread.registers.clear();
+        assert_eq!(leaks(&harness), [c, e]);
+        point(&mut harness, global + 8, Value::ZERO);
+        assert_eq!(leaks(&harness), [a, b, c, e]);
+        let found = leaked_blocks(&harness.memory, &[&harness.thread], &harness.arena);
         let bug = leak_finding(&found).unwrap();
         assert_eq!(bug.kind, BugKind::Leak);
         assert!(
@@ -214,16 +219,20 @@ mod tests {
 
     #[test]
     fn terms_refer_to_blocks_too() {
-        let mut lab = Lab::new();
-        let [a, b] = [(); 2].map(|()| lab.block(&[0; 8]));
-        let which = lab.symbolic(1, 1).to_term(&mut lab.arena, 1);
-        let [x, y] = [a, b].map(|block| lab.arena.constant(64, block));
-        let either = lab.arena.ite(which, x, y);
-        let global = lab.memory.allocate(8, 8, ObjectKind::Global).unwrap().start;
-        assert_eq!(leaks(&lab), [a, b]);
-        let either = Value::of_term(&lab.arena, either);
-        point(&mut lab, global, either);
-        assert!(leaks(&lab).is_empty());
+        let mut harness = Harness::new();
+        let [a, b] = [(); 2].map(|()| harness.block(&[0; 8]));
+        let which = harness.symbolic(1, 1).to_term(&mut harness.arena, 1);
+        let [x, y] = [a, b].map(|block| harness.arena.constant(64, block));
+        let either = harness.arena.ite(which, x, y);
+        let global = harness
+            .memory
+            .allocate(8, 8, ObjectKind::Global)
+            .unwrap()
+            .start;
+        assert_eq!(leaks(&harness), [a, b]);
+        let either = Value::of_term(&harness.arena, either);
+        point(&mut harness, global, either);
+        assert!(leaks(&harness).is_empty());
         assert!(leak_finding(&[]).is_none());
     }
 }

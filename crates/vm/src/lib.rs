@@ -1,7 +1,9 @@
-//! Executes lowered programs: memory, frames, stepping, the operations that programs find in the vm.
+//! The interpreter for lowered programs: memory, frames, instructions and built-in operations.
 //!
-//! Everything of a process that changes is a value: cloning a [`Memory`] or a [`Thread`] forks it. The vm
-//! never asks a solver and never draws a random number; it asks an [`Oracle`].
+//! All mutable process state is a value: cloning a [`Memory`] or a [`Thread`] forks it. The vm
+//! never calls a solver and never draws a random number; it asks an [`Oracle`].
+
+#![deny(missing_docs)]
 
 mod access;
 mod anywhere;
@@ -17,7 +19,7 @@ mod interpreter;
 mod leak;
 mod memory;
 mod oracle;
-mod points;
+mod preemption;
 mod races;
 mod rare_floats;
 mod stacks;
@@ -29,22 +31,22 @@ mod unwind;
 mod value;
 mod vm;
 
-pub use access::Place;
+pub use access::AccessTarget;
 pub use bug::{Bug, BugKind};
 pub use choice::{ChoiceSite, FaultNames, UnknownSite};
 pub use external::processor;
 pub use image::{Image, ImageError, ImageId};
 pub use leak::{Leak, leak_finding, leaked_blocks};
 pub use memory::{
-    BREAK_END, BREAK_START, Backing, Buffer, Fault, FileView, MAX_STACKS, Mapping, Memory, Object,
-    ObjectKind, PAGE, Pages, Placement, Protection, Traits,
+    AccessFault, BREAK_END, BREAK_START, Backing, Buffer, FileView, MAX_STACKS, Mapping,
+    MappingTraits, Memory, Object, ObjectKind, PAGE, Pages, Placement, Protection,
 };
 pub use oracle::{ConcreteOracle, Oracle, Suspend};
-pub use points::Points;
+pub use preemption::PreemptionPoints;
 pub use stacks::{CallSite, StackId, StackTable};
 pub use thread::{Frame, OnReturn, Thread, Variadic, VariadicArgument};
 pub use value::{Value, mask, resize, signed};
 pub use vm::{
-    Arguments, Coverage, Done, Exit, Interrupt, Jump, OWN_CALLS, Surroundings, SystemCall, Vm,
-    VmOptions,
+    Arguments, Coverage, Done, ExecContext, Exit, HYPERCALL_BASE, Interrupt, JumpTarget,
+    SystemCall, Vm, VmOptions,
 };

@@ -1,8 +1,8 @@
-//! The one door through which nondeterminism comes.
+//! The oracle: the only source of nondeterminism.
 //!
-//! The vm and the kernel model never ask a solver and never draw a random number: they ask an [`Oracle`].
-//! All questions of an instruction or system call are asked before it changes anything. A question
-//! that has more than one answer suspends it; it runs again from the start once for each answer.
+//! The vm and the kernel model never call a solver and never draw a random number: they ask an
+//! [`Oracle`]. An instruction or system call asks all its questions before it changes anything. A
+//! question with more than one answer suspends it; it restarts once for each answer.
 
 use everett_expr::{Arena, ArrayId, ExprId};
 
@@ -14,29 +14,29 @@ pub struct Suspend;
 
 /// Answers questions about what is not determined.
 pub trait Oracle {
-    /// Is this bit set? Both answers are explored where both are possible.
+    /// Whether this condition holds. If both answers are feasible, both are explored.
     fn branch(&mut self, arena: &mut Arena, condition: ExprId) -> Result<bool, Suspend>;
 
-    /// The value of a term of at most 64 bits. All possible ones are explored.
+    /// The value of a term of at most 64 bits. All feasible values are explored.
     fn concretize(&mut self, arena: &mut Arena, term: ExprId) -> Result<u64, Suspend>;
 
     /// One of `0 .. alternatives`. All are explored.
     fn choose(&mut self, site: &ChoiceSite, alternatives: u32) -> Result<u32, Suspend>;
 
-    /// From here on the condition holds. `false` if it cannot.
+    /// Adds the condition to the path condition. Returns `false` if the path is then infeasible.
     fn assume(&mut self, arena: &mut Arena, condition: ExprId) -> Result<bool, Suspend>;
 
-    /// Makes a new symbolic input. Names are made unique by the oracle.
+    /// Creates a symbolic input. The oracle makes its name unique.
     fn input(&mut self, arena: &mut Arena, name: &str, size: u32) -> Result<ArrayId, Suspend>;
 
-    /// Where several inputs lead the same way, prefer one for which this holds.
+    /// Adds a soft constraint: prefer inputs for which the condition holds.
     fn prefer(&mut self, arena: &mut Arena, condition: ExprId);
 
-    /// The instruction that asked is done: forget its answers.
+    /// The instruction has completed: forget the answers given to it.
     fn commit(&mut self);
 }
 
-/// For runs without symbolic data: nothing is ever asked of it.
+/// An oracle for runs without symbolic data.
 #[derive(Default, Debug)]
 pub struct ConcreteOracle {
     inputs: u32,
@@ -69,7 +69,7 @@ impl Oracle for ConcreteOracle {
     fn commit(&mut self) {}
 }
 
-/// A run without exploration takes zero for every symbolic byte.
+/// Evaluates a term with all inputs zero.
 fn evaluate_with_zeros(arena: &mut Arena, term: ExprId) -> u64 {
     arena.eval(
         term,

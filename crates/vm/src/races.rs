@@ -1,8 +1,9 @@
-//! Data races by happens-before, where the user asks for them to be found.
+//! Data race detection by happens-before, enabled on request.
 //!
-//! Each thread has a vector clock. Atomic accesses order threads, each as strongly as it can; whatever is accessed
-//! atomically once orders threads from then on, however it is accessed, because libraries read the words of their locks
-//! plainly. Two accesses to the same bytes race if neither is ordered before the other and one writes.
+//! Each thread has a vector clock. Atomic accesses order threads, and are treated as sequentially
+//! consistent. Memory that was accessed atomically once orders threads from then on, by plain
+//! accesses too, because libraries read their lock words with plain loads. Two accesses to the same
+//! bytes race if neither happens before the other and one of them is a write.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,17 +12,18 @@ use triomphe::Arc;
 
 use crate::bug::{Bug, BugKind, bytes};
 use crate::memory::ObjectKind;
-use crate::points::Access;
+use crate::preemption::Access;
 use crate::stacks::StackId;
 use crate::vm::{Interrupt, Vm};
 
-/// Bytes that are kept together.
+/// Granularity of the access history in bytes.
 const GRANULE: u64 = 8;
-/// Accesses that are remembered of a granule.
+/// Number of accesses remembered per granule.
 const REMEMBERED: usize = 16;
-/// Granules of one access that are looked at.
-const MOST_GRANULES: u64 = 4096;
-/// Where the C library comes from. It reads and writes words plainly that it means to be atomic.
+/// Number of granules that are checked per access.
+const MAX_GRANULES: u64 = 4096;
+/// Source directories of the C library, which uses plain accesses for words that it treats as
+/// atomic.
 const LIBRARY: &[&str] = &[
     "/everett/runtime/",
     "/libc/musl/",
@@ -30,7 +32,7 @@ const LIBRARY: &[&str] = &[
     "/libunwind/",
 ];
 
-/// How far each thread was, by its number.
+/// A vector clock: the time of each thread, by thread number.
 #[derive(Clone, Debug, Default)]
 struct Clock(BTreeMap<u32, u32>);
 
@@ -51,30 +53,30 @@ impl Clock {
     }
 }
 
-/// An access that was made.
+/// An access in the history.
 #[derive(Copy, Clone, Debug)]
-struct Past {
+struct RecordedAccess {
     thread: u32,
     time: u32,
-    /// Which bytes of the granule.
+    /// The bytes of the granule that it covers.
     mask: u8,
     write: bool,
     stack: Option<StackId>,
 }
 
-/// What is known of the accesses of a process.
+/// The access history of a process.
 #[derive(Clone, Debug, Default)]
 pub struct Races {
     clocks: BTreeMap<u32, Clock>,
-    /// What threads knew that wrote these granules atomically.
+    /// For each granule, the joined clocks of the threads that wrote it atomically.
     released: BTreeMap<u64, Clock>,
-    /// Granules that are accessed atomically.
+    /// Granules that were accessed atomically.
     atomic: BTreeSet<u64>,
-    past: BTreeMap<u64, SmallVec<[Past; 2]>>,
+    past: BTreeMap<u64, SmallVec<[RecordedAccess; 2]>>,
 }
 
 impl Races {
-    /// A thread makes another.
+    /// Records that a thread creates another.
     pub fn fork(&mut self, parent: u32, child: u32) {
         let known = self.clocks.entry(parent).or_default().clone();
         let before = self.clocks.remove(&child).unwrap_or_default();
@@ -86,7 +88,7 @@ impl Races {
         self.clocks.entry(parent).or_default().advance(parent);
     }
 
-    /// An access that orders threads.
+    /// Records an access that orders threads.
     fn synchronise(&mut self, thread: u32, granule: u64, write: bool) {
         self.atomic.insert(granule);
         let clock = self.clocks.entry(thread).or_default();
@@ -100,8 +102,8 @@ impl Races {
         }
     }
 
-    /// A plain access: the one that it races with.
-    fn access(&mut self, granule: u64, new: Past) -> Option<Past> {
+    /// Records a plain access and returns an earlier access that it races with.
+    fn access(&mut self, granule: u64, new: RecordedAccess) -> Option<RecordedAccess> {
         let clock = self.clocks.entry(new.thread).or_default();
         let past = self.past.entry(granule).or_default();
         let races = past.iter().find(|old| {
@@ -126,20 +128,20 @@ impl Races {
 }
 
 impl Vm<'_> {
-    /// Races are looked for, and there are threads to race with.
-    pub(crate) fn looks_for_races(&self) -> bool {
+    /// Whether race detection is on and the process has more than one thread.
+    pub(crate) fn races_enabled(&self) -> bool {
         self.options.check_races && !self.alone
     }
 
-    /// The thread makes another one: what it did so far was before.
-    pub fn thread_is_born(&mut self, child: u32) {
+    /// Records that the running thread creates another: everything it did so far happens before.
+    pub fn record_thread_start(&mut self, child: u32) {
         if self.options.check_races {
             let parent = self.thread.number;
             Arc::make_mut(&mut self.memory.races).fork(parent, child);
         }
     }
 
-    /// Looks whether an access races with one that was made before.
+    /// Reports an access that races with an earlier one.
     #[cold]
     pub(crate) fn check_race(&mut self, access: Access) -> Result<(), Interrupt> {
         if access.pointer.term.is_some() || access.len == 0 {
@@ -148,7 +150,7 @@ impl Vm<'_> {
         let address = access.pointer.bits;
         let thread = self.thread.number;
         let end = address.saturating_add(access.len);
-        let last = ((end - 1) / GRANULE).min(address / GRANULE + MOST_GRANULES);
+        let last = ((end - 1) / GRANULE).min(address / GRANULE + MAX_GRANULES);
         let is_library = self.is_in_library();
         let is_constant = |object: &crate::memory::Object| object.kind == ObjectKind::Constant;
         if self.memory.near(address).is_none_or(is_constant) {
@@ -171,7 +173,7 @@ impl Vm<'_> {
             });
             let time = races.clocks.entry(thread).or_default().get(thread);
             stack = stack.or_else(|| self.stack());
-            let new = Past {
+            let new = RecordedAccess {
                 thread,
                 time,
                 mask,
@@ -186,7 +188,7 @@ impl Vm<'_> {
         Ok(())
     }
 
-    /// The instruction that runs belongs to the C library.
+    /// Whether the running instruction belongs to the C library.
     fn is_in_library(&self) -> bool {
         let program = self.image.program();
         let file = self.thread.top().and_then(|frame| {
@@ -198,7 +200,7 @@ impl Vm<'_> {
         file.is_none_or(|file| LIBRARY.iter().any(|part| file.contains(part)))
     }
 
-    fn race(&mut self, access: Access, old: Past) -> Bug {
+    fn race(&mut self, access: Access, old: RecordedAccess) -> Bug {
         let verb = |write: bool| if write { "write" } else { "read" };
         let place = old.stack.and_then(|stack| self.describe_top(stack));
         let place = place.map_or_else(String::new, |place| format!(" {place}"));
@@ -216,7 +218,7 @@ impl Vm<'_> {
         }
     }
 
-    /// Function, file and line of a stack, for messages.
+    /// Function, file and line of the top of a stack, for messages.
     fn describe_top(&self, stack: StackId) -> Option<String> {
         let site = *self.stacks.sites(stack).first()?;
         let program = self.image.program();
@@ -234,9 +236,9 @@ impl Vm<'_> {
 mod tests {
     use super::*;
 
-    fn past(races: &mut Races, thread: u32, write: bool) -> Past {
+    fn past(races: &mut Races, thread: u32, write: bool) -> RecordedAccess {
         let time = races.clocks.entry(thread).or_default().get(thread);
-        Past {
+        RecordedAccess {
             thread,
             time,
             mask: 0xf,
@@ -255,7 +257,7 @@ mod tests {
         let mut races = Races::default();
         assert!(!plain(&mut races, 0, true));
         races.fork(0, 1);
-        // The child knows what its parent did before.
+        // What the parent did before happens before the child.
         assert!(!plain(&mut races, 1, true));
         assert!(plain(&mut races, 0, false));
     }

@@ -1,12 +1,12 @@
-//! Concrete arithmetic in the formats that terms do not have: the 128-bit format, in which libraries compute long
-//! double functions, and the 16-bit format with the exponent of single precision.
+//! Concrete arithmetic in the formats that terms do not support: binary128, in which libraries
+//! compute long double functions, and bfloat16.
 
 use everett_ir::code::{FloatKind, FloatOp};
 use rustc_apfloat::ieee::{BFloat, Double, Half, Quad, Single, X87DoubleExtended};
 use rustc_apfloat::{Float, FloatConvert};
 use std::cmp::Ordering;
 
-/// The format is one of those that are computed here.
+/// Whether this module computes the format.
 pub(crate) fn is_rare(kind: FloatKind) -> bool {
     matches!(kind, FloatKind::BFloat | FloatKind::Quad)
 }
@@ -31,7 +31,7 @@ fn compute<F: Float>(op: FloatOp, a: u128, b: u128) -> u128 {
     result.value.to_bits()
 }
 
-/// How `a` compares with `b`, in a rare format; `None` if one is not a number.
+/// Compares `a` and `b` in a rare format; `None` if one is NaN.
 pub(crate) fn compare(kind: FloatKind, a: u128, b: u128) -> Option<Ordering> {
     match kind {
         FloatKind::BFloat => BFloat::from_bits(a).partial_cmp(&BFloat::from_bits(b)),
@@ -39,7 +39,7 @@ pub(crate) fn compare(kind: FloatKind, a: u128, b: u128) -> Option<Ordering> {
     }
 }
 
-/// The value in another format, where either is rare.
+/// Converts between formats of which at least one is rare.
 pub(crate) fn convert(from: FloatKind, to: FloatKind, bits: u128) -> u128 {
     match from {
         FloatKind::Half => convert_from(Half::from_bits(bits), to),
@@ -69,7 +69,7 @@ where
     }
 }
 
-/// An integer of at most 128 bits in a rare format.
+/// Converts an integer of at most 128 bits to a rare format.
 pub(crate) fn from_int(signed: bool, kind: FloatKind, width: u32, bits: u128) -> u128 {
     fn into<F: Float>(signed: bool, bits: u128) -> u128 {
         let value = if signed {
@@ -90,8 +90,8 @@ pub(crate) fn from_int(signed: bool, kind: FloatKind, width: u32, bits: u128) ->
     }
 }
 
-/// A rare format as an integer of at most 128 bits, rounded towards zero. What does not fit saturates; programs may
-/// not rely on it.
+/// Converts a rare format to an integer of at most 128 bits, rounding towards zero. Values out of
+/// range saturate (undefined in LLVM).
 pub(crate) fn to_int(signed: bool, kind: FloatKind, bits: u128, width: u32) -> u128 {
     fn from<F: Float>(signed: bool, bits: u128, width: usize) -> u128 {
         let value = F::from_bits(bits);

@@ -1,17 +1,17 @@
-//! Call stacks as small numbers, so that every allocation can say where it came from.
+//! Interned call stacks: each is a small number, so that every allocation can record its stack.
 //!
-//! The table belongs to a worker, like the arena of terms: states hold only the numbers.
+//! The table belongs to a worker, like the term arena: states hold only the numbers.
 
 use crate::image::ImageId;
 use everett_ir::code::{FunctionId, Pc};
 use std::collections::HashMap;
 use std::num::NonZeroU32;
 
-/// A call stack.
+/// An interned call stack.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct StackId(NonZeroU32);
 
-/// One frame of a stack: the instruction that is executed or that called.
+/// One frame of a stack: the instruction that is being executed, or the call.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct CallSite {
     /// The program.
@@ -22,7 +22,7 @@ pub struct CallSite {
     pub pc: Pc,
 }
 
-/// All call stacks that were asked for, each a site and the stack below it.
+/// The table of interned call stacks; each is a site and the stack below it.
 #[derive(Default, Debug)]
 pub struct StackTable {
     entries: Vec<(Option<StackId>, CallSite)>,
@@ -30,7 +30,7 @@ pub struct StackTable {
 }
 
 impl StackTable {
-    /// The stack that has `site` on top of `below`.
+    /// Interns the stack with `site` on top of `below`.
     pub fn push(&mut self, below: Option<StackId>, site: CallSite) -> StackId {
         *self.known.entry((below, site)).or_insert_with(|| {
             self.entries.push((below, site));

@@ -1,5 +1,8 @@
-//! A process without a program, and an oracle that knows what the symbolic bytes are: operations and pieces of
-//! assembly are called on symbolic data and must do what C says for the bytes that the oracle has in mind.
+//! Test harness: a process without a program, and an oracle with a fixed model of the symbolic
+//! bytes.
+//!
+//! Tests call operations and inline assembly on symbolic data and check the result against C
+//! semantics under the oracle's model.
 
 use everett_expr::{Arena, ArrayId, Assignment, EvalScratch, ExprId};
 use everett_ir::code::{Assembly, Call, Callee, ExternalId, Program, ValueType};
@@ -15,38 +18,38 @@ use crate::oracle::{Oracle, Suspend};
 use crate::stacks::StackTable;
 use crate::thread::Thread;
 use crate::value::Value;
-use crate::vm::{Arguments, Coverage, Done, Interrupt, Surroundings, Vm, VmOptions};
+use crate::vm::{Arguments, Coverage, Done, ExecContext, Interrupt, Vm, VmOptions};
 
 /// An argument: its type and its registers.
 pub type Argument = (ValueType, Vec<Value>);
 
-/// Answers as if the symbolic bytes had these values.
+/// An oracle that answers according to a fixed assignment of the symbolic bytes.
 #[derive(Default)]
-pub struct World {
-    /// The bytes; those that are not listed are zero.
+pub struct ModelOracle {
+    /// The assignment; bytes that are not listed are zero.
     pub bytes: HashMap<(ArrayId, u32), u8>,
-    /// How many questions about data were asked.
+    /// Number of questions asked about data.
     pub questions: usize,
-    /// Inputs that were made: name and size.
+    /// Inputs created: name and size.
     pub inputs: Vec<(String, u32)>,
-    /// What is preferred.
+    /// Soft constraints.
     pub preferred: Vec<ExprId>,
 }
 
-impl Assignment for World {
+impl Assignment for ModelOracle {
     fn byte(&self, array: ArrayId, index: u32) -> u8 {
         self.bytes.get(&(array, index)).copied().unwrap_or(0)
     }
 }
 
-impl World {
-    /// The value of a term.
+impl ModelOracle {
+    /// Evaluates a term in the model.
     pub fn eval(&self, arena: &Arena, term: ExprId) -> u64 {
         arena.eval(term, self, &mut EvalScratch::new())
     }
 }
 
-impl Oracle for World {
+impl Oracle for ModelOracle {
     fn branch(&mut self, arena: &mut Arena, condition: ExprId) -> Result<bool, Suspend> {
         self.questions += 1;
         Ok(self.eval(arena, condition) != 0)
@@ -78,10 +81,10 @@ impl Oracle for World {
 }
 
 /// A process without a program.
-pub struct Lab {
+pub struct Harness {
     pub image: Image,
     pub arena: Arena,
-    pub world: World,
+    pub world: ModelOracle,
     pub stacks: StackTable,
     pub coverage: Coverage,
     pub options: VmOptions,
@@ -89,22 +92,22 @@ pub struct Lab {
     pub thread: Thread,
 }
 
-impl Lab {
-    /// A process that has nothing.
-    pub fn new() -> Lab {
-        Lab::with(Program::default())
+impl Harness {
+    /// Creates a process without a program.
+    pub fn new() -> Harness {
+        Harness::with(Program::default())
     }
 
-    /// A process that has just started this program.
-    pub fn with(program: Program) -> Lab {
+    /// Creates a process at the start of this program.
+    pub fn with(program: Program) -> Harness {
         let image = Image::new(program).expect("a well-formed program");
         let memory = image.initial_memory();
-        Lab {
-            // Programs that are put together by hand list no segments.
+        Harness {
+            // Programs assembled by hand list no segments.
             coverage: Coverage::new(image.program().segments.len().max(64)),
             image,
             arena: Arena::new(),
-            world: World::default(),
+            world: ModelOracle::default(),
             stacks: StackTable::default(),
             options: VmOptions::default(),
             memory,
@@ -112,9 +115,9 @@ impl Lab {
         }
     }
 
-    /// Works with the vm.
+    /// Runs `work` with a [`Vm`].
     pub fn vm<T>(&mut self, work: impl FnOnce(&mut Vm<'_>) -> T) -> T {
-        let around = Surroundings {
+        let context = ExecContext {
             images: std::slice::from_ref(&self.image),
             arena: &mut self.arena,
             oracle: &mut self.world,
@@ -123,14 +126,14 @@ impl Lab {
             options: &self.options,
         };
         work(&mut Vm::new(
-            around,
+            context,
             crate::image::ImageId::default(),
             &mut self.memory,
             &mut self.thread,
         ))
     }
 
-    /// A heap block with these bytes.
+    /// Allocates a heap block with these bytes.
     pub fn block(&mut self, bytes: &[u8]) -> u64 {
         let object = self
             .memory
@@ -140,8 +143,8 @@ impl Lab {
         object.start
     }
 
-    /// Makes one byte symbolic; it keeps its value in the world.
-    pub fn blur(&mut self, address: u64) {
+    /// Makes one byte symbolic; its value in the model stays.
+    pub fn make_symbolic(&mut self, address: u64) {
         let value = self.byte(address);
         let ordinal = self.world.bytes.len() as u32;
         let array = self.arena.array(ordinal, &format!("b{ordinal}"), 1);
@@ -153,13 +156,13 @@ impl Lab {
             .expect("a byte of an object");
     }
 
-    /// A symbolic number that has this value in the world.
+    /// Creates a symbolic number with this value in the model.
     pub fn symbolic(&mut self, number: u64, bytes: u32) -> Value {
         let term = self.symbolic_term(number.into(), 8 * bytes);
         Value::of_term(&self.arena, term)
     }
 
-    /// The same of any width.
+    /// Creates a symbolic term of any width with this value in the model.
     pub fn symbolic_term(&mut self, number: u128, width: u32) -> ExprId {
         let bytes = width.div_ceil(8);
         let ordinal = self.world.bytes.len() as u32;
@@ -174,36 +177,36 @@ impl Lab {
         self.arena.extract(term, 0, width)
     }
 
-    /// What a value is in the world.
-    pub fn known(&self, value: Value) -> u64 {
+    /// Evaluates a value in the model.
+    pub fn eval_value(&self, value: Value) -> u64 {
         match value.term {
             None => value.bits,
             Some(term) => self.world.eval(&self.arena, term),
         }
     }
 
-    /// A byte of memory, in the world.
+    /// Evaluates a byte of memory in the model.
     pub fn byte(&mut self, address: u64) -> u8 {
         let value = self
             .memory
             .load(&mut self.arena, address, 1)
             .expect("a byte of an object");
-        self.known(value) as u8
+        self.eval_value(value) as u8
     }
 
-    /// Bytes of memory, in the world.
+    /// Evaluates bytes of memory in the model.
     pub fn bytes(&mut self, address: u64, len: usize) -> Vec<u8> {
         (0..len as u64).map(|at| self.byte(address + at)).collect()
     }
 
-    /// Calls an operation; all arguments are 64 bits wide, and so is the result.
+    /// Calls an operation with 64-bit arguments and a 64-bit result.
     pub fn call(&mut self, name: &str, args: &[Value]) -> Result<Done, Interrupt> {
         let long = ValueType::Int(64);
         let args: Vec<Argument> = args.iter().map(|value| (long, vec![*value])).collect();
         self.call_typed(name, &args, long)
     }
 
-    /// Calls an operation by its full name.
+    /// Calls an operation by its full name, with typed arguments.
     pub fn call_typed(
         &mut self,
         name: &str,
@@ -215,7 +218,7 @@ impl Lab {
         self.run(handler, callee, name, args, result)
     }
 
-    /// The registers of a result that there must be.
+    /// Calls an operation and returns the registers of its result.
     pub fn compute(&mut self, name: &str, args: &[Argument], result: ValueType) -> Wide {
         let done = self.call_typed(name, args, result);
         registers(done.unwrap_or_else(|interrupt| panic!("{name}: {interrupt:?}")))
@@ -271,17 +274,18 @@ impl Lab {
         })
     }
 
-    /// Calls an operation with concrete arguments: its result in the world, or what it found.
-    pub fn ask(&mut self, name: &str, args: &[u64]) -> Result<u64, BugKind> {
+    /// Calls an operation with concrete arguments. Returns the result in the model, or the kind of
+    /// the finding.
+    pub fn call_concrete(&mut self, name: &str, args: &[u64]) -> Result<u64, BugKind> {
         let args: Vec<Value> = args.iter().copied().map(Value::concrete).collect();
         let done = self.call(name, &args);
         self.outcome(done)
     }
 
-    /// The result in the world, or the kind of the finding.
+    /// The result in the model, or the kind of the finding.
     pub fn outcome(&self, done: Result<Done, Interrupt>) -> Result<u64, BugKind> {
         match done {
-            Ok(Done::Value(value)) => Ok(self.known(value)),
+            Ok(Done::Value(value)) => Ok(self.eval_value(value)),
             Ok(Done::Void) => Ok(0),
             Err(Interrupt::Bug(bug)) => Err(bug.kind),
             other => panic!("neither a value nor a finding: {other:?}"),
@@ -310,7 +314,7 @@ pub fn pointer(address: u64) -> Argument {
     (ValueType::Pointer, vec![Value::concrete(address)])
 }
 
-/// The number in registers.
+/// The number in concrete registers.
 pub fn number(registers: &[u64]) -> u128 {
     let limbs = registers.iter().rev();
     limbs.fold(0, |bits, limb| bits << 64 | u128::from(*limb))

@@ -1,4 +1,4 @@
-//! A thread of a process: its frames and registers. A thread is a value.
+//! A thread: its frames and registers. A thread is a value.
 
 use everett_ir::code::{FunctionId, GlobalId, Pc, ValueType};
 use triomphe::Arc;
@@ -10,26 +10,26 @@ use crate::value::Value;
 /// What happens when a frame returns.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum OnReturn {
-    /// The caller's call gets the result.
+    /// The result goes to the caller's call instruction.
     Caller,
-    /// The thread is at its end, or whoever pushed the frame wants to know.
+    /// [`crate::Vm::run`] returns: the thread ends, or whoever pushed the frame takes the result.
     Stop,
-    /// The unwinder goes on with the result.
+    /// The unwinder continues with the result.
     Unwinder,
 }
 
-/// An argument beyond the named ones.
+/// A variadic argument (one beyond the named parameters).
 #[derive(Clone, Debug)]
 pub struct VariadicArgument {
     /// Its type.
     pub ty: ValueType,
     /// Its registers.
     pub values: Vec<Value>,
-    /// Size and alignment, if it is passed as a copy of memory.
+    /// Size and alignment, if it is passed by value in memory.
     pub by_value: Option<(u64, u32)>,
 }
 
-/// Arguments of a variadic call, and how many registers the named ones took.
+/// The variadic arguments of a call, and how many registers the named ones took.
 #[derive(Clone, Debug, Default)]
 pub struct Variadic {
     /// The arguments.
@@ -42,74 +42,75 @@ pub struct Variadic {
     pub named_stack: u64,
 }
 
-/// A function that is being executed.
+/// An activation of a function.
 #[derive(Clone, Debug)]
 pub struct Frame {
-    /// Which.
+    /// The function.
     pub function: FunctionId,
-    /// The instruction that is executed next, or the call that is under way.
+    /// The next instruction, or the call in progress.
     pub pc: Pc,
-    /// Where its registers begin in [`Thread::registers`].
+    /// Index of its first register in [`Thread::registers`].
     pub base: u32,
-    /// Stack slots below this number belong to callers.
+    /// Stack slots below this index belong to callers.
     pub first_slot: u32,
-    /// Tells this activation from others, for `longjmp`.
+    /// Identifies this activation, for `longjmp`.
     pub serial: u64,
-    /// What to do at its end.
+    /// What happens when it returns.
     pub on_return: OnReturn,
-    /// The stack below it, where it was asked for.
+    /// The call stack below it, if it was requested before.
     pub callers: Option<StackId>,
-    /// Arguments beyond the named ones.
+    /// The variadic arguments.
     pub variadic: Option<Arc<Variadic>>,
-    /// What the unwinder left for the landing pad: exception and selector.
+    /// Exception pointer and selector that the unwinder left for the landing pad.
     pub landing: (Value, u64),
 }
 
-/// The control word that a process starts with: extended precision, all exceptions masked, to nearest.
+/// The initial x87 control word: extended precision, all exceptions masked, round to nearest.
 pub const DEFAULT_X87_CONTROL: u16 = 0x37f;
 
 /// A thread.
 #[derive(Clone, Debug)]
 pub struct Thread {
-    /// Its number in the process, which selects its stack.
+    /// Its number in the process. It selects the thread's stack.
     pub number: u32,
     /// Registers of all frames, outermost first.
     pub registers: Vec<Value>,
     /// Frames, outermost first.
     pub frames: Vec<Frame>,
-    /// Addresses of live stack slots, in the order of their making.
+    /// Addresses of live stack slots, in order of allocation.
     pub slots: Vec<u64>,
-    /// Bytes in these slots.
+    /// Total size of these slots.
     pub stack_bytes: u64,
     /// Base of `%fs`.
     pub fs_base: u64,
-    /// Control word of the x87; rounding, precision and masks are those of the start.
+    /// The x87 control word. Rounding, precision and masks always have their initial values.
     pub x87_control: u16,
-    /// Thread-local globals that this thread has used.
+    /// Addresses of the thread-local globals that this thread has used.
     pub locals: Vec<(GlobalId, u64)>,
-    /// Next serial of a frame.
+    /// The serial of the next frame.
     pub next_serial: u64,
-    /// An exception that is looking for its handler.
+    /// The exception whose handler is being searched.
     pub unwinding: Option<Arc<Unwinding>>,
-    /// Others had the chance to run before the instruction that is next.
-    pub at_point: bool,
-    /// A second stack that it runs on.
-    pub second_stack: Option<SecondStack>,
+    /// Other threads had the chance to run before the next instruction: it is not a preemption
+    /// point again.
+    pub passed_preemption_point: bool,
+    /// The alternate stack that the thread runs on.
+    pub alternate_stack: Option<AlternateStack>,
 }
 
-/// Room beyond the usual end of the stack, for handlers of signals.
+/// An alternate signal stack: extra room beyond the end of the thread's stack.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub struct SecondStack {
-    /// Frames that there were when it was entered.
+pub struct AlternateStack {
+    /// Number of frames when it was entered.
     pub depth: usize,
-    /// Bytes that were in use, in slots and frames.
+    /// Bytes in use when it was entered, in slots and frames.
     pub used: u64,
-    /// Its size.
+    /// Its size in bytes.
     pub size: u64,
 }
 
 impl Thread {
-    /// A thread without frames.
+    /// Creates a thread without frames.
     pub fn new(number: u32) -> Thread {
         Thread {
             number,
@@ -122,17 +123,17 @@ impl Thread {
             locals: Vec::new(),
             next_serial: 0,
             unwinding: None,
-            at_point: false,
-            second_stack: None,
+            passed_preemption_point: false,
+            alternate_stack: None,
         }
     }
 
-    /// The running frame.
+    /// The top frame.
     pub fn top(&self) -> Option<&Frame> {
         self.frames.last()
     }
 
-    /// Terms in its registers, for marking what is alive.
+    /// Visits the terms in its registers, as roots for garbage collection.
     pub fn for_each_term(&self, visit: &mut dyn FnMut(everett_expr::ExprId)) {
         self.registers
             .iter()

@@ -1,7 +1,8 @@
-//! Decisions on memory that was never written, where the user asks for them to be found.
+//! Detection of decisions on uninitialised memory, enabled on request.
 //!
-//! What a new stack slot or heap block holds is then a symbolic input that belongs to no trace. It may be copied and
-//! computed with, as programs do with padding; a question about it is a finding.
+//! The content of a new stack slot or heap block is then a symbolic input that belongs to no trace.
+//! A program may copy it and compute with it, as with padding; a branch or address that depends on
+//! it is a finding.
 
 use everett_expr::ExprId;
 
@@ -9,14 +10,14 @@ use crate::bug::{Bug, BugKind};
 use crate::value::Value;
 use crate::vm::{Interrupt, Vm};
 
-/// Stands apart from all inputs of paths, which are numbered from 0.
+/// Ordinal of these inputs, distinct from the inputs of paths, which count from 0.
 const ORDINAL: u32 = u32::MAX;
 const NAME: &str = "uninitialised";
-/// Larger objects are tracked up to here.
+/// Only this many bytes of a larger object are tracked.
 const MAX_TRACKED: u64 = 1 << 16;
 
 impl Vm<'_> {
-    /// Marks the bytes of a new object from `from` on as never written.
+    /// Marks the bytes of a new object from offset `from` on as uninitialised.
     pub(crate) fn mark_uninitialised(&mut self, start: u64, from: u64) {
         if !self.options.check_uninitialised {
             return;
@@ -39,7 +40,7 @@ impl Vm<'_> {
         }
     }
 
-    /// Refuses a question whose answer depends on memory that was never written.
+    /// Reports a question whose answer depends on uninitialised memory.
     pub(crate) fn forbid_uninitialised(&mut self, term: ExprId) -> Result<(), Interrupt> {
         if !self.options.check_uninitialised {
             return Ok(());

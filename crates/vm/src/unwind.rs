@@ -1,8 +1,8 @@
-//! Exceptions: finding the landing pad and unwinding the frames down to it.
+//! Exceptions: the search for a landing pad, and unwinding to it.
 //!
-//! What `libunwind` and the personality functions do from tables in the native program is done here
-//! from the clauses of landing pads. A C++ clause asks the program's own type info (`can_catch`, a virtual
-//! function of libc++abi) whether it takes the exception, so the search may be interrupted by a call.
+//! Natively, `libunwind` and the personality functions use unwind tables. The vm uses the clauses
+//! of landing pads instead. For a C++ clause it calls the program's own type info (`can_catch`, a
+//! virtual function of libc++abi), so a call may interrupt the search.
 
 use everett_ir::address::Slot;
 use everett_ir::code::{Clause, Inst, LandingPad};
@@ -13,42 +13,43 @@ use crate::thread::OnReturn;
 use crate::value::Value;
 use crate::vm::{Done, Interrupt, Vm};
 
-/// `_Unwind_RaiseException`'s answer when nobody takes the exception.
+/// What `_Unwind_RaiseException` returns if there is no handler (`_URC_END_OF_STACK`).
 const END_OF_STACK: u64 = 5;
-/// "CLNGC++" above the byte that tells primary from dependent exceptions.
+/// "CLNGC++", above the byte that distinguishes primary from dependent exceptions.
 const CXX_CLASS: u64 = 0x43_4c4e_4743_2b2b;
-/// That byte of a dependent exception, which `std::rethrow_exception` throws.
+/// The value of that byte in a dependent exception, thrown by `std::rethrow_exception`.
 const DEPENDENT: u64 = 1;
 /// Offset of `primaryException` in libc++abi's `__cxa_dependent_exception`, from its `unwindHeader`.
 const PRIMARY_EXCEPTION: i64 = -88;
-/// Offset of `exceptionType` in `__cxa_exception` and in the dependent one.
+/// Offset of `exceptionType` in `__cxa_exception` and `__cxa_dependent_exception`.
 const EXCEPTION_TYPE: i64 = -80;
-/// Offset of `catchTemp`, which serves as the place for `can_catch`'s second result.
+/// Offset of `catchTemp`, which receives the second result of `can_catch`.
 const CATCH_TEMP: i64 = -16;
 /// Offset of `adjustedPtr`, which `__cxa_begin_catch` returns.
 const ADJUSTED_POINTER: i64 = -8;
 /// Size of `_Unwind_Exception`; the thrown object follows.
 const UNWIND_HEADER: i64 = 32;
-/// Entry of `can_catch` in the table of virtual functions of a type info of libc++abi, behind two
-/// destructors and two entries that keep the place of others.
+/// Index of `can_catch` in the virtual table of a libc++abi type info, after two destructors and
+/// two placeholder entries.
 const CAN_CATCH_ENTRY: u64 = 4;
 
-/// An exception that is looking for its handler: what is examined next, or whose answer is awaited.
+/// An exception in flight: the position of the search, possibly waiting for `can_catch` to return.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Unwinding {
     /// Address of its `_Unwind_Exception`.
     exception: u64,
-    /// Frame under examination.
+    /// The frame being examined.
     frame: usize,
-    /// Clause of its landing pad.
+    /// The clause of its landing pad.
     clause: usize,
-    /// Type among those that a filter lets pass.
+    /// The type in the filter clause.
     member: usize,
-    /// The search was started by `resume`, which does not come back.
+    /// `resume` started the search, so it does not return on failure.
     resumed: bool,
 }
 
-/// The number by which a landing pad tells its clauses apart, from the address of the type info.
+/// The selector of a type info, by which a landing pad distinguishes its clauses. Derived from its
+/// address.
 pub fn selector_for(type_info: u64) -> u64 {
     match Slot::of(type_info) {
         Some(slot) => u64::from((slot.class << 22 | (slot.index & 0x3f_ffff)) + 1),
@@ -56,7 +57,7 @@ pub fn selector_for(type_info: u64) -> u64 {
     }
 }
 
-/// The number of a filter that was violated.
+/// The selector of a violated filter.
 fn filter_selector(clause: usize) -> u64 {
     u64::from((-(clause as i32) - 1) as u32)
 }
@@ -68,7 +69,7 @@ impl<'a> Vm<'a> {
         Ok(Done::Moved)
     }
 
-    /// Goes on after a cleanup: the frame that ran it is done.
+    /// Continues unwinding after a cleanup.
     pub(crate) fn resume_unwinding(&mut self, exception: Value) -> Result<(), Interrupt> {
         let exception = self.concretize(exception)?;
         match self.thread.frames.len() {
@@ -77,7 +78,7 @@ impl<'a> Vm<'a> {
         }
     }
 
-    /// Looks for a handler below the frame `above`.
+    /// Searches for a handler below the frame `above`.
     fn start_search(
         &mut self,
         exception: u64,
@@ -98,7 +99,7 @@ impl<'a> Vm<'a> {
         }
     }
 
-    /// Looks for a handler from where the search stands.
+    /// Continues the search for a handler.
     fn search(&mut self, mut state: Unwinding) -> Result<(), Interrupt> {
         let native = self.is_cxx(state.exception);
         loop {
@@ -110,7 +111,7 @@ impl<'a> Vm<'a> {
                         return self.ask_can_catch(state, *type_info);
                     }
                     Clause::Catch(_) => {}
-                    // Types in a filter are for exceptions of C++; no other passes it.
+                    // Filter types are C++ types; no foreign exception passes them.
                     Clause::Filter(types) => match types.get(state.member).filter(|_| native) {
                         Some(type_info) => return self.ask_can_catch(state, *type_info),
                         None => return self.take(&state, filter_selector(state.clause)),
@@ -127,7 +128,7 @@ impl<'a> Vm<'a> {
         }
     }
 
-    /// The frame below, unless an exception cannot cross to it.
+    /// The frame below, unless exceptions cannot propagate to it.
     fn next_frame(&self, index: usize) -> Option<usize> {
         let crosses = match self.thread.frames.get(index) {
             Some(frame) => frame.on_return == OnReturn::Caller,
@@ -164,12 +165,12 @@ impl<'a> Vm<'a> {
         class.map_or(0, |class| class.bits)
     }
 
-    /// Whether the exception was thrown by C++.
+    /// Whether the exception is a C++ exception.
     fn is_cxx(&mut self, exception: u64) -> bool {
         self.exception_class(exception) >> 8 == CXX_CLASS
     }
 
-    /// Address of the object that was thrown.
+    /// Address of the thrown object.
     fn thrown_object(&mut self, exception: u64) -> Result<u64, Interrupt> {
         if self.exception_class(exception) & 0xff == DEPENDENT {
             return self.exception_field(exception, PRIMARY_EXCEPTION);
@@ -183,7 +184,7 @@ impl<'a> Vm<'a> {
         self.concretize(value)
     }
 
-    /// Calls `can_catch` of a type info; the search goes on when it returns.
+    /// Calls `can_catch` of a type info. The search continues when it returns.
     fn ask_can_catch(&mut self, state: Unwinding, type_info: u64) -> Result<(), Interrupt> {
         let thrown_type = self.exception_field(state.exception, EXCEPTION_TYPE)?;
         let table = self.load(Value::concrete(type_info), 8)?;
@@ -204,13 +205,13 @@ impl<'a> Vm<'a> {
         Ok(())
     }
 
-    /// `can_catch` has answered.
-    pub(crate) fn unwinder_returned(&mut self, results: &[Value]) -> Result<(), Interrupt> {
+    /// Continues the search with the result of `can_catch`.
+    pub(crate) fn resume_search(&mut self, results: &[Value]) -> Result<(), Interrupt> {
         let Some(state) = self.thread.unwinding.take() else {
             return Err(Bug::new(BugKind::Unsupported, "nobody was unwinding").into());
         };
         let mut state = (*state).clone();
-        // The frame that answered is gone, so nothing can be asked any more.
+        // The frame of `can_catch` is popped, so the oracle cannot be asked any more.
         let Some(answer) = results.first().and_then(|value| value.as_concrete()) else {
             let message = "a type info that is not sure which exceptions it takes";
             return Err(Bug::new(BugKind::Unsupported, message).into());
@@ -233,7 +234,7 @@ impl<'a> Vm<'a> {
         self.search(state)
     }
 
-    /// A clause that does not look at the type has taken the exception.
+    /// Handles a clause that accepts the exception without checking its type.
     fn take(&mut self, state: &Unwinding, selector: u64) -> Result<(), Interrupt> {
         if let Some(finding) = self.uncaught_panic(state) {
             return Err(finding);
@@ -250,7 +251,7 @@ impl<'a> Vm<'a> {
         self.store(Value::concrete(place), 8, Value::concrete(adjusted))
     }
 
-    /// Unwinds to the first frame that wants to clean up, or to the handler.
+    /// Unwinds to the first frame with a cleanup, or to the handler.
     fn land(&mut self, state: &Unwinding, selector: u64) -> Result<(), Interrupt> {
         let handler = state.frame;
         self.thread.unwinding = None;

@@ -1,11 +1,11 @@
-//! What a register holds.
+//! The value of a register.
 
 use everett_expr::{Arena, ExprId};
 
 /// A value of at most 64 bits: concrete bits, or a term. Concrete values are zero-extended.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Value {
-    /// The bits; 0 where there is a term.
+    /// The bits; 0 for a symbolic value.
     pub bits: u64,
     /// The term, if the value is symbolic.
     pub term: Option<ExprId>,
@@ -24,7 +24,7 @@ impl Value {
         Value { bits, term: None }
     }
 
-    /// The value of a term: concrete if the term is a constant.
+    /// The value of a term; concrete if the term is a constant.
     pub fn of_term(arena: &Arena, term: ExprId) -> Value {
         match arena.as_const(term) {
             Some(bits) => Value::concrete(bits),
@@ -45,8 +45,8 @@ impl Value {
         }
     }
 
-    /// As a term of this width. A term of another width is cut or extended with zeros, as the bits in a
-    /// register are.
+    /// Converts to a term of this width. A term of another width is truncated or zero-extended,
+    /// like the bits of a register.
     pub fn to_term(self, arena: &mut Arena, width: u32) -> ExprId {
         match self.term {
             None => arena.constant(width, self.bits),
@@ -55,7 +55,7 @@ impl Value {
     }
 }
 
-/// Cuts or zero-extends a term.
+/// Truncates or zero-extends a term.
 pub fn resize(arena: &mut Arena, term: ExprId, width: u32) -> ExprId {
     let has = arena.width(term);
     match has.cmp(&width) {
@@ -65,13 +65,13 @@ pub fn resize(arena: &mut Arena, term: ExprId, width: u32) -> ExprId {
     }
 }
 
-/// All ones in the low `width` bits.
+/// A mask of the low `width` bits.
 #[inline(always)]
 pub fn mask(width: u32) -> u64 {
     u64::MAX >> (64 - width)
 }
 
-/// The bits of a register as a signed number of this width.
+/// The bits of a register as a signed integer of this width.
 #[inline(always)]
 pub fn signed(bits: u64, width: u32) -> i64 {
     ((bits << (64 - width)) as i64) >> (64 - width)

@@ -1,4 +1,4 @@
-//! One thread at work: what instructions and operations may touch while they execute.
+//! The execution context of one thread: what instructions and operations may access.
 
 use everett_expr::{Arena, ExprId};
 use everett_ir::code::{Call, Callee, FunctionId, GlobalId, Inst, Pc, ValueType};
@@ -10,37 +10,39 @@ use crate::choice::ChoiceSite;
 use crate::image::{Image, ImageId};
 use crate::memory::{Memory, ObjectKind};
 use crate::oracle::{Oracle, Suspend};
-use crate::points::Points;
+use crate::preemption::PreemptionPoints;
 use crate::stacks::{CallSite, StackId, StackTable};
-use crate::thread::{Frame, OnReturn, SecondStack, Thread, Variadic, VariadicArgument};
+use crate::thread::{AlternateStack, Frame, OnReturn, Thread, Variadic, VariadicArgument};
 use crate::value::Value;
 
-/// What a call takes at least of a native stack: the return address and a saved register.
+/// The least that a call takes of a native stack: the return address and a saved register.
 const FRAME_BYTES: u64 = 16;
 
-/// What the user can set.
+/// Options of the vm.
 #[derive(Clone, Debug)]
 pub struct VmOptions {
-    /// Deepest stack of calls; one more is a stack overflow.
+    /// Maximal call depth; beyond it is a stack overflow.
     pub max_frames: usize,
-    /// Bytes of stack in use, in slots and in the least that a frame takes; more is a stack overflow.
+    /// Maximal stack size in bytes, in slots and minimal frames; beyond it is a stack overflow.
     pub max_stack_bytes: u64,
-    /// Allocations of a symbolic size are at most this large.
+    /// Upper bound for allocations of symbolic size.
     pub max_symbolic_size: u64,
-    /// A single allocation over this is reported.
+    /// A single larger allocation is reported.
     pub max_allocation: u64,
-    /// Positions that a read or write through a symbolic pointer may cover in one expression.
+    /// Maximal number of positions that an access through a symbolic pointer may cover in one
+    /// expression.
     pub max_positions: u64,
-    /// Report results that `nsw` and `nuw` exclude, in code that was not optimised.
+    /// Report results that `nsw` and `nuw` exclude, in unoptimised code.
     pub check_overflow: bool,
-    /// Calls of malloc and its family return null where they exceed this many live bytes.
+    /// malloc and its family return null when this many bytes are live.
     pub max_heap: u64,
-    /// Report decisions on memory that was never written. Programs must be loaded without promotion of stack slots.
+    /// Report decisions on uninitialised memory. Programs must be lowered without promotion of
+    /// stack slots.
     pub check_uninitialised: bool,
-    /// Report accesses of several threads to the same memory that nothing orders.
+    /// Report data races.
     pub check_races: bool,
-    /// Report exceptions and panics that nobody catches where they are thrown; otherwise the program goes on
-    /// to its own end.
+    /// Report uncaught exceptions and panics where they are thrown. Otherwise the program runs to
+    /// its own end.
     pub report_uncaught: bool,
 }
 
@@ -61,24 +63,24 @@ impl Default for VmOptions {
     }
 }
 
-/// System calls from this number on are none of Linux: with them a program speaks to Everett about its host.
-pub const OWN_CALLS: u32 = 0x1_0000;
+/// System call numbers from here on are hypercalls: calls from a program to Everett, not to Linux.
+pub const HYPERCALL_BASE: u32 = 0x1_0000;
 
-/// A system call that the thread wants.
+/// A system call that the thread makes.
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub struct SystemCall {
     /// Its number.
     pub number: Value,
     /// Its arguments.
     pub args: [Value; 6],
-    /// Function and argument with which a new thread starts.
+    /// Function and argument of a new thread.
     pub entry: Option<(Value, Value)>,
-    /// Where the thread goes on afterwards, whatever the result.
-    pub jump: Option<Jump>,
+    /// Where the thread continues afterwards, whatever the result.
+    pub jump: Option<JumpTarget>,
 }
 
 impl SystemCall {
-    /// A system call that gives its result to whoever made it.
+    /// Creates a system call that returns its result to the caller.
     pub fn new(number: Value, args: [Value; 6]) -> SystemCall {
         SystemCall {
             number,
@@ -89,32 +91,33 @@ impl SystemCall {
     }
 }
 
-/// A place that `setjmp` has marked.
+/// The target of a `longjmp`: a call of `setjmp`.
 #[derive(Copy, Clone, PartialEq, Debug)]
-pub struct Jump {
-    /// The activation of a function.
+pub struct JumpTarget {
+    /// The activation that called setjmp.
     pub serial: u64,
     /// The call of setjmp in it.
     pub pc: Pc,
-    /// Stack slots that there were.
+    /// Number of stack slots at that time.
     pub slots: u32,
-    /// What setjmp returns this time.
+    /// The value that setjmp returns this time.
     pub value: Value,
 }
 
-/// Why an instruction did not finish. Nothing was changed.
+/// Why an instruction did not complete. It has changed nothing.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Interrupt {
-    /// A question has several answers.
+    /// A question to the oracle has several answers.
     Suspend,
-    /// Something is wrong.
+    /// A finding.
     Bug(Box<Bug>),
-    /// The kernel is wanted; [`Vm::finish_call`] gives the result.
+    /// A system call; [`Vm::finish_call`] takes its result.
     SystemCall(Box<SystemCall>),
-    /// The program asked that this path ends here, without a finding.
+    /// The program ended this path, without a finding.
     EndPath,
-    /// Others may run before the instruction, which goes on when the thread runs again.
-    Point,
+    /// A preemption point: other threads may run first. The instruction executes when the thread is
+    /// resumed.
+    PreemptionPoint,
 }
 
 impl From<Suspend> for Interrupt {
@@ -129,42 +132,43 @@ impl From<Bug> for Interrupt {
     }
 }
 
-/// Why [`Vm::run`] came back.
+/// Why [`Vm::run`] returned.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Exit {
-    /// As many instructions as were allowed have been executed.
+    /// The instruction budget is used up.
     Budget,
     /// A frame with [`OnReturn::Stop`] returned these values.
     Returned(SmallVec<[Value; 4]>),
-    /// An instruction did not finish.
+    /// An instruction did not complete.
     Interrupted(Interrupt),
 }
 
-/// How an operation of the vm ended.
+/// How a built-in operation ended.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Done {
-    /// Without a result.
+    /// No result.
     Void,
-    /// With one register.
+    /// One register.
     Value(Value),
-    /// With several.
+    /// Several registers.
     Values(SmallVec<[Value; 4]>),
-    /// It moved control itself (pushed or popped frames, or set the program counter).
+    /// The operation transferred control itself (pushed or popped frames, or set the program
+    /// counter).
     Moved,
 }
 
-/// Arguments of an operation.
+/// The arguments of a built-in operation.
 pub struct Arguments<'a> {
     /// Registers of all arguments.
     pub values: SmallVec<[Value; 8]>,
     /// The call site: types, result, destination.
     pub call: &'a Call,
-    /// The name under which it was called.
+    /// The name by which it was called.
     pub name: &'a str,
 }
 
 impl Arguments<'_> {
-    /// A register, zero if the caller passed fewer.
+    /// A register; zero if the caller passed fewer.
     pub fn get(&self, index: usize) -> Value {
         self.values.get(index).copied().unwrap_or(Value::ZERO)
     }
@@ -199,23 +203,23 @@ fn width_of(ty: Option<ValueType>) -> u32 {
     }
 }
 
-/// Which segments were executed, by number.
+/// Coverage: the segments that were executed.
 #[derive(Clone, Debug, Default)]
 pub struct Coverage {
-    /// One byte a segment, so that marking is one store.
+    /// One byte per segment, so that marking is a single store.
     pub segments: Vec<u8>,
-    /// Set when a segment is executed for the first time; whoever reads it clears it.
+    /// Set when a segment is executed for the first time; the reader clears it.
     pub grew: bool,
 }
 
 impl Coverage {
-    /// Nothing covered yet of all segments of these programs.
+    /// Empty coverage for all segments of these programs.
     pub fn of(images: &[Image]) -> Coverage {
         let segments = images.iter().map(|image| image.program().segments.len());
         Coverage::new(segments.sum())
     }
 
-    /// Nothing covered yet.
+    /// Empty coverage for this many segments.
     pub fn new(segments: usize) -> Coverage {
         Coverage {
             segments: vec![0; segments],
@@ -233,72 +237,72 @@ impl Coverage {
     }
 }
 
-/// One thread at work.
+/// A thread together with everything it needs to execute.
 pub struct Vm<'a> {
     /// The program.
     pub image: &'a Image,
-    /// Where its segments begin among those of all programs.
+    /// Index of its first segment among those of all programs.
     pub(crate) first_segment: u32,
-    /// Terms.
+    /// The term arena.
     pub arena: &'a mut Arena,
-    /// Answers to what is not determined.
+    /// The oracle.
     pub oracle: &'a mut dyn Oracle,
-    /// Call stacks.
+    /// The table of call stacks.
     pub stacks: &'a mut StackTable,
-    /// What was executed.
+    /// The coverage to update.
     pub coverage: &'a mut Coverage,
-    /// Settings.
+    /// The options.
     pub options: &'a VmOptions,
-    /// Memory of the process.
+    /// The memory of the process.
     pub memory: &'a mut Memory,
     /// The thread.
     pub thread: &'a mut Thread,
-    /// Instructions executed so far.
+    /// Number of instructions executed so far.
     pub instructions: u64,
-    /// Calls of malloc and its family return null where they exceed this many live bytes.
+    /// malloc and its family return null when this many bytes are live.
     pub max_heap: u64,
-    /// So many calls of malloc and its family may be made to fail.
+    /// How many calls of malloc and its family may still be made to fail.
     pub malloc_faults: u32,
-    /// Where it stops for others.
-    pub points: Points,
-    /// It is the only thread of its process.
+    /// The preemption points.
+    pub points: PreemptionPoints,
+    /// Whether it is the only thread of its process.
     pub alone: bool,
-    /// The instruction has asked the oracle something.
+    /// Whether the instruction has asked the oracle something.
     pub(crate) asked: bool,
 }
 
-/// Everything but the state that a [`Vm`] needs.
-pub struct Surroundings<'a> {
+/// The execution context: everything a [`Vm`] needs except the state.
+pub struct ExecContext<'a> {
     /// The programs of the run.
     pub images: &'a [Image],
-    /// Terms.
+    /// The term arena.
     pub arena: &'a mut Arena,
-    /// Answers to what is not determined.
+    /// The oracle.
     pub oracle: &'a mut dyn Oracle,
-    /// Call stacks.
+    /// The table of call stacks.
     pub stacks: &'a mut StackTable,
-    /// What was executed.
+    /// The coverage to update.
     pub coverage: &'a mut Coverage,
-    /// Settings.
+    /// The options.
     pub options: &'a VmOptions,
 }
 
 impl<'a> Vm<'a> {
-    /// A thread, ready to run.
+    /// Creates the vm of a thread.
     pub fn new(
-        around: Surroundings<'a>,
+        context: ExecContext<'a>,
         image: ImageId,
         memory: &'a mut Memory,
         thread: &'a mut Thread,
     ) -> Vm<'a> {
-        let Surroundings {
+        let ExecContext {
             images,
             arena,
             oracle,
             stacks,
             coverage,
             options,
-        } = around;
+        } = context;
         Vm {
             image: &images[usize::from(image.0)],
             first_segment: images[usize::from(image.0)].first_segment(),
@@ -312,13 +316,13 @@ impl<'a> Vm<'a> {
             instructions: 0,
             max_heap: options.max_heap,
             malloc_faults: 0,
-            points: Points::None,
+            points: PreemptionPoints::None,
             alone: false,
             asked: false,
         }
     }
 
-    /// Is this value (of one bit) set?
+    /// Branches on a one-bit value.
     pub fn decide(&mut self, bit: Value) -> Result<bool, Interrupt> {
         match bit.term {
             None => Ok(bit.bits & 1 != 0),
@@ -326,7 +330,7 @@ impl<'a> Vm<'a> {
         }
     }
 
-    /// Does this condition hold?
+    /// Branches on a condition.
     pub fn decide_term(&mut self, condition: ExprId) -> Result<bool, Interrupt> {
         if let Some(bit) = self.arena.as_const(condition) {
             return Ok(bit != 0);
@@ -336,7 +340,7 @@ impl<'a> Vm<'a> {
         Ok(self.oracle.branch(self.arena, condition)?)
     }
 
-    /// The concrete value, one path for each.
+    /// Concretises a value, one path per feasible value.
     pub fn concretize(&mut self, value: Value) -> Result<u64, Interrupt> {
         match value.term {
             None => Ok(value.bits),
@@ -354,7 +358,8 @@ impl<'a> Vm<'a> {
         Ok(self.oracle.choose(site, alternatives)?)
     }
 
-    /// Ends the path with a finding if the condition can hold; goes on where it does not.
+    /// Ends the path with a finding if the condition holds; continues on the path where it does
+    /// not.
     pub fn forbid(
         &mut self,
         condition: ExprId,
@@ -367,7 +372,7 @@ impl<'a> Vm<'a> {
         }
     }
 
-    /// Tells the oracle that the instruction is done.
+    /// Tells the oracle that the instruction has completed.
     pub fn commit(&mut self) {
         if self.asked {
             self.asked = false;
@@ -375,10 +380,10 @@ impl<'a> Vm<'a> {
         }
     }
 
-    /// The call stack as it is now.
+    /// The current call stack.
     pub fn stack(&mut self) -> Option<StackId> {
         let mut below = None;
-        // Frames below the top do not move while they wait, so what was found once stays true.
+        // Frames below the top do not change while they wait, so their interned stacks stay valid.
         let frames = &mut self.thread.frames;
         let known = frames
             .iter()
@@ -399,7 +404,7 @@ impl<'a> Vm<'a> {
         below
     }
 
-    /// Calls a function of the program that has code. The caller's frame keeps its program counter at the call.
+    /// Calls a function that has code. The caller's program counter stays at the call.
     pub fn push_frame(
         &mut self,
         function: FunctionId,
@@ -444,9 +449,9 @@ impl<'a> Vm<'a> {
         Ok(())
     }
 
-    /// Most frames, and most bytes of stack in slots and frames.
+    /// Maximal call depth, and maximal stack size in slots and frames.
     fn stack_limits(&self) -> (usize, u64) {
-        match self.thread.second_stack {
+        match self.thread.alternate_stack {
             None => (self.options.max_frames, self.options.max_stack_bytes),
             Some(second) => (
                 second.depth + (second.size / FRAME_BYTES) as usize,
@@ -455,14 +460,14 @@ impl<'a> Vm<'a> {
         }
     }
 
-    /// Lets what is called next run on a second stack of this size.
-    pub fn enter_second_stack(&mut self, size: u64) {
+    /// Runs the next call on an alternate stack of this size.
+    pub fn enter_alternate_stack(&mut self, size: u64) {
         let depth = self.thread.frames.len();
         let used = self.thread.stack_bytes + FRAME_BYTES * depth as u64;
-        self.thread.second_stack = Some(SecondStack { depth, used, size });
+        self.thread.alternate_stack = Some(AlternateStack { depth, used, size });
     }
 
-    /// Takes the top frame away with its stack slots.
+    /// Pops the top frame and its stack slots.
     pub fn pop_frame(&mut self) -> Option<Frame> {
         let frame = self.thread.frames.pop()?;
         while self.thread.slots.len() > frame.first_slot as usize {
@@ -472,7 +477,7 @@ impl<'a> Vm<'a> {
         Some(frame)
     }
 
-    /// Takes the newest stack slot away.
+    /// Pops the newest stack slot.
     pub fn pop_slot(&mut self) {
         if let Some(slot) = self.thread.slots.pop() {
             let size = self.memory.pop_stack(slot);
@@ -480,7 +485,7 @@ impl<'a> Vm<'a> {
         }
     }
 
-    /// A stack slot of the running frame.
+    /// Allocates a stack slot of the top frame.
     pub fn push_slot(&mut self, size: u64, align: u64) -> Result<u64, Interrupt> {
         let stack_overflow = || {
             Bug::new(
@@ -502,17 +507,17 @@ impl<'a> Vm<'a> {
         Ok(start)
     }
 
-    /// The call that the running frame is executing.
+    /// The call that the top frame is executing.
     pub fn current_call(&self) -> Option<&'a Call> {
         call_of(self.image, self.thread)
     }
 
-    /// Gives the call under way its result and goes on behind it.
+    /// Completes the call in progress with its results and continues after it.
     pub fn finish_call(&mut self, results: &[Value]) {
         Vm::finish_call_of(self.image, self.thread, results);
     }
 
-    /// The same for a thread that does not run.
+    /// Completes the call in progress of a thread that is not running.
     pub fn finish_call_of(image: &Image, thread: &mut Thread, results: &[Value]) {
         let Some(call) = call_of(image, thread) else {
             return;
@@ -528,14 +533,14 @@ impl<'a> Vm<'a> {
         frame.pc += 1;
     }
 
-    /// Sets where the running frame goes on.
+    /// Sets the program counter of the top frame.
     pub fn jump(&mut self, pc: Pc) {
         if let Some(frame) = self.thread.frames.last_mut() {
             frame.pc = pc;
         }
     }
 
-    /// Arguments beyond the named ones, as the callee will find them.
+    /// Collects the variadic arguments as the callee will see them.
     pub(crate) fn gather_variadic(&self, call: &Call, values: &[Value]) -> Variadic {
         let mut variadic = Variadic::default();
         let mut at = 0;
@@ -568,7 +573,7 @@ impl<'a> Vm<'a> {
         variadic
     }
 
-    /// Address of a thread-local global; made at first use.
+    /// Address of a thread-local global; allocated at first use.
     pub(crate) fn thread_local(&mut self, global: GlobalId) -> Result<u64, Interrupt> {
         if let Some((_, address)) = self.thread.locals.iter().find(|local| local.0 == global) {
             return Ok(*address);

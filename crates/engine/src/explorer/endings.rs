@@ -36,7 +36,7 @@ impl Explorer<'_> {
         listener: &mut dyn Listener,
     ) {
         let ending = self.check_leaks(&state, ending);
-        let is_own_limit = matches!(&ending, Ending::Bug(bug) if bug.kind.is_own_limit());
+        let is_own_limit = matches!(&ending, Ending::Bug(bug) if bug.kind.is_tool_limit());
         let is_silent = matches!(&ending, Ending::EndPath);
         if is_own_limit {
             self.statistics.unknown.add(state.path.weight);

@@ -14,7 +14,7 @@ impl Explorer<'_> {
         if follow.is_some() {
             return self.begin_world(0, follow);
         }
-        let worlds = 1 << self.world.network.faults.of_the_world().len();
+        let worlds = 1 << self.world.network.faults.world_faults().len();
         self.statistics.forks += worlds - 1;
         for number in 0..worlds {
             self.begin_world(number, None);
@@ -69,7 +69,7 @@ impl Explorer<'_> {
             let mut oracle = PathOracle::new(path, solver, scratch, None);
             return decide_world_faults(&mut oracle, faults);
         }
-        let undecided = faults.of_the_world().into_iter().zip(0..);
+        let undecided = faults.world_faults().into_iter().zip(0..);
         let answers = undecided.map(|(fault, bit)| {
             let picked = number >> bit & 1;
             path.begin_with(TraceChoice {

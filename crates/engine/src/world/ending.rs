@@ -73,7 +73,7 @@ impl Explorer<'_> {
         let dstates = table.dstates_of(id).into_iter();
         let dstates: Vec<Dstate> = dstates.filter_map(|id| table.dstate(id)).collect();
         self.report_in_world(id, state, (&bug, ""), None, &dstates, listener);
-        if bug.kind.is_own_limit() {
+        if bug.kind.is_tool_limit() {
             self.note_limit("unsupported");
             self.statistics.paths_partial += 1;
             let weight = self.weight_with(id);

@@ -28,7 +28,7 @@ pub(crate) fn invariants(scenario: &Scenario) -> Result<Vec<Arc<Invariants>>> {
             message: error.to_string(),
         })?;
         let when: Vec<When> = check.when.iter().map(when).collect();
-        found.unless_they_say(&when);
+        found.set_default_times(&when);
         all.push(Arc::new(found));
     }
     Ok(all)

@@ -223,7 +223,7 @@ fn config(
         .files
         .insert(0, FileSpec::concrete("/etc/hosts", names));
     let options = &mut config.options;
-    options.stops_at_calls = scenario.faults.asks_at_calls(setup.index);
+    options.stops_at_calls = scenario.faults.has_call_faults(setup.index);
     if let Some(name) = &setup.scheduler {
         options.scheduler = scheduler(name).map_err(Error::Invalid)?;
     }

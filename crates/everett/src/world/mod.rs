@@ -42,7 +42,7 @@ use replay::NativeWorld;
 fn refuse_the_impossible(scenario: &Scenario) -> Result<()> {
     /// Partitions that are explored at most.
     const MOST: usize = 10;
-    if scenario.faults.of_the_world().len() > MOST {
+    if scenario.faults.world_faults().len() > MOST {
         bail!(
             Usage,
             "there are more than {MOST} partitions; each doubles the number of worlds from the start"

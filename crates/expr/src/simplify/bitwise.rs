@@ -1,4 +1,4 @@
-//! Conjunction, disjunction and exclusive or, on words and on conditions.
+//! Rules for and, or and exclusive or, on words and conditions.
 
 use crate::arena::Arena;
 use crate::node::{BinaryOp, ExprId, Node};
@@ -62,7 +62,7 @@ impl Arena {
         if self.are_complements(a, b) {
             return Some(self.all_ones(width));
         }
-        // Complements go outside, where they meet each other and comparisons.
+        // Complements move outwards, where they cancel and meet comparisons.
         match (self.node(a), self.node(b)) {
             (Node::Not { e: x }, Node::Not { e: y }) => Some(self.xor(x, y)),
             (Node::Not { e: x }, _) => {
@@ -77,7 +77,7 @@ impl Arena {
         }
     }
 
-    /// `x & (x & y)`, `x & (x | y)`, `x & (!x & y)`, `x ^ (x ^ y)` and their like.
+    /// `x & (x & y)`, `x & (x | y)`, `x & (!x & y)`, `x ^ (x ^ y)` and similar.
     fn absorbed(&mut self, op: BinaryOp, a: ExprId, b: ExprId) -> Option<ExprId> {
         for (outer, inner) in [(a, b), (b, a)] {
             let Node::Binary {
@@ -155,7 +155,7 @@ impl Arena {
         }
     }
 
-    /// `a & bits` where the set bits are one run: only a choice of bits.
+    /// `a & bits` where the set bits are contiguous is an extraction.
     fn masked(&mut self, a: ExprId, bits: u64) -> Option<ExprId> {
         let width = self.width(a);
         let low = bits.trailing_zeros();

@@ -1,4 +1,4 @@
-//! Comparisons: which family of rules a comparison goes to, and what families share.
+//! Rules for comparisons: dispatch to the rule families, and what they share.
 
 use crate::arena::Arena;
 use crate::node::{CompareOp, ExprId, Node};
@@ -8,7 +8,7 @@ impl Arena {
         if a == b {
             return self.bool_constant(!matches!(op, CompareOp::Ult | CompareOp::Slt));
         }
-        // The facts decide many comparisons; asking them first saves the other rules.
+        // Facts decide many comparisons; checking them first saves the other rules.
         if let Some(truth) = self.decided(op, a, b) {
             return self.bool_constant(truth);
         }
@@ -26,7 +26,7 @@ impl Arena {
         self.intern(Node::Compare { op, a, b }, 1)
     }
 
-    /// A choice of constants compared with a constant is the condition.
+    /// An if-then-else of constants compared with a constant is the condition.
     fn compare_choices(&mut self, op: CompareOp, a: ExprId, b: ExprId) -> Option<ExprId> {
         let (c, first, second) = match (self.node(a), self.node(b)) {
             (Node::Ite { c, a: x, b: y }, _) if self.is_const(b) => {

@@ -5,10 +5,10 @@ use crate::arena::Arena;
 use crate::limbs;
 use crate::node::{BinaryOp, CompareOp, ExprId, Node};
 
-/// The number that an odd one has to be multiplied with to give one, modulo two to the 128.
+/// The multiplicative inverse of an odd number modulo 2^128.
 fn inverse(odd: u128) -> u128 {
     let mut inverse = odd;
-    // Each step doubles the number of right bits, beginning with three.
+    // Each Newton step doubles the number of correct bits, starting with three.
     for _ in 0..6 {
         inverse = inverse.wrapping_mul(2u128.wrapping_sub(odd.wrapping_mul(inverse)));
     }
@@ -166,7 +166,7 @@ impl Arena {
             .or_else(|| self.equal_own_part(b, a))
     }
 
-    /// A term compared with one that contains it on top.
+    /// A term compared with a sum, product or similar that contains it.
     fn equal_own_part(&mut self, whole: ExprId, part: ExprId) -> Option<ExprId> {
         match self.node(whole) {
             Node::Binary {

@@ -1,11 +1,11 @@
-//! Choices by a condition.
+//! Rules for if-then-else.
 
 use crate::arena::Arena;
 use crate::node::{BinaryOp, CompareOp, ExprId, Node};
 
 impl Arena {
     pub(crate) fn simplify_ite(&mut self, c: ExprId, a: ExprId, b: ExprId) -> ExprId {
-        // Of a condition and its negation, one is used.
+        // Canonical form: a condition, never its negation.
         match self.node(c) {
             Node::Not { e } => return self.ite(e, b, a),
             Node::Compare {
@@ -65,7 +65,7 @@ impl Arena {
         }
     }
 
-    /// One or zero is the condition itself, extended.
+    /// If-then-else of one and zero is the condition, extended.
     fn constant_ite(&mut self, c: ExprId, a: ExprId, b: ExprId) -> Option<ExprId> {
         let width = self.width(a);
         let (is_zero_a, is_zero_b) = (self.is_zero(a), self.is_zero(b));

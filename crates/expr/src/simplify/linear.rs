@@ -1,15 +1,15 @@
-//! Sums as linear combinations: terms with coefficients and a constant, so that equal sums become
-//! the same term whatever the order in which they were added up. Up to 128 bits.
+//! Sums as linear combinations of terms with coefficients and a constant, so that equal sums become
+//! the same term whatever the order of additions. Up to 128 bits.
 
 use crate::arena::Arena;
 use crate::limbs;
 use crate::node::{BinaryOp, ExprId, Node};
 
-/// Sums of more parts are not taken apart again, so that adding to a long sum stays cheap.
+/// Sums with more parts are not decomposed again, so that adding to a long sum stays cheap.
 const MAX_PARTS: usize = 8;
 const MAX_WIDTH: u32 = 128;
 
-/// `Σ coefficient · term + constant`, modulo two to the width.
+/// `Σ coefficient · term + constant`, modulo 2^width.
 #[derive(Default, Debug)]
 pub(super) struct Linear {
     pub(super) terms: Vec<(ExprId, u128)>,
@@ -48,7 +48,7 @@ impl Linear {
 }
 
 impl Arena {
-    /// `x` and `k` where the term is `x << k` and `k` is above zero and below the width.
+    /// `x` and `k` if the term is `x << k` with `k` above zero and below the width.
     pub(super) fn as_shifted(&self, e: ExprId) -> Option<(ExprId, u32)> {
         let Node::Binary {
             op: BinaryOp::Shl,
@@ -62,7 +62,7 @@ impl Arena {
         (1..self.width(e)).contains(&amount).then_some((a, amount))
     }
 
-    /// Whether the term has parts as a sum.
+    /// Whether the term is a sum or multiple.
     fn is_sum(&self, e: ExprId) -> bool {
         match self.node(e) {
             Node::Binary {
@@ -80,7 +80,7 @@ impl Arena {
         }
     }
 
-    /// Adds `coefficient · e` to a sum; `false` where it has too many parts.
+    /// Adds `coefficient · e` to a sum; `false` if it has too many parts.
     fn add_parts(&self, e: ExprId, coefficient: u128, sum: &mut Linear) -> bool {
         let mut stack = [(e, coefficient); MAX_PARTS + 4];
         let mut length = 1;
@@ -138,7 +138,7 @@ impl Arena {
         sum.terms.len() <= MAX_PARTS
     }
 
-    /// Adds a term whole where it has too many parts.
+    /// Adds a term as a whole if it has too many parts.
     fn add_to(&self, e: ExprId, coefficient: u128, sum: &mut Linear) {
         if !self.is_sum(e) {
             return sum.push(e, coefficient);
@@ -150,7 +150,7 @@ impl Arena {
         }
     }
 
-    /// The parts of `a + b` or `a - b`, where the width allows.
+    /// The parts of `a + b` or `a - b`, if the width allows.
     pub(super) fn linear(&self, a: ExprId, b: ExprId, subtract: bool) -> Option<Linear> {
         let width = self.width(a);
         if width > MAX_WIDTH {
@@ -232,7 +232,7 @@ impl Arena {
         }
     }
 
-    /// `coefficient · e`, for a term that is no multiple itself.
+    /// `coefficient · e`, for a term that is not a multiple itself.
     pub(super) fn scaled(&mut self, e: ExprId, coefficient: u128) -> ExprId {
         let width = self.width(e);
         if coefficient == 1 {
@@ -266,7 +266,7 @@ impl Arena {
         let mut result = result.unwrap_or(constant);
         for (e, coefficient) in negative {
             let part = self.scaled(e, coefficient.wrapping_neg() & mask(width));
-            // What is subtracted from all ones is complemented.
+            // All ones minus x is the complement of x.
             result = if self.is_all_ones(result) {
                 self.not(part)
             } else {
@@ -279,8 +279,8 @@ impl Arena {
         self.joined_sum(result, constant)
     }
 
-    /// The concatenation that a sum is where no bit of both can be set. Constants are left alone,
-    /// since they are more useful as a part of the sum.
+    /// A sum of terms without common bits is a concatenation. Constants are excluded, because they
+    /// are more useful as a part of the sum.
     fn disjoint_sum(&mut self, a: ExprId, b: ExprId) -> Option<ExprId> {
         if self.is_const(a) || self.is_const(b) {
             return None;
@@ -295,8 +295,8 @@ impl Arena {
         }
     }
 
-    /// Both sides of an equation with equal parts cancelled: what is added on the left, what is
-    /// subtracted on the right. `None` where that changes nothing.
+    /// Cancels equal parts on both sides of an equation: what is added goes to the left, what is
+    /// subtracted to the right. `None` if nothing changes.
     pub(super) fn balance(&mut self, a: ExprId, b: ExprId) -> Option<(ExprId, ExprId)> {
         let width = self.width(a);
         let takes_part = |e| self.is_sum(e) && !self.is_const(e);
@@ -304,7 +304,7 @@ impl Arena {
             return None;
         }
         let mut sum = self.linear(a, b, true)?;
-        // Which side is which is decided by the first part, so that both orders give the same.
+        // The first part decides the sides, so that both orders give the same result.
         let flip = sum
             .terms
             .first()

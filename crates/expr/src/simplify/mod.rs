@@ -1,6 +1,6 @@
-//! Rewriting rules, one file a family. Every rule takes operands that are simplified already and
-//! calls the constructors for what it makes. The work of one call from outside is bounded by fuel:
-//! where it runs out, terms are stored as they are, which is always correct.
+//! Rewriting rules, one file per family. A rule takes simplified operands and calls the
+//! constructors for its result. Fuel bounds the work of one external call: when it runs out, terms
+//! are stored unsimplified, which is always correct.
 
 mod bitwise;
 mod compare;
@@ -17,18 +17,15 @@ mod slice;
 use crate::arena::Arena;
 use crate::node::{BinaryOp, CompareOp, ExprId, Node};
 
-/// Rule applications that one call of a constructor may cause, unless it is set otherwise.
-pub(crate) const RULE_LIMIT: u32 = 256;
-
 impl Arena {
-    /// Bounds the rule applications that one call of a constructor may cause. With zero, terms are
-    /// stored as they are built but for constants, which is how rules are held against plain terms.
+    /// Bounds the rule applications that one call of a constructor may cause. With zero, only
+    /// constants are folded; tests compare the rules with such plain terms.
     pub fn set_rule_limit(&mut self, limit: u32) {
         self.rule_limit = limit;
         self.forget_remembered();
     }
 
-    /// Runs a rule while there is fuel, else stores the node as it is.
+    /// Applies a rule while there is fuel; otherwise stores the node as it is.
     #[inline]
     pub(crate) fn simplified(
         &mut self,
@@ -50,7 +47,7 @@ impl Arena {
         self.depth += 1;
         let result = rule(self);
         self.depth -= 1;
-        // Inside of other rules the result depends on the fuel that is left.
+        // Inside other rules the result depends on the remaining fuel.
         if self.depth == 0 {
             self.remember(plain, width, hash, result);
         }
@@ -87,7 +84,7 @@ impl Arena {
         }
     }
 
-    /// Stores a binary node whose rules have all been tried.
+    /// Stores a binary node to which no rule applies.
     pub(crate) fn plain_binary(&mut self, op: BinaryOp, a: ExprId, b: ExprId) -> ExprId {
         let width = self.width(a);
         let (a, b) = if op.is_commutative() && self.goes_after(a, b) {

@@ -1,5 +1,5 @@
-//! Rules for `<` and `<=`, signed and unsigned. Against a constant the forms `x < c` and `c <= x`
-//! are kept, which are each other's negation.
+//! Rules for `<` and `<=`, signed and unsigned. The canonical forms with a constant are `x < c` and
+//! `c <= x`, which are negations of each other.
 
 use crate::arena::Arena;
 use crate::node::{BinaryOp, CompareOp, ExprId, Node};
@@ -73,12 +73,12 @@ impl Arena {
         Some(self.ule(c, a))
     }
 
-    /// A smaller term and constant of which `x < c` (and `c <= x`) holds as of the given ones.
+    /// A smaller term and constant for which `x < c` (and `c <= x`) is equivalent to the given one.
     fn compared_inside(&mut self, a: ExprId, c: ExprId) -> Option<(ExprId, ExprId)> {
         let width = self.width(a);
         match self.node(a) {
-            // Constants out of the range of the inner term have been decided by the facts, or are
-            // too wide for them.
+            // Constants out of the range of the inner term were decided by the facts, or are too
+            // wide for them.
             Node::ZeroExtend { e } => {
                 let low = self.extract(c, 0, self.width(e));
                 let back = self.zext(low, width);
@@ -90,7 +90,7 @@ impl Arena {
                 if back == c {
                     return Some((e, low));
                 }
-                // Between the greatest and the least signed number: the sign decides.
+                // Between the greatest and the least signed number: the sign bit decides.
                 let greatest = self.signed_max(self.width(e));
                 Some((e, self.not(greatest)))
             }
@@ -99,7 +99,7 @@ impl Arena {
                 a: x,
                 b: k,
             } if width <= 64 => self.compared_sum(x, self.as_const(k)?, self.as_const(c)?),
-            // The low part does not matter where that of the constant is zero.
+            // The low part does not matter if that of the constant is zero.
             Node::Concat { hi, lo } => {
                 let cut = self.width(lo);
                 let low = self.extract(c, 0, cut);
@@ -110,9 +110,9 @@ impl Arena {
         }
     }
 
-    /// What `x + k < c` says about `x`. Where the sum does not wrap around, the constants meet;
-    /// where an extended term is moved down, as in tests for a range of characters, it can be
-    /// moved before it is extended.
+    /// Simplifies `x + k < c`. If the sum does not wrap, the constants are combined. If an extended
+    /// term is decreased, as in tests for a range of characters, the subtraction moves inside the
+    /// extension.
     fn compared_sum(&mut self, x: ExprId, k: u64, c: u64) -> Option<(ExprId, ExprId)> {
         let width = self.width(x);
         let all = scalar::mask(width);
@@ -125,7 +125,7 @@ impl Arena {
             Node::SignExtend { e } => (e, 1u64 << (self.width(e) - 1)),
             _ => return None,
         };
-        // Values below the subtrahend wrap around to at least `room - down` in both widths.
+        // Values below the subtrahend wrap to at least `room - down` in both widths.
         let down = k.wrapping_neg() & all;
         if down >= room || c > room - down {
             return None;
@@ -180,7 +180,7 @@ impl Arena {
             CompareOp::Ule
         };
         if width == 1 {
-            // One is minus one here.
+            // Signed, the one-bit value 1 is -1.
             return self.compare(unsigned, b, a);
         }
         if self.same_sign(a, b) {
@@ -259,7 +259,7 @@ impl Arena {
             let next = self.plus_one(c);
             return Some(self.sle(next, a));
         }
-        // `c <= a` is the negation of `a < c`, for which there are all rules.
+        // `c <= a` is the negation of `a < c`, which has all the rules.
         let least = self.not(greatest);
         if c == least {
             return Some(self.bool_constant(true));

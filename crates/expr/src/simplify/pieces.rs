@@ -1,18 +1,18 @@
-//! Words as rows of pieces: concatenations, zero extensions and constants taken apart, so that
-//! operations on words assembled from bytes become operations on the bytes.
+//! Words as sequences of pieces: concatenations, zero extensions and constants are decomposed, so
+//! that operations on words assembled from bytes become operations on the bytes.
 
 use crate::arena::Arena;
 use crate::node::{BinaryOp, ExprId, Node};
 
-/// Words of more pieces are left alone.
+/// Words with more pieces are not decomposed.
 const MAX_PIECES: usize = 16;
 
-/// A run of bits of a word.
+/// A contiguous range of bits of a word.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 struct Piece {
     low: u32,
     width: u32,
-    /// The term of which this is the low part; `None` stands for zeros.
+    /// The term of which this is the low part; `None` for zeros.
     e: Option<ExprId>,
 }
 
@@ -30,11 +30,11 @@ impl Arena {
         }
     }
 
-    /// The pieces of a term from its lowest bit upwards; `None` where there are too many.
+    /// The pieces of a term from the lowest bit upwards; `None` if there are too many.
     fn pieces(&self, e: ExprId) -> Option<Vec<Piece>> {
         let mut pieces: Vec<Piece> = Vec::with_capacity(4);
         let mut low = 0;
-        // Terms with how many of their low bits are in the word, the next piece on top.
+        // Terms, and how many of their low bits are in the word; the next piece is on top.
         let mut stack = vec![(Some(e), self.width(e))];
         while let Some((e, width)) = stack.pop() {
             if pieces.len() + stack.len() >= MAX_PIECES {
@@ -56,22 +56,24 @@ impl Arena {
                     push(None, width - cut);
                     push(Some(inner), cut);
                 }
-                Some(_) if let Some((x, shift)) = e.and_then(|e| self.as_shifted(e)) => {
-                    let cut = shift.min(width);
-                    push(Some(x), width - cut);
-                    push(None, cut);
-                }
-                _ => {
-                    let e = e.filter(|&e| !self.is_zero(e));
-                    pieces.push(Piece { low, width, e });
-                    low += width;
-                }
+                _ => match e.and_then(|e| self.as_shifted(e)) {
+                    Some((x, shift)) => {
+                        let cut = shift.min(width);
+                        push(Some(x), width - cut);
+                        push(None, cut);
+                    }
+                    None => {
+                        let e = e.filter(|&e| !self.is_zero(e));
+                        pieces.push(Piece { low, width, e });
+                        low += width;
+                    }
+                },
             }
         }
         Some(pieces)
     }
 
-    /// Pairs of pieces that cover the same bits, with the bits that they share.
+    /// Pairs of pieces that cover the same bits, with these bits.
     fn paired(&self, a: ExprId, b: ExprId) -> Option<Vec<(Piece, Piece, u32, u32)>> {
         let (a, b) = (self.pieces(a)?, self.pieces(b)?);
         let (mut i, mut j, mut low) = (0, 0, 0);
@@ -98,8 +100,8 @@ impl Arena {
         }
     }
 
-    /// A bitwise operation done piece by piece, where no two symbolic pieces overlap in part. With
-    /// `disjoint`, only where at most one of two overlapping pieces is not zero.
+    /// Applies a bitwise operation piece by piece, if no two symbolic pieces overlap partially.
+    /// With `disjoint`, only if at most one of two overlapping pieces is non-zero.
     pub(super) fn join_pieces(
         &mut self,
         op: BinaryOp,
@@ -134,7 +136,7 @@ impl Arena {
         result
     }
 
-    /// The equality of two words piece by piece, where their pieces have the same bounds.
+    /// Equality of two words piece by piece, if their pieces have the same bounds.
     pub(super) fn equal_pieces(&mut self, a: ExprId, b: ExprId) -> Option<ExprId> {
         if !self.is_row(a) || !self.is_row(b) {
             return None;

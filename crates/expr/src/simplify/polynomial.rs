@@ -1,6 +1,6 @@
-//! Equality of polynomials: both sides multiplied out, with factors and summands in order. Settles
-//! commutativity, associativity and distributivity of multiplication, which blasted bits do not.
-//! Terms are not stored multiplied out, since that makes chains like hashes costly to solve.
+//! Equality of polynomials by expanding both sides to a canonical form. Decides commutativity,
+//! associativity and distributivity of multiplication, which bit-blasting does not. Terms are not
+//! stored in expanded form, because that makes chains such as hashes expensive to solve.
 
 use super::linear::mask;
 use crate::arena::Arena;
@@ -10,10 +10,10 @@ use std::collections::BTreeMap;
 const MAX_MONOMIALS: usize = 48;
 const MAX_DEGREE: usize = 8;
 const MAX_DEPTH: u32 = 24;
-/// Nodes that one comparison may look at.
+/// Maximal number of nodes that one comparison may visit.
 const MAX_VISITS: u32 = 200;
 
-/// Coefficients of products; a product is its factors in order, the empty one is the constant.
+/// Coefficients of products; a product is its sorted factors, the empty product is the constant.
 type Polynomial = BTreeMap<Vec<ExprId>, u128>;
 
 struct Expansion<'a> {
@@ -110,7 +110,7 @@ impl Expansion<'_> {
 }
 
 impl Arena {
-    /// Whether a product of two unknowns is near the top of a term.
+    /// Whether there is a product of two unknowns near the root of a term.
     fn has_product(&self, e: ExprId, depth: u32) -> bool {
         match self.node(e) {
             Node::Binary {
@@ -129,7 +129,7 @@ impl Arena {
         }
     }
 
-    /// Whether the terms are always different or always equal as polynomials, where that shows.
+    /// Whether the terms always differ or are always equal as polynomials, if that can be decided.
     pub(super) fn polynomials_differ(&self, a: ExprId, b: ExprId) -> Option<bool> {
         let width = self.width(a);
         if width > 128 || !(self.has_product(a, 4) || self.has_product(b, 4)) {

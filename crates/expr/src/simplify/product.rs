@@ -1,15 +1,15 @@
-//! Products, with factors in order and one constant, and quotients.
+//! Rules for products, with sorted factors and one constant, and for quotients.
 
 use super::linear::mask;
 use crate::arena::Arena;
 use crate::node::{BinaryOp, ExprId, Node};
 use crate::scalar;
 
-/// Products of more factors are not taken apart again.
+/// Products with more factors are not decomposed again.
 const MAX_FACTORS: usize = 8;
 
 impl Arena {
-    /// Splits off the factors of a term; `false` where there are too many.
+    /// Splits a term into factors; `false` if there are too many.
     fn factors(&self, e: ExprId, factors: &mut Vec<ExprId>, coefficient: &mut u128) -> bool {
         let mut stack = vec![e];
         while let Some(e) = stack.pop() {
@@ -90,7 +90,7 @@ impl Arena {
         if coefficient == mask(width) && coefficient != 1 {
             return self.neg(product);
         }
-        // A product that turned out to be constant is folded, not scaled.
+        // A product that became constant is folded, not scaled.
         if self.is_const(product) {
             let factor = self.constant_u128(width, coefficient);
             return self.mul(product, factor);

@@ -1,5 +1,5 @@
-//! Shifts. To the right by a constant they are only a choice of bits; to the left they stay what
-//! they are, since they are multiples as well.
+//! Rules for shifts. A right shift by a constant is an extraction; a left shift stays, because it
+//! is also a multiple.
 
 use crate::arena::Arena;
 use crate::node::{BinaryOp, ExprId, Node};
@@ -22,7 +22,7 @@ impl Arena {
         }
     }
 
-    /// `e >> amount`, filling with zeros.
+    /// `e >> amount`, logical.
     pub(super) fn shift_right_by(&mut self, e: ExprId, amount: u32) -> ExprId {
         let width = self.width(e);
         match amount {
@@ -63,7 +63,7 @@ impl Arena {
                 return self.lshr(a, b);
             }
         }
-        // A choice of two constant amounts is a choice of two constant shifts.
+        // A shift by an if-then-else of two constants is an if-then-else of two shifts.
         if let Node::Ite { c, a: x, b: y } = self.node(b)
             && self.is_const(x)
             && self.is_const(y)

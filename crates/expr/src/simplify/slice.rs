@@ -1,10 +1,10 @@
-//! Choosing bits of terms and putting them side by side.
+//! Rules for extraction and concatenation.
 
 use crate::arena::Arena;
 use crate::node::{BinaryOp, ExprId, Node};
 
 impl Arena {
-    /// Whether taking the low bits of a term makes it smaller rather than only wrapping it.
+    /// Whether extracting the low bits makes a term smaller instead of only wrapping it.
     pub(super) fn narrows(&self, e: ExprId, width: u32, depth: u32) -> bool {
         match self.node(e) {
             Node::Constant { .. } | Node::WideConstant { .. } => true,
@@ -77,8 +77,8 @@ impl Arena {
         }
     }
 
-    /// Whether bits of the result are made of the same bits of the operands, and taking them there
-    /// is worth it.
+    /// Whether bits of the result depend only on the same bits of the operands, and extracting them
+    /// there pays off.
     fn splits(&self, op: BinaryOp, low: u32, end: u32, a: ExprId, b: ExprId) -> bool {
         match op {
             BinaryOp::And | BinaryOp::Or | BinaryOp::Xor => {
@@ -91,7 +91,7 @@ impl Arena {
         }
     }
 
-    /// Bits of `e`, which is `x` shifted to the left.
+    /// Bits of `e`, which is `x` shifted left.
     fn extract_shifted(&mut self, e: ExprId, x: ExprId, low: u32, width: u32) -> ExprId {
         let Some((_, shift)) = self.as_shifted(e) else {
             return self.intern(Node::Extract { e, low }, width);
@@ -118,7 +118,7 @@ impl Arena {
         if low >= cut && !signed {
             return self.zero(width);
         }
-        // At least the sign bit is left of a signed term.
+        // At least the sign bit of a signed term remains.
         let low = low.min(cut - 1);
         let kept = self.extract(inner, low, cut - low);
         if signed {
@@ -170,7 +170,7 @@ impl Arena {
         self.intern(Node::Concat { hi, lo }, width)
     }
 
-    /// Two neighbours as one piece, where they are one.
+    /// Joins two adjacent parts of the same term.
     fn joined(&mut self, hi: ExprId, lo: ExprId) -> Option<ExprId> {
         let (hi_width, lo_width) = (self.width(hi), self.width(lo));
         if self.is_const(hi) && self.is_const(lo) {
@@ -201,7 +201,7 @@ impl Arena {
                 let (a, b) = (self.concat(a, x), self.concat(b, y));
                 Some(self.ite(c, a, b))
             }
-            // The neighbour may be a part of the same term in another shape.
+            // The neighbour may be a part of the same term in another form.
             (Node::Extract { e, low }, _)
                 if low >= lo_width && self.extract(e, low - lo_width, lo_width) == lo =>
             {

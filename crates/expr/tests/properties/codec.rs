@@ -1,4 +1,4 @@
-//! The codec on bytes that no encoder wrote.
+//! The decoder on bytes that no encoder wrote.
 
 use crate::common::{program, run};
 use everett_expr::{
@@ -15,7 +15,7 @@ proptest! {
         }
     }
 
-    /// Bytes with a right beginning get further.
+    /// Bytes with a valid header reach further.
     #[test]
     fn arbitrary_nodes_are_refused_or_read(nodes in prop::collection::vec(0u8..40, 0..400)) {
         let mut bytes = vec![1, 1, 0, 8, 1, b'x', 60];
@@ -43,7 +43,7 @@ proptest! {
         }
         let mut other = Arena::new();
         if let Ok(terms) = codec::decode(&mut other, &bytes) {
-            // What was read can be written and read again.
+            // What was decoded can be encoded and decoded again.
             let again = codec::encode(&other, &terms);
             prop_assert!(codec::decode(&mut other, &again).is_ok());
         }

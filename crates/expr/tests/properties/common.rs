@@ -1,5 +1,5 @@
-//! Random straight-line programs over terms, run twice: through the simplifying constructors and
-//! through plain arithmetic on `u128` that shares no code with the crate.
+//! Random straight-line programs over terms, executed twice: with the simplifying constructors, and
+//! with plain `u128` arithmetic that shares no code with the crate.
 
 use everett_expr::{Arena, BinaryOp, CompareOp, ExprId};
 use proptest::prelude::*;
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 /// Number of symbolic bytes.
 pub const BYTES: usize = 4;
 
-/// One step: an operator and raw numbers from which its operands are chosen.
+/// One step: an operator, and raw numbers from which its operands are selected.
 #[derive(Clone, Debug)]
 pub struct Step {
     pub op: u8,
@@ -31,7 +31,7 @@ fn signed(width: u32, bits: u128) -> i128 {
     ((bits << shift) as i128) >> shift
 }
 
-/// A value computed without the crate.
+/// A value computed independently of the crate.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Plain {
     pub width: u32,
@@ -116,7 +116,7 @@ fn plain_compare(op: CompareOp, x: Plain, y: Plain) -> Plain {
     Plain::new(1, u128::from(truth))
 }
 
-/// What runs a program: terms or plain values.
+/// An interpreter for programs: on terms or on plain values.
 pub trait Machine {
     type Value: Copy;
     fn width(&self, value: Self::Value) -> u32;
@@ -208,7 +208,7 @@ impl Machine for Arena {
     }
 }
 
-/// Runs a program by folding constants only.
+/// Executes a program by constant folding only.
 pub struct FoldingMachine {
     pub arena: Arena,
     pub bytes: [u8; BYTES],
@@ -249,7 +249,7 @@ impl Machine for FoldingMachine {
     }
 }
 
-/// Goes on with the values of a program at widths above 128.
+/// Continues with the values of a program at widths above 128.
 pub fn run_wide<M: Machine>(machine: &mut M, values: &[M::Value], width: u32) -> Vec<M::Value> {
     let mut wide: Vec<M::Value> = Vec::new();
     for (i, pair) in values.windows(2).enumerate().take(8) {
@@ -299,7 +299,7 @@ fn chosen_width(raw: u8) -> u32 {
     .clamp(1, 128)
 }
 
-/// Constants that rules care about are likelier than others.
+/// Constants that rules depend on are more likely than others.
 fn chosen_constant(width: u32, bits: u128) -> u128 {
     let small = (bits >> 8) & 0xff;
     match bits & 15 {
@@ -315,14 +315,14 @@ fn chosen_constant(width: u32, bits: u128) -> u128 {
     }
 }
 
-/// The operands of one step, chosen from the values so far.
+/// The operands of one step, selected from the values so far.
 struct Operands<'a, M: Machine> {
     values: &'a [M::Value],
     step: &'a Step,
 }
 
 impl<M: Machine> Operands<'_, M> {
-    /// Late values are likelier, so that terms become deep.
+    /// Recent values are more likely, so that terms become deep.
     fn pick(&self, raw: u8) -> M::Value {
         let recent = if raw < 150 {
             self.values.len().min(5)
@@ -332,7 +332,7 @@ impl<M: Machine> Operands<'_, M> {
         self.values[self.values.len() - 1 - raw as usize % recent]
     }
 
-    /// A value brought to a width.
+    /// A value converted to a width.
     fn cast(&self, machine: &mut M, raw: u8, width: u32) -> M::Value {
         machine.cast(self.pick(raw), width, self.flag(0))
     }
@@ -409,7 +409,7 @@ fn run_step<M: Machine>(machine: &mut M, values: &[M::Value], step: &Step) -> M:
     }
 }
 
-/// What programs and memory do often, and rules are made for.
+/// Idioms that programs and memory use often, and for which there are rules.
 fn run_idiom<M: Machine>(machine: &mut M, operands: &Operands<'_, M>, a: M::Value) -> M::Value {
     let step = operands.step;
     let width = machine.width(a);
@@ -506,7 +506,7 @@ fn split_and_join<M: Machine>(machine: &mut M, whole: M::Value, piece: u32) -> M
     joined
 }
 
-/// `a · (b + c)` against `a · b + a · c`, equal or nearly so.
+/// `a · (b + c)` against `a · b + a · c`, equal or nearly equal.
 fn distribute<M: Machine>(machine: &mut M, operands: &Operands<'_, M>, a: M::Value) -> M::Value {
     let width = machine.width(a);
     let b = operands.cast(machine, operands.step.b, width);
@@ -528,7 +528,7 @@ fn distribute<M: Machine>(machine: &mut M, operands: &Operands<'_, M>, a: M::Val
     machine.compare(CompareOp::Eq, left, right)
 }
 
-/// Runs a program; the first values are the symbolic bytes.
+/// Executes a program; the first values are the symbolic bytes.
 pub fn run<M: Machine>(machine: &mut M, steps: &[Step]) -> Vec<M::Value> {
     let mut values: Vec<M::Value> = (0..BYTES as u32).map(|index| machine.read(index)).collect();
     for step in steps {

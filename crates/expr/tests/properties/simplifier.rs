@@ -5,7 +5,7 @@ use everett_expr::{Arena, ArrayId, EvalScratch, codec, limbs};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
-/// More than usual, since a rule needs luck to be met; `PROPTEST_CASES` asks for more still.
+/// More cases than usual, because a rule is exercised rarely; `PROPTEST_CASES` sets more.
 fn cases() -> ProptestConfig {
     let usual = ProptestConfig::default();
     ProptestConfig {
@@ -138,7 +138,7 @@ proptest! {
         }
     }
 
-    /// Where a rule stops in the middle, what it leaves is right as well.
+    /// A rule that stops in the middle leaves a correct term.
     #[test]
     fn any_rule_limit_keeps_meaning(
         steps in program(24), bytes in any::<[u8; BYTES]>(), limit in 0u32..8,
@@ -157,8 +157,8 @@ proptest! {
 }
 
 proptest! {
-    // Always the same programs: that a rewritten term is found again as it is holds but for rare
-    // mixtures of rules, which cost sharing and not correctness.
+    // A fixed seed: rewriting is idempotent except for rare combinations of rules, which cost
+    // sharing but not correctness.
     #![proptest_config(ProptestConfig { rng_seed: RngSeed::Fixed(1), ..cases() })]
 
     #[test]

@@ -1,6 +1,6 @@
-//! Worlds for tests: the same bytes as known data and as symbolic data.
+//! Worlds for tests: the same bytes as known and as symbolic data.
 
-// Each test file uses a part of it.
+// Each test file uses only a part of it.
 #![allow(dead_code)]
 
 use everett_expr::{Arena, ArrayId, EvalScratch};
@@ -9,15 +9,15 @@ use everett_invariant::{Byte, EvalError, EvalErrorKind, Exposed, evaluate, parse
 /// Data of nodes: node, state, key, bytes.
 pub type Rows<'a> = &'a [(&'a str, &'a str, &'a str, &'a [u8])];
 
-/// A world that shows rows; bytes for which `symbolic` says so are read from an array, in order.
+/// A world that exposes rows; bytes selected by `symbolic` are read from an array, in order.
 pub struct Shown {
-    /// What is shown.
+    /// The exposed data.
     pub view: Exposed,
     /// The values of all bytes, by their index in the array.
     pub values: Vec<u8>,
 }
 
-/// A world of rows.
+/// Creates a world of rows.
 pub fn world(
     nodes: &[&str],
     rows: Rows<'_>,
@@ -46,7 +46,7 @@ pub fn world(
     Shown { view, values }
 }
 
-/// The first invariant of a text on known data.
+/// Evaluates the first invariant of a text on known data.
 pub fn known(source: &str, nodes: &[&str], rows: Rows<'_>) -> Result<bool, EvalError> {
     let mut arena = Arena::new();
     let shown = world(nodes, rows, &mut arena, &|_| false);
@@ -56,12 +56,13 @@ pub fn known(source: &str, nodes: &[&str], rows: Rows<'_>) -> Result<bool, EvalE
     let verdict = evaluate(invariant, &shown.view, &mut arena)?;
     assert!(verdict.failures.is_empty());
     assert!(arena.is_const(verdict.holds));
-    // At most truth and falsehood were made.
+    // At most the constants true and false were created.
     assert!(arena.node_count() <= terms + 2, "known data makes terms");
     Ok(arena.is_true(verdict.holds))
 }
 
-/// The first invariant of a text on symbolic data, for the values that the data has. `None` at a limit.
+/// Evaluates the first invariant of a text on symbolic data, for its actual values. `None` at a
+/// limit.
 pub fn symbolic(
     source: &str,
     nodes: &[&str],
@@ -94,7 +95,8 @@ pub fn symbolic(
     Some(results)
 }
 
-/// An invariant on known data, and on the same data as symbolic bytes: the same must come of both.
+/// Evaluates an invariant on known data and on the same data as symbolic bytes: the results must be
+/// equal.
 pub fn both(source: &str, nodes: &[&str], rows: Rows<'_>) -> Result<bool, EvalError> {
     let plain = known(source, nodes, rows);
     let results = symbolic(source, nodes, rows, &|_| true, &[]).expect("within the limits");

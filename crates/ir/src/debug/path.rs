@@ -1,27 +1,27 @@
-//! Paths by the names of the source: from a global variable through fields, elements and pointers to data.
+//! Source-level data paths: from a global variable through fields, elements and pointers to data.
 
 use super::{DebugField, DebugInfo, DebugTypeId, DebugTypeKind, MAX_NESTING, Variable};
 use crate::module::GlobalId;
 
-/// Where a path such as `server.table.count` leads.
+/// The location of the data that a path such as `server.table.count` denotes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
-    /// The variable that it begins with.
+pub struct DataLocation {
+    /// The variable at its start.
     pub global: GlobalId,
-    /// Where the pointers on the way lie, as distances in bits: the first from the start of the variable, each other one from where
-    /// the one before it points to.
+    /// Locations of the pointers on the path, as offsets in bits: the first from the start of the
+    /// variable, each other one from the target of the previous pointer.
     pub through: Vec<u64>,
-    /// Distance in bits from where the last pointer points to, or else from the start of the variable; a multiple of 8 except for
-    /// bit-fields.
+    /// Offset in bits from the target of the last pointer, or from the start of the variable; a
+    /// multiple of 8 except for bit-fields.
     pub offset_bits: u64,
     /// Size in bits.
     pub size_bits: u64,
-    /// Type, where debug information knows it. In the middle of an array of several dimensions it
-    /// is the type of the innermost element.
+    /// Type, if known from debug information. Inside a multi-dimensional array it is the type of
+    /// the innermost element.
     pub ty: Option<DebugTypeId>,
 }
 
-/// Why a path leads nowhere.
+/// Why a path denotes no data.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
     /// The path is not written as `name.field[index]`.
@@ -32,7 +32,7 @@ pub enum PathError {
     NoVariable {
         /// The name.
         name: String,
-        /// Names that are similar, the nearest first.
+        /// Similar names, the closest first.
         nearest: Vec<String>,
     },
     /// Several variables have this name.
@@ -40,10 +40,10 @@ pub enum PathError {
     Ambiguous {
         /// The name.
         name: String,
-        /// What could be meant.
+        /// The candidates.
         choices: String,
     },
-    /// It is in the source and not in the program.
+    /// The variable exists in the source but not in the program.
     #[error("the optimiser has left `{0}` out of the program, or keeps it in another form")]
     Gone(String),
     /// A record has no such field.
@@ -51,12 +51,12 @@ pub enum PathError {
     NoField {
         /// The record.
         ty: String,
-        /// The field asked for.
+        /// The requested field.
         field: String,
-        /// The fields that there are.
+        /// The existing fields.
         fields: String,
     },
-    /// An index is beyond the end.
+    /// An index is out of range.
     #[error("index {index} is beyond the {count} elements")]
     Index {
         /// The index.
@@ -71,7 +71,7 @@ pub enum PathError {
         step: String,
         /// The type.
         ty: String,
-        /// What kind of type that is.
+        /// The kind of that type.
         what: &'static str,
     },
 }
@@ -91,9 +91,9 @@ enum Step {
     Index(u64),
 }
 
-/// Finds the place that `path` names, such as `server.table.items[2]` or `server.first->key`. The name may be
-/// preceded by its scope (`function::name`, `namespace::name`).
-pub fn find_path(module: &crate::Module, path: &str) -> Result<Place, PathError> {
+/// Finds the data that `path` denotes, such as `server.table.items[2]` or `server.first->key`. The
+/// name may be qualified by its scope (`function::name`, `namespace::name`).
+pub fn find_path(module: &crate::Module, path: &str) -> Result<DataLocation, PathError> {
     let (name, steps) = parse_path(path)?;
     let parts = find_variable(module, name)?;
     let Some(variable) = parts.first() else {
@@ -126,14 +126,14 @@ pub fn find_path(module: &crate::Module, path: &str) -> Result<Place, PathError>
         through,
         ..
     } = walk;
-    let mut place = Place {
+    let mut place = DataLocation {
         global: variable.global,
         through,
         offset_bits,
         size_bits,
         ty,
     };
-    // Where it begins is in the variable, whatever pointers lead to.
+    // The start must be inside the variable, wherever pointers lead.
     let (start_bits, needed_bits) = match place.through.first() {
         Some(pointer) => (*pointer, 64),
         None => (offset_bits, size_bits),
@@ -153,7 +153,7 @@ pub fn find_path(module: &crate::Module, path: &str) -> Result<Place, PathError>
     Ok(place)
 }
 
-/// Where bits of a variable are in what the program has of it.
+/// Where bits of a variable are in the parts that the program has of it.
 fn start_in(
     module: &crate::Module,
     part: &Variable,
@@ -200,13 +200,13 @@ fn parse_path(path: &str) -> Result<(&str, Vec<Step>), PathError> {
     Ok((name, steps))
 }
 
-/// Where a name ends.
+/// End of a name.
 fn name_end(text: &str) -> usize {
     let ends = [text.find(['.', '[']), text.find("->")];
     ends.into_iter().flatten().min().unwrap_or(text.len())
 }
 
-/// Variables with similar names, the nearest first.
+/// Variables with similar names, the closest first.
 fn nearest(module: &crate::Module, name: &str) -> Vec<String> {
     const MOST: usize = 3;
     let farthest = name.chars().count().div_ceil(3);
@@ -221,7 +221,7 @@ fn nearest(module: &crate::Module, name: &str) -> Vec<String> {
     found.map(|(_, name)| format!("`{name}`")).collect()
 }
 
-/// How many letters have to be put in, left out or changed to come from one name to the other.
+/// The edit distance.
 fn distance(one: &str, other: &str) -> usize {
     let other: Vec<char> = other.chars().collect();
     let mut row: Vec<usize> = (0..=other.len()).collect();
@@ -237,7 +237,7 @@ fn distance(one: &str, other: &str) -> usize {
     row[other.len()]
 }
 
-/// The variable with this name, where debug information has one: all parts that an optimiser has made of it.
+/// The variable with this name, if debug information has one: all fragments of it.
 fn find_variable<'a>(
     module: &'a crate::Module,
     name: &str,
@@ -254,7 +254,7 @@ fn find_variable<'a>(
         (&*variable.name == plain && in_scope) || &*variable.linkage_name == name
     };
     let found: Vec<&Variable> = module.debug.variables.iter().filter(fits).collect();
-    // A variable outside of all functions and namespaces wins over statics of functions.
+    // A variable outside of all functions and namespaces takes precedence over function statics.
     let outer: Vec<_> = found
         .iter()
         .copied()
@@ -281,12 +281,16 @@ fn find_variable<'a>(
     }
 }
 
-/// A symbol without debug information: its whole is all that can be named.
-fn place_of_symbol(module: &crate::Module, name: &str, steps: &[Step]) -> Result<Place, PathError> {
+/// A symbol without debug information can only be named as a whole.
+fn place_of_symbol(
+    module: &crate::Module,
+    name: &str,
+    steps: &[Step],
+) -> Result<DataLocation, PathError> {
     match (module.global_named(name), steps) {
         (Some(global), []) => {
             let size = module.types.size_of(module.globals[global.index()].ty);
-            Ok(Place {
+            Ok(DataLocation {
                 global,
                 through: Vec::new(),
                 offset_bits: 0,
@@ -306,7 +310,7 @@ fn place_of_symbol(module: &crate::Module, name: &str, steps: &[Step]) -> Result
     }
 }
 
-/// A walk from a variable inwards.
+/// A walk from a variable to its parts.
 struct Walk<'a> {
     debug: &'a DebugInfo,
     ty: Option<DebugTypeId>,
@@ -314,7 +318,7 @@ struct Walk<'a> {
     size_bits: u64,
     /// How many dimensions of the array `ty` have been indexed.
     dimension: usize,
-    /// Where the pointers on the way lie.
+    /// Locations of the pointers on the path.
     through: Vec<u64>,
 }
 
@@ -337,7 +341,7 @@ impl Walk<'_> {
         PathError::Mismatch { step, ty, what }
     }
 
-    /// Goes to where a pointer points to.
+    /// Dereferences a pointer.
     fn follow(&mut self, step: impl Fn() -> String) -> Result<(), PathError> {
         let pointer = self.ty.filter(|_| self.dimension == 0);
         let pointer = pointer.map(|ty| &self.debug.types[self.debug.resolved(ty).index()].kind);
@@ -362,7 +366,7 @@ impl Walk<'_> {
         let DebugTypeKind::Record { fields, .. } = &record.kind else {
             return Err(self.mismatch(format!(".{name}")));
         };
-        // Rust numbers the fields of tuples.
+        // Rust names the fields of tuples `__0`, `__1`, and so on.
         let tuple = format!("__{name}");
         let found = find_field(self.debug, fields, name, 0)
             .or_else(|| find_field(self.debug, fields, &tuple, 0));

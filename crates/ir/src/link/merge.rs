@@ -1,4 +1,4 @@
-//! Builds the linked module, once it is decided which symbols are taken from where.
+//! Builds the linked module after symbol resolution.
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,12 +7,12 @@ use super::resolve::{Origin, Resolution, name_of, symbols};
 use super::{LinkError, module_name};
 use crate::module::*;
 
-/// Linked symbols by where they came from.
-type Places = HashMap<Origin, Value>;
+/// Symbols of the linked module by their origin.
+type SymbolMap = HashMap<Origin, Value>;
 
 pub(super) fn merge(modules: Vec<Module>, resolution: &Resolution) -> Result<Module, LinkError> {
     let appended = appended_names(&modules, resolution);
-    let places = assign_places(&modules, resolution);
+    let places = assign_symbols(&modules, resolution);
     let mut linked = Module::default();
     let mut named_types = HashMap::new();
     let mut remaps = Vec::new();
@@ -28,7 +28,7 @@ pub(super) fn merge(modules: Vec<Module>, resolution: &Resolution) -> Result<Mod
             ..remap.with_symbols(index, module, resolution, &places)
         });
         let last = &remaps[index];
-        // The tables grow in step with the offsets that were just noted.
+        // The tables grow in step with the offsets recorded above.
         for constant in &module.constants {
             let kind = last.constant_kind(constant.kind.clone());
             linked.constants.push(Constant {
@@ -64,7 +64,7 @@ pub(super) fn merge(modules: Vec<Module>, resolution: &Resolution) -> Result<Mod
     Ok(linked)
 }
 
-/// Names of the arrays to be joined, in a fixed order.
+/// Names of the arrays to concatenate, in a fixed order.
 fn appended_names(modules: &[Module], resolution: &Resolution) -> Vec<Box<str>> {
     let mut names = Vec::new();
     for (index, module) in modules.iter().enumerate() {
@@ -82,9 +82,9 @@ fn appended_names(modules: &[Module], resolution: &Resolution) -> Vec<Box<str>> 
     names
 }
 
-/// Gives each symbol that is taken its id in the linked module.
-fn assign_places(modules: &[Module], resolution: &Resolution) -> Places {
-    let mut places = Places::new();
+/// Assigns each selected symbol its id in the linked module.
+fn assign_symbols(modules: &[Module], resolution: &Resolution) -> SymbolMap {
+    let mut places = SymbolMap::new();
     let (mut globals, mut functions, mut aliases) = (0, 0, 0);
     let next = |counter: &mut usize| {
         *counter += 1;
@@ -104,7 +104,7 @@ fn assign_places(modules: &[Module], resolution: &Resolution) -> Places {
                 Symbol::Global(_) => Value::Global(GlobalId::new(next(&mut globals))),
                 Symbol::Function(_) => Value::Function(FunctionId::new(next(&mut functions))),
                 Symbol::Alias(_) => Value::Alias(AliasId::new(next(&mut aliases))),
-                // Refused before.
+                // Rejected before.
                 Symbol::Ifunc(_) => continue,
             };
             places.insert(origin, value);
@@ -128,7 +128,7 @@ fn index_in(table: &mut Vec<Box<str>>, known: &mut HashMap<Box<str>, u32>, text:
     })
 }
 
-/// Everything about `module` except its symbols.
+/// The mapping of everything in `module` except its symbols.
 fn remap_of(
     linked: &mut Module,
     strings: &mut Strings,
@@ -178,13 +178,13 @@ fn remap_of(
 }
 
 impl Remap {
-    /// Adds where the symbols of the module went: to their own place, or to the winner's.
+    /// Adds the mapping of the module's symbols: to their own id, or to the winner's.
     fn with_symbols(
         mut self,
         index: usize,
         module: &Module,
         resolution: &Resolution,
-        places: &Places,
+        places: &SymbolMap,
     ) -> Self {
         for symbol in symbols(module) {
             let own = Origin {
@@ -195,7 +195,7 @@ impl Remap {
             let place = places
                 .get(&own)
                 .or_else(|| places.get(resolution.winners.get(name)?));
-            // Each symbol is taken or has a winner that is.
+            // Each symbol is selected or has a winner.
             let value = place.copied().unwrap_or(symbol.value());
             match symbol {
                 Symbol::Global(_) => self.globals.push(value),
@@ -208,7 +208,7 @@ impl Remap {
     }
 }
 
-/// Moves the symbols that are taken from `module` over, in the order of their places.
+/// Moves the selected symbols of `module`, in the order of their ids.
 fn take_symbols(
     linked: &mut Module,
     module: &mut Module,
@@ -270,7 +270,7 @@ fn take_symbols(
     }
 }
 
-/// Joins appending arrays: the first one's variable gets the members of all.
+/// Concatenates appending arrays: the first variable gets the members of all.
 fn join_arrays(
     linked: &mut Module,
     modules: &[Module],
@@ -342,8 +342,8 @@ fn join_arrays(
     Ok(())
 }
 
-/// Fills the table of names. Symbols that are seen everywhere keep theirs; local ones get a
-/// number where theirs is taken.
+/// Fills the symbol table. Global symbols keep their names; local ones get a numeric suffix if
+/// theirs is taken.
 fn name_symbols(linked: &mut Module) {
     let mut names = std::mem::take(&mut linked.symbols);
     let all: Vec<Symbol> = symbols(linked).collect();
@@ -404,7 +404,7 @@ fn merge_debug_info(
         debug.types.push(ty);
     }
     for variable in &module.debug.variables {
-        // Where another module's definition was taken, its description holds.
+        // If another module's definition was selected, its debug information applies.
         let Value::Global(global) = remap.globals[variable.global.index()] else {
             continue;
         };

@@ -1,11 +1,11 @@
-//! Carries ids of one module over to the linked one.
+//! Maps the ids of one module to those of the linked one.
 
 use std::collections::HashMap;
 
 use crate::debug::{DebugField, DebugTypeId, DebugTypeKind, FileId, SubprogramId};
 use crate::module::*;
 
-/// Where everything of one module went.
+/// The id mapping of one module.
 pub(super) struct Remap {
     pub types: Vec<TypeId>,
     pub constants: usize,
@@ -67,7 +67,7 @@ impl Remap {
         }
     }
 
-    /// Carries over all that the body and head of a function refer to.
+    /// Remaps everything that the body and header of a function refer to.
     pub fn function(&self, function: &mut Function) {
         function.ty = self.ty(function.ty);
         function
@@ -229,7 +229,7 @@ impl Remap {
     }
 }
 
-/// Adds the types of `source` to `target`. Named structs with equal name and body become one.
+/// Adds the types of `source` to `target`. Named structs with equal name and body are merged.
 pub(super) fn merge_types(
     target: &mut TypeTable,
     source: &TypeTable,
@@ -242,8 +242,8 @@ pub(super) fn merge_types(
     map.into_iter().flatten().collect()
 }
 
-/// Recursion is as deep as types are nested, which the reader limits; they have no cycles,
-/// because pointers do not say what they point to.
+/// Recursion is as deep as types are nested, which the reader limits. Types have no cycles, because
+/// pointers are opaque.
 fn merge_type(
     target: &mut TypeTable,
     source: &TypeTable,

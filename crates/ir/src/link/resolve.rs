@@ -1,4 +1,4 @@
-//! Decides which module's definition of each symbol is taken.
+//! Symbol resolution: decides which module's definition of each symbol is used.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ pub(super) struct Origin {
     pub symbol: Symbol,
 }
 
-/// How strongly a symbol claims its name; the greatest wins.
+/// The strength of a definition; the strongest wins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Claim {
     WeakDeclaration,
@@ -23,21 +23,21 @@ enum Claim {
     Strong,
 }
 
-/// What was decided.
+/// The result of symbol resolution.
 #[derive(Default)]
 pub(super) struct Resolution {
-    /// Who gives each name its meaning; never iterated.
+    /// The definition that each name refers to; never iterated.
     pub winners: HashMap<Box<str>, Origin>,
-    /// Arrays to be joined, in the order of the modules.
+    /// Arrays to concatenate, in module order.
     pub appending: HashMap<Box<str>, Vec<Origin>>,
-    /// Alignment that a merged common symbol needs.
+    /// Alignment of a merged common symbol.
     pub common_align: HashMap<Box<str>, u64>,
-    /// Which module's members of a comdat group are taken.
+    /// The module whose members of a comdat group are used.
     comdats: HashMap<Box<str>, usize>,
 }
 
 impl Resolution {
-    /// Whether the symbol's own module gives it its meaning.
+    /// Whether the symbol's own module provides its definition.
     pub fn keeps(&self, origin: Origin, name: &str, linkage: Linkage) -> bool {
         name.is_empty() || linkage.is_local() || self.winners.get(name) == Some(&origin)
     }
@@ -163,7 +163,7 @@ fn claim(modules: &[Module], resolution: &Resolution, origin: Origin) -> Claim {
     }
 }
 
-/// The comdat group of a symbol; an alias belongs to that of what it stands for.
+/// The comdat group of a symbol; for an alias, that of its target.
 fn comdat_of(module: &Module, symbol: Symbol) -> Option<ComdatId> {
     match symbol {
         Symbol::Global(id) => module.globals[id.index()].comdat,
@@ -177,7 +177,7 @@ fn comdat_of(module: &Module, symbol: Symbol) -> Option<ComdatId> {
     }
 }
 
-/// The symbol that an address is computed from. The reader refuses circles of aliases.
+/// The symbol that an address is computed from. The reader rejects cycles of aliases.
 fn base(module: &Module, mut value: Value) -> Option<Value> {
     loop {
         value = match value {
@@ -210,7 +210,7 @@ fn size_of(modules: &[Module], origin: Origin) -> u64 {
     }
 }
 
-/// Picks a module for each comdat group.
+/// Selects a module for each comdat group.
 fn resolve_comdats(modules: &[Module], resolution: &mut Resolution) -> Result<(), LinkError> {
     for (index, module) in modules.iter().enumerate() {
         for comdat in &module.comdats {
@@ -249,7 +249,7 @@ fn resolve_comdats(modules: &[Module], resolution: &mut Resolution) -> Result<()
     Ok(())
 }
 
-/// Whether two modules give a variable the same bytes, as far as they are plain data.
+/// Whether two modules initialise a variable with the same bytes, as far as they are plain data.
 fn same_contents(first: &Module, second: &Module, name: &str) -> bool {
     let contents = |module: &Module| {
         let global = &module.globals[module.global_named(name)?.index()];

@@ -1,5 +1,5 @@
-//! What must be known of a function before code is emitted: the order of blocks, how values are used, and
-//! which stack slots become registers.
+//! Analysis of a function before code generation: block order, uses of values, and promotable stack
+//! slots.
 
 use super::Context;
 use crate::code::Lane;
@@ -8,13 +8,13 @@ use crate::module::{
     Value,
 };
 
-/// A value is used in another block or by a phi.
+/// The value is used in another block or by a phi.
 const ELSEWHERE: u32 = u32::MAX;
 
-/// Facts about a function. Tables are indexed by instruction unless said otherwise.
+/// Facts about a function. Tables are indexed by instruction unless stated otherwise.
 #[derive(Default)]
 pub(super) struct Analysis {
-    /// Blocks that can be reached, each after those that dominate it.
+    /// Reachable blocks, each after its dominators.
     pub order: Vec<BlockId>,
     /// Number of uses.
     pub uses: Vec<u32>,
@@ -22,13 +22,13 @@ pub(super) struct Analysis {
     pub address_uses: Vec<u32>,
     /// Number of uses as an index of address arithmetic.
     pub index_uses: Vec<u32>,
-    /// Stack slots that become registers.
+    /// Stack slots that are promoted to registers.
     pub promoted: Vec<bool>,
-    /// Loads of promoted slots that need no copy, because nothing is stored before their last use.
+    /// Loads of promoted slots that need no copy, because there is no store before their last use.
     pub aliased: Vec<bool>,
-    /// The last instruction of the same block that needs the value, or [`ELSEWHERE`].
+    /// The last instruction of the same block that uses the value, or [`ELSEWHERE`].
     last: Vec<u32>,
-    /// First store to a promoted slot after the instruction that is looked at, with its block.
+    /// The next store to a promoted slot after the current instruction, with its block.
     next_store: Vec<(u32, u32)>,
 }
 
@@ -39,14 +39,14 @@ enum Role {
     Address { ty: TypeId, atomic: bool },
     /// As an index of address arithmetic.
     Index,
-    /// By an intrinsic that says nothing about its value.
+    /// By an annotation intrinsic.
     Marker,
     /// In any other way.
     Plain,
 }
 
 impl Analysis {
-    /// Analyses a function; reuses the memory of the last one.
+    /// Analyses a function; reuses the memory of the previous analysis.
     pub fn run(&mut self, cx: &mut Context, function: &Function, promote: bool) {
         let count = function.instructions.len();
         reset(&mut self.uses, count, 0);
@@ -114,8 +114,8 @@ impl Analysis {
         }
     }
 
-    /// Counts uses and drops candidates whose address is used otherwise than by loads and stores. Says
-    /// whether the function calls something like `setjmp`.
+    /// Counts uses and drops candidates whose address escapes loads and stores. Returns whether the
+    /// function calls something like `setjmp`.
     fn count_uses(&mut self, cx: &mut Context, function: &Function) -> bool {
         let mut returns_twice = false;
         for &block in &self.order {
@@ -151,7 +151,7 @@ impl Analysis {
         returns_twice
     }
 
-    /// Finds loads of promoted slots that can simply read the slot's register at their uses.
+    /// Finds loads of promoted slots whose uses can read the slot's register directly.
     fn find_aliases(&mut self, cx: &mut Context, function: &Function, returns_twice: bool) {
         if returns_twice || !self.promoted.contains(&true) {
             return;
@@ -172,11 +172,11 @@ impl Analysis {
         }
     }
 
-    /// Until when the operands of an instruction are read.
+    /// The last position at which the operands of an instruction are read.
     fn needed_until(&self, kind: &InstructionKind, index: usize) -> u32 {
         match kind {
             InstructionKind::Phi { .. } => ELSEWHERE,
-            // No code or code at the place of their uses: they stand for their operands.
+            // These emit no code, or emit it at their uses: they stand for their operands.
             InstructionKind::Cast { .. }
             | InstructionKind::Freeze { .. }
             | InstructionKind::Gep { .. }
@@ -222,7 +222,7 @@ fn reset<T: Copy>(table: &mut Vec<T>, count: usize, value: T) {
     table.resize(count, value);
 }
 
-/// The scalar that a slot of this type holds, where it can be a register.
+/// The scalar type of a slot, if it can be a register.
 pub(super) fn register_lane(cx: &mut Context, ty: TypeId) -> Option<Lane> {
     let shape = cx.folder.shapes.get(ty)?;
     let scalar = shape.lanes == 1 && !shape.is_vector() && shape.registers <= 2;
@@ -257,7 +257,7 @@ fn calls_returning_twice(cx: &Context, function: &Function, call: CallId) -> boo
     callee_twice || twice(call.attributes)
 }
 
-/// The blocks that a block can go to; the one that should follow it first.
+/// The successors of a block; the preferred fall-through first.
 pub(super) fn successors(function: &Function, block: BlockId) -> Vec<BlockId> {
     let Block { start, end } = function.blocks[block.index()];
     let Some(last) = function.instructions[start as usize..end as usize].last() else {

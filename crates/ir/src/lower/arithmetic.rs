@@ -1,4 +1,4 @@
-//! Arithmetic, conversions, comparisons and choices, lane by lane.
+//! Arithmetic, conversions, comparisons and selects, lane by lane.
 
 use super::body::{Body, Ops};
 use super::shape::{limb_widths, mask};
@@ -98,7 +98,7 @@ impl Body<'_, '_> {
         self.run(dst, limbs)
     }
 
-    /// Bit operations with zero need no code; wide values are often put together with them.
+    /// Bit operations with zero need no code; wide values are often assembled with them.
     fn bitwise_limb(&mut self, op: IntOp, a: Operand, b: Operand) -> Operand {
         match (op, self.constant_value(a), self.constant_value(b)) {
             (IntOp::Or | IntOp::Xor, Some(0), _) => b,
@@ -108,7 +108,7 @@ impl Body<'_, '_> {
         }
     }
 
-    /// The value of a wide constant that fits into one word.
+    /// The value of a wide constant that fits in one word.
     fn small_constant(&self, ops: Ops) -> Option<u64> {
         let list = self.list(ops);
         let low = self.constant_value(*list.first()?)?;
@@ -118,8 +118,7 @@ impl Body<'_, '_> {
         high.then_some(low)
     }
 
-    /// Shift of a wide value by a constant: each limb is put together from the limbs that it takes bits
-    /// from.
+    /// Shifts a wide value by a constant: each limb is assembled from the limbs it takes bits from.
     fn wide_shift(&mut self, op: IntOp, a: Ops, amount: u32, width: u16) -> Ops {
         let zero = self.constant(0);
         let limbs = self
@@ -331,7 +330,8 @@ impl Body<'_, '_> {
         }
     }
 
-    /// Zero-extends or truncates: limbs are kept, new ones are zero, the last may lose bits.
+    /// Zero-extends or truncates: existing limbs are kept, new ones are zero, the last one may be
+    /// truncated.
     fn resize(&mut self, source: Ops, from: Lane, to: Lane) -> Ops {
         let mut results = Vec::with_capacity(to.registers() as usize);
         let mut left = from.bits();
@@ -407,7 +407,7 @@ impl Body<'_, '_> {
         self.ops(results)
     }
 
-    /// Reads the same bits as another type.
+    /// Reinterprets the bits as another type.
     pub fn bitcast(&mut self, source: Ops, from: (Lane, u32), to: (Lane, u32)) -> Ops {
         if from.0.bits() == to.0.bits() {
             return source;
@@ -430,11 +430,11 @@ impl Body<'_, '_> {
         self.ops(results)
     }
 
-    /// `width` bits (at most 64) from bit `low` on of operands laid one after the other, each with its
-    /// width. Bits after the last are zero.
+    /// `width` bits (at most 64) from bit `low` of concatenated operands, each with its width. Bits
+    /// past the end are zero.
     pub fn gather(&mut self, source: &[(Operand, u32)], low: u32, width: u32) -> Operand {
         let mut result: Option<Operand> = None;
-        // Where the operands are alike the right one is found at once.
+        // If all operands have the same width, the right one is found directly.
         let uniform = source.first().map_or(0, |first| first.1);
         let alike = uniform > 0 && source.iter().all(|part| part.1 == uniform);
         let skip = if alike { (low / uniform) as usize } else { 0 };
@@ -456,7 +456,7 @@ impl Body<'_, '_> {
         result.unwrap_or_else(|| self.constant(0))
     }
 
-    /// `count` bits of an operand of `bits` bits from bit `from` on, moved to bit `to`.
+    /// `count` bits of an operand of `bits` bits from bit `from`, moved to bit `to`.
     fn piece(&mut self, operand: Operand, bits: u32, from: u32, count: u32, to: u32) -> Operand {
         if let Some(word) = self.constant_value(operand) {
             return self.constant((word >> from & mask(count)) << to);
@@ -466,7 +466,7 @@ impl Body<'_, '_> {
             let amount = self.constant(u64::from(from));
             piece = self.int(IntOp::LShr, 64, piece, amount);
         }
-        // Bits above those wanted are already gone where they are shifted out of the register.
+        // Unwanted high bits are already gone if they are shifted out of the register.
         if from + count < bits && count + to < 64 {
             piece = self.truncate(piece, count);
         }
@@ -491,7 +491,7 @@ impl Body<'_, '_> {
         }
     }
 
-    /// Symbols are pointers even where the module names no pointer type.
+    /// Symbols are pointers even if the module contains no pointer type.
     fn address_lane(&self, value: Value) -> Option<(Lane, u32)> {
         match value {
             Value::Global(_) | Value::Function(_) | Value::Alias(_) | Value::Ifunc(_) => {
@@ -501,7 +501,7 @@ impl Body<'_, '_> {
         }
     }
 
-    /// The operands have no lanes: says so in the code.
+    /// The operands have no lanes: emits an unsupported instruction.
     pub fn no_lanes(&mut self, what: &str, ty: TypeId) -> Ops {
         self.unsupported(&format!(
             "{what} on a type that cannot be held in registers"
@@ -541,7 +541,7 @@ fn float_op(op: BinaryOp) -> Option<FloatOp> {
     })
 }
 
-/// The comparison in the bytecode.
+/// The predicate in the bytecode.
 pub(super) fn int_predicate(predicate: module::IntPredicate) -> IntPredicate {
     match predicate {
         module::IntPredicate::Eq => IntPredicate::Eq,

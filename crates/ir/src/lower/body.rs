@@ -1,4 +1,4 @@
-//! Lowers the body of one function: keeps track of where values are and emits code.
+//! Lowers the body of one function: tracks the location of values and emits code.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -17,12 +17,12 @@ use crate::module::{
 
 /// A function whose frame would have more registers is not executed.
 const MAX_REGISTERS: u32 = 1 << 22;
-/// Bound for the operands that are kept for values; only absurd aggregates reach it.
+/// Maximal size of the operand pool; only absurd aggregates reach it.
 const MAX_POOL: usize = 1 << 24;
-/// Constant expressions that are computed at run time may not be nested deeper.
+/// Maximal nesting depth of constant expressions that are computed at run time.
 const MAX_DEPTH: u32 = 64;
 
-/// The registers and constants that make up a value: a run of [`Body::pool`].
+/// The registers and constants of a value: a range of [`Body::pool`].
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) struct Ops {
     start: u32,
@@ -30,7 +30,7 @@ pub(super) struct Ops {
 }
 
 impl Ops {
-    /// No operand at all.
+    /// No operands.
     pub const EMPTY: Ops = Ops { start: 0, len: 0 };
 
     /// Number of operands.
@@ -38,7 +38,7 @@ impl Ops {
         self.len
     }
 
-    /// Part of the operands; empty where there are none.
+    /// A part of the operands; empty if there are none.
     pub fn slice(self, from: u32, len: u32) -> Ops {
         let from = from.min(self.len);
         Ops {
@@ -48,26 +48,26 @@ impl Ops {
     }
 }
 
-/// Where the result of an instruction is.
+/// The location of an instruction's result.
 #[derive(Copy, Clone)]
-pub(super) enum Held {
-    /// Not computed yet, or nothing.
+pub(super) enum ValueHome {
+    /// Not computed yet, or no result.
     Nothing,
     /// In these operands.
     Ops(Ops),
-    /// An address that only loads and stores use: they add the offset themselves.
+    /// An address that only loads and stores use: they add the offset.
     Address { base: Operand, offset: i64 },
-    /// A sign-extended integer that only address arithmetic uses, which extends it itself.
+    /// A sign-extended integer that only address arithmetic uses, which extends it.
     Extended { source: Operand, width: u8 },
-    /// A stack slot that is kept in registers from this one on.
+    /// A stack slot that is promoted to registers, from this one on.
     Slot(Register),
 }
 
-/// A place in the code that is not known yet. Blocks come first, then stubs.
+/// A code position that is not known yet. Blocks come first, then stubs.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) struct Label(pub u32);
 
-/// Moves on an edge from a branch with several targets.
+/// The moves on an edge of a branch with several targets.
 pub(super) struct Stub {
     pub from: BlockId,
     pub to: BlockId,
@@ -76,20 +76,20 @@ pub(super) struct Stub {
     pub kind: StubKind,
 }
 
-/// Where a stub takes its values from.
+/// Where the values of a stub come from.
 #[derive(Copy, Clone, PartialEq, Eq)]
 pub(super) enum StubKind {
     /// From the edge.
     Edge,
-    /// From the registers that an indirect branch left them in.
+    /// From the registers in which an indirect branch left them.
     Indirect { shadow: Register },
 }
 
-/// Working memory that is kept from one function to the next.
+/// Scratch memory that is reused between functions.
 #[derive(Default)]
 pub(super) struct Scratch {
     analysis: Analysis,
-    values: Vec<Held>,
+    values: Vec<ValueHome>,
     pool: Vec<Operand>,
     constant_ids: HashMap<u64, u32>,
     moves: Moves,
@@ -102,7 +102,7 @@ pub(super) struct Body<'a, 'c> {
     pub id: code::FunctionId,
     pub code: Code,
     pub analysis: Analysis,
-    pub values: Vec<Held>,
+    pub values: Vec<ValueHome>,
     pool: Vec<Operand>,
     arguments: Vec<Ops>,
     constant_ids: HashMap<u64, u32>,
@@ -114,7 +114,7 @@ pub(super) struct Body<'a, 'c> {
     pub shadows: HashMap<BlockId, Register>,
     pub location: Option<LocationId>,
     pub block: BlockId,
-    /// Stack slots that calls need, made when the function is entered.
+    /// Stack slots for calls, allocated at function entry.
     entry_slots: Vec<Inst>,
     segment: Pc,
     depth: u32,
@@ -139,7 +139,7 @@ pub(super) fn lower_function<'a>(
     let promote = cx.promote;
     analysis.run(cx, function, promote);
     values.clear();
-    values.resize(function.instructions.len(), Held::Nothing);
+    values.resize(function.instructions.len(), ValueHome::Nothing);
     pool.clear();
     constant_ids.clear();
     let mut body = Body {
@@ -196,7 +196,7 @@ pub(super) fn lower_function<'a>(
 }
 
 impl<'a> Body<'a, '_> {
-    /// Gives the parameters their registers.
+    /// Assigns registers to the parameters.
     fn signature(&mut self) {
         let function = self.function;
         for &param in &function.params {
@@ -237,8 +237,8 @@ impl<'a> Body<'a, '_> {
             .collect()
     }
 
-    /// Gives phis and promoted stack slots their registers, because they are used before their
-    /// definition is met.
+    /// Assigns registers to phis and promoted stack slots, because they are used before their
+    /// definition is reached.
     fn reserve(&mut self) {
         for at in 0..self.analysis.order.len() {
             let block = self.analysis.order[at];
@@ -250,7 +250,7 @@ impl<'a> Body<'a, '_> {
                     .shape(instruction.ty)
                     .map_or(0, |shape| shape.registers);
                 let first = self.fresh(registers);
-                self.values[id.index()] = Held::Ops(self.run(first, registers));
+                self.values[id.index()] = ValueHome::Ops(self.run(first, registers));
             }
         }
         for index in 0..self.function.instructions.len() {
@@ -262,7 +262,7 @@ impl<'a> Body<'a, '_> {
             {
                 let lane = register_lane(self.cx, allocated);
                 let first = self.fresh(lane.map_or(1, |lane| lane.registers()));
-                self.values[index] = Held::Slot(first);
+                self.values[index] = ValueHome::Slot(first);
             }
         }
     }
@@ -306,14 +306,14 @@ impl<'a> Body<'a, '_> {
         instruction.loc.map(|loc| LocationId(loc.index() as u32))
     }
 
-    /// A stack slot that is made once for each call of the function, however often it is used.
+    /// Allocates a stack slot once per activation, however often it is used.
     pub fn entry_slot(&mut self, size: u64, align: u32) -> Register {
         let dst = self.register();
         self.entry_slots.push(Inst::Alloca { dst, size, align });
         dst
     }
 
-    /// Puts the slots after the first instruction, the start of the first segment.
+    /// Inserts the slots after the first instruction, the start of the first segment.
     fn insert_entry_slots(&mut self, first_segment: usize) {
         let slots = std::mem::take(&mut self.entry_slots);
         let count = slots.len();
@@ -389,7 +389,7 @@ impl<'a> Body<'a, '_> {
         self.code.instructions.len() as Pc
     }
 
-    /// A label comes here.
+    /// Binds a label to the current position.
     pub fn bind(&mut self, label: Label) {
         self.labels[label.0 as usize] = self.pc();
     }
@@ -408,7 +408,7 @@ impl<'a> Body<'a, '_> {
         self.emit(Inst::Segment { count: 0, id });
     }
 
-    /// Counts an instruction of LLVM in the running segment.
+    /// Counts an LLVM instruction in the current segment.
     fn count(&mut self) {
         if let Some(Inst::Segment { count, .. }) =
             self.code.instructions.get_mut(self.segment as usize)
@@ -417,7 +417,7 @@ impl<'a> Body<'a, '_> {
         }
     }
 
-    /// Emits an instruction that cannot be executed.
+    /// Emits an unsupported instruction.
     pub fn unsupported(&mut self, what: &str) {
         let what_index = match self.code.unsupported.iter().position(|known| known == what) {
             Some(known) => known,
@@ -431,7 +431,7 @@ impl<'a> Body<'a, '_> {
         });
     }
 
-    /// New consecutive registers.
+    /// Allocates consecutive registers.
     pub fn fresh(&mut self, count: u32) -> Register {
         let first = self.code.registers;
         if count > MAX_REGISTERS - first {
@@ -442,7 +442,7 @@ impl<'a> Body<'a, '_> {
         first
     }
 
-    /// One new register.
+    /// Allocates one register.
     pub fn register(&mut self) -> Register {
         self.fresh(1)
     }
@@ -452,7 +452,7 @@ impl<'a> Body<'a, '_> {
         intern(&mut self.constant_ids, &mut self.code.constants, word)
     }
 
-    /// Operands that read consecutive registers.
+    /// Operands for consecutive registers.
     pub fn run(&mut self, first: Register, count: u32) -> Ops {
         let start = self.pool.len() as u32;
         self.pool
@@ -460,7 +460,7 @@ impl<'a> Body<'a, '_> {
         self.pooled(start)
     }
 
-    /// Keeps operands as a value.
+    /// Adds operands to the pool, as a value.
     pub fn ops(&mut self, operands: impl IntoIterator<Item = Operand>) -> Ops {
         let start = self.pool.len() as u32;
         self.pool.extend(operands);
@@ -488,7 +488,7 @@ impl<'a> Body<'a, '_> {
         }
     }
 
-    /// Operand `index` of a value; zero where a malformed program makes a value too short.
+    /// Operand `index` of a value; zero if a malformed program makes a value too short.
     pub fn at(&mut self, ops: Ops, index: u32) -> Operand {
         if index < ops.len {
             self.pool[(ops.start + index) as usize]
@@ -509,12 +509,12 @@ impl<'a> Body<'a, '_> {
             .map(|index| self.code.constants[index as usize])
     }
 
-    /// How values of a type lie in registers.
+    /// The register layout of a type.
     pub fn shape(&mut self, ty: TypeId) -> Option<Rc<Shape>> {
         self.cx.folder.shapes.get(ty)
     }
 
-    /// How an operand lies in registers.
+    /// The register layout of an operand.
     pub fn shape_of(&mut self, value: Value) -> Option<Rc<Shape>> {
         match self.cx.module.value_type(self.function, value) {
             Some(ty) => self.shape(ty),
@@ -526,12 +526,12 @@ impl<'a> Body<'a, '_> {
     pub fn operands(&mut self, value: Value) -> Ops {
         match value {
             Value::Instruction(id) => match self.values[id.index()] {
-                Held::Ops(ops) => ops,
-                Held::Address { base, offset } => {
+                ValueHome::Ops(ops) => ops,
+                ValueHome::Address { base, offset } => {
                     let sum = self.add_offset(base, offset);
                     self.one(sum)
                 }
-                Held::Extended {
+                ValueHome::Extended {
                     source: a,
                     width: from,
                 } => {
@@ -544,7 +544,7 @@ impl<'a> Body<'a, '_> {
                     });
                     self.run(dst, 1)
                 }
-                Held::Nothing | Held::Slot(_) => Ops::EMPTY,
+                ValueHome::Nothing | ValueHome::Slot(_) => Ops::EMPTY,
             },
             Value::Argument(index) => self
                 .arguments
@@ -667,7 +667,7 @@ impl<'a> Body<'a, '_> {
         }
     }
 
-    /// One value after the other.
+    /// Concatenates values.
     pub fn concat(&mut self, values: &[Ops]) -> Ops {
         let start = self.pool.len() as u32;
         for ops in values {
@@ -677,7 +677,7 @@ impl<'a> Body<'a, '_> {
         self.pooled(start)
     }
 
-    /// The operands as consecutive registers or constants; names the first.
+    /// The operands as consecutive registers or constants; returns the first.
     pub fn contiguous(&mut self, ops: Ops) -> Operand {
         if ops.len == 1 {
             return self.at(ops, 0);
@@ -724,9 +724,9 @@ impl<'a> Body<'a, '_> {
         self.contiguous(whole)
     }
 
-    /// Says where the result of an instruction is.
+    /// Records the location of an instruction's result.
     pub fn define(&mut self, id: InstId, ops: Ops) {
-        self.values[id.index()] = Held::Ops(ops);
+        self.values[id.index()] = ValueHome::Ops(ops);
     }
 
     /// `base + offset`.
@@ -757,7 +757,7 @@ impl<'a> Body<'a, '_> {
     }
 }
 
-/// The operand of a constant of the function, added where it is new.
+/// The operand of a constant of the function; added if it is new.
 fn intern(ids: &mut HashMap<u64, u32>, constants: &mut Vec<u64>, word: u64) -> Operand {
     let index = *ids.entry(word).or_insert_with(|| {
         constants.push(word);

@@ -1,4 +1,4 @@
-//! Calls: who is called, with what, and where exceptions go.
+//! Calls: callee, arguments, and unwind edges.
 
 use super::FunctionRole;
 use super::body::{Body, Ops};
@@ -10,7 +10,7 @@ use crate::code::{
 use crate::module::{self, BlockId, CallId, InstructionKind, Type, Value};
 
 impl Body<'_, '_> {
-    /// A call or, with a landing pad, the call of an `invoke`.
+    /// A call or, with a landing pad, an `invoke`.
     pub fn call(&mut self, id: CallId, unwind: Option<u32>) -> Ops {
         let function = self.function;
         let call = &function.calls[id.index()];
@@ -32,7 +32,7 @@ impl Body<'_, '_> {
         ops
     }
 
-    /// Emits a call as it stands.
+    /// Emits a call unchanged.
     pub fn emit_call(
         &mut self,
         callee: Callee,
@@ -58,7 +58,7 @@ impl Body<'_, '_> {
         }
         let (result, fixed) = self.signature_of(call, args.len());
         let mut by_value = self.by_value(call);
-        // Only damaged modules ask for copies of what is no pointer.
+        // Only malformed modules pass non-pointers by value.
         by_value.retain(|copy| arg_types.get(copy.argument as usize) == Some(&ValueType::Pointer));
         let dst = if result.registers() > 0 {
             self.fresh(result.registers())
@@ -80,7 +80,7 @@ impl Body<'_, '_> {
         self.run(dst, result.registers())
     }
 
-    /// Emits a call of an operation of the vm on scalars.
+    /// Emits a call of a built-in operation on scalars.
     pub fn emit_scalar_call(
         &mut self,
         name: &str,
@@ -110,9 +110,10 @@ impl Body<'_, '_> {
         self.run(dst, result.registers())
     }
 
-    /// Compilers differ in whether a long double is passed by itself or as a pointer to a copy (`byval`),
-    /// which is the same in machine code. Where the callee wants a copy and the caller passes a value, the
-    /// value is put into a stack slot; returns those arguments with the addresses of their slots.
+    /// Compilers differ in whether a long double is passed by value or as a pointer to a copy
+    /// (`byval`), which is the same in machine code. If the callee expects a copy and the caller
+    /// passes a value, the value is spilled to a stack slot. Returns those arguments with the
+    /// addresses of their slots.
     fn copies(&mut self, callee: Callee, args: &[Value]) -> Vec<(usize, Operand)> {
         let Callee::Function(id) = callee else {
             return Vec::new();
@@ -209,7 +210,7 @@ impl Body<'_, '_> {
             .collect()
     }
 
-    /// Who is called, seen through aliases and casts.
+    /// The callee, looking through aliases and casts.
     fn callee(&mut self, callee: Value) -> Resolved {
         let function = match callee {
             Value::InlineAsm(id) => return Resolved::Assembly(id),
@@ -235,7 +236,7 @@ impl Body<'_, '_> {
                     Resolved::Callee(Callee::External(id))
                 }
             }
-            // Calling an undefined weak function jumps to address zero.
+            // A call of an undefined weak function jumps to address zero.
             Some(FunctionRole::Missing) | None => Resolved::Unknown,
         }
     }
@@ -279,15 +280,15 @@ impl Body<'_, '_> {
     }
 }
 
-/// What is known of a callee.
+/// What is known about a callee.
 #[derive(Copy, Clone)]
 enum Resolved {
-    /// Somebody that a call can name.
+    /// A callee that a call can name.
     Callee(Callee),
     /// An LLVM intrinsic.
     Intrinsic(ExternalId),
     /// Inline assembly.
     Assembly(module::InlineAsmId),
-    /// Whatever is at an address.
+    /// Unknown: whatever is at an address.
     Unknown,
 }

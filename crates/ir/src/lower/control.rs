@@ -1,8 +1,8 @@
-//! One instruction after the other: dispatch, branches, and the moves that phis are turned into.
+//! Instruction dispatch, branches, and the moves that replace phis.
 
 use super::analysis::terminator;
 use super::arithmetic::int_predicate;
-use super::body::{Body, Held, Label, Ops, Stub, StubKind};
+use super::body::{Body, Label, Ops, Stub, StubKind, ValueHome};
 use crate::address;
 use crate::code::{
     BranchTargets, Inst, IntFlags, IntPredicate, Lane, Operand, Register, SwitchTable,
@@ -10,7 +10,7 @@ use crate::code::{
 use crate::module::{BlockId, CastOp, InstId, Instruction, InstructionKind, Span, Value};
 
 impl<'a> Body<'a, '_> {
-    /// Lowers one instruction; `next` is the block whose code follows this block's.
+    /// Lowers one instruction; `next` is the block whose code follows.
     pub fn instruction(&mut self, id: InstId, instruction: &Instruction, next: Option<BlockId>) {
         use InstructionKind::*;
         let function = self.function;
@@ -58,7 +58,7 @@ impl<'a> Body<'a, '_> {
                 otherwise,
             } => self.select(condition, then, otherwise, ty),
             Phi { .. } => {
-                if !matches!(self.values[id.index()], Held::Ops(_)) {
+                if !matches!(self.values[id.index()], ValueHome::Ops(_)) {
                     self.unsupported("phi after other instructions");
                 }
                 return;
@@ -186,7 +186,7 @@ impl<'a> Body<'a, '_> {
         }
     }
 
-    /// Moves for the phis of `target`, then on to it.
+    /// Emits the moves for the phis of `target` and a jump to it.
     fn go_to(&mut self, target: BlockId, next: Option<BlockId>) {
         let moves = self.edge_moves(self.block, target);
         self.move_all(&moves);
@@ -197,7 +197,7 @@ impl<'a> Body<'a, '_> {
         }
     }
 
-    /// Where to go for an edge of a branch with several targets: straight to the block, or to a stub that
+    /// The label for an edge of a branch with several targets: the block itself, or a stub that
     /// does the moves first.
     pub fn edge(&mut self, target: BlockId) -> Label {
         if !self.has_phis(target) {
@@ -229,7 +229,7 @@ impl<'a> Body<'a, '_> {
         first.is_some_and(|(_, first)| matches!(first.kind, InstructionKind::Phi { .. }))
     }
 
-    /// Phis of `to` with the values that they get when control comes from `from`.
+    /// The phis of `to` with their values when control comes from `from`.
     fn edge_moves(&mut self, from: BlockId, to: BlockId) -> Vec<(Register, Operand)> {
         let mut moves = Vec::new();
         let function = self.function;
@@ -239,14 +239,14 @@ impl<'a> Body<'a, '_> {
                 break;
             };
             let edges = &function.phi_edges[edges.range()];
-            // The phis of a block mostly name their predecessors in the same order.
+            // The phis of a block usually list their predecessors in the same order.
             let found = match edges.get(hint) {
                 Some(edge) if edge.block == from => Some(hint),
                 _ => edges.iter().position(|edge| edge.block == from),
             };
             let Some(position) = found else { continue };
             hint = position;
-            let Held::Ops(phi) = self.values[id.index()] else {
+            let ValueHome::Ops(phi) = self.values[id.index()] else {
                 continue;
             };
             let value = self.operands(edges[position].value);
@@ -261,7 +261,7 @@ impl<'a> Body<'a, '_> {
         moves
     }
 
-    /// Does all moves at once.
+    /// Emits parallel moves.
     pub fn move_all(&mut self, moves: &[(Register, Operand)]) {
         if moves.is_empty() {
             return;
@@ -279,7 +279,7 @@ impl<'a> Body<'a, '_> {
         }
     }
 
-    /// Whether a comparison is left to the branch at the end of its block, its only user.
+    /// Whether a comparison is fused with the branch at the end of its block, its only user.
     fn is_fused(&mut self, id: InstId, lhs: Value) -> bool {
         if self.analysis.uses[id.index()] != 1 {
             return false;
@@ -338,7 +338,7 @@ impl<'a> Body<'a, '_> {
         }
     }
 
-    /// Whether an instruction belongs to the block that is being lowered.
+    /// Whether an instruction belongs to the current block.
     fn is_local(&self, id: InstId) -> bool {
         let block = self.function.blocks[self.block.index()];
         (block.start as usize..block.end as usize).contains(&id.index())
@@ -401,8 +401,8 @@ impl<'a> Body<'a, '_> {
         });
     }
 
-    /// The block that a computed goto leads to is known only when it runs, so the values of its phis are
-    /// left in registers of their own, from which the way into each block takes them.
+    /// The target of a computed goto is known only at run time, so the values of its phis are left
+    /// in separate registers, from which the entry stub of each block takes them.
     fn indirect_branch(&mut self, address: Value, targets: Span) {
         let address = self.single(address);
         let function = self.function;
@@ -420,7 +420,8 @@ impl<'a> Body<'a, '_> {
         self.emit(Inst::IndirectBranch { address });
     }
 
-    /// First register in which indirect branches leave the phis of `target`; makes the way into it.
+    /// First register in which indirect branches leave the phis of `target`; creates its entry
+    /// stub.
     fn indirect_entry(&mut self, target: BlockId) -> Register {
         if let Some(known) = self.shadows.get(&target) {
             return *known;
@@ -430,7 +431,7 @@ impl<'a> Body<'a, '_> {
             if !matches!(instruction.kind, InstructionKind::Phi { .. }) {
                 break;
             }
-            if let Held::Ops(ops) = self.values[id.index()] {
+            if let ValueHome::Ops(ops) = self.values[id.index()] {
                 registers += ops.len();
             }
         }
@@ -454,7 +455,7 @@ impl<'a> Body<'a, '_> {
         shadow
     }
 
-    /// Emits the moves of edges after the blocks.
+    /// Emits the stubs after the blocks.
     pub fn emit_stubs(&mut self) {
         for stub in std::mem::take(&mut self.stubs) {
             self.location = stub.location;
@@ -473,7 +474,7 @@ impl<'a> Body<'a, '_> {
     }
 }
 
-/// Labels of the edges of one switch: many cases mostly lead to few blocks.
+/// Labels of the edges of one switch: many cases usually lead to few blocks.
 #[derive(Default)]
 struct EdgeCache {
     labels: std::collections::HashMap<BlockId, Label>,
@@ -490,7 +491,7 @@ impl EdgeCache {
     }
 }
 
-/// The table of a switch, dense where at least half of its range are cases.
+/// The table of a switch; dense if cases fill at least half of its range.
 fn switch_table(mut cases: Vec<(u64, u32)>, default: u32) -> SwitchTable {
     cases.sort_unstable_by_key(|case| case.0);
     cases.dedup_by_key(|case| case.0);

@@ -1,4 +1,4 @@
-//! Evaluates constants and constant expressions to the contents of registers.
+//! Folds constants and constant expressions to register contents.
 
 use super::shape::{Shapes, limb_widths, mask, sign_extend};
 use crate::address;
@@ -11,13 +11,13 @@ use crate::module::{
 /// Why a constant is not plain data.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum NotPlain {
-    /// It must be computed where it is used: the address of a thread-local, floating-point arithmetic.
+    /// It must be computed at its use: the address of a thread-local, floating-point arithmetic.
     AtRunTime,
-    /// It has no meaning here.
+    /// It is not supported.
     Unsupported(&'static str),
 }
 
-/// What is known of a constant.
+/// The memoised state of a constant.
 #[derive(Copy, Clone)]
 enum Memo {
     New,
@@ -26,9 +26,9 @@ enum Memo {
     NotPlain(NotPlain),
 }
 
-/// Something whose value is remembered.
+/// Something whose value is memoised.
 #[derive(Copy, Clone)]
-enum Node {
+enum FoldItem {
     Constant(ConstId),
     Alias(AliasId),
 }
@@ -39,13 +39,13 @@ pub(super) struct Addresses {
     pub globals: Vec<Option<u64>>,
     /// Of the module's functions.
     pub functions: Vec<u64>,
-    /// Of aliases that do not simply stand for their target.
+    /// Of aliases that are not just their target.
     pub aliases: Vec<Option<u64>>,
     /// Of the module's ifuncs.
     pub ifuncs: Vec<u64>,
 }
 
-/// Evaluates constants, each once.
+/// Folds constants, each once.
 pub(super) struct Folder<'a> {
     module: &'a Module,
     pub shapes: Shapes<'a>,
@@ -70,8 +70,8 @@ impl<'a> Folder<'a> {
     /// The registers of a constant, flattened.
     pub fn words(&mut self, value: Value) -> Result<&[u64], NotPlain> {
         let node = match value {
-            Value::Constant(id) => Node::Constant(id),
-            Value::Alias(id) => Node::Alias(id),
+            Value::Constant(id) => FoldItem::Constant(id),
+            Value::Alias(id) => FoldItem::Alias(id),
             _ => {
                 let word = self.leaf(value)?;
                 let start = self.words.len();
@@ -99,7 +99,7 @@ impl<'a> Folder<'a> {
         }
     }
 
-    /// Operands that are no constants with operands of their own.
+    /// Operands that are not constants with operands of their own.
     fn leaf(&self, value: Value) -> Result<u64, NotPlain> {
         match value {
             Value::Global(id) => self.addresses.globals[id.index()].ok_or(NotPlain::AtRunTime),
@@ -109,23 +109,23 @@ impl<'a> Folder<'a> {
         }
     }
 
-    fn memo(&self, node: Node) -> Memo {
+    fn memo(&self, node: FoldItem) -> Memo {
         match node {
-            Node::Constant(id) => self.constants[id.index()],
-            Node::Alias(id) => self.aliases[id.index()],
+            FoldItem::Constant(id) => self.constants[id.index()],
+            FoldItem::Alias(id) => self.aliases[id.index()],
         }
     }
 
-    fn remember(&mut self, node: Node, memo: Memo) {
+    fn remember(&mut self, node: FoldItem, memo: Memo) {
         match node {
-            Node::Constant(id) => self.constants[id.index()] = memo,
-            Node::Alias(id) => self.aliases[id.index()] = memo,
+            FoldItem::Constant(id) => self.constants[id.index()] = memo,
+            FoldItem::Alias(id) => self.aliases[id.index()] = memo,
         }
     }
 
-    /// Evaluates a node after all that it depends on. Without recursion, because the depth is up to the
-    /// input.
-    fn evaluate(&mut self, start: Node) {
+    /// Evaluates an item after its dependencies. Without recursion, because the input determines
+    /// the depth.
+    fn evaluate(&mut self, start: FoldItem) {
         let mut stack = vec![start];
         while let Some(&node) = stack.last() {
             match self.memo(node) {
@@ -156,11 +156,11 @@ impl<'a> Folder<'a> {
         }
     }
 
-    fn push_dependencies(&self, node: Node, stack: &mut Vec<Node>) {
+    fn push_dependencies(&self, node: FoldItem, stack: &mut Vec<FoldItem>) {
         let mut push = |value: Value| {
             let operand = match value {
-                Value::Constant(id) => Node::Constant(id),
-                Value::Alias(id) => Node::Alias(id),
+                Value::Constant(id) => FoldItem::Constant(id),
+                Value::Alias(id) => FoldItem::Alias(id),
                 _ => return,
             };
             if matches!(self.memo(operand), Memo::New) {
@@ -168,18 +168,18 @@ impl<'a> Folder<'a> {
             }
         };
         match node {
-            Node::Constant(id) => self.module.constant(id).kind.for_each_operand(push),
-            Node::Alias(id) if self.addresses.aliases[id.index()].is_none() => {
+            FoldItem::Constant(id) => self.module.constant(id).kind.for_each_operand(push),
+            FoldItem::Alias(id) if self.addresses.aliases[id.index()].is_none() => {
                 push(self.module.aliases[id.index()].target);
             }
-            Node::Alias(_) => {}
+            FoldItem::Alias(_) => {}
         }
     }
 
-    fn compute(&mut self, node: Node, out: &mut Vec<u64>) -> Result<(), NotPlain> {
+    fn compute(&mut self, node: FoldItem, out: &mut Vec<u64>) -> Result<(), NotPlain> {
         match node {
-            Node::Constant(id) => self.constant(self.module.constant(id), out),
-            Node::Alias(id) => {
+            FoldItem::Constant(id) => self.constant(self.module.constant(id), out),
+            FoldItem::Alias(id) => {
                 let word = match self.addresses.aliases[id.index()] {
                     Some(address) => address,
                     None => self.known_word(self.module.aliases[id.index()].target)?,
@@ -190,7 +190,7 @@ impl<'a> Folder<'a> {
         }
     }
 
-    /// Like [`words`](Self::words) for operands, which have been evaluated before.
+    /// Like [`words`](Self::words), for operands that were evaluated before.
     fn known(&self, value: Value, out: &mut Vec<u64>) -> Result<(), NotPlain> {
         let memo = match value {
             Value::Constant(id) => self.constants[id.index()],
@@ -452,7 +452,7 @@ impl<'a> Folder<'a> {
 pub(super) enum GepStep {
     /// A field: bytes to add.
     Offset(u64),
-    /// An element: bytes to multiply the index with.
+    /// An element: bytes to multiply the index by.
     Scale(u64),
 }
 
@@ -470,7 +470,7 @@ impl GepWalk {
         }
     }
 
-    /// Takes the next index (`None` if not constant); `None` if the types do not allow it.
+    /// Applies the next index (`None` if not constant); `None` if the types do not allow it.
     pub fn step(&mut self, module: &Module, index: Option<u64>) -> Option<GepStep> {
         let types = &module.types;
         if self.first {
@@ -513,7 +513,7 @@ fn extend(limbs: &[u64], from: u32, to: Lane, signed: bool, out: &mut Vec<u64>) 
     }
 }
 
-/// `width` bits (at most 64) at bit `low` of words laid one after the other.
+/// `width` bits (at most 64) at bit `low` of concatenated words.
 fn gather_words(source: &[(u64, u32)], low: u32, width: u32) -> u64 {
     let mut result = 0;
     let mut start = 0;
@@ -544,7 +544,7 @@ pub(super) fn compare(predicate: IntPredicate, a: u64, b: u64, width: u32) -> bo
     }
 }
 
-/// Computes on integers of `width` bits; `None` where the result is not defined.
+/// Computes on integers of `width` bits; `None` if the result is undefined.
 pub(super) fn binary(op: BinaryOp, a: u64, b: u64, width: u32) -> Option<u64> {
     let (x, y) = (sign_extend(a, width) as i64, sign_extend(b, width) as i64);
     let shift = u32::try_from(b).ok().filter(|shift| *shift < width);

@@ -1,4 +1,4 @@
-//! Places global variables in the address space and makes the symbols that a linker would make.
+//! Assigns addresses to global variables and defines the symbols that a linker would define.
 
 use std::collections::BTreeMap;
 
@@ -9,11 +9,11 @@ use crate::address::{CLASS_COUNT, Slot, class_for, slots_in};
 use crate::code;
 use crate::module::{ConstantKind, Global, GlobalId, Linkage, Module, Type, TypeId, Value};
 
-/// Initial contents may not reach further than this.
+/// Maximal extent of initial content.
 const MAX_INITIAL_BYTES: u64 = 1 << 32;
-/// Number of scalars that may be written one by one: a bound for constants that share their parts.
+/// Maximal number of scalars that are written one by one: a bound for constants with shared parts.
 const MAX_SCALARS: u64 = 1 << 28;
-/// Priority of constructors that name none.
+/// Priority of constructors without an explicit one.
 const DEFAULT_PRIORITY: u64 = 65_535;
 
 /// The arrays of functions that run before and after `main`.
@@ -23,41 +23,41 @@ const ARRAYS: [(&str, &str); 3] = [
     ("fini_array", "llvm.global_dtors"),
 ];
 
-/// Where the globals lie.
+/// The layout of globals.
 pub(super) struct Layout<'a> {
     module: &'a Module,
     /// The program's globals.
     pub globals: Vec<code::Global>,
-    /// Slots taken in each class.
+    /// Number of slots used in each class.
     pub slots_used: Vec<u32>,
     /// Address of each global of the module; `None` for thread-local ones.
     pub addresses: Vec<Option<u64>>,
-    /// The program's global for each global of the module that has one of its own.
+    /// The program's global for each global of the module that has its own.
     pub ids: Vec<Option<code::GlobalId>>,
     /// Addresses of symbols.
     pub symbols: BTreeMap<String, u64>,
-    /// Contents to be written when all addresses are known.
+    /// Content to be written when all addresses are known.
     contents: Vec<Content>,
     placed: Vec<bool>,
 }
 
-/// Initial contents of a part of a global.
+/// Initial content of a part of a global.
 struct Content {
     global: usize,
     offset: u64,
     value: Value,
 }
 
-/// An entry of an array of functions.
-enum Entry {
+/// An entry of an init or fini array.
+enum InitArrayEntry {
     /// A function from `llvm.global_ctors`.
     Function(Value),
-    /// A variable that was put into the array's section.
+    /// A variable in the section of the array.
     Variable(GlobalId),
 }
 
 impl<'a> Layout<'a> {
-    /// Gives every global its address.
+    /// Assigns every global its address.
     pub fn new(module: &'a Module) -> Result<Self, LowerError> {
         let count = module.globals.len();
         let mut layout = Self {
@@ -153,7 +153,7 @@ impl<'a> Layout<'a> {
             self.bind(id, global, 0, None);
             return Ok(());
         }
-        // An object of no size: its address can be taken, and any access is a finding.
+        // An object of size zero: its address can be taken, and any access is a finding.
         let (placed, address) = self.place(empty_object(&global.name, global.thread_local))?;
         self.bind(id, global, address, Some(placed));
         Ok(())
@@ -170,8 +170,8 @@ impl<'a> Layout<'a> {
             for (_, entry) in &entries {
                 offsets.push(size);
                 size += match entry {
-                    Entry::Function(_) => 8,
-                    Entry::Variable(id) => {
+                    InitArrayEntry::Function(_) => 8,
+                    InitArrayEntry::Variable(id) => {
                         let global = &self.module.globals[id.index()];
                         self.size_and_align(global).0.next_multiple_of(8)
                     }
@@ -189,8 +189,8 @@ impl<'a> Layout<'a> {
                 .insert(format!("__{array}_end"), address + size);
             for ((_, entry), offset) in entries.into_iter().zip(offsets) {
                 let value = match entry {
-                    Entry::Function(value) => value,
-                    Entry::Variable(id) => {
+                    InitArrayEntry::Function(value) => value,
+                    InitArrayEntry::Variable(id) => {
                         let global = &self.module.globals[id.index()];
                         self.bind(id, global, address + offset, None);
                         let Some(value) = global.initializer else {
@@ -210,7 +210,7 @@ impl<'a> Layout<'a> {
     }
 
     /// The functions that `llvm.global_ctors` or `llvm.global_dtors` lists, with their priorities.
-    fn listed_functions(&self, list: &str) -> Vec<(u64, Entry)> {
+    fn listed_functions(&self, list: &str) -> Vec<(u64, InitArrayEntry)> {
         let constant = |value: Value| match value {
             Value::Constant(id) => Some(&self.module.constant(id).kind),
             _ => None,
@@ -231,14 +231,14 @@ impl<'a> Layout<'a> {
                 _ => 0,
             };
             if !matches!(constant(*function), Some(ConstantKind::Null)) {
-                entries.push((priority, Entry::Function(*function)));
+                entries.push((priority, InitArrayEntry::Function(*function)));
             }
         }
         entries
     }
 
     /// Variables in a section `.init_array` or `.init_array.PRIORITY`.
-    fn find_section_entries(&self, array: &str, entries: &mut Vec<(u64, Entry)>) {
+    fn find_section_entries(&self, array: &str, entries: &mut Vec<(u64, InitArrayEntry)>) {
         for (id, global) in self.module.globals() {
             let Some(section) = &global.section else {
                 continue;
@@ -255,12 +255,12 @@ impl<'a> Layout<'a> {
                 None => continue,
             };
             if global.initializer.is_some() && !global.thread_local {
-                entries.push((priority, Entry::Variable(id)));
+                entries.push((priority, InitArrayEntry::Variable(id)));
             }
         }
     }
 
-    /// Sections whose start or end the program asks for become one object each.
+    /// Each section whose start or end the program refers to becomes one object.
     fn place_sections(&mut self) -> Result<(), LowerError> {
         let mut members: BTreeMap<&str, Vec<GlobalId>> = BTreeMap::new();
         for (_, global) in self.module.globals() {
@@ -338,7 +338,7 @@ impl<'a> Layout<'a> {
             })
     }
 
-    /// Writes the initial contents of all globals.
+    /// Writes the initial content of all globals.
     pub fn fill(&mut self, folder: &mut Folder<'a>) -> Result<(), LowerError> {
         let mut budget = MAX_SCALARS;
         for content in std::mem::take(&mut self.contents) {
@@ -359,7 +359,7 @@ impl<'a> Layout<'a> {
     }
 }
 
-/// Lists for the compiler and the linker that are no part of the program.
+/// Metadata for the compiler and the linker, not part of the program.
 fn is_special(global: &Global) -> bool {
     global.linkage == Linkage::Appending || global.section.as_deref() == Some("llvm.metadata")
 }
@@ -393,7 +393,7 @@ struct Writer<'w, 'a> {
 }
 
 impl Writer<'_, '_> {
-    /// Writes a constant at an offset. Without recursion, because the depth is up to the input.
+    /// Writes a constant at an offset. Without recursion, because the input determines the depth.
     fn write(&mut self, value: Value, offset: u64, budget: &mut u64) -> Result<(), &'static str> {
         let mut stack = vec![(value, offset)];
         while let Some((value, offset)) = stack.pop() {

@@ -1,41 +1,41 @@
-//! LLVM intrinsics: those that need no code, those that are plain instructions, those that work lane by
-//! lane; all others are operations of the vm.
+//! LLVM intrinsics: those that need no code, those that are plain instructions, and those that work
+//! lane by lane. All others are built-in operations of the vm.
 
 use super::body::{Body, Ops};
 use super::shape::{Shape, mask};
 use crate::code::{Callee, ExternalId, Inst, IntFlags, IntPredicate, Lane, Operand, ValueType};
 use crate::module::{self, BinaryOp, CastOp, FloatPredicate, Type, TypeId, Value};
 
-/// How an intrinsic is lowered; found once for each name.
+/// How an intrinsic is lowered; determined once per name.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum Intrinsic {
-    /// It says something about the program and does nothing; it is not even counted.
+    /// An annotation without effect; it is not even counted.
     Marker,
-    /// It does nothing.
+    /// No effect.
     Nothing,
     /// Its result is its first argument.
     First,
     /// Its result is zero.
     Zero,
-    /// `llvm.objectsize`: nothing is known.
+    /// `llvm.objectsize`: unknown.
     ObjectSize,
-    /// The lesser or greater of two integers: the first if the comparison holds.
+    /// The minimum or maximum of two integers: the first if the comparison holds.
     Choose(IntPredicate),
-    /// The number of the first lane that is not zero; the number of lanes if all are.
+    /// The index of the first lane that is not zero; the number of lanes if all are.
     FirstLane,
-    /// A constrained floating-point operation that is an ordinary one.
+    /// A constrained floating-point operation that equals the ordinary one.
     Binary(BinaryOp),
     /// A constrained conversion.
     Cast(CastOp),
     /// A constrained comparison.
     FloatCompare,
-    /// Works on each lane by itself.
+    /// Works on each lane separately.
     Elementwise,
-    /// An operation of the vm on the whole.
+    /// A built-in operation on the whole value.
     Whole,
 }
 
-/// Intrinsics that work lane by lane: names without `llvm.` and without types.
+/// Intrinsics that work lane by lane: names without `llvm.` and types.
 const ELEMENTWISE: &[&str] = &[
     "abs",
     "acos",
@@ -174,7 +174,7 @@ fn constrained_operation(name: &str) -> Intrinsic {
     }
 }
 
-/// A name without the types that LLVM appends to it.
+/// A name without its type suffixes.
 fn base_name(name: &str) -> &str {
     let mut base = name;
     while let Some((front, last)) = base.rsplit_once('.') {
@@ -279,8 +279,8 @@ impl Body<'_, '_> {
         Some(string)
     }
 
-    /// The rounding mode that an argument sets, if it is another than to nearest: all arithmetic here is to
-    /// nearest, and so is what the program finds set (`round.dynamic`).
+    /// The rounding mode that an argument requests, unless it is to nearest: all arithmetic here
+    /// rounds to nearest, which is also the dynamic mode of the program (`round.dynamic`).
     fn other_rounding(&self, args: &[Value]) -> Option<String> {
         let strings = args.iter().filter_map(|&arg| self.metadata_string(arg));
         let mut modes = strings.filter(|string| string.starts_with("round."));
@@ -289,7 +289,7 @@ impl Body<'_, '_> {
             .map(str::to_owned)
     }
 
-    /// Whether an operation has the same result in every rounding mode.
+    /// Whether an operation gives the same result in every rounding mode.
     fn is_exact(&mut self, kind: Intrinsic, value: Option<Value>, result: TypeId) -> bool {
         let signed = match kind {
             Intrinsic::Binary(BinaryOp::FRem) => return true,
@@ -328,7 +328,7 @@ impl Body<'_, '_> {
         })
     }
 
-    /// `llvm.experimental.cttz.elts` of conditions: a choice for each lane, the last first.
+    /// `llvm.experimental.cttz.elts` of conditions: one select per lane, the last lane first.
     fn first_lane(&mut self, vector: Value, result: TypeId) -> Option<Ops> {
         let (_, lanes) = self.lanes_of(vector).filter(|(lane, _)| lane.bits() == 1)?;
         let (number, _) = self.lanes_of_type(result)?;
@@ -345,7 +345,7 @@ impl Body<'_, '_> {
         Some(self.one(first))
     }
 
-    /// `llvm.smax` and the like: a comparison and a choice for each lane.
+    /// `llvm.smax` and similar: a comparison and a select per lane.
     fn lesser_or_greater(
         &mut self,
         id: ExternalId,
@@ -378,7 +378,7 @@ impl Body<'_, '_> {
         self.ops(results)
     }
 
-    /// One call of the scalar operation for each lane.
+    /// One call of the scalar operation per lane.
     fn elementwise(
         &mut self,
         id: ExternalId,
@@ -416,7 +416,7 @@ impl Body<'_, '_> {
         let calls: Vec<Ops> = (0..lanes)
             .map(|lane| self.lane_call(&name, &arguments, lane, result_type))
             .collect();
-        // A result of several vectors has all lanes of the first before those of the second.
+        // In a result of several vectors, all lanes of the first precede those of the second.
         let mut results = Vec::new();
         let mut first = 0;
         for member in members {

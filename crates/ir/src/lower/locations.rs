@@ -1,4 +1,4 @@
-//! Source locations as the bytecode has them.
+//! Converts source locations to those of the bytecode.
 
 use crate::code::{Location, LocationId};
 use crate::debug::{FileId, SourceFile, SubprogramId};
@@ -6,7 +6,7 @@ use crate::module::Module;
 
 /// The converted locations.
 pub(super) struct Locations {
-    /// All locations; those of instructions first, with the indices that they have in the module.
+    /// All locations; those of instructions first, with the same indices as in the module.
     pub locations: Vec<Location>,
     /// Names of files and functions.
     pub strings: Vec<String>,
@@ -17,7 +17,7 @@ pub(super) struct Locations {
 /// Converts the debug information of a module.
 pub(super) fn convert(module: &Module) -> Locations {
     let debug = &module.debug;
-    // The table is: nothing, then files, then functions.
+    // The order is: the empty string, files, functions.
     let mut strings = vec![String::new()];
     strings.extend(debug.files.iter().map(join));
     strings.extend(

@@ -1,7 +1,7 @@
 //! Stack slots, address arithmetic, loads, stores and atomic operations.
 
 use super::analysis::register_lane;
-use super::body::{Body, Held, Ops};
+use super::body::{Body, Ops, ValueHome};
 use super::fold::{GepStep, GepWalk};
 use super::shape::{Part, PartKind, Shape, limb_widths, sign_extend};
 use crate::code::{AtomicOp, Inst, IntOp, Lane, Operand};
@@ -215,11 +215,11 @@ impl Body<'_, '_> {
         }
     }
 
-    /// The registers of a stack slot, if the address is one that was promoted.
+    /// The registers of a stack slot, if the address is that of a promoted one.
     fn promoted_slot(&self, pointer: Value) -> Option<u32> {
         match pointer {
             Value::Instruction(id) => match self.values[id.index()] {
-                Held::Slot(register) => Some(register),
+                ValueHome::Slot(register) => Some(register),
                 _ => None,
             },
             _ => None,
@@ -229,14 +229,14 @@ impl Body<'_, '_> {
     /// An address as a base and a constant offset.
     fn address(&mut self, pointer: Value) -> (Operand, i64) {
         if let Value::Instruction(id) = pointer
-            && let Held::Address { base, offset } = self.values[id.index()]
+            && let ValueHome::Address { base, offset } = self.values[id.index()]
         {
             return (base, offset);
         }
         (self.single(pointer), 0)
     }
 
-    /// Base and offset as instructions can hold them.
+    /// Base and offset in the range that instructions can encode.
     fn reach(&mut self, base: Operand, offset: i64) -> (Operand, i32) {
         match i32::try_from(offset) {
             Ok(offset) => (base, offset),
@@ -244,7 +244,7 @@ impl Body<'_, '_> {
         }
     }
 
-    /// `getelementptr`. Where only loads and stores use the address they add the constant part.
+    /// `getelementptr`. If only loads and stores use the address, they add the constant part.
     pub fn gep(&mut self, id: InstId, source: TypeId, base: Value, indices: &[Value], ty: TypeId) {
         let plain = matches!(self.lanes_of_type(ty), Some((Lane::Pointer, 1)))
             && !self.shape(ty).is_some_and(|shape| shape.is_vector());
@@ -262,7 +262,7 @@ impl Body<'_, '_> {
         let index = id.index();
         let only_addresses = self.analysis.uses[index] == self.analysis.address_uses[index];
         if only_addresses && i32::try_from(offset).is_ok() {
-            self.values[index] = Held::Address { base, offset };
+            self.values[index] = ValueHome::Address { base, offset };
         } else {
             let sum = self.add_offset(base, offset);
             let ops = self.one(sum);
@@ -287,7 +287,7 @@ impl Body<'_, '_> {
         self.ops(results)
     }
 
-    /// Address arithmetic of one lane: a base with all variable parts added, and the constant part.
+    /// Address arithmetic of one lane: a base plus all variable parts, and the constant part.
     fn gep_lane(
         &mut self,
         source: TypeId,
@@ -318,7 +318,7 @@ impl Body<'_, '_> {
     /// An index of address arithmetic and its width.
     fn gep_index(&mut self, value: Value, lane: u32) -> Option<(Operand, u32)> {
         if let Value::Instruction(id) = value
-            && let Held::Extended { source, width } = self.values[id.index()]
+            && let ValueHome::Extended { source, width } = self.values[id.index()]
         {
             return Some((source, u32::from(width)));
         }
@@ -332,7 +332,7 @@ impl Body<'_, '_> {
         Some((self.at(ops, first), index_lane.bits().min(64)))
     }
 
-    /// Leaves the sign extension of an index to the address arithmetic that is its only user.
+    /// Defers the sign extension of an index to the address arithmetic that is its only user.
     pub fn extend_at_use(&mut self, id: InstId, value: Value, ty: TypeId) -> bool {
         let index = id.index();
         let scalar = |lanes: Option<(Lane, u32)>| match lanes {
@@ -348,7 +348,7 @@ impl Body<'_, '_> {
             return false;
         }
         let source = self.single(value);
-        self.values[index] = Held::Extended { source, width };
+        self.values[index] = ValueHome::Extended { source, width };
         true
     }
 

@@ -1,20 +1,20 @@
-//! Orders parallel moves so that none overwrites what another still reads.
+//! Sequentialises parallel moves, so that none overwrites what another still reads.
 
 use crate::code::{Operand, Register};
 
-/// Working memory that is kept from one use to the next.
+/// Scratch memory that is reused.
 #[derive(Default)]
 pub(super) struct Moves {
-    /// Number of waiting moves that read a register; indexed by register.
+    /// Number of pending moves that read a register; indexed by register.
     readers: Vec<u32>,
-    /// The waiting move that writes a register, plus one; indexed by register.
+    /// The pending move that writes a register, plus one; indexed by register.
     writer: Vec<u32>,
     ready: Vec<u32>,
 }
 
 impl Moves {
-    /// Calls `emit` with sequential moves that together have the effect of all `moves` at once. The
-    /// destinations differ from each other. `temporary` makes a new register.
+    /// Calls `emit` with sequential moves that have the effect of all `moves` at once. The
+    /// destinations are distinct. `temporary` allocates a register.
     pub fn sequence(
         &mut self,
         moves: &[(Register, Operand)],
@@ -50,7 +50,7 @@ impl Moves {
             }
         }
         self.drain(moves, &mut emit);
-        // What is left are cycles.
+        // Only cycles are left.
         for (dst, _) in moves {
             if self.writer[*dst as usize] == 0 {
                 continue;
@@ -61,7 +61,7 @@ impl Moves {
         }
     }
 
-    /// Emits moves whose destination nobody reads any more, and what becomes free by that.
+    /// Emits moves whose destination is no longer read, and those that become ready by that.
     fn drain(&mut self, moves: &[(Register, Operand)], emit: &mut impl FnMut(Register, Operand)) {
         while let Some(index) = self.ready.pop() {
             let (dst, src) = moves[index as usize];
@@ -106,7 +106,8 @@ impl Moves {
 mod tests {
     use super::*;
 
-    /// Runs the sequence on registers that hold their own numbers; returns what they hold after it.
+    /// Runs the sequence on registers that hold their own numbers; returns their content
+    /// afterwards.
     fn run(moves: &[(u32, u32)]) -> Vec<u32> {
         let moves: Vec<_> = moves
             .iter()
@@ -134,7 +135,7 @@ mod tests {
         registers
     }
 
-    /// All small sets of moves have the effect of doing them at once.
+    /// All small sets of moves have the effect of parallel moves.
     #[test]
     fn sequences_equal_parallel_moves() {
         for code in 0..6u32.pow(5) {

@@ -1,25 +1,25 @@
-//! How values of a type lie in registers and in memory.
+//! Shapes: the layout of values in registers and in memory.
 
 use std::rc::Rc;
 
 use crate::code::{FloatKind, Lane, ValueType};
 use crate::module::{Type, TypeId, TypeTable};
 
-/// Values of more registers than this are not executed: they would be arrays passed around by value.
+/// Values with more registers are not executed: they would be arrays passed by value.
 const MAX_REGISTERS: u64 = 65_535;
-/// Types nested deeper than this are not executed.
+/// More deeply nested types are not executed.
 const MAX_DEPTH: u32 = 200;
 
-/// The registers of a type and their places in memory.
+/// The registers of a type and their offsets in memory.
 #[derive(Debug)]
 pub(super) struct Shape {
-    /// What is read and written one by one.
+    /// The parts that are loaded and stored one by one.
     pub parts: Vec<Part>,
     /// Registers that a value takes.
     pub registers: u32,
-    /// The type for calls.
+    /// The type at calls.
     pub value: ValueType,
-    /// What a lane is: the type itself for scalars, `None` for aggregates and void.
+    /// The lane type: the type itself for scalars, `None` for aggregates and void.
     pub lane: Option<Lane>,
     /// Number of lanes; 1 for scalars, 0 for aggregates and void.
     pub lanes: u32,
@@ -32,7 +32,7 @@ pub(super) struct Part {
     pub offset: u64,
     /// First register.
     pub register: u32,
-    /// What lies there.
+    /// The content.
     pub kind: PartKind,
 }
 
@@ -47,23 +47,23 @@ impl Part {
     }
 }
 
-/// What lies at one place of a value.
+/// The content of a part of a value.
 #[derive(Copy, Clone, Debug)]
 pub(super) enum PartKind {
     /// One scalar.
     Scalar(Lane),
-    /// A vector whose lanes are no whole bytes, bits packed from the lowest.
+    /// A vector whose lanes are not whole bytes; bits are packed from the lowest.
     Packed { lanes: u32, width: u16 },
 }
 
 impl Shape {
-    /// Whether it is a plain scalar or a vector.
+    /// Whether it is a scalar or a vector.
     pub fn is_vector(&self) -> bool {
         matches!(self.value, ValueType::Vector { .. })
     }
 }
 
-/// Shapes of the types of a module, computed when first asked for.
+/// Shapes of the types of a module, computed on demand.
 pub(super) struct Shapes<'a> {
     types: &'a TypeTable,
     known: Vec<Option<Option<Rc<Shape>>>>,
@@ -77,7 +77,7 @@ impl<'a> Shapes<'a> {
         }
     }
 
-    /// The shape of a type; `None` where values of it cannot be held in registers.
+    /// The shape of a type; `None` if its values cannot be held in registers.
     pub fn get(&mut self, ty: TypeId) -> Option<Rc<Shape>> {
         self.get_at(ty, 0)
     }

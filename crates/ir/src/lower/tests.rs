@@ -1,4 +1,4 @@
-//! Lowers small modules that are put together here, and runs the code on a plain interpreter.
+//! Lowers small hand-built modules and runs the code on a simple interpreter.
 
 mod build;
 mod constants;

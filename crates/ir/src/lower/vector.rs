@@ -1,4 +1,4 @@
-//! Taking apart and putting together vectors and aggregates: mostly without any code.
+//! Extraction and insertion of vector lanes and aggregate members: mostly without any code.
 
 use super::body::{Body, Ops};
 use crate::code::{Inst, IntPredicate, Operand};
@@ -22,7 +22,7 @@ impl Body<'_, '_> {
             }
             return ops.slice(index as u32 * limbs, limbs);
         }
-        // Lane after lane: the last choice that matches wins, an index out of range gives lane 0.
+        // Lane by lane: the last matching select wins, an index out of range gives lane 0.
         let lane_bits = lane.bits();
         let mut chosen: Vec<Operand> = (0..limbs).map(|limb| self.at(ops, limb)).collect();
         for lane in 1..lanes {

@@ -1,11 +1,11 @@
-//! Checks that a lowered program keeps what the vm relies on.
+//! Verifies that a lowered program satisfies the invariants that the vm relies on.
 
 use crate::code::{
     Body, Callee, Code, FloatCast, FloatKind, FunctionId, Inst, Operand, Pc, Program, Register,
     ValueType,
 };
 
-/// Checks all functions; the error names the function, the instruction and what is wrong.
+/// Verifies all functions; the error names the function, the instruction and the problem.
 pub fn verify(program: &Program) -> Result<(), String> {
     for (index, function) in program.functions.iter().enumerate() {
         let complain = |what: String| format!("{}: {what}", function.name);

@@ -3,8 +3,8 @@
 use super::ids::*;
 use super::instruction::{BinaryOp, CastOp, FloatPredicate, GepFlags, IntPredicate, Value};
 
-/// A constant with its type. The graph of constants has no cycle (the reader checks that);
-/// references to globals and functions are addresses, and are not followed.
+/// A constant with its type. The graph of constants is acyclic (the reader checks that). References
+/// to globals and functions are addresses, and are not followed.
 #[derive(Clone, Debug)]
 pub struct Constant {
     /// Type of the value.
@@ -38,60 +38,101 @@ pub enum ConstantKind {
     /// padding; as long as the type.
     Data(Box<[u8]>),
     /// Conversion to the constant's type.
-    Cast { op: CastOp, value: Value },
+    Cast {
+        /// The operation.
+        op: CastOp,
+        /// The operand.
+        value: Value,
+    },
     /// Address arithmetic.
     Gep {
+        /// The source element type.
         source: TypeId,
+        /// The base address.
         base: Value,
+        /// The indices.
         indices: Box<[Value]>,
+        /// The flags.
         flags: GepFlags,
     },
     /// Arithmetic.
     Binary {
+        /// The operation.
         op: BinaryOp,
+        /// Left operand.
         lhs: Value,
+        /// Right operand.
         rhs: Value,
     },
     /// `fneg`.
-    FNeg { value: Value },
+    FNeg {
+        /// The operand.
+        value: Value,
+    },
     /// Integer comparison.
     ICmp {
+        /// The predicate.
         predicate: IntPredicate,
+        /// Left operand.
         lhs: Value,
+        /// Right operand.
         rhs: Value,
     },
     /// Float comparison.
     FCmp {
+        /// The predicate.
         predicate: FloatPredicate,
+        /// Left operand.
         lhs: Value,
+        /// Right operand.
         rhs: Value,
     },
-    /// Choice.
+    /// If-then-else.
     Select {
+        /// The condition.
         condition: Value,
+        /// The value if it holds.
         then: Value,
+        /// The value otherwise.
         otherwise: Value,
     },
     /// A lane of a vector.
-    ExtractElement { vector: Value, index: Value },
-    /// A vector with a lane replaced.
-    InsertElement {
+    ExtractElement {
+        /// The vector.
         vector: Value,
-        element: Value,
+        /// The index.
         index: Value,
     },
-    /// Lanes of two vectors picked by a constant mask.
-    ShuffleVector { lhs: Value, rhs: Value, mask: Value },
+    /// A vector with a lane replaced.
+    InsertElement {
+        /// The vector.
+        vector: Value,
+        /// The new lane.
+        element: Value,
+        /// The index.
+        index: Value,
+    },
+    /// Lanes of two vectors selected by a constant mask.
+    ShuffleVector {
+        /// Left operand.
+        lhs: Value,
+        /// Right operand.
+        rhs: Value,
+        /// The mask.
+        mask: Value,
+    },
     /// Address of a basic block.
     BlockAddress {
+        /// The function.
         function: FunctionId,
+        /// The block.
         block: BlockId,
     },
-    /// A function, or something that behaves exactly like it.
+    /// A function, or something equivalent to it.
     DsoLocalEquivalent(Value),
-    /// A function, without an indirection of control-flow integrity.
+    /// A function, without indirection through control-flow integrity.
     NoCfi(Value),
-    /// A constant that is read but has no meaning here, by its LLVM name.
+    /// A constant that is not supported, by its LLVM name.
     Unsupported(&'static str),
 }
 
@@ -150,7 +191,7 @@ pub struct InlineAsm {
     pub text: Box<str>,
     /// LLVM's constraint string.
     pub constraints: Box<str>,
-    /// May not be removed.
+    /// Must not be removed.
     pub side_effects: bool,
     /// Needs the stack aligned.
     pub align_stack: bool,

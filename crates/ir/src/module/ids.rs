@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU32;
 
-/// Declares one index type. The index is kept plus one, so that `Option<Id>` takes four bytes.
+/// Declares an index type. It stores the index plus one, so that `Option<Id>` takes four bytes.
 macro_rules! id {
     ($(#[$meta:meta])* $name:ident) => {
         $(#[$meta])*
@@ -10,15 +10,15 @@ macro_rules! id {
         pub struct $name(NonZeroU32);
 
         impl $name {
-            /// The id of the entry at `index`. Tables are capped far below `u32::MAX` by the
-            /// reader, so saturating here never makes two ids equal.
+            /// The id of the entry at `index`. The reader keeps tables far below `u32::MAX`
+            /// entries, so saturating here never makes two ids equal.
             #[inline]
             pub fn new(index: usize) -> Self {
                 let plus_one = u32::try_from(index).unwrap_or(u32::MAX - 1).saturating_add(1);
                 Self(NonZeroU32::new(plus_one).unwrap_or(NonZeroU32::MIN))
             }
 
-            /// Position in the table that this id belongs to.
+            /// Index in the table that this id belongs to.
             #[inline]
             pub fn index(self) -> usize {
                 (self.0.get() - 1) as usize

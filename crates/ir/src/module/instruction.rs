@@ -1,4 +1,4 @@
-//! Operands, instructions and the pools that their lists live in.
+//! Operands, instructions, and the pools of their lists.
 
 use super::ids::*;
 
@@ -60,158 +60,278 @@ impl Span {
 pub struct Instruction {
     /// Type of the result; void where there is none.
     pub ty: TypeId,
-    /// Where in the source it comes from.
+    /// Its source location.
     pub loc: Option<LocId>,
-    /// What it does.
+    /// The operation and its operands.
     pub kind: InstructionKind,
 }
 
-/// What an instruction does, with its operands. Lists are spans of the function's pools.
+/// The operation of an instruction, with its operands. Lists are spans of the function's pools.
 #[derive(Clone, Copy, Debug)]
 pub enum InstructionKind {
     /// `fneg`.
-    FNeg { value: Value, fast_math: u8 },
+    FNeg {
+        /// The operand.
+        value: Value,
+        /// LLVM's fast-math flags.
+        fast_math: u8,
+    },
     /// Arithmetic, bit operations and shifts on integers, floats or vectors of them.
     Binary {
+        /// The operation.
         op: BinaryOp,
+        /// Left operand.
         lhs: Value,
+        /// Right operand.
         rhs: Value,
+        /// The flags.
         flags: ArithmeticFlags,
     },
     /// Conversion to the type of the instruction.
     Cast {
+        /// The operation.
         op: CastOp,
+        /// The operand.
         value: Value,
+        /// The flags.
         flags: ArithmeticFlags,
     },
     /// Integer or pointer comparison.
     ICmp {
+        /// The predicate.
         predicate: IntPredicate,
+        /// Left operand.
         lhs: Value,
+        /// Right operand.
         rhs: Value,
+        /// Whether both operands have the same sign (`samesign`).
         same_sign: bool,
     },
     /// Float comparison.
     FCmp {
+        /// The predicate.
         predicate: FloatPredicate,
+        /// Left operand.
         lhs: Value,
+        /// Right operand.
         rhs: Value,
+        /// LLVM's fast-math flags.
         fast_math: u8,
     },
     /// `condition ? then : otherwise`, lane by lane where the condition is a vector.
     Select {
+        /// The condition.
         condition: Value,
+        /// The value if it holds.
         then: Value,
+        /// The value otherwise.
         otherwise: Value,
     },
     /// Merge of values by predecessor; a span of [`Function::phi_edges`](super::Function).
-    Phi { edges: Span },
+    Phi {
+        /// The incoming edges.
+        edges: Span,
+    },
     /// Stack slot of `count` times `allocated`.
     Alloca {
+        /// The allocated type.
         allocated: TypeId,
+        /// Number of elements.
         count: Value,
+        /// Alignment in bytes.
         align: u64,
+        /// Whether it is an `inalloca` argument slot.
         inalloca: bool,
     },
     /// Read of the instruction's type.
-    Load { pointer: Value, access: Access },
+    Load {
+        /// The address.
+        pointer: Value,
+        /// How memory is accessed.
+        access: Access,
+    },
     /// Write.
     Store {
+        /// The address.
         pointer: Value,
+        /// The value to store.
         value: Value,
+        /// How memory is accessed.
         access: Access,
     },
     /// Address arithmetic over `source`; a span of [`Function::operands`](super::Function).
     Gep {
+        /// The source element type.
         source: TypeId,
+        /// The base address.
         base: Value,
+        /// The indices.
         indices: Span,
+        /// The flags.
         flags: GepFlags,
     },
     /// Call.
-    Call { call: CallId },
+    Call {
+        /// Index of the call site.
+        call: CallId,
+    },
     /// Call that goes on at `normal` or, on an exception, at `unwind`.
     Invoke {
+        /// The call.
         call: CallId,
+        /// Target if the callee returns.
         normal: BlockId,
+        /// Target if the callee unwinds.
         unwind: BlockId,
     },
     /// `asm goto`; `indirect` is a span of [`Function::targets`](super::Function).
     CallBr {
+        /// The call.
         call: CallId,
+        /// The default target.
         fallthrough: BlockId,
+        /// The indirect targets.
         indirect: Span,
     },
     /// Return.
-    Return { value: Option<Value> },
+    Return {
+        /// The result.
+        value: Option<Value>,
+    },
     /// Unconditional branch.
-    Branch { target: BlockId },
+    Branch {
+        /// The target.
+        target: BlockId,
+    },
     /// Conditional branch.
     CondBranch {
+        /// The condition.
         condition: Value,
+        /// Target if it is set.
         then: BlockId,
+        /// Target otherwise.
         otherwise: BlockId,
     },
     /// Multi-way branch; a span of [`Function::switch_cases`](super::Function).
     Switch {
+        /// The operand.
         value: Value,
+        /// Target if no case matches.
         default: BlockId,
+        /// The cases.
         cases: Span,
     },
     /// Computed goto; a span of [`Function::targets`](super::Function).
-    IndirectBranch { address: Value, targets: Span },
+    IndirectBranch {
+        /// The address.
+        address: Value,
+        /// The possible targets.
+        targets: Span,
+    },
     /// Control never gets here.
     Unreachable,
     /// Goes on raising an exception.
-    Resume { value: Value },
+    Resume {
+        /// The operand.
+        value: Value,
+    },
     /// Start of an exception handler; a span of [`Function::clauses`](super::Function).
-    LandingPad { cleanup: bool, clauses: Span },
+    LandingPad {
+        /// Whether it is entered for cleanup, too.
+        cleanup: bool,
+        /// The clauses.
+        clauses: Span,
+    },
     /// A lane of a vector.
-    ExtractElement { vector: Value, index: Value },
+    ExtractElement {
+        /// The vector.
+        vector: Value,
+        /// The index.
+        index: Value,
+    },
     /// A vector with one lane replaced.
     InsertElement {
+        /// The vector.
         vector: Value,
+        /// The new lane.
         element: Value,
+        /// The index.
         index: Value,
     },
     /// Lanes of two vectors picked by a constant mask, a span of
     /// [`Function::masks`](super::Function); -1 leaves the lane undefined.
-    ShuffleVector { lhs: Value, rhs: Value, mask: Span },
+    ShuffleVector {
+        /// Left operand.
+        lhs: Value,
+        /// Right operand.
+        rhs: Value,
+        /// The mask.
+        mask: Span,
+    },
     /// A member of an aggregate; the path is a span of [`Function::paths`](super::Function).
-    ExtractValue { aggregate: Value, path: Span },
+    ExtractValue {
+        /// The aggregate.
+        aggregate: Value,
+        /// The member path.
+        path: Span,
+    },
     /// An aggregate with one member replaced.
     InsertValue {
+        /// The aggregate.
         aggregate: Value,
+        /// The new member.
         element: Value,
+        /// The member path.
         path: Span,
     },
     /// Stops undef and poison.
-    Freeze { value: Value },
+    Freeze {
+        /// The operand.
+        value: Value,
+    },
     /// Memory fence.
     Fence {
+        /// The ordering.
         ordering: Ordering,
+        /// The synchronisation scope.
         scope: SyncScope,
     },
     /// Compare and exchange; yields `{ old value, i1 success }`.
     CmpXchg {
+        /// The address.
         pointer: Value,
+        /// The expected value.
         expected: Value,
+        /// The new value.
         new: Value,
+        /// How memory is accessed.
         access: Access,
+        /// The ordering on failure.
         failure: Ordering,
+        /// Whether it may fail spuriously.
         weak: bool,
     },
     /// Atomic read-modify-write; yields the old value.
     AtomicRmw {
+        /// The operation.
         op: AtomicOp,
+        /// The address.
         pointer: Value,
+        /// The second operand.
         value: Value,
+        /// How memory is accessed.
         access: Access,
     },
     /// Next variadic argument, of the instruction's type, from the list at `list`.
-    VaArg { list: Value },
+    VaArg {
+        /// The `va_list`.
+        list: Value,
+    },
     /// An instruction that is read but cannot be executed, by its LLVM name.
-    Unsupported { name: &'static str },
+    Unsupported {
+        /// The LLVM name.
+        name: &'static str,
+    },
 }
 
 impl InstructionKind {

@@ -4,8 +4,7 @@ use std::collections::HashMap;
 
 use super::ids::TypeId;
 
-/// A type. Two types that are equal have the same [`TypeId`], except named structs, of which each
-/// is its own type.
+/// A type. Equal types have the same [`TypeId`], except named structs, which are always distinct.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Type {
     /// No value.
@@ -26,7 +25,7 @@ pub enum Type {
     Fp128,
     /// PowerPC double-double.
     PpcFp128,
-    /// A pointer; what it points to is said by each use.
+    /// An opaque pointer.
     Pointer {
         /// LLVM address space, 0 for ordinary memory.
         address_space: u32,
@@ -50,7 +49,7 @@ pub enum Type {
         element: TypeId,
         /// Number of lanes (the minimum where scalable).
         count: u32,
-        /// The number of lanes is a multiple that is known at run time only; not executable.
+        /// Whether the number of lanes is a multiple known only at run time; not executable.
         scalable: bool,
     },
     /// A struct.
@@ -64,7 +63,7 @@ pub enum Type {
         /// More arguments may follow.
         varargs: bool,
     },
-    /// A type that no x86-64 C, C++ or Rust program needs; the name says which.
+    /// A type that no x86-64 C, C++ or Rust program uses; the name says which.
     Other(Box<str>),
 }
 
@@ -90,25 +89,25 @@ struct Layout {
     align: u64,
     /// Byte offset of each field of a struct.
     offsets: Box<[u64]>,
-    /// How deep aggregates are nested in it.
+    /// Nesting depth of aggregates in it.
     depth: u32,
 }
 
-/// Deeper than any program nests its types.
+/// Maximal nesting depth, more than any program uses.
 const MAX_DEPTH: u32 = 512;
 
-/// Where the layout of a type cannot be computed.
+/// Why the layout of a type cannot be computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LayoutProblem {
     /// A struct contains itself by value.
     Recursive(TypeId),
-    /// The size in bytes exceeds what 64 bits can hold.
+    /// The size in bytes does not fit in 64 bits.
     TooLarge(TypeId),
-    /// Types are nested deeper than code that follows them by recursion can bear.
+    /// Types are nested too deeply for recursive code.
     TooDeep(TypeId),
 }
 
-/// What of the data layout string differs between the compilers that we read.
+/// The parts of the data layout string that differ between the supported compilers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DataLayout {
     /// ABI alignment of `i128` in bytes: 8 until LLVM 17, 16 from LLVM 18 on.
@@ -133,7 +132,7 @@ impl Default for DataLayout {
 }
 
 impl DataLayout {
-    /// Reads the parts of an LLVM data layout string that we need; the rest is as on x86-64.
+    /// Reads the relevant parts of an LLVM data layout string; the rest is as on x86-64.
     pub fn parse(text: &str) -> Self {
         let mut layout = Self::default();
         for part in text.split('-') {
@@ -163,10 +162,10 @@ impl DataLayout {
 #[derive(Clone, Debug, Default)]
 pub struct TypeTable {
     types: Vec<Type>,
-    /// Finds equal types; never iterated.
+    /// Maps equal types to their id; never iterated.
     interned: HashMap<Type, TypeId>,
     layouts: Vec<Layout>,
-    /// The layout rules in force.
+    /// The layout rules.
     pub data_layout: DataLayout,
 }
 
@@ -185,7 +184,7 @@ impl TypeTable {
         self.types.len()
     }
 
-    /// Whether there is no type at all.
+    /// Whether there are no types.
     pub fn is_empty(&self) -> bool {
         self.types.is_empty()
     }
@@ -195,7 +194,7 @@ impl TypeTable {
         (0..self.types.len()).map(TypeId::new)
     }
 
-    /// The id of `ty`, adding it where it is new. Named structs are always added. Call
+    /// The id of `ty`, added if it is new. Named structs are always added. Call
     /// [`compute_layouts`](Self::compute_layouts) before asking for the size of a new type.
     pub fn intern(&mut self, ty: Type) -> TypeId {
         let named = matches!(&ty, Type::Struct(body) if body.name.is_some());
@@ -210,12 +209,12 @@ impl TypeTable {
         id
     }
 
-    /// Gives a named struct its body; used while a type table with cycles is built.
+    /// Sets the body of a named struct, while building a type table with cycles.
     pub fn set_struct_body(&mut self, id: TypeId, body: StructType) {
         self.types[id.index()] = Type::Struct(body);
     }
 
-    /// Computes the layouts of all types that were added since the last call.
+    /// Computes the layouts of all types added since the last call.
     pub fn compute_layouts(&mut self) -> Result<(), LayoutProblem> {
         let mut states = vec![State::Done; self.layouts.len()];
         states.resize(self.types.len(), State::New);
@@ -226,8 +225,8 @@ impl TypeTable {
         Ok(())
     }
 
-    /// Lays out `start` after all types that it contains, without recursion, because the nesting
-    /// depth is up to the input.
+    /// Lays out `start` after all types that it contains. Without recursion, because the input
+    /// determines the depth.
     fn compute_from(&mut self, start: TypeId, states: &mut [State]) -> Result<(), LayoutProblem> {
         let mut stack = vec![start];
         while let Some(&id) = stack.last() {
@@ -264,7 +263,7 @@ impl TypeTable {
         Ok(())
     }
 
-    /// The types whose layout that of `id` is made of.
+    /// The types that the layout of `id` depends on.
     fn contained(&self, id: TypeId) -> &[TypeId] {
         match &self.types[id.index()] {
             Type::Array { element, .. } | Type::Vector { element, .. } => {
@@ -355,7 +354,7 @@ impl TypeTable {
         }
     }
 
-    /// Distance in bytes between two consecutive elements of this type: what `sizeof` says.
+    /// Allocation size in bytes: the distance between two array elements of this type (`sizeof`).
     #[inline]
     pub fn size_of(&self, id: TypeId) -> u64 {
         let layout = &self.layouts[id.index()];
@@ -365,7 +364,7 @@ impl TypeTable {
             .unwrap_or(u64::MAX)
     }
 
-    /// Bytes that a load or store of this type touches.
+    /// Number of bytes that a load or store of this type accesses.
     #[inline]
     pub fn store_size(&self, id: TypeId) -> u64 {
         self.layouts[id.index()].store_size
@@ -383,7 +382,7 @@ impl TypeTable {
         self.layouts[id.index()].offsets.get(field).copied()
     }
 
-    /// Width in bits of an integer, float, pointer or vector; 0 for what has no width.
+    /// Width in bits of an integer, float, pointer or vector; 0 for types without a width.
     pub fn bit_width(&self, id: TypeId) -> u64 {
         match &self.types[id.index()] {
             Type::Vector { element, count, .. } => self
@@ -397,7 +396,7 @@ impl TypeTable {
     /// The type of element `index` of an aggregate or vector.
     pub fn element(&self, id: TypeId, index: u64) -> Option<TypeId> {
         match &self.types[id.index()] {
-            // The length of an array does not bound an index that a GEP uses.
+            // A GEP index is not bounded by the length of the array.
             Type::Array { element, .. } | Type::Vector { element, .. } => Some(*element),
             Type::Struct(body) => body.fields.get(usize::try_from(index).ok()?).copied(),
             _ => None,
@@ -414,7 +413,7 @@ impl TypeTable {
         }
     }
 
-    /// The pointer type of an address space, where the module uses it.
+    /// The pointer type of an address space, if the module uses it.
     pub fn pointer(&self, address_space: u32) -> Option<TypeId> {
         self.interned.get(&Type::Pointer { address_space }).copied()
     }
@@ -447,7 +446,7 @@ impl TypeTable {
     }
 }
 
-/// How far the layout of a type has come.
+/// Progress of computing the layout of a type.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     New,

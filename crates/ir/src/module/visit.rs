@@ -1,10 +1,10 @@
-//! Walks over everything in a function that refers to something else.
+//! Visitors over all references in a function.
 
 use super::instruction::{InstructionKind, Value};
 use super::{Function, Linkage};
 
 impl Function {
-    /// Calls `visit` with each operand of each instruction, each once, in no particular order.
+    /// Calls `visit` once with each operand of each instruction, in no particular order.
     pub fn for_each_operand_mut(&mut self, mut visit: impl FnMut(&mut Value)) {
         for instruction in &mut self.instructions {
             instruction.kind.for_each_operand_mut(&mut visit);
@@ -28,7 +28,7 @@ impl Function {
 }
 
 impl InstructionKind {
-    /// Calls `visit` with the operands that stand in the instruction itself, not in a pool.
+    /// Calls `visit` with the operands in the instruction itself, not in a pool.
     pub fn for_each_operand_mut(&mut self, visit: &mut impl FnMut(&mut Value)) {
         use InstructionKind::*;
         match self {

@@ -5,7 +5,7 @@ use super::codes::attributes as kind;
 use crate::bitstream::ReadError;
 use crate::module::{AttributeList, AttributesId, FunctionAttributes, ParamAttributes};
 
-/// One attribute group: what it applies to, with all that it says.
+/// An attribute group: what it applies to, and its attributes.
 #[derive(Clone, Default)]
 pub(super) struct Group {
     /// 0 for the result, [`FUNCTION_INDEX`] for the function, else parameter number plus one.
@@ -89,7 +89,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Where the zero-terminated string at `at` ends.
+    /// End of the zero-terminated string at `at`.
     fn after_string(&self, at: usize) -> Result<usize, ReadError> {
         let rest = self.bits.ops.get(at..).unwrap_or(&[]);
         match rest.iter().position(|&op| op == 0) {
@@ -98,7 +98,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Where the pair of bounds of `width` bits at `at` ends.
+    /// End of the pair of bounds of `width` bits at `at`.
     pub(super) fn after_range(&self, at: usize, width: u64) -> Result<usize, ReadError> {
         if width <= 64 {
             return Ok(at + 2);
@@ -108,7 +108,7 @@ impl Reader<'_> {
         Ok(at + 1 + low as usize + high as usize)
     }
 
-    /// Reads the block of attribute lists, each made of groups.
+    /// Reads the block of attribute lists, each a list of groups.
     pub(super) fn read_attribute_lists(&mut self) -> Result<(), ReadError> {
         while let Some(record) = self.bits.next_record()? {
             if record == 1 {
@@ -183,7 +183,7 @@ fn set_flag(group: &mut Group, attribute: u64) {
 }
 
 fn set_number(group: &mut Group, attribute: u64, number: u64) {
-    // Alignments that are no power of two cannot be meant.
+    // Alignments that are not a power of two are invalid and ignored.
     let align = if number.is_power_of_two() { number } else { 0 };
     match attribute {
         kind::ALIGN => group.param.align = align,

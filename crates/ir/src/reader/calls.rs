@@ -6,7 +6,7 @@ use super::instructions::Decoded;
 use crate::bitstream::ReadError;
 use crate::module::*;
 
-/// What of a call precedes its callee and arguments.
+/// The part of a call before its callee and arguments.
 struct CallHead {
     attributes: Option<AttributesId>,
     calling_convention: u32,

@@ -149,7 +149,7 @@ pub mod function {
     pub const BLOCK_ADDRESS_USERS: u32 = 60;
     /// The first of the debug records.
     pub const DEBUG_RECORD_FIRST: u32 = 61;
-    /// The last of the debug records that are known; none of them takes part in execution.
+    /// The last known debug record; none of them affects execution.
     pub const DEBUG_RECORD_LAST: u32 = 66;
 }
 

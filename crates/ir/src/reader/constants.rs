@@ -8,12 +8,12 @@ use super::{Reader, text};
 use crate::bitstream::{ReadError, decode_signed};
 use crate::module::*;
 
-/// Finds equal small constants, and keeps account of references to constants not yet read.
+/// Interns small constants, and tracks forward references to constants.
 #[derive(Default)]
 pub(super) struct ConstantPool {
     /// Integers, nulls, undefs and poisons that exist already; never iterated.
     interned: HashMap<(TypeId, SmallConstant), ConstId>,
-    /// Constants that were referred to before they were read, by value number.
+    /// Constants referred to before they were read, by value number.
     pending: HashMap<usize, ConstId>,
     /// Blocks whose addresses are taken; checked when all bodies are known.
     block_addresses: Vec<(FunctionId, BlockId)>,
@@ -27,13 +27,13 @@ enum SmallConstant {
     Integer(u64),
 }
 
-/// Deeper than any program nests its constants; lets others follow them by recursion.
+/// Maximal nesting depth, more than any program uses; allows recursion over constants.
 const MAX_DEPTH: u32 = 2048;
 
 impl Reader<'_> {
     /// Reads a constants block, which has been entered.
     pub(super) fn read_constants(&mut self) -> Result<(), ReadError> {
-        // The type of what follows; LLVM starts with i32, but always sets it.
+        // The type of what follows; LLVM's initial type is i32, but files always set it.
         let mut ty = self.common().bit;
         let mut file_type = 0;
         while let Some(record) = self.bits.next_record()? {
@@ -93,7 +93,7 @@ impl Reader<'_> {
                 return self.read_inline_asm(ops, signature, ty);
             }
             code::CAST => {
-                // A conversion between equal types is left of a typed pointer's.
+                // A conversion between equal types is left over from typed pointers.
                 let (value, from) = self.operand(ops, 2)?;
                 let forward = self
                     .constants
@@ -128,7 +128,7 @@ impl Reader<'_> {
         Ok(usize::try_from(self.at(ops, index)?).unwrap_or(usize::MAX))
     }
 
-    /// The constant `small` of type `ty`, adding it where it is new.
+    /// The constant `small` of type `ty`; added if it is new.
     fn intern_constant(&mut self, ty: TypeId, small: SmallConstant) -> ConstId {
         let kind = match small {
             SmallConstant::Null => ConstantKind::Null,
@@ -165,7 +165,7 @@ impl Reader<'_> {
         self.push_value(Value::Constant(id), ty);
     }
 
-    /// The constant that operand `index` names, with its type where it is known already.
+    /// The constant that operand `index` refers to, with its type if already known.
     fn operand(&mut self, ops: &[u64], index: usize) -> Result<(Value, Option<TypeId>), ReadError> {
         let number = self.index_of(ops, index)?;
         if let Some(&value) = self.values.get(number) {
@@ -179,7 +179,8 @@ impl Reader<'_> {
             }
             return Ok((value, Some(self.value_types[number])));
         }
-        // Each value takes a record of at least a few bits, so what lies farther is not there.
+        // Each value takes a record of at least a few bits, so anything farther ahead does not
+        // exist.
         let ahead = (number - self.values.len()) as u64;
         if ahead > self.bits.remaining_bits() {
             return Err(self.bits.error(format!("value {number} does not exist")));
@@ -284,7 +285,7 @@ impl Reader<'_> {
             return Err(self.bits.error("an integer constant of the wrong length"));
         }
         let mut words: Vec<u64> = ops.iter().map(|&word| decode_signed(word) as u64).collect();
-        // Words that are zero at the top are left out.
+        // Zero words at the top are omitted.
         self.charge(used)?;
         words.resize(used, 0);
         if width % 64 != 0
@@ -313,7 +314,7 @@ impl Reader<'_> {
             Type::Half | Type::BFloat => ConstantKind::Float(first & 0xFFFF),
             Type::Float => ConstantKind::Float(first & 0xFFFF_FFFF),
             Type::Double => ConstantKind::Float(first),
-            // The file has the 80 bits from the top: 64, then the lowest 16.
+            // The file stores the 80 bits from the top: 64, then the lowest 16.
             Type::X86Fp80 => {
                 let low = self.at(ops, 1)? & 0xFFFF;
                 ConstantKind::WideFloat([low | first << 16, first >> 48])
@@ -334,7 +335,7 @@ impl Reader<'_> {
         Ok(ConstantKind::Aggregate(members?))
     }
 
-    /// Arrays and vectors whose elements stand in the record.
+    /// Arrays and vectors whose elements are in the record.
     fn data(&mut self, record: u32, ops: &[u64], ty: TypeId) -> Result<ConstantKind, ReadError> {
         let types = &self.module.types;
         let (Some(element), Some(count)) = (types.element(ty, 0), types.element_count(ty)) else {
@@ -383,11 +384,11 @@ impl Reader<'_> {
             }
         };
         let flags = match record {
-            // The rest of the number is an index whose range is known.
+            // The rest of the number is an index with a known range.
             code::GEP_INRANGE_INDEX => flags & 1,
             code::GEP_INRANGE => {
                 let width = self.at(ops, 2)?;
-                // The bounds are in the record that was taken out of the reader.
+                // The bounds are in the record that was moved out of the reader.
                 next = if width <= 64 {
                     5
                 } else {
@@ -479,8 +480,8 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Refuses constants that contain themselves or are nested too deeply, members that have not
-    /// the type that their aggregate says, and addresses of blocks that do not exist.
+    /// Rejects constants that contain themselves or are nested too deeply, members whose type
+    /// differs from that of their aggregate, and addresses of missing blocks.
     pub(super) fn check_constants(&self) -> Result<(), ReadError> {
         for &(function, block) in &self.constants.block_addresses {
             let known = &self.module.functions[function.index()].blocks;

@@ -1,10 +1,10 @@
-//! Global variables of the source and the types that they reach.
+//! Global variables of the source and the types reachable from them.
 
 use std::collections::HashMap;
 
 use super::Reader;
 use super::codes::metadata as code;
-use super::metadata::Node;
+use super::metadata::MetadataNode;
 use crate::bitstream::decode_signed;
 use crate::debug::*;
 use crate::module::GlobalId;
@@ -31,26 +31,26 @@ const OP_LLVM_FRAGMENT: u64 = 0x1000;
 /// Namespaces and functions around a variable.
 const MAX_SCOPES: usize = 64;
 
-/// Node numbers and what they became.
+/// Maps node numbers to types.
 #[derive(Default)]
 struct TypeBuilder {
     known: HashMap<u64, DebugTypeId>,
     pending: Vec<(u64, DebugTypeId)>,
-    /// Definitions of records by name, made when the first declaration asks for one.
+    /// Definitions of records by name, built for the first declaration that needs one.
     definitions: Option<HashMap<Box<str>, u64>>,
 }
 
-/// What an expression says of where a variable is.
+/// What a debug expression says about the location of a variable.
 #[derive(Default)]
-struct Whereabouts {
+struct VariableLocation {
     offset: u64,
     fragment: Option<(u64, u64)>,
     is_computed: bool,
 }
 
-impl Whereabouts {
-    fn of(mut operations: &[u64]) -> Whereabouts {
-        let mut found = Whereabouts::default();
+impl VariableLocation {
+    fn of(mut operations: &[u64]) -> VariableLocation {
+        let mut found = VariableLocation::default();
         while !operations.is_empty() {
             operations = match operations {
                 [OP_PLUS_UCONST, offset, rest @ ..] => {
@@ -72,7 +72,7 @@ impl Whereabouts {
 }
 
 impl Reader<'_> {
-    /// Builds the table of global variables and their types, after everything has been read.
+    /// Builds the table of global variables and their types, after everything is read.
     pub(super) fn finish_debug_info(&mut self) {
         let mut builder = TypeBuilder::default();
         for (global, node) in std::mem::take(&mut self.metadata.global_attachments) {
@@ -100,7 +100,8 @@ impl Reader<'_> {
         let expression = expression
             .checked_sub(1)
             .and_then(|node| self.metadata.record_of(node, code::EXPRESSION));
-        let whereabouts = Whereabouts::of(expression.and_then(|ops| ops.get(1..)).unwrap_or(&[]));
+        let whereabouts =
+            VariableLocation::of(expression.and_then(|ops| ops.get(1..)).unwrap_or(&[]));
         let ops = self
             .metadata
             .record_of(variable.checked_sub(1)?, code::GLOBAL_VAR)?;
@@ -136,7 +137,7 @@ impl Reader<'_> {
                 // `[distinct, scope, name]`, formerly `[distinct, scope, file, name, line]`
                 code::NAMESPACE => names.push(op(if ops.len() == 5 { 3 } else { 2 })),
                 code::SUBPROGRAM => names.push(op(2)),
-                // Blocks have no names; count them, so that a circle ends.
+                // Blocks have no names; they are counted, so that a cycle terminates.
                 code::LEXICAL_BLOCK | code::LEXICAL_BLOCK_FILE => names.push(0),
                 code::COMPOSITE_TYPE => {
                     names.push(op(2));
@@ -160,7 +161,7 @@ impl Reader<'_> {
         names.join("::").into()
     }
 
-    /// The type that a reference (number plus one) names; built later.
+    /// The type that a reference (number plus one) denotes; built later.
     fn type_reference(&mut self, builder: &mut TypeBuilder, reference: u64) -> Option<DebugTypeId> {
         let node = reference.checked_sub(1)?;
         let (found, _) = self.metadata.record(node)?;
@@ -186,7 +187,7 @@ impl Reader<'_> {
         Some(id)
     }
 
-    /// A size or offset, which new versions keep as a constant node.
+    /// A size or offset, which newer versions store as a constant node.
     fn size(&self, op: u64, is_node: bool) -> u64 {
         match (is_node, op.checked_sub(1)) {
             (false, _) => op,
@@ -297,7 +298,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Numbers of the nodes that a list holds.
+    /// Numbers of the nodes in a list.
     fn elements(&self, reference: u64) -> Vec<u64> {
         let list = reference
             .checked_sub(1)
@@ -313,7 +314,7 @@ impl Reader<'_> {
     fn field(&mut self, builder: &mut TypeBuilder, node: u64) -> Option<DebugField> {
         let (found, ops) = self.metadata.record(node)?;
         if found == code::COMPOSITE_TYPE {
-            // The variants of a Rust enum are a member without a name.
+            // The variants of a Rust enum are an unnamed member.
             let ty = self.type_reference(builder, node + 1);
             return Some(DebugField {
                 name: Box::default(),
@@ -405,7 +406,7 @@ impl Reader<'_> {
     fn definitions(&self) -> HashMap<Box<str>, u64> {
         let mut found = HashMap::new();
         for (number, node) in self.metadata.nodes.iter().enumerate() {
-            let Node::Record {
+            let MetadataNode::Record {
                 code: code::COMPOSITE_TYPE,
                 ..
             } = node
@@ -434,7 +435,7 @@ mod tests {
     #[test]
     fn expressions_say_where_variables_are() {
         let of = |operations: &[u64]| {
-            let found = Whereabouts::of(operations);
+            let found = VariableLocation::of(operations);
             (found.offset, found.fragment, found.is_computed)
         };
         assert_eq!(of(&[]), (0, None, false));

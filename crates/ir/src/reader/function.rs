@@ -1,9 +1,9 @@
-//! Function bodies: blocks, value numbers, forward references and debug locations. What the
-//! single instructions mean is in the files beside this one.
+//! Function bodies: blocks, value numbers, forward references and debug locations. The files beside
+//! this one decode the instructions.
 
 use super::Reader;
 use super::codes::{blocks, function as code, metadata as metadata_code};
-use crate::bitstream::{Entry, ReadError};
+use crate::bitstream::{ReadError, StreamEntry};
 use crate::module::*;
 
 /// The state of reading one function body.
@@ -12,17 +12,17 @@ pub(super) struct Body {
     block_count: usize,
     /// First instruction of the block being read.
     block_start: usize,
-    /// Value numbers that were used before their definition, with the type expected of them.
+    /// Value numbers used before their definition, with the expected type.
     forward: Vec<(usize, TypeId)>,
     last_location: Option<LocId>,
-    /// The last call was dropped because it only carries debug information.
+    /// Whether the last call was dropped because it only carries debug information.
     pub dropped: bool,
     /// Operand bundles that belong to the next call: first bundle.
     pub bundle_start: usize,
 }
 
-/// References to values not yet defined carry their value number plus this as instruction id,
-/// until the body has been read.
+/// References to undefined values carry their value number plus this as instruction id until the
+/// body is read.
 const FORWARD: usize = 1 << 31;
 
 impl Reader<'_> {
@@ -61,21 +61,21 @@ impl Reader<'_> {
     fn read_body(&mut self, body: &mut Body) -> Result<(), ReadError> {
         loop {
             match self.bits.next_entry()? {
-                Entry::EndBlock => return Ok(()),
-                Entry::SubBlock(id @ blocks::CONSTANTS) => {
+                StreamEntry::EndBlock => return Ok(()),
+                StreamEntry::SubBlock(id @ blocks::CONSTANTS) => {
                     self.bits.enter(id)?;
                     self.read_constants()?;
                 }
-                Entry::SubBlock(id @ blocks::METADATA) => {
+                StreamEntry::SubBlock(id @ blocks::METADATA) => {
                     self.bits.enter(id)?;
                     self.read_metadata()?;
                 }
-                Entry::SubBlock(id @ blocks::METADATA_ATTACHMENT) => {
+                StreamEntry::SubBlock(id @ blocks::METADATA_ATTACHMENT) => {
                     self.bits.enter(id)?;
                     self.read_attachments(body)?;
                 }
-                Entry::SubBlock(_) => self.bits.skip()?,
-                Entry::Record(record) => self.read_body_record(body, record)?,
+                StreamEntry::SubBlock(_) => self.bits.skip()?,
+                StreamEntry::Record(record) => self.read_body_record(body, record)?,
             }
         }
     }
@@ -151,7 +151,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Reads which metadata belongs to the function; only its subprogram matters.
+    /// Reads the metadata attachments of the function; only its subprogram matters.
     fn read_attachments(&mut self, body: &mut Body) -> Result<(), ReadError> {
         while let Some(record) = self.bits.next_record()? {
             // An odd length means that it belongs to an instruction.
@@ -162,7 +162,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Notes the `!dbg` attachment in the pairs of kind and node from operand `from` on.
+    /// Records the `!dbg` attachment in the pairs of kind and node from operand `from` on.
     pub(super) fn attach_subprogram(&mut self, function: &mut Function, from: usize) {
         let pairs = self.bits.ops.get(from..).unwrap_or(&[]).chunks_exact(2);
         // Kind 0 is `dbg` in all versions.
@@ -175,7 +175,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Resolves forward references and checks that the body is whole.
+    /// Resolves forward references and checks that the body is complete.
     fn finish_body(&mut self, body: &mut Body) -> Result<(), ReadError> {
         let complete = body.function.blocks.len() == body.block_count && body.block_count > 0;
         if !complete || body.block_start != body.function.instructions.len() {
@@ -217,7 +217,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The value with this absolute number, where it is expected to have type `ty`.
+    /// The value with this absolute number, expected to have type `ty`.
     pub(super) fn value_at(
         &mut self,
         body: &mut Body,
@@ -240,7 +240,7 @@ impl Reader<'_> {
         Ok(Value::Instruction(InstId::new(FORWARD + number)))
     }
 
-    /// Absolute number of the value that a relative number names. Differences wrap at 32 bits.
+    /// Absolute number of the value that a relative number denotes. Differences wrap at 32 bits.
     #[inline]
     pub(super) fn absolute(&self, relative: u64) -> usize {
         (self.values.len() as u32).wrapping_sub(relative as u32) as usize
@@ -260,7 +260,7 @@ impl Reader<'_> {
         self.value_at(body, self.absolute(relative), ty)
     }
 
-    /// The operand at `at`, followed by its type where it is not defined yet; moves `at` on.
+    /// The operand at `at`, followed by its type if it is a forward reference; advances `at`.
     #[inline]
     pub(super) fn operand_and_type(
         &mut self,
@@ -279,7 +279,7 @@ impl Reader<'_> {
 
     /// `[tag, operands…]`
     fn read_bundle(&mut self, body: &mut Body) -> Result<(), ReadError> {
-        /// Marks an operand that is metadata.
+        /// Marks a metadata operand.
         const METADATA_MARKER: u64 = 0x8000_0000;
         let tag = self.op(0)?;
         if tag >= self.module.bundle_tags.len() as u64 {

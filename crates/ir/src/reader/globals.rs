@@ -4,7 +4,7 @@ use super::Reader;
 use crate::bitstream::ReadError;
 use crate::module::*;
 
-/// Value numbers of records that come before the constants that they name.
+/// Value numbers in records that precede the constants they refer to.
 #[derive(Default)]
 pub(super) struct LateReferences {
     initializers: Vec<(GlobalId, u64)>,
@@ -17,20 +17,20 @@ pub(super) struct LateReferences {
 const MAX_ADDRESS_SPACE: u64 = 1 << 24;
 
 impl Reader<'_> {
-    /// Adds a value and its type; returns nothing, because its number is its position.
+    /// Adds a value and its type; its number is its position.
     pub(super) fn push_value(&mut self, value: Value, ty: TypeId) {
         self.values.push(value);
         self.value_types.push(ty);
     }
 
-    /// Removes the name that the record starts with; the other operands move to the front.
+    /// Removes the name at the start of the record; the other operands move to the front.
     fn take_name(&mut self) -> Result<Box<str>, ReadError> {
         let (offset, size) = (self.op(0)?, self.op(1)?);
         let range = usize::try_from(offset).ok().zip(usize::try_from(size).ok());
         let bytes = range
             .and_then(|(offset, size)| self.strtab.get(offset..offset.checked_add(size)?))
             .ok_or_else(|| self.bits.error("a name lies outside of the string table"))?;
-        // Names may overlap in the table, so that few bytes could make many long ones.
+        // Names may overlap in the table, so few bytes could make many long ones.
         self.charge(bytes.len())?;
         self.bits.ops.drain(..2);
         // A leading \1 keeps LLVM from mangling the name; ELF does not mangle.
@@ -38,8 +38,8 @@ impl Reader<'_> {
         Ok(String::from_utf8_lossy(bytes).into())
     }
 
-    /// Notes what a name stands for. Two symbols have one name where only one of them was marked
-    /// against mangling: then the one that is defined counts, else the first.
+    /// Records what a name refers to. Two symbols can have the same name if only one of them has
+    /// the prefix against mangling: then the defined one counts, else the first.
     fn define_symbol(&mut self, name: &str, symbol: Symbol, defined: bool) {
         if name.is_empty() {
             return;
@@ -66,7 +66,7 @@ impl Reader<'_> {
         ))
     }
 
-    /// Decodes an alignment that is kept as its logarithm plus one.
+    /// Decodes an alignment stored as its logarithm plus one.
     pub(super) fn align(&self, encoded: u64) -> Result<u64, ReadError> {
         match encoded {
             0 => Ok(0),
@@ -244,7 +244,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Fills in what could not be known when the records were read.
+    /// Fills in what was not known when the records were read.
     pub(super) fn finish_globals(&mut self) -> Result<(), ReadError> {
         let late = std::mem::take(&mut self.late);
         for (id, number) in late.initializers {
@@ -277,7 +277,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Follows each alias: whoever resolves them later must not run in circles.
+    /// Rejects cycles of aliases, so that resolving them terminates.
     fn check_aliases(&self) -> Result<(), ReadError> {
         for start in 0..self.module.aliases.len() {
             let mut steps = 0;

@@ -1,5 +1,5 @@
-//! Instructions on values: arithmetic, comparisons, conversions, vectors, aggregates and control
-//! flow. Memory and calls have files of their own.
+//! Value instructions: arithmetic, comparisons, conversions, vectors, aggregates and control flow.
+//! Memory and calls have files of their own.
 
 use super::Reader;
 use super::codes::function as code;
@@ -61,7 +61,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Exception handling of Windows: read over, but not executable.
+    /// Windows exception handling: skipped, not executable.
     fn unsupported(&mut self, name: &'static str) -> Decoded {
         let common = self.common();
         let pad = matches!(name, "catchpad" | "cleanuppad" | "catchswitch");
@@ -157,7 +157,7 @@ impl Reader<'_> {
                 flags.nsw = bits & 2 != 0;
             }
             CastOp::ZExt => flags.nneg = bits & 1 != 0,
-            // LLVM 22 puts fast-math bits above the flag of uitofp.
+            // LLVM 22 stores fast-math flags above the flag of uitofp.
             CastOp::UiToFp => flags.nneg = bits & 1 != 0,
             CastOp::FpTrunc | CastOp::FpExt => flags.fast_math = bits as u8,
             _ => {}
@@ -165,7 +165,7 @@ impl Reader<'_> {
         Ok((InstructionKind::Cast { op, value, flags }, ty))
     }
 
-    /// `i1`, or a vector of as many as `ty` has lanes.
+    /// `i1`, or a vector of as many lanes as `ty` has.
     fn comparison_type(&mut self, ty: TypeId) -> TypeId {
         let bit = self.common().bit;
         match self.module.types[ty] {
@@ -442,7 +442,7 @@ impl Reader<'_> {
 
     /// `[type, value, default, (absolute constant, block)…]`
     fn read_switch(&mut self, body: &mut Body) -> Decoded {
-        /// Marks a form that one old LLVM wrote.
+        /// Marks a form that one old LLVM version wrote.
         const OLD_FORM: u64 = 0x4B5;
         if self.op(0)? >> 16 == OLD_FORM {
             return Err(self.bits.error("a switch with case ranges (LLVM 3.1)"));

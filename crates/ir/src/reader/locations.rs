@@ -6,7 +6,8 @@ use super::metadata::Scope;
 use crate::debug::{FileId, Location, SourceFile, Subprogram, SubprogramId};
 use crate::module::LocId;
 
-/// Deeper than any program nests blocks or inlines calls; ends malformed chains.
+/// Maximal nesting of blocks or inlined calls, more than any program uses; terminates malformed
+/// chains.
 const MAX_CHAIN: u32 = 512;
 
 impl Reader<'_> {
@@ -138,7 +139,7 @@ impl Reader<'_> {
         self.scope(node, 0).subprogram
     }
 
-    /// The file that a reference (number plus one) names.
+    /// The file that a reference (number plus one) denotes.
     pub(super) fn file(&mut self, reference: u64) -> Option<FileId> {
         let node = reference.checked_sub(1)?;
         let index = usize::try_from(node).ok()?;

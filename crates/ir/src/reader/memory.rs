@@ -51,7 +51,7 @@ impl Reader<'_> {
         let count_ty = self.type_at(self.op(1)?)?;
         let number = usize::try_from(self.op(2)?).unwrap_or(usize::MAX);
         let count = self.value_at(body, number, count_ty)?;
-        // The alignment has five low bits and, apart from them, three high ones.
+        // The alignment has five low bits and, separately, three high ones.
         let align = self.align(bits & 31 | (bits >> 8 & 7) << 5)?;
         let ty = match self.op_or_zero(4) {
             0 => self.common().pointer,

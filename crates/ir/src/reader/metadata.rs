@@ -1,4 +1,4 @@
-//! Metadata blocks: kept as flat records, and looked into only where something asks.
+//! Metadata blocks: kept as flat records, and decoded only on demand.
 
 use super::Reader;
 use super::codes::metadata as code;
@@ -8,26 +8,26 @@ use crate::module::*;
 
 /// One metadata node or string.
 #[derive(Clone, Copy)]
-pub(super) enum Node<'a> {
+pub(super) enum MetadataNode<'a> {
     /// A string.
     Text(&'a [u8]),
     /// A constant, by its value number.
     Constant(u32),
-    /// A record of interest: code and operands in the pool.
+    /// A relevant record: code and operands in the pool.
     Record { code: u32, start: u32, len: u32 },
-    /// Something that nothing asks for.
+    /// Something that is never used.
     Other,
 }
 
-/// All metadata that is in reach: first the module's, then that of the function being read.
+/// All metadata in scope: the module's, then that of the current function.
 #[derive(Default)]
 pub(super) struct Metadata<'a> {
-    pub nodes: Vec<Node<'a>>,
-    /// How many bytes of names may still be copied; bounds what many references to one long
-    /// string can make of a small file. Names beyond it are left empty.
+    pub nodes: Vec<MetadataNode<'a>>,
+    /// How many bytes of names may still be copied. Bounds what many references to one long string
+    /// can make of a small file. Further names are left empty.
     text_left: std::cell::Cell<usize>,
     pool: Vec<u64>,
-    /// What nodes were resolved to, by node number; cut back with the nodes.
+    /// Resolved scopes, by node number; truncated with the nodes.
     pub scopes: Vec<Option<Scope>>,
     pub locations: Vec<Option<Option<LocId>>>,
     pub files: Vec<Option<FileId>>,
@@ -46,9 +46,9 @@ pub(super) struct Scope {
     pub file: Option<FileId>,
 }
 
-/// How much metadata there was before a function.
+/// The amount of metadata before a function.
 #[derive(Clone, Copy)]
-pub(super) struct Mark {
+pub(super) struct MetadataMark {
     nodes: usize,
     pool: usize,
 }
@@ -62,15 +62,15 @@ impl<'a> Metadata<'a> {
         }
     }
 
-    pub fn mark(&self) -> Mark {
-        Mark {
+    pub fn mark(&self) -> MetadataMark {
+        MetadataMark {
             nodes: self.nodes.len(),
             pool: self.pool.len(),
         }
     }
 
-    /// Forgets what came after `mark`.
-    pub fn reset(&mut self, mark: Mark) {
+    /// Drops everything after `mark`.
+    pub fn reset(&mut self, mark: MetadataMark) {
         self.nodes.truncate(mark.nodes);
         self.pool.truncate(mark.pool);
         self.scopes.truncate(mark.nodes);
@@ -78,14 +78,14 @@ impl<'a> Metadata<'a> {
         self.files.truncate(mark.nodes);
     }
 
-    pub fn node(&self, number: u64) -> Option<Node<'a>> {
+    pub fn node(&self, number: u64) -> Option<MetadataNode<'a>> {
         self.nodes.get(usize::try_from(number).ok()?).copied()
     }
 
     /// Code and operands of a record.
     pub fn record(&self, number: u64) -> Option<(u32, &[u64])> {
         match self.node(number)? {
-            Node::Record { code, start, len } => {
+            MetadataNode::Record { code, start, len } => {
                 Some((code, self.pool.get(start as usize..(start + len) as usize)?))
             }
             _ => None,
@@ -99,19 +99,21 @@ impl<'a> Metadata<'a> {
             .map(|(_, ops)| ops)
     }
 
-    /// A string that is named by its number plus one; empty where there is none.
+    /// A string referred to by its number plus one; empty if there is none.
     pub fn text_or_empty(&self, reference: u64) -> Box<str> {
         match reference
             .checked_sub(1)
             .and_then(|number| self.node(number))
         {
-            Some(Node::Text(bytes)) => match self.text_left.get().checked_sub(bytes.len()) {
-                Some(left) => {
-                    self.text_left.set(left);
-                    String::from_utf8_lossy(bytes).into()
+            Some(MetadataNode::Text(bytes)) => {
+                match self.text_left.get().checked_sub(bytes.len()) {
+                    Some(left) => {
+                        self.text_left.set(left);
+                        String::from_utf8_lossy(bytes).into()
+                    }
+                    None => Box::default(),
                 }
-                None => Box::default(),
-            },
+            }
             _ => Box::default(),
         }
     }
@@ -119,7 +121,7 @@ impl<'a> Metadata<'a> {
     fn push_record(&mut self, code: u32, ops: &[u64]) {
         let start = self.pool.len() as u32;
         self.pool.extend_from_slice(ops);
-        self.nodes.push(Node::Record {
+        self.nodes.push(MetadataNode::Record {
             code,
             start,
             len: ops.len() as u32,
@@ -134,12 +136,12 @@ impl Reader<'_> {
             match record {
                 code::STRINGS => self.read_strings()?,
                 code::STRING_OLD => {
-                    // LLVM 14 to 22 put all strings into one record; nothing needs this one.
-                    self.metadata.nodes.push(Node::Other);
+                    // LLVM 14 to 22 write all strings into one record; this old form is not needed.
+                    self.metadata.nodes.push(MetadataNode::Other);
                 }
                 code::VALUE => {
                     let value = u32::try_from(self.op(1)?).unwrap_or(u32::MAX);
-                    self.metadata.nodes.push(Node::Constant(value));
+                    self.metadata.nodes.push(MetadataNode::Constant(value));
                 }
                 code::GLOBAL_DECL_ATTACHMENT => self.read_global_attachment()?,
                 code::NAME | code::NAMED_NODE | code::KIND => {}
@@ -160,7 +162,7 @@ impl Reader<'_> {
                 | code::EXPRESSION
                 | code::DISTINCT_NODE
                 | code::GLOBAL_VAR_EXPR => self.metadata.push_record(record, &self.bits.ops),
-                _ => self.metadata.nodes.push(Node::Other),
+                _ => self.metadata.nodes.push(MetadataNode::Other),
             }
         }
         if self.metadata.pool.len() > u32::MAX as usize {
@@ -189,7 +191,7 @@ impl Reader<'_> {
                 return Err(self.bits.error("a string goes beyond its record"));
             }
             let (string, rest) = chars.split_at(length);
-            self.metadata.nodes.push(Node::Text(string));
+            self.metadata.nodes.push(MetadataNode::Text(string));
             chars = rest;
         }
         Ok(())
@@ -221,12 +223,12 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Metadata as an argument of a call: strings are kept, also from a node around one.
+    /// Metadata as an argument of a call: strings are kept, also those wrapped in a node.
     pub(super) fn metadata_operand(&mut self, number: usize) -> Value {
         let number = number as u64;
         let string: Option<Box<str>> = match self.metadata.node(number) {
-            Some(Node::Text(bytes)) => Some(String::from_utf8_lossy(bytes).into()),
-            Some(Node::Record {
+            Some(MetadataNode::Text(bytes)) => Some(String::from_utf8_lossy(bytes).into()),
+            Some(MetadataNode::Record {
                 code: code::NODE, ..
             }) => match self.metadata.record(number) {
                 Some((_, &[reference])) => Some(self.metadata.text_or_empty(reference)),
@@ -251,7 +253,7 @@ impl Reader<'_> {
 
     /// The integer that a node holds.
     pub(super) fn metadata_integer(&self, number: u64) -> Option<u64> {
-        let Node::Constant(value) = self.metadata.node(number)? else {
+        let MetadataNode::Constant(value) = self.metadata.node(number)? else {
             return None;
         };
         let Value::Constant(id) = *self.values.get(value as usize)? else {

@@ -1,5 +1,5 @@
-//! From bitcode to [`Module`]: the file's container and the order of its blocks. The files beside
-//! this one read one kind of block each.
+//! The bitcode reader: the container of the file and the order of its blocks. The files beside this
+//! one read one kind of block each.
 
 mod attributes;
 mod calls;
@@ -16,11 +16,11 @@ mod types;
 
 use std::collections::HashMap;
 
-use crate::bitstream::{BitReader, Entry, ReadError};
+use crate::bitstream::{BitReader, ReadError, StreamEntry};
 use crate::module::*;
 use codes::{blocks, module as code};
 
-/// Reads the one module that a file holds.
+/// Reads the only module of a file.
 pub(crate) fn read_module(bytes: &[u8]) -> Result<Module, ReadError> {
     let mut modules = read_modules(bytes)?;
     match (modules.pop(), modules.len()) {
@@ -45,7 +45,7 @@ pub fn read_modules(bytes: &[u8]) -> Result<Vec<Module>, ReadError> {
         let strtab = container.strtabs.iter().find(|(at, _)| *at > start_bits);
         let strtab = strtab.map_or(&[][..], |&(_, blob)| blob);
         let mut bits = BitReader::new(bytes, (start_bits / 8) as usize);
-        // The scan stopped right after the block id; its id and header follow.
+        // The scan stopped after the block id; the header follows.
         bits.next_entry()?;
         bits.enter(blocks::MODULE)?;
         let mut reader = Reader::new(bits, strtab, bytes.len());
@@ -67,11 +67,11 @@ fn plain_error(offset_bits: u64, message: impl Into<String>) -> ReadError {
     }
 }
 
-/// What a file holds at its top level.
+/// The top-level content of a file.
 struct Container<'a> {
-    /// Where each module block starts, in bits, and who wrote it.
+    /// Start of each module block in bits, and its producer.
     modules: Vec<(u64, String)>,
-    /// Where each string table starts, in bits, with its contents.
+    /// Start of each string table in bits, with its content.
     strtabs: Vec<(u64, &'a [u8])>,
 }
 
@@ -88,11 +88,11 @@ impl<'a> Container<'a> {
         while !bits.at_end() {
             let at = bits.position();
             match bits.next_entry()? {
-                Entry::SubBlock(blocks::MODULE) => {
+                StreamEntry::SubBlock(blocks::MODULE) => {
                     found.modules.push((at, producer.clone()));
                     bits.skip()?;
                 }
-                Entry::SubBlock(blocks::IDENTIFICATION) => {
+                StreamEntry::SubBlock(blocks::IDENTIFICATION) => {
                     bits.enter(blocks::IDENTIFICATION)?;
                     while let Some(record) = bits.next_record()? {
                         if record == 1 {
@@ -100,7 +100,7 @@ impl<'a> Container<'a> {
                         }
                     }
                 }
-                Entry::SubBlock(blocks::STRTAB) => {
+                StreamEntry::SubBlock(blocks::STRTAB) => {
                     bits.enter(blocks::STRTAB)?;
                     while let Some(record) = bits.next_record()? {
                         if record == 1 {
@@ -108,7 +108,7 @@ impl<'a> Container<'a> {
                         }
                     }
                 }
-                Entry::SubBlock(_) => bits.skip()?,
+                StreamEntry::SubBlock(_) => bits.skip()?,
                 _ => return Err(bits.error("a record outside of all blocks")),
             }
         }
@@ -116,14 +116,14 @@ impl<'a> Container<'a> {
     }
 }
 
-/// The part of a file that is a bitstream, with its signature.
+/// The bitstream part of a file, with its signature.
 struct Unwrapped<'a> {
     whole: &'a [u8],
     start: usize,
     end: usize,
 }
 
-/// Strips the wrapper that Apple's tools put around bitcode, and names what is not bitcode.
+/// Strips the wrapper of Apple's tools, and diagnoses other file types.
 fn unwrapped(bytes: &[u8]) -> Result<Unwrapped<'_>, ReadError> {
     let word = |at: usize| {
         let bytes = bytes.get(at..at + 4)?;
@@ -186,7 +186,7 @@ struct Reader<'a> {
     strtab: &'a [u8],
     module: Module,
     types: types::FileTypes,
-    /// Values by their number: first the module's, then those of the function being read.
+    /// Values by number: the module's, then those of the current function.
     values: Vec<Value>,
     /// Their types.
     value_types: Vec<TypeId>,
@@ -196,13 +196,13 @@ struct Reader<'a> {
     sections: Vec<Box<str>>,
     gc_names: Vec<Box<str>>,
     sync_scopes: Vec<Box<str>>,
-    /// Functions whose bodies are yet to come, the next one last.
+    /// Functions whose bodies are still to come, the next one last.
     bodies: std::collections::VecDeque<FunctionId>,
     metadata: metadata::Metadata<'a>,
     constants: constants::ConstantPool,
     common: Option<CommonTypes>,
-    /// How many entries (lanes of masks, words of wide integers) may still come from records that
-    /// are shorter than what they stand for: bounds what a small file can expand to.
+    /// How many entries (mask lanes, words of wide integers) may still come from records that are
+    /// shorter than what they represent: bounds what a small file can expand to.
     expansion_budget: usize,
     /// Whether functions are `llvm.dbg.*` intrinsics, by id.
     debug_intrinsics: Vec<bool>,
@@ -251,13 +251,13 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Operand `index`, or 0 where the record ends before it.
+    /// Operand `index`, or 0 if the record ends before it.
     #[inline]
     fn op_or_zero(&self, index: usize) -> u64 {
         self.bits.ops.get(index).copied().unwrap_or(0)
     }
 
-    /// Accounts for `count` entries that the file does not spell out.
+    /// Accounts for `count` entries that are not spelled out in the file.
     fn charge(&mut self, count: usize) -> Result<(), ReadError> {
         match self.expansion_budget.checked_sub(count) {
             Some(left) => {
@@ -285,9 +285,9 @@ impl<'a> Reader<'a> {
         self.common();
         loop {
             match self.bits.next_entry()? {
-                Entry::EndBlock => break,
-                Entry::SubBlock(id) => self.read_block(id)?,
-                Entry::Record(record) => self.read_record(record)?,
+                StreamEntry::EndBlock => break,
+                StreamEntry::SubBlock(id) => self.read_block(id)?,
+                StreamEntry::Record(record) => self.read_record(record)?,
             }
         }
         if !self.bodies.is_empty() {
@@ -316,7 +316,7 @@ impl<'a> Reader<'a> {
                 | blocks::SYNC_SCOPE_NAMES
         );
         if !known {
-            // Symbol tables, use-list orders and summaries say nothing about execution.
+            // Symbol tables, use-list orders and summaries do not affect execution.
             return self.bits.skip();
         }
         self.bits.enter(id)?;

@@ -1,12 +1,12 @@
-//! The type table. Typed pointers (LLVM 14) become plain pointers here; what they point to is
-//! kept for the few records that need it.
+//! The type table. Typed pointers (LLVM 14) become opaque pointers; their pointees are kept for the
+//! few records that need them.
 
 use super::codes::types as code;
 use super::{Reader, text};
 use crate::bitstream::ReadError;
 use crate::module::{StructType, Type, TypeId};
 
-/// A type record as it stands in the file: parts are file ids and may come later.
+/// A type record as in the file: components are file ids and may come later.
 enum RawType {
     Plain(Type),
     TypedPointer {
@@ -42,11 +42,12 @@ pub(super) struct FileTypes {
     pointees: Vec<Option<u32>>,
 }
 
-/// More lanes than any x86-64 code has; bounds what a shuffle can make of a short record.
+/// Maximal number of lanes, more than x86-64 code has; bounds what a shuffle can make of a short
+/// record.
 const MAX_LANES: u64 = 4096;
 /// LLVM's own limit of integer widths.
 const MAX_INTEGER_WIDTH: u64 = 1 << 23;
-/// Deeper than any program nests its types.
+/// Maximal nesting depth, more than any program uses.
 const MAX_DEPTH: u32 = 256;
 
 impl Reader<'_> {
@@ -60,7 +61,7 @@ impl Reader<'_> {
             .ok_or_else(|| self.bits.error(format!("type {id} does not exist")))
     }
 
-    /// What typed pointer `id` of the file points to, else `id` itself.
+    /// The pointee of typed pointer `id` of the file, else `id` itself.
     pub(super) fn pointee_or_self(&self, id: u64) -> Result<TypeId, ReadError> {
         let index = usize::try_from(id).unwrap_or(usize::MAX);
         match self.types.pointees.get(index) {
@@ -169,8 +170,8 @@ impl Reader<'_> {
         })
     }
 
-    /// Turns the file's types into ours. Named structs get their ids first, so that other types
-    /// can refer to them before their bodies are known.
+    /// Converts the file's types. Named structs get their ids first, so that other types can refer
+    /// to them before their bodies are known.
     fn resolve_types(&mut self, raw: Vec<RawType>) -> Result<(), ReadError> {
         let mut known = vec![None; raw.len()];
         for (index, ty) in raw.iter().enumerate() {

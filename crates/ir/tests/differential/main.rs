@@ -1,5 +1,5 @@
-//! Holds the reader against LLVM's own disassembler, where the toolchain has one: every
-//! instruction, operand, constant, type and source location must come out the same.
+//! Compares the reader with LLVM's own disassembler, if the toolchain has one: every instruction,
+//! operand, constant, type and source location must be the same.
 
 mod instructions;
 mod printer;
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use text::{TextFunction, TextModule, tokens, without_inrange};
 
-/// How old a file may be without `llvm-dis` changing its intrinsics on the way in.
+/// Whether the file is old enough for `llvm-dis` to auto-upgrade its intrinsics.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Intrinsics {
     Same,
@@ -49,7 +49,7 @@ fn disassemble(path: &Path) -> Option<String> {
     Some(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Compares one file; returns how many instructions were the same.
+/// Compares one file; returns the number of equal instructions.
 fn compare(path: &Path, intrinsics: Intrinsics) -> Option<usize> {
     let text = TextModule::parse(&disassemble(path)?);
     let module = everett_ir::read_file(path).expect("readable");
@@ -62,7 +62,7 @@ fn compare(path: &Path, intrinsics: Intrinsics) -> Option<usize> {
         .collect();
     assert_eq!(bodies.len(), text.functions.len(), "functions with a body");
     let mut count = 0;
-    // llvm-dis prints functions in the order of the module.
+    // llvm-dis prints functions in module order.
     for ((id, function), expected) in bodies.into_iter().zip(&text.functions) {
         assert_eq!(printer.value(None, Value::Function(id)), expected.name);
         compare_head(&printer, function, expected);
@@ -110,7 +110,7 @@ fn compare_globals(printer: &Printer, text: &TextModule) {
     }
 }
 
-/// Shows the place where two lists of tokens part.
+/// Shows where two token lists diverge.
 fn assert_same(name: &str, ours: &[String], theirs: &[String]) {
     if ours != theirs {
         let same = ours.iter().zip(theirs).take_while(|(a, b)| a == b).count();
@@ -188,7 +188,7 @@ fn compare_body(
         let line = tokens(line);
         let intrinsic = |line: &[String]| line.iter().any(|token| token.starts_with("@llvm."));
         let upgraded = intrinsics == Intrinsics::Upgraded && intrinsic(&line) && intrinsic(theirs);
-        // Of what cannot be executed only the name is kept.
+        // For unsupported instructions only the name is kept.
         let unsupported = line
             .last()
             .is_some_and(|word| UNSUPPORTED.contains(&word.as_str()));
@@ -262,7 +262,7 @@ fn fixtures_are_what_llvm_says() {
     assert!(files >= 4, "the fixtures are missing");
 }
 
-/// Compares files that the environment names, such as whole programs.
+/// Compares files named in the environment, such as whole programs.
 #[test]
 fn named_files_are_what_llvm_says() {
     let Ok(paths) = std::env::var("EVERETT_IR_COMPARE") else {
@@ -280,7 +280,7 @@ fn named_files_are_what_llvm_says() {
     }
 }
 
-/// Links with both linkers and compares the functions that come out.
+/// Links with both linkers and compares the resulting functions.
 #[test]
 fn linking_is_what_llvm_does() {
     let Some(llvm_link) = tool("llvm-link") else {
@@ -306,7 +306,7 @@ fn linking_is_what_llvm_does() {
     }
 }
 
-/// Lines of all functions, without the numbers that tell local symbols apart.
+/// Lines of all functions, without the numeric suffixes of local symbols.
 fn bodies(module: &Module) -> Vec<(String, Vec<String>)> {
     let printer = Printer::new(module);
     let plain = |text: &str| {
@@ -335,7 +335,7 @@ fn bodies(module: &Module) -> Vec<(String, Vec<String>)> {
     bodies
 }
 
-/// A whole program with Rust's standard library, compiled here and now.
+/// A whole program with Rust's standard library, compiled by the test.
 #[test]
 fn a_program_with_std_is_what_llvm_says() {
     let source = r#"

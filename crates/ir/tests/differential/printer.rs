@@ -1,16 +1,16 @@
-//! Prints modules as `llvm-dis` does, as far as the test compares: no attributes besides types of
-//! parameters, no metadata, no names of local values.
+//! Prints modules as `llvm-dis` does, as far as the test compares them: no attributes except types
+//! of parameters, no metadata, no names of local values.
 
 use everett_ir::module::*;
 use std::fmt::Write;
 
 pub struct Printer<'a> {
     pub module: &'a Module,
-    /// Numbers of globals without a name.
+    /// Numbers of unnamed globals.
     unnamed: std::collections::HashMap<Value, usize>,
 }
 
-/// A function with the numbers of its values.
+/// A function with numbered values.
 pub struct Numbered<'a> {
     pub function: &'a Function,
     blocks: Vec<usize>,
@@ -223,7 +223,7 @@ impl<'a> Printer<'a> {
                 indices,
                 flags,
             } => {
-                // LLVM folds address arithmetic by nothing.
+                // LLVM folds address arithmetic with zero offset.
                 if indices.iter().all(|&index| self.is_zero(index)) {
                     return self.value(None, *base);
                 }
@@ -385,7 +385,7 @@ fn float_text(types: &TypeTable, ty: TypeId, words: [u64; 2]) -> String {
         Type::X86Fp80 => return format!("0xK{:04X}{:016X}", words[1], words[0]),
         _ => return format!("0xL{:016X}{:016X}", words[0], words[1]),
     };
-    // A signalling NaN stays one when it is widened, as its bits are moved.
+    // A signalling NaN stays signalling when it is widened, because its bits are moved.
     let bits = match types[ty] {
         Type::Float if double.is_nan() => {
             let bits = words[0];

@@ -1,4 +1,4 @@
-//! Takes the output of `llvm-dis` apart, and brings its lines into the form of the printer.
+//! Parses the output of `llvm-dis`, and normalises its lines to the form of the printer.
 
 use std::collections::HashMap;
 
@@ -71,7 +71,7 @@ impl TextModule {
         self.field(node, name)?.strip_prefix('!')?.parse().ok()
     }
 
-    /// Line, column, function and file, from the innermost inlined call outwards.
+    /// Line, column, function and file, innermost inlined call first.
     pub fn location(&self, node: u64) -> Vec<(u32, u32, String, String)> {
         let mut chain = Vec::new();
         let mut next = Some(node);
@@ -160,7 +160,7 @@ fn parse_function<'a>(head: &str, lines: &mut impl Iterator<Item = &'a str>) -> 
     }
 }
 
-/// Local names and the numbers that they get in order of definition.
+/// Local names and their numbers in order of definition.
 #[derive(Default)]
 struct Names {
     numbers: HashMap<String, usize>,
@@ -201,7 +201,7 @@ fn parameter_names(head: &[String], name_at: usize) -> Vec<String> {
     names
 }
 
-/// Cuts off a comment, minding quotes.
+/// Strips a comment, respecting quotes.
 fn strip_comment(line: &str) -> &str {
     let mut quoted = false;
     for (at, c) in line.char_indices() {
@@ -244,7 +244,7 @@ pub fn tokens(line: &str) -> Vec<String> {
         tokens.push(word);
     }
     for token in &mut tokens {
-        // Floats are written in decimal where that is exact; the printer writes bits only.
+        // Floats are written in decimal if that is exact; the printer writes only bits.
         if token.contains(".")
             && token.contains('e')
             && token.starts_with(|c: char| c.is_ascii_digit() || c == '-')
@@ -252,7 +252,7 @@ pub fn tokens(line: &str) -> Vec<String> {
         {
             *token = format!("0x{:X}", value.to_bits());
         }
-        // The reader drops the mark that keeps a name from being mangled.
+        // The reader drops the prefix that keeps a name from being mangled.
         if token.starts_with("@\"\\01") {
             *token = format!("@{}", token[5..].trim_end_matches('"'));
         }
@@ -260,8 +260,8 @@ pub fn tokens(line: &str) -> Vec<String> {
     tokens
 }
 
-/// Drops the range in which an address is used, which the reader does not keep. With it, LLVM
-/// keeps an address plus 0 apart from the address itself.
+/// Drops the `inrange` of an address, which the reader does not keep. With it, LLVM does not fold
+/// an address plus 0.
 pub fn without_inrange(tokens: &[String]) -> Vec<String> {
     let mut kept: Vec<String> = Vec::new();
     let mut at = 0;
@@ -322,7 +322,7 @@ const FAST_MATH: &[&str] = &[
     "fast", "reassoc", "nnan", "ninf", "nsz", "arcp", "contract", "afn",
 ];
 
-/// Tokens of an instruction without what the printer leaves out, and its `!dbg` node.
+/// Tokens of an instruction without what the printer omits, and its `!dbg` node.
 fn instruction(line: &str, names: &Names) -> (Vec<String>, Option<u64>) {
     let all = without_inrange(&tokens(line));
     let opcode_at = if all.get(1).is_some_and(|token| token == "=") {

@@ -48,10 +48,10 @@ impl HostState {
             // Standard streams are pipes: neither files nor terminals.
             Target::Stdin(_) => self.nameless_status(1, PIPE | 0o600),
             Target::Output(stream) => self.nameless_status(2 + stream as u64, PIPE | 0o600),
-            Target::Object(id) if let Some(fifo) = self.files.fifo_of(id) => {
-                Status::of_inode(&self.files.tree, fifo)
-            }
             Target::Object(id) => {
+                if let Some(fifo) = self.files.fifo_of(id) {
+                    return Status::of_inode(&self.files.tree, fifo);
+                }
                 let object = self.objects.get(id.0);
                 let mode = object.map_or(PIPE | 0o600, |object| object.operations().mode);
                 self.nameless_status(8 + u64::from(id.0), mode)

@@ -5,7 +5,9 @@ mod exhaustive;
 mod random;
 mod round_robin;
 
-use everett_vm::{Bug, BugKind, CallSite, ChoiceSite, Interrupt, Oracle, Points, Surroundings};
+use everett_vm::{
+    Bug, BugKind, CallSite, ChoiceSite, ExecContext, Interrupt, Oracle, PreemptionPoints,
+};
 use smallvec::SmallVec;
 
 use crate::boot::reborrow;
@@ -205,10 +207,10 @@ impl Kernel<'_, '_> {
         let options = &self.host.options;
         let wanted =
             self.host.schedule.kind.wants_points() && options.preempt_at != PreemptAt::Quantum;
-        if !wanted || self.task().at_point || self.host.tasks.len() == 1 {
+        if !wanted || self.task().passed_preemption_point || self.host.tasks.len() == 1 {
             return false;
         }
-        self.task_mut().at_point = true;
+        self.task_mut().passed_preemption_point = true;
         true
     }
 }
@@ -230,18 +232,18 @@ impl HostState {
     }
 
     /// Before which instructions the thread that runs stops for others.
-    pub(crate) fn points(&self, alone: bool, shares: bool) -> Points {
+    pub(crate) fn points(&self, alone: bool, shares: bool) -> PreemptionPoints {
         if self.tasks.len() == 1 || !self.schedule.kind.wants_points() {
-            return Points::None;
+            return PreemptionPoints::None;
         }
         if alone && !shares {
             // Memory is its own; processes meet at system calls.
-            return Points::None;
+            return PreemptionPoints::None;
         }
         match self.options.preempt_at {
-            PreemptAt::Quantum | PreemptAt::SystemCalls => Points::None,
-            PreemptAt::Atomics => Points::Atomics,
-            PreemptAt::Memory => Points::Memory,
+            PreemptAt::Quantum | PreemptAt::SystemCalls => PreemptionPoints::None,
+            PreemptAt::Atomics => PreemptionPoints::Atomics,
+            PreemptAt::Memory => PreemptionPoints::Memory,
         }
     }
 
@@ -312,7 +314,7 @@ impl From<Death> for Ending {
 
 impl Host {
     /// Runs until something stops it or about `budget` instructions were executed.
-    pub fn run(&mut self, mut around: Surroundings<'_>, budget: u64) -> HostExit {
+    pub fn run(&mut self, mut around: ExecContext<'_>, budget: u64) -> HostExit {
         let end = self.state.instructions.saturating_add(budget);
         loop {
             if let Some(exit) = self.state.wire.exit(self.state.clock_ns) {
@@ -351,7 +353,7 @@ impl Host {
     /// Picks who runs next. `Some` if nobody can.
     pub(crate) fn pick(
         &mut self,
-        around: &mut Surroundings<'_>,
+        around: &mut ExecContext<'_>,
     ) -> Result<Option<HostExit>, Interrupt> {
         let mut idle_jumps = 0;
         loop {

@@ -3,7 +3,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use everett_vm::{OWN_CALLS, Value};
+use everett_vm::{HYPERCALL_BASE, Value};
 use triomphe::Arc;
 
 use super::own::show;
@@ -18,7 +18,7 @@ use crate::wait::Until;
 pub const FIRST: usize = 32;
 
 const fn number(at: usize) -> u32 {
-    OWN_CALLS + (FIRST + at) as u32
+    HYPERCALL_BASE + (FIRST + at) as u32
 }
 
 /// The family, in the order of their numbers.

@@ -144,9 +144,9 @@ impl Kernel<'_, '_> {
     pub fn futex_key(&mut self, address: u64) -> Result<FutexKey, Stop> {
         self.check(address, 4, false)?;
         let shared = match &mut self.guest {
-            Some(guest) => guest.shared_place(address),
+            Some(guest) => guest.shared_file_offset(address),
             None => {
-                let place = self.vm.memory.shared_place(address);
+                let place = self.vm.memory.shared_file_offset(address);
                 place.map(|(inode, offset)| (u64::from(inode), offset))
             }
         };

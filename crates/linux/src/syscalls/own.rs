@@ -1,7 +1,7 @@
 //! What a program under test says to Everett about its host. These are no system calls of Linux: the functions of
 //! `everett.h` and `cloud9.h` make them.
 
-use everett_vm::{OWN_CALLS, Value};
+use everett_vm::{HYPERCALL_BASE, Value};
 use triomphe::Arc;
 
 use crate::errno::Errno;
@@ -12,34 +12,52 @@ use crate::table::{Answer, Call, Row};
 
 /// The family, in the order of their numbers.
 pub const ROWS: &[Row] = &[
-    Row::new("everett_faults_enable", OWN_CALLS, &[], &[], enable),
-    Row::new("everett_faults_disable", OWN_CALLS + 1, &[], &[], disable),
+    Row::new("everett_faults_enable", HYPERCALL_BASE, &[], &[], enable),
+    Row::new(
+        "everett_faults_disable",
+        HYPERCALL_BASE + 1,
+        &[],
+        &[],
+        disable,
+    ),
     Row::new(
         "everett_set_max_heap",
-        OWN_CALLS + 2,
+        HYPERCALL_BASE + 2,
         &[Int],
         &[],
         set_max_heap,
     ),
     Row::new(
         "everett_set_scheduler",
-        OWN_CALLS + 3,
+        HYPERCALL_BASE + 3,
         &[Int, Int],
         &[],
         set_scheduler,
     ),
     Row::new(
         "everett_symbolic_source",
-        OWN_CALLS + 4,
+        HYPERCALL_BASE + 4,
         &[Fd, Int],
         &[],
         symbolic_source,
     ),
-    Row::new("everett_fragment", OWN_CALLS + 5, &[Fd, Int], &[], fragment),
-    Row::new("everett_inject", OWN_CALLS + 6, &[Fd, Int], &[], inject),
+    Row::new(
+        "everett_fragment",
+        HYPERCALL_BASE + 5,
+        &[Fd, Int],
+        &[],
+        fragment,
+    ),
+    Row::new(
+        "everett_inject",
+        HYPERCALL_BASE + 6,
+        &[Fd, Int],
+        &[],
+        inject,
+    ),
     Row::new(
         "everett_expose",
-        OWN_CALLS + 7,
+        HYPERCALL_BASE + 7,
         &[Path, Path, Buffer, Int],
         &[],
         expose,

@@ -358,10 +358,12 @@ impl Kernel<'_, '_> {
             let inode = self.host.status(target).inode;
             format!("{kind}:[{inode}]").into_bytes()
         };
+        if let Target::Object(id) = target
+            && let Some(named) = self.host.files.fifo_of(id)
+        {
+            return self.name_of_target(Target::Inode(named));
+        }
         match target {
-            Target::Object(id) if let Some(named) = self.host.files.fifo_of(id) => {
-                self.name_of_target(Target::Inode(named))
-            }
             Target::Inode(id) => {
                 let path = self.host.files.tree.any_path_of(id);
                 path.unwrap_or_else(|| b"/ (deleted)".to_vec())

@@ -16,7 +16,7 @@ use everett_ir::code::{
     ValueType,
 };
 use everett_vm::{
-    Buffer, ChoiceSite, Coverage, Image, ObjectKind, Oracle, StackTable, Surroundings, Suspend,
+    Buffer, ChoiceSite, Coverage, ExecContext, Image, ObjectKind, Oracle, StackTable, Suspend,
     Value, VmOptions,
 };
 
@@ -97,8 +97,8 @@ impl Bench {
         }
     }
 
-    fn around(&mut self) -> Surroundings<'_> {
-        Surroundings {
+    fn around(&mut self) -> ExecContext<'_> {
+        ExecContext {
             images: std::slice::from_ref(&self.image),
             arena: &mut self.arena,
             oracle: &mut self.tape,

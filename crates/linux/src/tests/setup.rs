@@ -1,6 +1,6 @@
 //! Programs that declare what they are hosts of.
 
-use everett_vm::OWN_CALLS;
+use everett_vm::HYPERCALL_BASE;
 
 use super::*;
 use crate::{Begin, Boot};
@@ -30,13 +30,13 @@ fn error(errno: Errno) -> i32 {
 #[test]
 fn every_call_has_its_own_number() {
     for (row, at) in crate::syscalls::bootstrap::ROWS.iter().zip(0..) {
-        assert_eq!(row.number, OWN_CALLS + 32 + at);
+        assert_eq!(row.number, HYPERCALL_BASE + 32 + at);
         let found = table::row(u64::from(row.number)).unwrap();
         assert_eq!(found.name, row.name);
     }
     let last = crate::syscalls::own::ROWS.len() as u64;
     assert!(last <= 32, "the numbers of the two families do not meet");
-    assert!(table::row(u64::from(OWN_CALLS) + last).is_none());
+    assert!(table::row(u64::from(HYPERCALL_BASE) + last).is_none());
 }
 
 #[test]

@@ -194,10 +194,16 @@ impl World<'_> {
     /// kernel, which gives its number away.
     fn end_other_threads(&mut self, name: TaskName, native: &Native) {
         self.parked.remove(&name.pid);
-        let all = self
+        let others: Vec<TaskName> = self
             .threads
-            .extract_if(.., |other, _| other.pid == name.pid);
-        for (_, mut other) in all {
+            .keys()
+            .filter(|other| other.pid == name.pid)
+            .copied()
+            .collect();
+        for other in others {
+            let Some(mut other) = self.threads.remove(&other) else {
+                continue;
+            };
             if other.tracee.thread != native.tracee.process {
                 let _ = other.tracee.inject_anywhere(number::EXIT, [0; 6]);
             }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use everett_linux::{Bytes, Errno, MappedFile, MemoryChange, Served, TaskName};
-use everett_vm::{Buffer, PAGE, Surroundings};
+use everett_vm::{Buffer, ExecContext, PAGE};
 use nix::unistd::Pid;
 
 use super::{Call, NativeError, World, number};

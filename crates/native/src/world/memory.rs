@@ -1,7 +1,7 @@
 //! Memory that native programs ask for, and what the model says to it.
 
 use everett_linux::{Errno, Guest, TaskName};
-use everett_vm::{BugKind, Surroundings};
+use everett_vm::{BugKind, ExecContext};
 
 use super::{Call, NativeConfig, NativeEnd, NativeError, World};
 use crate::allocations::{Allocator, Inside, Request};

@@ -18,6 +18,6 @@ pub const SIGALTSTACK: u64 = 131;
 pub const EXIT_GROUP: u64 = 231;
 pub const ARCH_PRCTL: u64 = 158;
 /// How native code asks for a symbolic input: name, address, size.
-pub const OWN_INPUT: u64 = everett_vm::OWN_CALLS as u64 + 100;
+pub const OWN_INPUT: u64 = everett_vm::HYPERCALL_BASE as u64 + 100;
 /// How a checked build says that something is wrong: kind, address, and behind which instruction.
-pub const OWN_REPORT: u64 = everett_vm::OWN_CALLS as u64 + 101;
+pub const OWN_REPORT: u64 = everett_vm::HYPERCALL_BASE as u64 + 101;

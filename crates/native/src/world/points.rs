@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use everett_linux::TaskName;
-use everett_vm::Surroundings;
+use everett_vm::ExecContext;
 
 use super::{NativeError, World, number};
 use crate::events::Kind;
@@ -42,7 +42,7 @@ impl World<'_> {
             }
             self.points_passed += 1;
             self.host.comes_to_point();
-            let around = &mut Surroundings {
+            let around = &mut ExecContext {
                 images: &self.images,
                 arena: &mut self.arena,
                 oracle: &mut self.oracle,

@@ -1,7 +1,7 @@
 //! Signals: the model says whose handlers a native thread runs, the real kernel builds their frames.
 
 use everett_linux::{Injected, Served, TaskName};
-use everett_vm::Surroundings;
+use everett_vm::ExecContext;
 
 use super::{NativeError, World};
 use crate::events::Kind;

@@ -66,7 +66,7 @@ impl<'c> World<'c> {
         let booted = Host::boot_native(
             &config.host,
             disk,
-            &mut Surroundings {
+            &mut ExecContext {
                 images: &images,
                 arena: &mut arena,
                 oracle: &mut oracle,

@@ -1,15 +1,17 @@
-//! What has happened so far on a path, as a host knows it: a small value that is part of the host's state.
+//! Fault counters: the faults that happened so far on a path, as far as a host knows. They are part
+//! of the host's state.
 
 use super::{FaultIndex, Scope};
 use crate::topology::HostIndex;
 
-/// How often each fault could have happened and did, on each host that this one has heard of. It is what a host knows by
-/// its own past and the messages that it got, so it does not depend on how worlds are shared.
+/// How often each fault was possible and happened, on each host that this one has heard of. A host
+/// knows its own past and that of the messages it received, so the counters do not depend on how
+/// states are shared between worlds.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct FaultCounters {
-    /// By fault and host, in order.
+    /// Sorted by fault and host.
     counts: Vec<Count>,
-    /// What was decided for the whole world, in order.
+    /// Decisions for the whole world, sorted.
     decided: Vec<(FaultIndex, bool)>,
 }
 
@@ -22,31 +24,31 @@ struct Count {
 }
 
 impl FaultCounters {
-    /// How often a fault could have happened on a host.
+    /// How often a fault was possible on a host.
     pub fn seen(&self, fault: FaultIndex, host: HostIndex) -> u32 {
         self.find(fault, host).map_or(0, |at| self.counts[at].seen)
     }
 
-    /// How often a fault happened: on a host, or wherever this host has heard of.
+    /// How often a fault happened, on a host or on all hosts that this one has heard of.
     pub fn used(&self, fault: FaultIndex, scope: Scope, host: HostIndex) -> u32 {
         let all = self.counts.iter().filter(|count| count.fault == fault);
         let meant = all.filter(|count| scope == Scope::Path || count.host == host);
         meant.fold(0, |sum, count| sum.saturating_add(count.used))
     }
 
-    /// How often all faults together happened.
+    /// How often any fault happened.
     pub fn total_used(&self) -> u32 {
         let all = self.counts.iter();
         all.fold(0, |sum, count| sum.saturating_add(count.used))
     }
 
-    /// Whether something happens in this world, where that is known.
+    /// Whether a per-world fault happens in this world, if decided.
     pub fn decided(&self, fault: FaultIndex) -> Option<bool> {
         let found = self.decided.binary_search_by_key(&fault, |known| known.0);
         found.ok().map(|at| self.decided[at].1)
     }
 
-    /// Takes up how often faults happened on other hosts, those that matter everywhere.
+    /// Merges how often faults happened on other hosts, for faults counted over the whole path.
     pub(super) fn learn(
         &mut self,
         other: &FaultCounters,
@@ -59,7 +61,7 @@ impl FaultCounters {
         }
     }
 
-    /// Whether something happens in this world is known from its start on.
+    /// Records the decision whether a per-world fault happens. It is made when the world starts.
     pub fn decide(&mut self, fault: FaultIndex, answer: bool) {
         let found = self.decided.binary_search_by_key(&fault, |known| known.0);
         if let Err(at) = found {

@@ -1,14 +1,14 @@
-//! Which packets a fault is about.
+//! Filters: the packets that a fault applies to.
 
 use std::ops::RangeInclusive;
 
 use crate::packet::{Packet, Protocol};
 use crate::topology::HostIndex;
 
-/// Some hosts, or all.
+/// A set of hosts.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct HostSet {
-    /// In order; `None` means all.
+    /// Sorted; `None` means all hosts.
     hosts: Option<Vec<HostIndex>>,
 }
 
@@ -16,14 +16,14 @@ impl HostSet {
     /// All hosts.
     pub const ALL: HostSet = HostSet { hosts: None };
 
-    /// These hosts.
+    /// The set of these hosts.
     pub fn of(mut hosts: Vec<HostIndex>) -> HostSet {
         hosts.sort_unstable();
         hosts.dedup();
         HostSet { hosts: Some(hosts) }
     }
 
-    /// The host is one of them.
+    /// Whether the set contains a host.
     pub fn contains(&self, host: HostIndex) -> bool {
         match &self.hosts {
             Some(hosts) => hosts.binary_search(&host).is_ok(),
@@ -31,7 +31,7 @@ impl HostSet {
         }
     }
 
-    /// Which, in order; `None` means all.
+    /// The hosts in order; `None` means all.
     pub fn hosts(&self) -> Option<&[HostIndex]> {
         self.hosts.as_deref()
     }
@@ -50,12 +50,12 @@ macro_rules! range {
         }
 
         impl $name {
-            /// The number is among them.
+            /// Whether the set contains a number.
             pub fn contains(&self, number: $number) -> bool {
                 self.0.contains(&number)
             }
 
-            /// All numbers are among them.
+            /// Whether the set contains all numbers.
             pub fn is_all(&self) -> bool {
                 *self == $name::default()
             }
@@ -64,52 +64,52 @@ macro_rules! range {
 }
 
 range! {
-    /// Which of the fitting packets, counted from 1.
+    /// Indices among the matching packets, from 1.
     Numbers, u32
 }
 range! {
-    /// Sizes of payloads.
+    /// Payload sizes.
     Sizes, u32
 }
 range! {
-    /// Times of sending, in nanoseconds.
+    /// Send times in nanoseconds.
     Times, u64
 }
 
-/// Some ports; all where there are none.
+/// A set of ports; empty means all.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Ports(pub Vec<RangeInclusive<u16>>);
 
 impl Ports {
-    /// The port is among them.
+    /// Whether the set contains a port.
     pub fn contains(&self, port: u16) -> bool {
         self.0.is_empty() || self.0.iter().any(|range| range.contains(&port))
     }
 }
 
-/// Which packets a fault is about: all that fit all of these.
+/// The packets that a fault applies to: those that match all of these.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Filter {
-    /// Who sends.
+    /// Senders.
     pub from: HostSet,
-    /// Who receives.
+    /// Receivers.
     pub to: HostSet,
-    /// What it belongs to; anything where there is none.
+    /// Protocols; empty means all.
     pub protocols: Vec<Protocol>,
-    /// Port that it comes from.
+    /// Source ports.
     pub source_ports: Ports,
-    /// Port that it goes to.
+    /// Destination ports.
     pub ports: Ports,
-    /// Which of those that fit all the others, as the host counts them that is asked.
+    /// Index among the packets that match everything else, as counted by the host that is asked.
     pub numbers: Numbers,
-    /// When it is sent.
+    /// Send times.
     pub times: Times,
-    /// Size of the payload.
+    /// Payload sizes.
     pub sizes: Sizes,
 }
 
 impl Filter {
-    /// The packet fits, its number apart.
+    /// Whether a packet matches, apart from its index.
     pub fn fits(&self, packet: &Packet) -> bool {
         (self.protocols.is_empty() || self.protocols.contains(&packet.protocol))
             && self.from.contains(packet.from)

@@ -1,60 +1,61 @@
-//! The kinds of faults. One row each: name, parameters with their defaults, and what it does. Readers of scenarios, filters
-//! and reports follow from the row, so a new fault is a new row with its function.
+//! The table of fault kinds. A row has a name, parameters with their defaults, and an
+//! implementation. The scenario reader, filters and reports derive from it, so a new fault is one
+//! row and one function.
 
-use super::{Fate, Fault, HostFate, HostSet};
+use super::{DeliveryOutcome, Fault, HostFaultEffect, HostSet};
 use crate::packet::{Packet, Protocol};
 
-/// What a parameter is.
+/// The type of a parameter, with its default.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ParameterKind {
     /// A number.
     Count(u64),
-    /// A time.
+    /// A duration in nanoseconds.
     Duration(u64),
-    /// A time that need not be given; then it is the end of time.
+    /// An optional duration; unlimited by default.
     Forever,
-    /// Yes or no.
+    /// A boolean.
     Flag(bool),
-    /// Hosts; all where none are named.
+    /// A set of hosts; all by default.
     Hosts,
-    /// Hosts that must be named.
+    /// A set of hosts that must be given.
     NamedHosts,
-    /// One of these words, the first where none is given.
+    /// One of these words; the first is the default.
     Word(&'static [&'static str]),
-    /// Words; any where none are given.
+    /// A list of words; empty means any.
     Words,
 }
 
-/// A value of a parameter.
+/// The value of a parameter.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Value {
     /// A number.
     Count(u64),
-    /// A time in nanoseconds.
+    /// A duration in nanoseconds.
     Duration(u64),
-    /// Yes or no.
+    /// A boolean.
     Flag(bool),
-    /// Hosts.
+    /// A set of hosts.
     Hosts(HostSet),
     /// One of the words of the row.
     Word(&'static str),
-    /// Words.
+    /// A list of words.
     Words(Vec<String>),
 }
 
-/// What a kind of fault needs to know.
+/// A parameter of a fault kind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Parameter {
     /// The key in a scenario.
     pub name: &'static str,
-    /// What it is, and what it is if it is not given.
+    /// Its type and default.
     pub kind: ParameterKind,
-    /// For people.
+    /// Help text for users.
     pub help: &'static str,
 }
 
 impl Parameter {
-    /// The value where none is given.
+    /// The default value.
     pub fn default(&self) -> Value {
         match self.kind {
             ParameterKind::Count(number) => Value::Count(number),
@@ -68,13 +69,13 @@ impl Parameter {
     }
 }
 
-/// What a fault is about.
+/// What a fault applies to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Place {
-    /// The way of a packet.
+pub enum FaultTarget {
+    /// The delivery of a packet.
     Packet,
     /// The bytes of a packet.
-    Mark,
+    Bytes,
     /// A host.
     Host,
 }
@@ -82,24 +83,24 @@ pub enum Place {
 /// A kind of fault.
 #[derive(Debug)]
 pub struct Kind {
-    /// As in scenario files.
+    /// The name in scenario files.
     pub name: &'static str,
-    /// For people.
+    /// Help text for users.
     pub help: &'static str,
-    /// What it is about.
-    pub place: Place,
-    /// What it needs to know.
+    /// What it applies to.
+    pub target: FaultTarget,
+    /// Its parameters.
     pub parameters: &'static [Parameter],
-    /// Which packets it is about if the scenario does not say: streams hide what happens to their packets.
+    /// The default protocols of its filter. TCP hides most packet faults, so it is often excluded.
     pub protocols: &'static [Protocol],
-    /// Whether it always happens if the scenario does not say.
+    /// The default for [`Fault::always`].
     pub always: bool,
-    /// It happens or it does not, for all hosts of a world alike.
-    pub is_of_the_world: bool,
-    /// What becomes of a packet; `None` where the fault does not concern it.
-    pub(super) packet: fn(&Fault, &Packet) -> Option<Fate>,
-    /// What becomes of a host.
-    pub(super) host: fn(&Fault) -> HostFate,
+    /// Whether it is decided once per world, for all hosts alike.
+    pub per_world: bool,
+    /// The outcome for a packet; `None` if the fault does not apply.
+    pub(super) packet: fn(&Fault, &Packet) -> Option<DeliveryOutcome>,
+    /// The effect on a host.
+    pub(super) host: fn(&Fault) -> HostFaultEffect,
 }
 
 impl PartialEq for Kind {
@@ -110,7 +111,7 @@ impl PartialEq for Kind {
 
 impl Eq for Kind {}
 
-/// The kind of this name.
+/// Finds a kind by name.
 pub fn kind(name: &str) -> Option<&'static Kind> {
     KINDS.iter().find(|kind| kind.name == name)
 }
@@ -120,17 +121,17 @@ const UDP: &[Protocol] = &[Protocol::Udp];
 const PACKET: Kind = Kind {
     name: "",
     help: "",
-    place: Place::Packet,
+    target: FaultTarget::Packet,
     parameters: &[],
     protocols: &[],
     always: false,
-    is_of_the_world: false,
+    per_world: false,
     packet: |_, _| None,
-    host: |_| HostFate::GoOn,
+    host: |_| HostFaultEffect::Continue,
 };
 
 const HOST: Kind = Kind {
-    place: Place::Host,
+    target: FaultTarget::Host,
     ..PACKET
 };
 
@@ -159,7 +160,7 @@ pub const KINDS: &[Kind] = &[
         name: "loss",
         help: "a packet is lost",
         protocols: UDP,
-        packet: |_, _| Some(Fate::Drop),
+        packet: |_, _| Some(DeliveryOutcome::Drop),
         ..PACKET
     },
     Kind {
@@ -173,7 +174,7 @@ pub const KINDS: &[Kind] = &[
         protocols: UDP,
         packet: |fault, _| {
             let after_ns = fault.number("after");
-            Some(Fate::Twice { after_ns })
+            Some(DeliveryOutcome::Duplicate { after_ns })
         },
         ..PACKET
     },
@@ -188,7 +189,7 @@ pub const KINDS: &[Kind] = &[
         protocols: UDP,
         packet: |fault, _| {
             let packets = fault.number("window").min(u32::MAX.into()) as u32;
-            (packets > 0).then_some(Fate::HoldBack { packets })
+            (packets > 0).then_some(DeliveryOutcome::HoldBack { packets })
         },
         ..PACKET
     },
@@ -199,7 +200,7 @@ pub const KINDS: &[Kind] = &[
         protocols: UDP,
         packet: |fault, packet| {
             let (offset, length) = bytes(fault, packet);
-            (length > 0).then_some(Fate::Corrupt { offset, length })
+            (length > 0).then_some(DeliveryOutcome::Corrupt { offset, length })
         },
         ..PACKET
     },
@@ -213,7 +214,7 @@ pub const KINDS: &[Kind] = &[
         )],
         packet: |fault, _| {
             let by_ns = fault.number("by");
-            (by_ns > 0).then_some(Fate::Delay { by_ns })
+            (by_ns > 0).then_some(DeliveryOutcome::Delay { by_ns })
         },
         ..PACKET
     },
@@ -222,7 +223,7 @@ pub const KINDS: &[Kind] = &[
         help: "a packet arrives just when whoever waits for it has given up: a time-out fires, or does not",
         packet: |_, packet| {
             let by_ns = packet.misses_by_ns?;
-            Some(Fate::Delay { by_ns })
+            Some(DeliveryOutcome::Delay { by_ns })
         },
         ..PACKET
     },
@@ -239,14 +240,14 @@ pub const KINDS: &[Kind] = &[
             parameter("at", ParameterKind::Duration(0), "when it begins"),
             parameter("heal", ParameterKind::Forever, "how long it lasts"),
         ],
-        is_of_the_world: true,
+        per_world: true,
         packet: partition,
         ..PACKET
     },
     Kind {
         name: "automark",
         help: "bytes of a packet become symbolic",
-        place: Place::Mark,
+        target: FaultTarget::Bytes,
         parameters: &[
             OFFSET,
             LENGTH,
@@ -263,7 +264,7 @@ pub const KINDS: &[Kind] = &[
         name: "crash",
         help: "a host is gone for good",
         parameters: &[HOSTS, ON, CALLS, AT],
-        host: |_| HostFate::Crash,
+        host: |_| HostFaultEffect::Crash,
         ..HOST
     },
     Kind {
@@ -285,7 +286,7 @@ pub const KINDS: &[Kind] = &[
                 "what was written and not synchronised can be lost",
             ),
         ],
-        host: |fault| HostFate::Restart {
+        host: |fault| HostFaultEffect::Restart {
             after_ns: fault.number("after"),
             loses_unsynced: fault.flag("unsynced"),
         },
@@ -301,14 +302,14 @@ pub const KINDS: &[Kind] = &[
             AT,
             parameter("for", ParameterKind::Duration(100_000_000), "for how long"),
         ],
-        host: |fault| HostFate::Pause {
+        host: |fault| HostFaultEffect::Pause {
             for_ns: fault.number("for"),
         },
         ..HOST
     },
 ];
 
-/// The bytes of a packet that a fault is about: offset and length, within the packet.
+/// The bytes of a packet that a fault applies to: offset and length, clipped to the packet.
 pub(super) fn bytes(fault: &Fault, packet: &Packet) -> (u32, u32) {
     let size = u64::from(packet.size);
     let offset = fault.number("offset").min(size);
@@ -316,7 +317,7 @@ pub(super) fn bytes(fault: &Fault, packet: &Packet) -> (u32, u32) {
     (offset as u32, length as u32)
 }
 
-fn partition(fault: &Fault, packet: &Packet) -> Option<Fate> {
+fn partition(fault: &Fault, packet: &Packet) -> Option<DeliveryOutcome> {
     let begin = fault.number("at");
     let end = begin.saturating_add(fault.number("heal"));
     let others_are_all =
@@ -329,5 +330,5 @@ fn partition(fault: &Fault, packet: &Packet) -> Option<Fate> {
     let is_cut = (on_one_side(packet.from) && on_other_side(packet.to))
         || (on_one_side(packet.to) && on_other_side(packet.from));
     let is_now = begin <= packet.sent_ns && packet.sent_ns < end;
-    (is_cut && is_now).then_some(Fate::Drop)
+    (is_cut && is_now).then_some(DeliveryOutcome::Drop)
 }

@@ -1,6 +1,8 @@
-//! What can go wrong, as one list: which faults there are ([`KINDS`]), what a scenario says of each ([`Fault`]), and which
-//! of them are possible for a packet or a host at a moment ([`Faults`]). Whether one happens is not decided
-//! here: the possibilities are handed out as alternatives, and whoever explores picks.
+//! Network and host faults: the kinds ([`KINDS`]), the faults of a scenario ([`Fault`]), and which
+//! of them are possible for a packet or a host at some point ([`Faults`]).
+//!
+//! Whether a fault happens is not decided here. The possibilities are returned as alternatives, and
+//! the explorer chooses.
 
 mod counters;
 mod filter;
@@ -8,12 +10,12 @@ mod kinds;
 
 pub use counters::FaultCounters;
 pub use filter::{Filter, HostSet, Numbers, Ports, Sizes, Times};
-pub use kinds::{KINDS, Kind, Parameter, ParameterKind, Place, Value, kind};
+pub use kinds::{FaultTarget, KINDS, Kind, Parameter, ParameterKind, Value, kind};
 
 use crate::packet::Packet;
 use crate::topology::HostIndex;
 
-/// A fault, by its place in the list.
+/// Index of a fault in the list of a world.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct FaultIndex(pub u16);
 
@@ -24,32 +26,32 @@ impl FaultIndex {
     }
 }
 
-/// Over what the number of a fault is counted.
+/// The scope over which a fault is counted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Scope {
-    /// All that happened before, on all hosts.
+    /// The causal past, on all hosts.
     #[default]
     Path,
-    /// What happened on this host.
+    /// This host only.
     Host,
 }
 
-/// One fault of a scenario.
+/// A fault of a scenario.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Fault {
     /// Its name.
     pub name: String,
-    /// What it does.
+    /// The kind.
     pub kind: &'static Kind,
-    /// What the kind needs to know, one for each of its parameters.
+    /// The values of the kind's parameters, in order.
     pub values: Vec<Value>,
     /// When it is possible.
     pub filter: Filter,
-    /// How often.
-    pub most: u32,
-    /// Over what that is counted.
+    /// Maximal number of occurrences.
+    pub max_count: u32,
+    /// The scope of that limit.
     pub scope: Scope,
-    /// It happens wherever it can: it is no alternative, but what is.
+    /// Whether it happens whenever possible, instead of being an alternative.
     pub always: bool,
 }
 
@@ -65,7 +67,7 @@ impl Fault {
                 protocols,
                 ..Filter::default()
             },
-            most: 1,
+            max_count: 1,
             scope: Scope::default(),
             always: kind.always,
         }
@@ -78,7 +80,7 @@ impl Fault {
         self.values.get(at)
     }
 
-    /// Sets a parameter; `false` if the kind has none of this name.
+    /// Sets a parameter. Returns `false` if the kind has no such parameter.
     pub fn set(&mut self, name: &str, value: Value) -> bool {
         let mut names = self.kind.parameters.iter();
         let at = names.position(|parameter| parameter.name == name);
@@ -97,105 +99,105 @@ impl Fault {
         matches!(self.value(name), Some(Value::Flag(true)))
     }
 
-    /// The host is one that the fault is about.
+    /// Whether the fault applies to a host.
     pub(crate) fn concerns(&self, name: &str, host: HostIndex) -> bool {
         matches!(self.value(name), Some(Value::Hosts(hosts)) if hosts.contains(host))
     }
 }
 
-/// What becomes of a packet.
+/// The outcome of a delivery.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Fate {
-    /// It arrives as it is.
+pub enum DeliveryOutcome {
+    /// The packet arrives unchanged.
     Deliver,
-    /// It is lost.
+    /// The packet is lost.
     Drop,
-    /// It arrives, and once more so much later.
-    Twice {
-        /// How much later.
+    /// The packet arrives twice.
+    Duplicate {
+        /// Delay of the second arrival.
         after_ns: u64,
     },
-    /// It takes so much longer.
+    /// The packet is delayed.
     Delay {
-        /// How much.
+        /// Additional latency.
         by_ns: u64,
     },
-    /// These bytes become any others.
+    /// These bytes become arbitrary.
     Corrupt {
-        /// The first.
+        /// Offset of the first byte.
         offset: u32,
-        /// How many, all of them within the packet.
+        /// Number of bytes, all of them inside the packet.
         length: u32,
     },
-    /// It arrives only behind so many of the next packets to the same host.
+    /// The packet is reordered: it arrives after this many of the next packets to the same host.
     HoldBack {
-        /// How many.
+        /// Number of packets.
         packets: u32,
     },
 }
 
-/// What becomes of a host.
+/// The effect of a host fault.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum HostFate {
-    /// Nothing.
-    GoOn,
-    /// It is gone for good.
+pub enum HostFaultEffect {
+    /// None: the host continues.
+    Continue,
+    /// The host crashes and stays down.
     Crash,
-    /// It is gone, and starts again so much later with the disk that it had.
+    /// The host restarts later with the disk that it had.
     Restart {
-        /// How much later.
+        /// Downtime.
         after_ns: u64,
-        /// What was not synchronised with the disk can be lost.
+        /// Whether data that was not synchronised to disk may be lost.
         loses_unsynced: bool,
     },
-    /// It does nothing for so long.
+    /// The host does nothing for a while.
     Pause {
-        /// How long.
+        /// Duration.
         for_ns: u64,
     },
 }
 
-/// Bytes of a packet that become symbolic.
+/// A range of bytes of a packet that become symbolic.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Mark {
-    /// Why.
+pub struct SymbolicRange {
+    /// The fault that makes them symbolic.
     pub fault: FaultIndex,
-    /// The first.
+    /// Offset of the first byte.
     pub offset: u32,
-    /// How many, all of them within the packet.
+    /// Number of bytes, all of them inside the packet.
     pub length: u32,
-    /// Only values that can be printed.
+    /// Whether only printable values are allowed.
     pub printable: bool,
 }
 
-/// One of the things that can happen; `fault` is what makes it happen.
+/// An alternative: what may happen, and the fault that causes it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Alternative<F> {
-    /// `None` where it is what happens without any fault.
+    /// The cause; `None` for the normal case.
     pub fault: Option<FaultIndex>,
     /// What happens.
-    pub fate: F,
+    pub effect: F,
 }
 
-/// What a host is about to do.
+/// A point at which a host fault may happen.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum HostMoment<'a> {
-    /// Execute the system call of this name.
+pub enum HostFaultPoint<'a> {
+    /// Before the system call of this name.
     Call(&'a str),
-    /// Receive this packet.
+    /// Before this packet is received.
     Message(&'a Packet),
-    /// Something happens at this time, one of [`Faults::times`].
+    /// At a time, one of [`Faults::times`].
     Time,
 }
 
-/// What a host is about to do, and when.
+/// A point in the execution of a host.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HostEvent<'a> {
     /// The host.
     pub host: HostIndex,
-    /// What it is about to do.
-    pub moment: HostMoment<'a>,
-    /// When.
+    /// The point.
+    pub point: HostFaultPoint<'a>,
+    /// The virtual time.
     pub now_ns: u64,
 }
 
@@ -206,82 +208,88 @@ pub struct Faults {
 }
 
 impl Faults {
-    /// These faults; at most 65,535.
+    /// Creates the list; at most 65,535 faults.
     pub fn new(mut list: Vec<Fault>) -> Faults {
         list.truncate(u16::MAX.into());
         Faults { list }
     }
 
-    /// All of them.
+    /// All faults.
     pub fn list(&self) -> &[Fault] {
         &self.list
     }
 
-    /// One of them.
+    /// A fault by its index.
     pub fn get(&self, fault: FaultIndex) -> &Fault {
         &self.list[fault.index()]
     }
 
-    /// Nothing can go wrong.
+    /// Whether there are no faults.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
-    fn of(&self, place: Place) -> impl Iterator<Item = (FaultIndex, &Fault)> {
+    fn of(&self, target: FaultTarget) -> impl Iterator<Item = (FaultIndex, &Fault)> {
         let numbered = self.list.iter().enumerate();
         let numbered = numbered.map(|(at, fault)| (FaultIndex(at as u16), fault));
-        numbered.filter(move |(_, fault)| fault.kind.place == place)
+        numbered.filter(move |(_, fault)| fault.kind.target == target)
     }
 
-    /// What can become of a packet. The first alternative is what happens if nobody decides otherwise; where it is the only
-    /// one there is nothing to decide. `at` is the host on which it is asked, and whose counters these are.
+    /// The possible outcomes of a delivery. The first alternative is the default; if it is the only
+    /// one, there is nothing to choose. `at` is the host that asks, and whose counters are given.
     ///
-    /// Call [`Faults::note_packet`] with the alternative that was taken.
-    pub fn fates(
+    /// Call [`Faults::record_packet`] with the alternative that was chosen.
+    pub fn delivery_outcomes(
         &self,
         packet: &Packet,
         at: HostIndex,
         counters: &FaultCounters,
-    ) -> Vec<Alternative<Fate>> {
+    ) -> Vec<Alternative<DeliveryOutcome>> {
         let mut all = vec![Alternative {
             fault: None,
-            fate: Fate::Deliver,
+            effect: DeliveryOutcome::Deliver,
         }];
-        for (index, fault) in self.of(Place::Packet) {
+        for (index, fault) in self.of(FaultTarget::Packet) {
             if !self.is_possible(index, fault, packet, at, counters) {
                 continue;
             }
-            let Some(fate) = (fault.kind.packet)(fault, packet) else {
+            let Some(effect) = (fault.kind.packet)(fault, packet) else {
                 continue;
             };
             let alternative = Alternative {
                 fault: Some(index),
-                fate,
+                effect,
             };
             if fault.always {
                 return vec![alternative];
             }
-            if fault.kind.is_of_the_world {
+            if fault.kind.per_world {
                 match counters.decided(index) {
                     Some(true) => return vec![alternative],
                     _ => continue,
                 }
             }
-            // The same again, by another name, would be explored twice.
-            if !all.iter().any(|other| other.fate == fate) {
+            // An equal effect of another fault would be explored twice.
+            if !all.iter().any(|other| other.effect == effect) {
                 all.push(alternative);
             }
         }
         all
     }
 
-    /// Which bytes of a packet become symbolic. This is no alternative: the bytes that were sent are among the values.
-    pub fn marks(&self, packet: &Packet, at: HostIndex, counters: &FaultCounters) -> Vec<Mark> {
+    /// The ranges of a packet that become symbolic. This is not a choice: the bytes that were sent
+    /// are among the values.
+    pub fn symbolic_ranges(
+        &self,
+        packet: &Packet,
+        at: HostIndex,
+        counters: &FaultCounters,
+    ) -> Vec<SymbolicRange> {
         let mut marks = Vec::new();
-        for (index, fault) in self.of(Place::Mark) {
+        for (index, fault) in self.of(FaultTarget::Bytes) {
             let (offset, length) = kinds::bytes(fault, packet);
             if length > 0 && self.is_possible(index, fault, packet, at, counters) {
-                marks.push(Mark {
+                marks.push(SymbolicRange {
                     fault: index,
                     offset,
                     length,
@@ -301,24 +309,24 @@ impl Faults {
         counters: &FaultCounters,
     ) -> bool {
         let number = counters.seen(index, at) + 1;
-        // What is decided for the whole world is decided once, however many packets it costs.
+        // A per-world fault is decided once, however many packets it applies to.
         let is_left =
-            fault.kind.is_of_the_world || counters.used(index, fault.scope, at) < fault.most;
+            fault.kind.per_world || counters.used(index, fault.scope, at) < fault.max_count;
         is_left && fault.filter.fits(packet) && fault.filter.numbers.contains(number)
     }
 
-    /// Counts a packet with what became of it (one of the alternatives that there were) and what was marked.
-    pub fn note_packet(
+    /// Counts a packet with the alternative that was chosen and the ranges that became symbolic.
+    pub fn record_packet(
         &self,
         packet: &Packet,
         at: HostIndex,
-        alternatives: &[Alternative<Fate>],
+        alternatives: &[Alternative<DeliveryOutcome>],
         picked: usize,
-        marks: &[Mark],
+        marks: &[SymbolicRange],
         counters: &mut FaultCounters,
     ) {
         for (number, fault) in self.list.iter().enumerate() {
-            if fault.kind.place != Place::Host && fault.filter.fits(packet) {
+            if fault.kind.target != FaultTarget::Host && fault.filter.fits(packet) {
                 counters.count_seen(FaultIndex(number as u16), at);
             }
         }
@@ -329,62 +337,63 @@ impl Faults {
         }
     }
 
-    /// Faults of which it is decided once, when a world begins, whether they happen in it; hosts are told by [`FaultCounters::decide`].
-    pub fn of_the_world(&self) -> Vec<FaultIndex> {
-        let packets = self.of(Place::Packet);
-        let undecided = packets.filter(|(_, fault)| fault.kind.is_of_the_world && !fault.always);
+    /// The per-world faults: whether they happen is decided once, when a world starts.
+    /// [`FaultCounters::decide`] records the decision on each host.
+    pub fn world_faults(&self) -> Vec<FaultIndex> {
+        let packets = self.of(FaultTarget::Packet);
+        let undecided = packets.filter(|(_, fault)| fault.kind.per_world && !fault.always);
         undecided.map(|(index, _)| index).collect()
     }
 
-    /// A message arrives: its receiver learns what had happened when it was sent. Not before: what a host knows must not depend on the
-    /// order in which hosts are looked at.
+    /// Merges the sender's counters into the receiver's when a message arrives. Not earlier: what a
+    /// host knows must not depend on the order in which hosts run.
     pub fn learn(&self, receiver: &mut FaultCounters, sender: &FaultCounters) {
-        // How often something happened on another host matters only where all of it is counted together.
+        // Occurrences on other hosts matter only if the fault is counted over the path.
         receiver.learn(sender, |fault| self.get(fault).scope == Scope::Path);
     }
 
-    /// What can become of a host at a moment; the first alternative is what happens if nobody decides otherwise.
+    /// The possible effects at a point of a host. The first alternative is the default.
     ///
-    /// Call [`Faults::note_host`] with the alternative that was taken.
-    pub fn host_fates(
+    /// Call [`Faults::record_host_fault`] with the alternative that was chosen.
+    pub fn host_fault_effects(
         &self,
         event: &HostEvent<'_>,
         counters: &FaultCounters,
-    ) -> Vec<Alternative<HostFate>> {
+    ) -> Vec<Alternative<HostFaultEffect>> {
         let mut all = vec![Alternative {
             fault: None,
-            fate: HostFate::GoOn,
+            effect: HostFaultEffect::Continue,
         }];
-        for (index, fault) in self.of(Place::Host) {
+        for (index, fault) in self.of(FaultTarget::Host) {
             let number = counters.seen(index, event.host) + 1;
             if !concerns(fault, event)
                 || !fault.filter.numbers.contains(number)
-                || counters.used(index, fault.scope, event.host) >= fault.most
+                || counters.used(index, fault.scope, event.host) >= fault.max_count
             {
                 continue;
             }
             let alternative = Alternative {
                 fault: Some(index),
-                fate: (fault.kind.host)(fault),
+                effect: (fault.kind.host)(fault),
             };
             if fault.always {
                 return vec![alternative];
             }
-            if !all.iter().any(|other| other.fate == alternative.fate) {
+            if !all.iter().any(|other| other.effect == alternative.effect) {
                 all.push(alternative);
             }
         }
         all
     }
 
-    /// Counts a moment of a host with what became of it.
-    pub fn note_host(
+    /// Counts a point of a host with the alternative that was chosen.
+    pub fn record_host_fault(
         &self,
         event: &HostEvent<'_>,
-        taken: &Alternative<HostFate>,
+        taken: &Alternative<HostFaultEffect>,
         counters: &mut FaultCounters,
     ) {
-        for (index, fault) in self.of(Place::Host) {
+        for (index, fault) in self.of(FaultTarget::Host) {
             if concerns(fault, event) {
                 counters.count_seen(index, event.host);
             }
@@ -394,23 +403,24 @@ impl Faults {
         }
     }
 
-    /// Some system call of a host can be a moment of a fault: where this is `false` nothing need be asked at calls.
-    pub fn asks_at_calls(&self, host: HostIndex) -> bool {
-        self.of(Place::Host)
-            .any(|(_, fault)| fault.concerns("hosts", host) && is_at(fault, "call"))
+    /// Whether a host fault may happen at some system call of a host. If not, there is nothing to
+    /// ask at calls.
+    pub fn has_call_faults(&self, host: HostIndex) -> bool {
+        self.of(FaultTarget::Host)
+            .any(|(_, fault)| fault.concerns("hosts", host) && happens_at(fault, "call"))
     }
 
-    /// The same of packets that arrive.
-    pub fn asks_at_messages(&self, host: HostIndex) -> bool {
-        self.of(Place::Host)
-            .any(|(_, fault)| fault.concerns("hosts", host) && is_at(fault, "message"))
+    /// Whether a host fault may happen at some message to a host.
+    pub fn has_message_faults(&self, host: HostIndex) -> bool {
+        self.of(FaultTarget::Host)
+            .any(|(_, fault)| fault.concerns("hosts", host) && happens_at(fault, "message"))
     }
 
-    /// Times at which something can become of a host, in order.
+    /// The times at which a host fault may happen on a host, in order.
     pub fn times(&self, host: HostIndex) -> Vec<u64> {
-        let concerned = self.of(Place::Host);
+        let concerned = self.of(FaultTarget::Host);
         let mut times: Vec<u64> = concerned
-            .filter(|(_, fault)| fault.concerns("hosts", host) && is_at(fault, "time"))
+            .filter(|(_, fault)| fault.concerns("hosts", host) && happens_at(fault, "time"))
             .map(|(_, fault)| fault.number("at"))
             .collect();
         times.sort_unstable();
@@ -419,21 +429,23 @@ impl Faults {
     }
 }
 
-fn is_at(fault: &Fault, moment: &str) -> bool {
-    matches!(fault.value("on"), Some(Value::Word(word)) if *word == moment)
+fn happens_at(fault: &Fault, point: &str) -> bool {
+    matches!(fault.value("on"), Some(Value::Word(word)) if *word == point)
 }
 
 fn concerns(fault: &Fault, event: &HostEvent<'_>) -> bool {
-    let fits = match event.moment {
-        HostMoment::Call(name) => {
+    let fits = match event.point {
+        HostFaultPoint::Call(name) => {
             let called = match fault.value("calls") {
                 Some(Value::Words(calls)) => calls.is_empty() || calls.iter().any(|c| c == name),
                 _ => true,
             };
-            is_at(fault, "call") && called && fault.filter.times.contains(event.now_ns)
+            happens_at(fault, "call") && called && fault.filter.times.contains(event.now_ns)
         }
-        HostMoment::Message(packet) => is_at(fault, "message") && fault.filter.fits(packet),
-        HostMoment::Time => is_at(fault, "time") && fault.number("at") == event.now_ns,
+        HostFaultPoint::Message(packet) => {
+            happens_at(fault, "message") && fault.filter.fits(packet)
+        }
+        HostFaultPoint::Time => happens_at(fault, "time") && fault.number("at") == event.now_ns,
     };
     fits && fault.concerns("hosts", event.host)
 }

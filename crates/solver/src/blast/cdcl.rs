@@ -1,10 +1,10 @@
-//! A small incremental SAT solver for easy queries over large instances.
+//! A small incremental CDCL solver for easy queries over large instances.
 //!
-//! CaDiCaL gives every variable of an instance a value before it says `Sat`, so its time grows with all that
-//! was ever translated. This solver decides only the inputs that it is told about: all gates between them and
-//! the assumptions follow by propagation, and what else is in the instance can always be completed, because
-//! every clause defines a gate. Inputs are first tried with the values that they are given, those of a model
-//! that is nearly right.
+//! CaDiCaL assigns every variable of an instance before it answers `Sat`, so its time grows with
+//! everything ever translated. This solver decides only the inputs it is given. All gates between
+//! them and the assumptions follow by propagation, and the rest of the instance can always be
+//! completed, because every clause defines a gate. Inputs are first tried with given phases, those
+//! of a model that nearly satisfies the query.
 
 use super::heap::ActivityHeap;
 use super::sat::{Backend, Division, Lit, SatAnswer};
@@ -14,11 +14,11 @@ type Code = u32;
 type ClauseRef = u32;
 
 const NO_REASON: ClauseRef = ClauseRef::MAX;
-/// In front of the literals of a clause: its length, and for learned ones how many levels it spans.
+/// Header in front of the literals of a clause: its length, and for learned clauses the LBD.
 const HEADER: usize = 2;
 const RESTART_UNIT: u32 = 50;
-/// So many visits of watches cost as much of the budget as one conflict: where conflicts are dear, because
-/// each undoes and repeats nearly everything, the query is not easy.
+/// This many watch visits consume as much of the budget as one conflict: if conflicts are
+/// expensive, because each one undoes and repeats nearly everything, the query is not easy.
 const VISITS_PER_CONFLICT: usize = 3000;
 const FIRST_LEARNED_LIMIT: usize = 3000;
 
@@ -29,20 +29,20 @@ fn code(lit: Lit) -> Code {
 #[derive(Clone, Copy)]
 struct Watch {
     clause: ClauseRef,
-    /// Some other literal of the clause: where it is true the clause need not be looked at.
+    /// Another literal of the clause: if it is true, the clause need not be visited.
     blocker: Code,
 }
 
-/// Where to look for the next decision; what comes before has values.
+/// The position from which to look for the next decision; everything before it is assigned.
 #[derive(Default)]
-struct Next {
+struct DecisionCursor {
     input: usize,
     division: usize,
 }
 
 #[derive(Default)]
 pub struct Cdcl {
-    /// By literal: 1 true, -1 false, 0 not assigned.
+    /// By literal: 1 true, -1 false, 0 unassigned.
     values: Vec<i8>,
     watches: Vec<Vec<Watch>>,
     reasons: Vec<ClauseRef>,
@@ -205,7 +205,7 @@ impl Cdcl {
         self.head = self.head.min(start);
     }
 
-    /// Assigns what follows; the clause that is broken where there is one.
+    /// Unit propagation. Returns the conflicting clause, if any.
     fn propagate(&mut self) -> Option<ClauseRef> {
         while let Some(&literal) = self.trail.get(self.head) {
             self.head += 1;
@@ -217,7 +217,7 @@ impl Cdcl {
         None
     }
 
-    /// Looks at all clauses that watch a literal that became false.
+    /// Visits all clauses that watch a literal that became false.
     fn visit_watches(&mut self, falsified: Code) -> Option<ClauseRef> {
         let mut watches = std::mem::take(&mut self.watches[falsified as usize]);
         self.visits += watches.len();
@@ -268,7 +268,8 @@ impl Cdcl {
         broken
     }
 
-    /// Searches until `burst` conflicts have happened or the budget is used up: `None` then.
+    /// Searches until `burst` conflicts have happened or the budget is used up; `None` in that
+    /// case.
     fn search(
         &mut self,
         assumptions: &[Lit],
@@ -277,7 +278,7 @@ impl Cdcl {
         budget: &mut u32,
     ) -> Option<SatAnswer> {
         let mut left = burst;
-        let mut next = Next::default();
+        let mut next = DecisionCursor::default();
         loop {
             if let Some(broken) = self.propagate() {
                 if self.level() == 0 {
@@ -287,7 +288,7 @@ impl Cdcl {
                     return Some(SatAnswer::Unsat);
                 }
                 self.learn_from(broken);
-                next = Next::default();
+                next = DecisionCursor::default();
                 left = left.saturating_sub(1);
                 let visits = self.visits / VISITS_PER_CONFLICT;
                 self.visits %= VISITS_PER_CONFLICT;
@@ -318,8 +319,9 @@ impl Cdcl {
         }
     }
 
-    /// What took part in conflicts first, then the inputs in order, then the results of divisions.
-    fn next_decision(&mut self, inputs: &[Lit], next: &mut Next) -> Option<Code> {
+    /// Decision order: variables of recent conflicts by activity, then the inputs in order, then
+    /// the results of divisions.
+    fn next_decision(&mut self, inputs: &[Lit], next: &mut DecisionCursor) -> Option<Code> {
         while let Some(variable) = self.heap.pop() {
             if self.values[variable as usize * 2] == 0 {
                 return Some(variable << 1 | u32::from(!self.preferred[variable as usize]));
@@ -332,7 +334,7 @@ impl Cdcl {
             }
             next.input += 1;
         }
-        // A division of results of another comes after it, so one pass is enough.
+        // A division that uses the results of another comes after it, so one pass is enough.
         while let Some(division) = self.divisions.get(next.division) {
             let value = |lit: Lit| match self.values[code(lit) as usize] {
                 0 => None,
@@ -346,7 +348,7 @@ impl Cdcl {
         None
     }
 
-    /// Learns the clause of the first unique implication point and goes back to where it propagates.
+    /// Learns the first-UIP clause and backjumps to where it becomes unit.
     fn learn_from(&mut self, broken: ClauseRef) {
         let mut learnt = std::mem::take(&mut self.learnt);
         learnt.clear();
@@ -395,7 +397,7 @@ impl Cdcl {
         self.learnt = learnt;
     }
 
-    /// Drops literals whose reasons are within the clause already.
+    /// Removes literals that are implied by others of the clause.
     fn minimize(&self, learnt: &mut Vec<Code>) {
         let implied = |&literal: &Code| {
             let reason = self.reasons[(literal >> 1) as usize];
@@ -419,7 +421,7 @@ impl Cdcl {
             self.assign(unit, NO_REASON);
             return;
         }
-        // The second watch must be the last to be undone.
+        // The second watch must be the last one to be unassigned.
         if let Some(deepest) = (1..learnt.len()).max_by_key(|&i| level_of(learnt[i])) {
             learnt.swap(1, deepest);
         }
@@ -433,7 +435,7 @@ impl Cdcl {
         self.assign(learnt[0], clause);
     }
 
-    /// Finds the assumptions that make this one, which is false, impossible.
+    /// Computes the assumptions that contradict this false one.
     fn explain_failure(&mut self, assumption: Code) {
         self.failed.push(assumption);
         let first = self
@@ -462,9 +464,10 @@ impl Cdcl {
         }
     }
 
-    /// Forgets the half of the learned clauses that spans most levels, the older first; at level 0 only.
+    /// Deletes the half of the learned clauses with the highest LBD, older ones first; only at
+    /// level 0.
     fn forget_half(&mut self) {
-        // Nothing assigned at level 0 is ever explained, so no reason is lost.
+        // Assignments at level 0 are never explained, so no reason is lost.
         for &literal in &self.trail {
             self.reasons[(literal >> 1) as usize] = NO_REASON;
         }
@@ -489,7 +492,7 @@ impl Cdcl {
     }
 }
 
-/// The sequence 1 1 2 1 1 2 4 …, from index 1.
+/// The Luby sequence 1 1 2 1 1 2 4 …, from index 1.
 fn luby(index: u32) -> u32 {
     let mut index = index;
     loop {
@@ -516,8 +519,8 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(400))]
 
-        /// On random formulas, where all variables are inputs, both solvers agree in every round, models
-        /// satisfy and cores suffice.
+        /// On random formulas in which all variables are inputs, both solvers agree in every round,
+        /// models satisfy the formula, and cores are unsatisfiable.
         #[test]
         fn agrees_with_cadical(
             rounds in prop::collection::vec(
@@ -554,7 +557,7 @@ mod tests {
         }
     }
 
-    /// Needs restarts and the forgetting of clauses.
+    /// Requires restarts and clause deletion.
     #[test]
     fn pigeons_do_not_fit() {
         let mut solver = <Cdcl as Backend>::new();

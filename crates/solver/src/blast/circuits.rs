@@ -1,19 +1,19 @@
 //! Circuits for the word operators: adders, multipliers, dividers, shifters, comparators.
 //!
-//! Words are slices of literals, lowest bit first. Constant bits are literals too ([`TRUE`], [`FALSE`]), so
-//! the gates fold whatever is known and operands padded with zeros cost nothing.
+//! Words are slices of literals, least significant bit first. Constant bits are literals too
+//! ([`TRUE`], [`FALSE`]), so gates fold known bits and zero padding costs nothing.
 
 use super::gates::{FALSE, Gates, TRUE};
 use super::sat::{Backend, Division, Lit};
 
-/// The bits of a word, lowest first.
+/// The bits of a word, least significant first.
 pub type Word = Vec<Lit>;
 
 fn is_constant(lit: Lit) -> bool {
     lit == TRUE || lit == FALSE
 }
 
-/// The word as a constant, where all bits are known.
+/// The word as a constant, if all bits are known.
 fn as_bools(word: &[Lit]) -> Option<Vec<bool>> {
     word.iter()
         .map(|&lit| is_constant(lit).then_some(lit == TRUE))
@@ -78,7 +78,7 @@ impl<B: Backend> Gates<B> {
         self.add_modulo(a, &not_word(b), TRUE)
     }
 
-    /// Like [`Gates::add_with_carry`] without the gate for the carry that nobody reads.
+    /// Like [`Gates::add_with_carry`], without the gate for the unused carry out.
     fn add_modulo(&mut self, a: &[Lit], b: &[Lit], carry: Lit) -> Word {
         let Some(top) = a.len().checked_sub(1) else {
             return Vec::new();
@@ -89,14 +89,14 @@ impl<B: Backend> Gates<B> {
         sum
     }
 
-    /// Unsigned `a < b` where `or_equal` is [`FALSE`], `a <= b` where it is [`TRUE`].
+    /// Unsigned `a < b` if `or_equal` is [`FALSE`], `a <= b` if it is [`TRUE`].
     pub fn less(&mut self, a: &[Lit], b: &[Lit], or_equal: Lit) -> Lit {
         a.iter()
             .zip(b)
             .fold(or_equal, |borrow, (&x, &y)| self.majority(-x, y, borrow))
     }
 
-    /// Signed comparison: the sign bits change sides.
+    /// Signed comparison: the sign bits are swapped.
     pub fn less_signed(&mut self, a: &[Lit], b: &[Lit], or_equal: Lit) -> Lit {
         let Some(top) = a.len().checked_sub(1) else {
             return or_equal;
@@ -109,7 +109,7 @@ impl<B: Backend> Gates<B> {
         match (as_bools(a), as_bools(b)) {
             (_, Some(factor)) => self.multiply_constant(a, &factor),
             (Some(factor), _) => self.multiply_constant(b, &factor),
-            // A fixed order of the operands makes both orders one circuit.
+            // A canonical operand order makes both orders the same circuit.
             _ if a <= b => self.multiply_rows(a, b),
             _ => self.multiply_rows(b, a),
         }
@@ -134,7 +134,7 @@ impl<B: Backend> Gates<B> {
         sum
     }
 
-    /// Adds and subtracts shifted copies after the non-adjacent form of the factor.
+    /// Adds and subtracts shifted copies according to the non-adjacent form of the factor.
     fn multiply_constant(&mut self, a: &[Lit], factor: &[bool]) -> Word {
         let width = a.len();
         let mut sum = vec![FALSE; width];
@@ -154,8 +154,9 @@ impl<B: Backend> Gates<B> {
         sum
     }
 
-    /// Quotient and remainder as fresh words bound by `a = quotient * b + remainder` without overflow and
-    /// `remainder < b`; where `b` is zero the quotient is all ones and the remainder `a`.
+    /// Quotient and remainder as fresh words, constrained by `a = quotient * b + remainder` without
+    /// overflow and `remainder < b`. If `b` is zero, the quotient is all ones and the remainder is
+    /// `a`.
     pub fn divide(&mut self, a: &[Lit], b: &[Lit]) -> (Word, Word) {
         let width = a.len();
         let quotient = self.fresh_word(width);
@@ -176,7 +177,8 @@ impl<B: Backend> Gates<B> {
         (quotient, remainder)
     }
 
-    /// Forces `quotient * b + remainder == a`, with no partial product and no carry past the width.
+    /// Asserts `quotient * b + remainder == a`, with no partial product and no carry past the
+    /// width.
     fn divisor_rows(&mut self, a: &[Lit], b: &[Lit], quotient: &[Lit], remainder: &[Lit]) {
         let width = a.len();
         let mut sum = remainder.to_vec();
@@ -202,7 +204,7 @@ impl<B: Backend> Gates<B> {
         }
     }
 
-    /// Signed quotient and remainder from the unsigned ones of the magnitudes.
+    /// Signed quotient and remainder, from the unsigned ones of the magnitudes.
     pub fn divide_signed(&mut self, a: &[Lit], b: &[Lit]) -> (Word, Word) {
         let (Some(&sign_a), Some(&sign_b)) = (a.last(), b.last()) else {
             return (Vec::new(), Vec::new());
@@ -235,7 +237,7 @@ impl<B: Backend> Gates<B> {
         shifted
     }
 
-    /// Shifts towards the lowest bit; `fill` comes in from above.
+    /// Shifts right; `fill` comes in from above.
     pub fn shift_right(&mut self, a: &[Lit], amount: &[Lit], fill: Lit) -> Word {
         let width = a.len();
         let stages = usize::BITS as usize - (width.max(1) - 1).leading_zeros() as usize;
@@ -260,8 +262,9 @@ impl<B: Backend> Gates<B> {
     }
 }
 
-/// Digits -1, 0 and 1, lowest first, no two neighbours non-zero: the fewest rows to add. Digits past
-/// the width are left out, for products are taken modulo the width.
+/// The non-adjacent form: digits -1, 0 and 1, least significant first, no two adjacent ones
+/// non-zero. It needs the fewest rows. Digits past the width are dropped, because products are
+/// taken modulo the width.
 fn non_adjacent_form(factor: &[bool]) -> Vec<i8> {
     let mut digits = Vec::with_capacity(factor.len());
     let mut carry = false;
@@ -273,7 +276,7 @@ fn non_adjacent_form(factor: &[bool]) -> Vec<i8> {
             (true, false) => 1,
             (true, true) => -1,
         });
-        // A remaining value of 2 or 3 (mod 4) carries on.
+        // A remaining value of 2 or 3 (mod 4) carries.
         carry = (bit && carry) || (odd && next);
     }
     digits
@@ -309,7 +312,7 @@ mod tests {
     type Circuit<B> = fn(&mut Gates<B>, &[Lit], &[Lit]) -> Word;
     type Meaning = fn(u64, u64) -> u64;
 
-    /// The same circuit in both solvers.
+    /// Tests the same circuit with both solvers.
     macro_rules! exhaustive {
         ($circuit:expr, $meaning:expr) => {
             exhaustive_with::<Sat>($circuit, $meaning);
@@ -317,7 +320,7 @@ mod tests {
         };
     }
 
-    /// Every pair of 4-bit inputs, the inputs being variables that are fixed by assumptions.
+    /// Tests every pair of 4-bit inputs; the inputs are variables fixed by assumptions.
     fn exhaustive_with<B: Backend>(circuit: Circuit<B>, meaning: Meaning) {
         let mut gates = Gates::<B>::new();
         let a = gates.fresh_word(4);

@@ -1,5 +1,5 @@
-//! Boolean gates over SAT literals: constants are propagated, equal gates are shared, and each new gate is
-//! written to the SAT instance as clauses (Tseitin) at once.
+//! Boolean gates over SAT literals: constants are propagated, equal gates are shared (structural
+//! hashing), and each new gate is added to the SAT instance as clauses (Tseitin) immediately.
 
 use super::sat::{Backend, Lit};
 use rustc_hash::FxHashMap;
@@ -17,7 +17,7 @@ enum Gate {
     Majority(Lit, Lit, Lit),
 }
 
-/// A SAT instance with the gates built in it so far.
+/// A SAT instance together with its gates.
 pub struct Gates<B> {
     pub sat: B,
     shared: FxHashMap<Gate, Lit>,
@@ -37,7 +37,7 @@ impl<B: Backend> Gates<B> {
         }
     }
 
-    /// How many clauses have been added; the measure for starting anew.
+    /// Number of clauses added; decides when to start a new instance.
     pub fn clauses(&self) -> usize {
         self.clauses
     }
@@ -89,7 +89,7 @@ impl<B: Backend> Gates<B> {
         if b.abs() == TRUE {
             return if b == TRUE { -a } else { a };
         }
-        // Signs are moved to the output so that all four polarities share one gate.
+        // Signs move to the output, so that all four polarities share one gate.
         let negate = (a < 0) != (b < 0);
         let (a, b) = (a.abs().min(b.abs()), a.abs().max(b.abs()));
         let gate = Gate::Xor(a, b);
@@ -142,7 +142,7 @@ impl<B: Backend> Gates<B> {
                 self.clause(&[-condition, yes, -out]);
                 self.clause(&[condition, -no, out]);
                 self.clause(&[condition, no, -out]);
-                // Redundant, but they let equal branches propagate.
+                // Redundant, but they propagate when both branches are equal.
                 self.clause(&[-yes, -no, out]);
                 self.clause(&[yes, no, -out]);
                 self.shared.insert(gate, out);
@@ -191,7 +191,7 @@ impl<B: Backend> Gates<B> {
         if negate { -out } else { out }
     }
 
-    /// The conjunction of all of `inputs` (which is reordered) as one gate.
+    /// The conjunction of `inputs` (which is reordered) as one gate.
     pub fn and_all(&mut self, inputs: &mut Vec<Lit>) -> Lit {
         inputs.sort_unstable_by_key(|lit| (lit.abs(), *lit));
         inputs.dedup();

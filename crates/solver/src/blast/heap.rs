@@ -1,13 +1,13 @@
-//! Variables that took part in recent conflicts, the most active on top.
+//! VSIDS activity: a heap of the variables in recent conflicts, most active first.
 
-/// A binary heap with positions. Only variables that were bumped since the last `clear` are in it.
+/// A binary heap with positions. It contains only variables bumped since the last `clear`.
 #[derive(Default)]
 pub struct ActivityHeap {
     order: Vec<u32>,
-    /// Position in `order` plus one; zero where not in the heap.
+    /// Position in `order` plus one; zero if not in the heap.
     positions: Vec<u32>,
     activity: Vec<f64>,
-    /// Whether the variable belongs in the heap when it is not assigned.
+    /// Whether the variable belongs in the heap while it is unassigned.
     member: Vec<bool>,
     members: Vec<u32>,
     increment: f64,
@@ -23,7 +23,7 @@ impl ActivityHeap {
         self.member.resize(variables, false);
     }
 
-    /// Empties the heap for a new search, which starts with activities of its own.
+    /// Empties the heap for a new search with fresh activities.
     pub fn clear(&mut self) {
         for variable in self.members.drain(..) {
             self.positions[variable as usize] = 0;
@@ -56,7 +56,7 @@ impl ActivityHeap {
         self.increment /= DECAY;
     }
 
-    /// Puts a variable that was bumped and is not assigned any more back.
+    /// Reinserts a bumped variable that became unassigned.
     pub fn put_back(&mut self, variable: u32) {
         if self.member[variable as usize] && self.positions[variable as usize] == 0 {
             self.order.push(variable);
@@ -65,7 +65,7 @@ impl ActivityHeap {
         }
     }
 
-    /// Takes out the most active variable.
+    /// Removes the most active variable.
     pub fn pop(&mut self) -> Option<u32> {
         let top = *self.order.first()?;
         self.positions[top as usize] = 0;

@@ -1,7 +1,7 @@
-//! The first tier: terms become circuits, circuits become clauses of an incremental SAT instance.
+//! The first tier: bit-blasting of terms to an incremental SAT instance.
 //!
-//! Constraints and conditions are never asserted, only assumed, so one instance serves all states of a
-//! worker and every term is translated once. Float operations are free values here.
+//! Constraints and conditions are never asserted, only assumed, so one instance serves all states
+//! of a worker and every term is translated once. Float operations are unconstrained here.
 
 mod cdcl;
 mod circuits;
@@ -17,12 +17,12 @@ use rustc_hash::FxHashMap;
 use sat::Lit;
 pub use sat::{Backend, Sat, SatAnswer};
 
-/// Where the bits of a translated term are in the pool.
+/// The range of a translated term's bits in the pool.
 #[derive(Clone, Copy)]
 struct Span {
     start: u32,
     width: u32,
-    /// Whether the term has floats in it.
+    /// Whether the term contains floats.
     float: bool,
 }
 
@@ -32,7 +32,7 @@ pub struct Blaster<B> {
     spans: FxHashMap<ExprId, Span>,
     pool: Vec<Lit>,
     inputs: FxHashMap<Variable, Span>,
-    /// Quotient and remainder of operands that were divided before.
+    /// Quotient and remainder of operands that were already divided.
     divisions: FxHashMap<(ExprId, ExprId, bool), (Word, Word)>,
     stack: Vec<ExprId>,
     assumptions: Vec<Lit>,
@@ -55,17 +55,17 @@ impl<B: Backend> Blaster<B> {
         }
     }
 
-    /// The size of the instance.
+    /// The number of clauses of the instance.
     pub fn clauses(&self) -> usize {
         self.gates.clauses()
     }
 
-    /// Whether the last question had floats in it, which are not understood: then `Sat` may be wrong.
-    pub fn met_floats(&self) -> bool {
+    /// Whether the last query contained floats, which are unconstrained: then `Sat` may be wrong.
+    pub fn saw_floats(&self) -> bool {
         self.met_floats
     }
 
-    /// Can all `terms` hold at once? `guesses` are all the variables of the terms, with values that are good
+    /// Whether all `terms` can hold together. `guesses` are all variables of the terms, with values
     /// to try first.
     pub fn solve(
         &mut self,
@@ -85,7 +85,7 @@ impl<B: Backend> Blaster<B> {
             let Some(span) = self.inputs.get(&variable) else {
                 continue;
             };
-            // The highest bit first: it matters most to comparisons.
+            // The most significant bit first: it matters most to comparisons.
             for position in (0..8).rev() {
                 let lit = self.pool[(span.start + position) as usize];
                 self.guesses.push(if value >> position & 1 == 1 {
@@ -100,12 +100,12 @@ impl<B: Backend> Blaster<B> {
             .solve(&self.assumptions, &self.guesses, conflicts)
     }
 
-    /// Whether the term at this position was needed for the last answer, which was `Unsat`.
-    pub fn was_needed(&mut self, position: usize) -> bool {
+    /// Whether the term at this position is in the core of the last answer, which was `Unsat`.
+    pub fn is_in_core(&mut self, position: usize) -> bool {
         self.gates.sat.failed(self.assumptions[position])
     }
 
-    /// The value of a byte after `Sat`; `None` where no translated term reads it.
+    /// The value of a byte after `Sat`; `None` if no translated term reads it.
     pub fn value(&mut self, variable: Variable) -> Option<u8> {
         let span = *self.inputs.get(&variable)?;
         let bits = &self.pool[span.start as usize..(span.start + span.width) as usize];
@@ -116,7 +116,7 @@ impl<B: Backend> Blaster<B> {
         Some(value)
     }
 
-    /// The literal that is true exactly where the width-1 term is.
+    /// The literal that is equivalent to a width-1 term.
     fn literal(&mut self, arena: &Arena, e: ExprId) -> Lit {
         self.translate(arena, e);
         let span = self.spans[&e];
@@ -133,7 +133,8 @@ impl<B: Backend> Blaster<B> {
         self.bits(e).to_vec()
     }
 
-    /// Translates operands before the terms made of them, without recursion: terms may be very deep.
+    /// Translates operands before the terms that use them, without recursion: terms may be very
+    /// deep.
     fn translate(&mut self, arena: &Arena, root: ExprId) {
         if self.spans.contains_key(&root) {
             return;
@@ -196,7 +197,7 @@ impl<B: Backend> Blaster<B> {
                 let sign = self.bits(e).last().copied().unwrap_or(FALSE);
                 extended(self.word(e), width, sign)
             }
-            // Any value: right for `Unsat`, and a model is checked by evaluation.
+            // Unconstrained: sound for `Unsat`, and models are checked by evaluation.
             node => {
                 debug_assert!(is_float(&node));
                 self.gates.fresh_word(width)

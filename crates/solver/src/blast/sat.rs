@@ -1,15 +1,16 @@
-//! What the translation needs of a SAT solver, and the border to CaDiCaL: one incremental instance behind
-//! a safe interface.
+//! The interface to SAT solvers, and the binding to CaDiCaL: one incremental instance behind a safe
+//! interface.
 //!
-//! The crate `cadical` compiles and links the C++ sources. Its own wrapper hides the instance pointer and
-//! with it the options that many tiny incremental queries need, so the C interface is declared here.
+//! The crate `cadical` compiles and links the C++ sources. Its own wrapper hides the instance
+//! pointer, and with it the options that many tiny incremental queries need, so the C interface is
+//! declared here.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 
-// Only the static library inside is wanted.
+// Only the static library in it is used.
 use cadical as _;
 
-/// A literal in DIMACS form: a variable number from 1, negative when negated.
+/// A DIMACS literal: a variable number from 1, negative if negated.
 pub type Lit = i32;
 
 unsafe extern "C" {
@@ -24,12 +25,12 @@ unsafe extern "C" {
     fn ccadical_limit(instance: *mut c_void, name: *const c_char, value: c_int);
 }
 
-/// What one call of the SAT solver found out.
+/// The answer of a SAT solver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SatAnswer {
     Sat,
     Unsat,
-    /// The conflict budget ran out.
+    /// The conflict budget is exhausted.
     OverBudget,
 }
 
@@ -39,23 +40,22 @@ pub trait Backend {
 
     fn add_clause(&mut self, clause: &[Lit]);
 
-    /// Tells that clauses bind the results of a division to its operands.
+    /// Announces that clauses define the results of a division by its operands.
     fn add_division(&mut self, _division: Division) {}
 
-    /// Solves under `assumptions`, giving up after `conflicts` conflicts, which
-    /// are counted down where the solver can. Every gate that the assumptions
-    /// depend on is determined by the variables of `inputs`, whose signs are good guesses, and by
-    /// divisions of such gates.
+    /// Solves under `assumptions`, giving up after `conflicts` conflicts, which are counted down if
+    /// the solver can. The variables of `inputs`, whose signs are good phases, determine every gate
+    /// that the assumptions depend on, together with divisions of such gates.
     fn solve(&mut self, assumptions: &[Lit], inputs: &[Lit], conflicts: &mut u32) -> SatAnswer;
 
-    /// The value of `lit`; only after `solve` said `Sat` and before the next clause.
+    /// The value of `lit`; only valid after `Sat` and before the next clause.
     fn value(&mut self, lit: Lit) -> bool;
 
-    /// Whether the assumption `lit` was needed; only after `solve` said `Unsat`.
+    /// Whether the assumption `lit` is in the core; only valid after `Unsat`.
     fn failed(&mut self, lit: Lit) -> bool;
 }
 
-/// A division whose results are not gates: propagation alone does not find them.
+/// A division. Its results are not gates: propagation alone does not determine them.
 pub struct Division {
     pub dividend: Vec<Lit>,
     pub divisor: Vec<Lit>,
@@ -64,8 +64,7 @@ pub struct Division {
 }
 
 impl Division {
-    /// A bit of the results that has no value yet, with the sign that it must get, where the operands have
-    /// values.
+    /// An unassigned bit of the results with the sign it must have, if the operands are assigned.
     pub fn next_result(&self, value: impl Fn(Lit) -> Option<bool>) -> Option<Lit> {
         let open = |word: &[Lit]| word.iter().position(|&lit| value(lit).is_none());
         let number = |word: &[Lit]| {
@@ -96,12 +95,12 @@ pub struct Sat {
     instance: *mut c_void,
 }
 
-// SAFETY: an instance owns all its memory and uses no thread-local state; `Sat` is not `Sync` and the
+// SAFETY: an instance owns all its memory and uses no thread-local state. `Sat` is not `Sync`, and
 // methods that change the instance take `&mut self`, so it is never used from two threads at once.
 unsafe impl Send for Sat {}
 
-/// Options that differ from CaDiCaL's defaults, all because queries are many, small and incremental:
-/// preprocessing would cost more than the search itself.
+/// Options that differ from CaDiCaL's defaults. Queries are many, small and incremental:
+/// preprocessing would cost more than the search.
 const OPTIONS: &[(&CStr, c_int)] = &[
     (c"quiet", 1),
     (c"inprocessing", 0),
@@ -115,7 +114,8 @@ impl Backend for Sat {
         // SAFETY: `ccadical_init` has no preconditions.
         let instance = unsafe { ccadical_init() };
         for (name, value) in OPTIONS {
-            // SAFETY: the instance is fresh (configuring is only allowed then); the name is NUL-terminated.
+            // SAFETY: the instance is new (options can only be set then); the name is
+            // NUL-terminated.
             unsafe { ccadical_set_option(instance, name.as_ptr(), *value) };
         }
         Sat { instance }
@@ -138,7 +138,7 @@ impl Backend for Sat {
             unsafe { ccadical_assume(self.instance, lit) };
         }
         let limit = c_int::try_from(*conflicts).unwrap_or(c_int::MAX);
-        // SAFETY: the instance is alive, the limit's name is one that CaDiCaL knows.
+        // SAFETY: the instance is alive; CaDiCaL knows the name of the limit.
         let answer = unsafe {
             ccadical_limit(self.instance, c"conflicts".as_ptr(), limit);
             ccadical_solve(self.instance)
@@ -163,7 +163,7 @@ impl Backend for Sat {
 
 impl Drop for Sat {
     fn drop(&mut self) {
-        // SAFETY: the instance is alive and never used again.
+        // SAFETY: the instance is alive and not used afterwards.
         unsafe { ccadical_release(self.instance) };
     }
 }
@@ -185,7 +185,7 @@ mod tests {
         assert!(!sat.value(1));
     }
 
-    /// Six pigeons, five holes: needs conflicts, so a budget of none is exceeded.
+    /// Six pigeons, five holes: needs conflicts, so it exceeds a budget of zero.
     #[test]
     fn the_conflict_budget_is_kept() {
         let mut sat = Sat::new();

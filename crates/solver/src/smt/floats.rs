@@ -1,6 +1,7 @@
-//! Float operations as SMT-LIB. Terms are bit vectors everywhere; an operation reads its operands as floats
-//! and its result is a fresh bit vector that reads as the result, because not every solver can go back from
-//! floats to bits. SMT-LIB has one NaN only, so which NaN comes out is said in bits, as x86 does it.
+//! Float operations in SMT-LIB. Terms are bit vectors throughout. An operation reads its operands
+//! as floats, and its result is a fresh bit vector that reads as the result, because not every
+//! solver can convert floats back to bits. SMT-LIB has only one NaN, so the NaN payload is defined
+//! in bits, as on x86.
 
 use super::print::Printer;
 use everett_expr::{
@@ -109,7 +110,7 @@ fn mode_name(mode: RoundingMode) -> &'static str {
     }
 }
 
-/// The name of a term's value as a float, defined on first use.
+/// The name of a term's value as a float; defined on first use.
 fn view(printer: &mut Printer<'_>, format: FloatFormat, e: ExprId) -> String {
     let (exponent, significand) = sort(format);
     let name = format!("f{}_{}", e.index(), exponent);
@@ -125,8 +126,8 @@ fn view(printer: &mut Printer<'_>, format: FloatFormat, e: ExprId) -> String {
     name
 }
 
-/// The 80-bit format has its integer bit written out: cleared where it should be set, the operand is
-/// invalid; set with the least exponent, the number counts as having the next one.
+/// The 80-bit format has an explicit integer bit. If it is clear where it should be set, the
+/// operand is invalid; if it is set with the least exponent, the number has the next exponent.
 fn x87_value(name: &str) -> String {
     let exponent = format!("((_ extract 78 64) {name})");
     let zero = bits(15, 0);
@@ -145,7 +146,8 @@ fn is_nan(printer: &mut Printer<'_>, format: FloatFormat, e: ExprId) -> String {
     format!("(fp.isNaN {})", view(printer, format, e))
 }
 
-/// Bits that read as `value`; `nan` is the case in which an operand was a NaN, and what comes out then.
+/// Bits that read as `value`. `nan` is the condition that an operand is NaN, and the result in that
+/// case.
 fn result(
     printer: &mut Printer<'_>,
     e: ExprId,
@@ -193,8 +195,8 @@ fn binary(
         FloatOp::Sub => format!("(fp.sub RNE {a} {b})"),
         FloatOp::Mul => format!("(fp.mul RNE {a} {b})"),
         FloatOp::Div => format!("(fp.div RNE {a} {b})"),
-        // SMT-LIB's remainder is of the nearest quotient; where its sign is not that of the dividend,
-        // one more divisor (exactly) makes it the remainder of the truncated quotient.
+        // SMT-LIB's remainder rounds the quotient to nearest. If its sign differs from that of the
+        // dividend, adding one divisor (exactly) gives the remainder of the truncated quotient.
         FloatOp::Rem => {
             let nearest = format!("(fp.rem {a} {b})");
             let signed = |x: &str| format!("(ite (fp.isNegative {a}) (fp.neg {x}) {x})");
@@ -218,7 +220,7 @@ fn quiet_bit(format: FloatFormat) -> u128 {
     }
 }
 
-/// A NaN as it comes out of an operation.
+/// A NaN as it results from an operation (quiet).
 fn quiet(format: FloatFormat, name: &str) -> String {
     let set = format!("(bvor {name} {})", bits(format.width(), quiet_bit(format)));
     if format != FloatFormat::X87 {
@@ -229,7 +231,7 @@ fn quiet(format: FloatFormat, name: &str) -> String {
     format!("(ite {valid} {set} {})", default_nan(format))
 }
 
-/// The NaN that comes out where at least one operand is a NaN.
+/// The resulting NaN if at least one operand is NaN.
 fn propagated_nan(printer: &mut Printer<'_>, format: FloatFormat, a: ExprId, b: ExprId) -> String {
     let (a_nan, b_nan) = (is_nan(printer, format, a), is_nan(printer, format, b));
     let (x, y) = (printer.name(a), printer.name(b));
@@ -238,7 +240,8 @@ fn propagated_nan(printer: &mut Printer<'_>, format: FloatFormat, a: ExprId, b: 
     if format != FloatFormat::X87 {
         return first;
     }
-    // Of two NaNs the x87 prefers the quiet one, then the larger significand, then the positive one.
+    // Of two NaNs the x87 selects the quiet one, then the larger significand, then the positive
+    // one.
     let is_quiet = |name: &str| format!("((_ extract 62 62) {name})");
     let significand = |name: &str| format!("((_ extract 63 0) {name})");
     let by_sign = format!("(ite (bvule {from_a} {from_b}) {from_a} {from_b})");
@@ -278,7 +281,7 @@ fn converted_nan(from: FloatFormat, to: FloatFormat, name: &str) -> String {
     )
 }
 
-/// Truncation to an integer; what does not fit gives the highest bit alone.
+/// Truncation to an integer; out of range gives the integer indefinite (only the sign bit set).
 fn to_int(
     printer: &mut Printer<'_>,
     e: ExprId,
@@ -313,7 +316,7 @@ fn to_int(
     )
 }
 
-/// The literal 2^power; `None` where it is larger than any finite number of the format.
+/// The literal 2^power; `None` if it exceeds the format's finite range.
 fn power_of_two(format: FloatFormat, power: u32) -> Option<String> {
     let (exponent, significand) = sort(format);
     let bias = (1u32 << (exponent - 1)) - 1;

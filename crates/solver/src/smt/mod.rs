@@ -1,4 +1,4 @@
-//! The second tier: any solver that speaks SMT-LIB, as a process.
+//! The second tier: an SMT-LIB solver as a process.
 
 mod floats;
 mod print;

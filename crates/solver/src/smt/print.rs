@@ -1,15 +1,15 @@
-//! Terms as SMT-LIB text. Each term becomes one definition that names its operands, so the text is as
-//! long as the shared graph is large and nothing nests deeply.
+//! Prints terms as SMT-LIB. Each term is one definition that names its operands, so the size of the
+//! text is linear in the shared graph and nothing nests deeply.
 
 use super::floats;
 use everett_expr::{Arena, BinaryOp, CompareOp, ExprId, Node, Variable};
 use rustc_hash::FxHashSet;
 use std::fmt::Write;
 
-/// A whole query, without the commands that start it.
+/// A query, without the commands that start it.
 pub struct Script {
     pub text: String,
-    /// The variables that are declared, in the order of declaration.
+    /// The declared variables, in order.
     pub variables: Vec<Variable>,
 }
 
@@ -44,7 +44,7 @@ pub(super) struct Printer<'a> {
     pub arena: &'a Arena,
     text: String,
     defined: FxHashSet<ExprId>,
-    /// Float views of terms that are defined.
+    /// Float views of terms that are already defined.
     pub float_views: FxHashSet<String>,
     variables: Vec<Variable>,
     pub has_floats: bool,
@@ -68,7 +68,7 @@ impl<'a> Printer<'a> {
         self.text.push('\n');
     }
 
-    /// How a term is referred to: constants by value, all else by name.
+    /// The reference to a term: constants by value, others by name.
     pub fn name(&self, e: ExprId) -> String {
         match self.arena.node(e) {
             Node::Constant { .. } | Node::WideConstant { .. } => self.constant(e),

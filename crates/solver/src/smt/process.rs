@@ -1,4 +1,4 @@
-//! The solver process: started when needed, ended and started again where it hangs or dies.
+//! The solver process: started when needed, killed and restarted if it hangs or dies.
 
 use super::print::{script, variable_name};
 use crate::config::{SmtConfig, SmtProgram};
@@ -19,7 +19,7 @@ pub enum SmtAnswer {
 
 pub struct SmtProcess {
     config: SmtConfig,
-    /// Where the program is, once it was looked for; a search that failed is not repeated.
+    /// The path of the program, once located; a failed search is not repeated.
     program: Option<Result<PathBuf, String>>,
     running: Option<Running>,
 }
@@ -27,11 +27,11 @@ pub struct SmtProcess {
 struct Running {
     child: Child,
     input: ChildStdin,
-    /// Lines of output, read by a thread so that waiting can end.
+    /// Lines of output, read by a thread so that waiting can time out.
     output: Receiver<String>,
 }
 
-/// Values are asked for this long after `sat`; any solver has them at hand then.
+/// Time-out for values after `sat`; a solver has them at hand then.
 const VALUE_PATIENCE: Duration = Duration::from_secs(10);
 
 impl SmtProcess {
@@ -43,13 +43,13 @@ impl SmtProcess {
         }
     }
 
-    /// Can all terms hold?
+    /// Whether all terms can hold.
     #[cfg(test)]
     pub fn solve(&mut self, arena: &Arena, terms: &[ExprId]) -> SmtAnswer {
         self.solve_within(arena, terms, Duration::MAX)
     }
 
-    /// The same, in at most this time, however much is configured.
+    /// Like `solve`, within at most this time, whatever the configuration says.
     pub fn solve_within(
         &mut self,
         arena: &Arena,
@@ -60,7 +60,7 @@ impl SmtProcess {
         let patience = patience.min(self.config.timeout);
         let answer = self.ask(&script.text, &script.variables, patience);
         answer.unwrap_or_else(|reason| {
-            // Its state is unknown: the next query gets a new one.
+            // Its state is unknown: the next query gets a new process.
             self.running = None;
             match &self.program {
                 Some(Ok(program)) => SmtAnswer::Unknown(format!("{}: {reason}", program.display())),
@@ -167,13 +167,13 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It may have ended already; in both cases it must be waited for.
+        // It may have exited already; in both cases it must be reaped.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// The byte in `((name #x41))`, `((name #b01000001))` or `((name (_ bv65 8)))`.
+/// Parses the byte in `((name #x41))`, `((name #b01000001))` or `((name (_ bv65 8)))`.
 fn parse_value(line: &str) -> Option<u8> {
     let (_, value) = line.trim_start_matches('(').split_once(' ')?;
     let value = value.trim().trim_end_matches(')');

@@ -1,4 +1,4 @@
-//! The whole chain against the plain back end, and its promises about models.
+//! The whole chain against the plain back end, and its guarantees about models.
 
 use super::{Step, Terms, steps};
 use crate::blast::{Blaster, Sat, SatAnswer};
@@ -14,7 +14,7 @@ fn solver() -> Solver {
     Solver::new(config).expect("no directory to make")
 }
 
-/// Everything from scratch, nothing simplified, nothing cached.
+/// Solves from scratch: no simplification, no cache.
 fn plain(arena: &Arena, added: &[ExprId], condition: ExprId) -> bool {
     let terms = added.iter().copied().chain([condition]);
     match Blaster::<Sat>::new().solve(arena, terms, std::iter::empty(), &mut { u32::MAX }) {
@@ -99,7 +99,7 @@ proptest! {
 
     #[test]
     fn wide_words_agree_with_the_plain_back_end(steps in steps(1..8, 64)) {
-        // Products of wide words are out of reach of a search without a budget.
+        // Products of wide words are infeasible for a search without a budget.
         let hard = |step: &Step| matches!(step.operation % 28, 2..=6) && step.width > 10;
         prop_assume!(!steps.iter().any(hard));
         explore(&steps, 8, true);
@@ -110,7 +110,7 @@ proptest! {
         prop_assert_eq!(explore(&steps, 3, false), explore(&steps, 3, false));
     }
 
-    /// Bytes that the condition has nothing to do with keep their values.
+    /// Bytes that are independent of the condition keep their values.
     #[test]
     fn models_change_only_where_they_must(
         limit in 1u64..255,
@@ -226,7 +226,7 @@ fn words(arena: &mut Arena, width: u32) -> [ExprId; 3] {
     })
 }
 
-/// Identities of multiplication that plain translation cannot settle.
+/// Identities of multiplication that plain bit-blasting cannot decide.
 #[test]
 fn multiplication_identities_are_settled() {
     for width in [32, 64] {

@@ -11,7 +11,7 @@ use everett_expr::{
 };
 use proptest::prelude::*;
 
-/// One step of building a term: what to do and with which of the terms built so far.
+/// One step of building a term: the operation, and which of the terms built so far to use.
 #[derive(Clone, Debug)]
 pub struct Step {
     operation: u8,
@@ -58,7 +58,7 @@ impl Terms {
     }
 
     fn operand(&self, choice: u16) -> ExprId {
-        // The youngest terms more often, so that terms get deep.
+        // Recent terms more often, so that terms get deep.
         let count = self.all.len();
         let back = usize::from(choice) % count.min(if choice & 1 == 0 { 4 } else { count });
         self.all[count - 1 - back]
@@ -166,7 +166,7 @@ impl Terms {
         e
     }
 
-    /// A term of a float's width with some interesting bits.
+    /// A term of a float's width with interesting bits.
     fn float(&mut self, choice: u16, format: FloatFormat) -> ExprId {
         let e = self.operand(choice);
         let e = self.arena.zext_or_trunc(e, format.width());

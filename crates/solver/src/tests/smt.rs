@@ -1,4 +1,4 @@
-//! The text for SMT solvers against evaluation and against the first tier, where a z3 is installed.
+//! The SMT-LIB printer against evaluation and against the first tier, if z3 is installed.
 
 use super::{Terms, steps};
 use crate::blast::{Blaster, Sat, SatAnswer};
@@ -10,7 +10,7 @@ use proptest::test_runner::TestRunner;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// z3 from the variable EVERETT_Z3 or the search path.
+/// z3 from the environment variable EVERETT_Z3 or the search path.
 fn z3() -> Option<SmtConfig> {
     let named = std::env::var_os("EVERETT_Z3").map(PathBuf::from);
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -144,7 +144,7 @@ fn floats_are_solved_by_the_second_tier() {
     assert_eq!(solver.statistics().smt_queries, 1);
 }
 
-/// Slow queries end up in the log as scripts that the solver reads.
+/// Slow queries are logged as scripts that the solver can read.
 #[test]
 fn slow_queries_are_logged() {
     let folder = tempfile::tempdir().expect("a folder for temporary files");

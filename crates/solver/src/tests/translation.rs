@@ -1,4 +1,4 @@
-//! The translation to SAT against evaluation, with both SAT solvers.
+//! Bit-blasting against evaluation, with both SAT solvers.
 
 use super::{Step, Terms, steps};
 use crate::Model;
@@ -58,7 +58,7 @@ proptest! {
         agrees::<Cdcl>(&steps, &values)?;
     }
 
-    /// What a solver finds holds by evaluation; what it rules out holds for no byte value.
+    /// A model satisfies the terms by evaluation; for `Unsat`, no byte value does.
     #[test]
     fn answers_agree_with_all_values(steps in steps(1..10, 16)) {
         let mut terms = Terms::new(1);

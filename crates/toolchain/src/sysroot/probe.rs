@@ -1,4 +1,4 @@
-//! Running the compiler package, and finding the libraries that it builds for itself.
+//! Running the compiler package, and finding the libraries that it builds.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ pub struct Probe {
 }
 
 impl Probe {
-    /// The input of that name.
+    /// Finds the input with this name.
     pub fn find(&self, name: &str) -> Result<PathBuf, ToolchainError> {
         let found = self
             .inputs
@@ -32,7 +32,7 @@ impl Probe {
     }
 }
 
-/// Has the compiler package build its libraries by linking a program, and reads its link line.
+/// Makes the compiler package build its libraries by linking a program, and parses its link line.
 pub fn link_probe(
     zig: &Path,
     tool: &str,
@@ -43,7 +43,7 @@ pub fn link_probe(
     let source = if tool == "cc" { "probe.c" } else { "probe.cc" };
     let program_file = work.path().join(source);
     fs::write(&program_file, program).context("write", &program_file)?;
-    // The link line is not quoted: paths in it must be without spaces, hence the link.
+    // The link line is not quoted: paths in it must not contain spaces, hence the symbolic link.
     let zig_cache = zig_cache()?;
     fs::create_dir_all(&zig_cache).context("create", &zig_cache)?;
     let link = work.path().join("global");
@@ -73,7 +73,8 @@ pub fn link_probe(
         let reason = format!("the compiler package printed no link line:\n{text}");
         return Err(ToolchainError::Sysroot { what, reason });
     }
-    // The inputs lie in the package's cache, reached through a link that goes with `work`.
+    // The inputs are in the package's cache, reached through a symbolic link that is deleted with
+    // `work`.
     let inputs = probe
         .inputs
         .iter()
@@ -82,7 +83,7 @@ pub fn link_probe(
     Ok(Probe { inputs, ..probe })
 }
 
-/// Reads the output of `zig cc --verbose`.
+/// Parses the output of `zig cc --verbose`.
 fn parse_verbose(text: &str, folder: &Path) -> Probe {
     let mut probe = Probe {
         inputs: Vec::new(),
@@ -111,7 +112,7 @@ pub fn zig_library(zig: &Path) -> PathBuf {
     zig.parent().unwrap_or(Path::new(".")).join("lib")
 }
 
-/// Where the compiler package keeps what it has built.
+/// The cache folder of the compiler package.
 pub fn zig_cache() -> Result<PathBuf, ToolchainError> {
     match std::env::var_os("ZIG_GLOBAL_CACHE_DIR") {
         Some(path) => Ok(PathBuf::from(path)),

@@ -1,4 +1,4 @@
-//! malloc and its family, and the Rust allocator's entry points that end in them.
+//! malloc and its family, and the Rust allocator's entry points that forward to them.
 
 use everett_expr::ExprId;
 
@@ -9,20 +9,20 @@ use crate::memory::ObjectKind;
 use crate::value::Value;
 use crate::vm::{Arguments, Done, Interrupt, Vm};
 
-/// Alignment of what malloc returns.
+/// Alignment of malloc results.
 const MALLOC_ALIGN: u64 = 16;
 
-/// Bytes that a process can address.
+/// Size of the user address space.
 const ADDRESSES: u64 = 1 << 47;
 
 /// How much larger the next bound of a symbolic size is.
 const SIZE_STEP: u64 = 16;
-/// Where musl keeps `errno` in the block that `%fs` points to.
+/// Offset of musl's `errno` in the block that `%fs` points to.
 const ERRNO_OFFSET: u64 = 52;
 const ENOMEM: u64 = 12;
 const EINVAL: u64 = 22;
 
-/// The family.
+/// The operations of this family.
 pub const OPERATIONS: &[Operation] = &[
     replaced("malloc", malloc),
     replaced("calloc", calloc),
@@ -35,7 +35,7 @@ pub const OPERATIONS: &[Operation] = &[
     replaced("posix_memalign", posix_memalign),
     replaced("valloc", valloc),
     replaced("malloc_usable_size", malloc_usable_size),
-    // musl's own names for the same, called from inside the libc.
+    // musl's internal names, called from within the libc.
     replaced("__libc_malloc", malloc),
     replaced("__libc_malloc_impl", malloc),
     replaced("__libc_calloc", calloc),
@@ -45,8 +45,9 @@ pub const OPERATIONS: &[Operation] = &[
 ];
 
 impl Vm<'_> {
-    /// An upper bound for a symbolic size, and the size where it stays symbolic. Asks how large it is in coarse
-    /// steps, the bound that the user set first; sizes over `limit` are all the same, `u64::MAX`.
+    /// Finds an upper bound for a symbolic size, and the size term if it stays symbolic. Tests
+    /// bounds in coarse steps, starting with the user's limit. All sizes over `limit` are one path,
+    /// with the bound `u64::MAX`.
     pub(crate) fn bound_size(
         &mut self,
         size: ExprId,
@@ -73,11 +74,12 @@ impl Vm<'_> {
         }
     }
 
-    /// A heap block, or null where memory is exhausted. Nothing was changed before and all was asked.
+    /// Allocates a heap block, or returns null if memory is exhausted. All questions are asked
+    /// before anything changes.
     fn heap_block(&mut self, size: Value, align: u64) -> Result<Value, Interrupt> {
         let limit = self.options.max_allocation;
         let (bytes, size_term) = match size.term {
-            // There are not so many addresses: programs ask for it to see the request fail.
+            // Larger than the address space: programs request this to provoke a failure.
             None if size.bits >= ADDRESSES => return Ok(self.exhausted()),
             None => (size.bits, None),
             Some(_) => {
@@ -115,7 +117,7 @@ impl Vm<'_> {
         }
     }
 
-    /// Null, and `errno` says why.
+    /// Returns null and sets `errno`.
     fn exhausted(&mut self) -> Value {
         self.set_errno(ENOMEM);
         Value::ZERO
@@ -130,7 +132,7 @@ impl Vm<'_> {
             .contains_key("__errno_location")
         {
             let place = self.thread.fs_base.wrapping_add(ERRNO_OFFSET);
-            // A thread that has no block of its own yet has no errno either.
+            // A thread without a thread-local block has no errno.
             let _ = self
                 .memory
                 .store(self.arena, place, 4, Value::concrete(error));
@@ -203,7 +205,7 @@ fn reallocate(vm: &mut Vm<'_>, old: u64, size: Value) -> Result<Value, Interrupt
         {
             object.size
         }
-        // The finding is that of free.
+        // The finding is that of `free`.
         _ => {
             vm.release(old)?;
             0
@@ -269,76 +271,97 @@ fn malloc_usable_size(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Int
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Lab;
+    use crate::testing::Harness;
 
     #[test]
     fn blocks_are_apart_aligned_and_zero() {
-        let mut lab = Lab::new();
-        let none = lab.ask("malloc", &[0]).unwrap();
-        let other = lab.ask("malloc", &[0]).unwrap();
+        let mut harness = Harness::new();
+        let none = harness.call_concrete("malloc", &[0]).unwrap();
+        let other = harness.call_concrete("malloc", &[0]).unwrap();
         assert!(none != 0 && other != 0 && none != other);
-        assert_eq!(lab.ask("free", &[none]), Ok(0));
-        let block = lab.ask("calloc", &[3, 5]).unwrap();
-        assert_eq!(lab.bytes(block, 15), [0; 15]);
+        assert_eq!(harness.call_concrete("free", &[none]), Ok(0));
+        let block = harness.call_concrete("calloc", &[3, 5]).unwrap();
+        assert_eq!(harness.bytes(block, 15), [0; 15]);
         assert_eq!(block % 16, 0);
-        assert_eq!(lab.ask("malloc_usable_size", &[block]), Ok(15));
+        assert_eq!(
+            harness.call_concrete("malloc_usable_size", &[block]),
+            Ok(15)
+        );
         for align in [32, 4096, 1 << 21] {
-            let block = lab.ask("aligned_alloc", &[align, 100]).unwrap();
+            let block = harness
+                .call_concrete("aligned_alloc", &[align, 100])
+                .unwrap();
             assert_eq!(block % align, 0);
         }
-        assert_eq!(lab.ask("aligned_alloc", &[24, 100]), Ok(0));
-        assert_eq!(lab.ask("memalign", &[1 << 60, 100]), Ok(0));
+        assert_eq!(harness.call_concrete("aligned_alloc", &[24, 100]), Ok(0));
+        assert_eq!(harness.call_concrete("memalign", &[1 << 60, 100]), Ok(0));
     }
 
     #[test]
     fn sizes_that_overflow_give_null_and_huge_ones_are_found() {
-        let mut lab = Lab::new();
-        assert_eq!(lab.ask("calloc", &[1 << 40, 1 << 40]), Ok(0));
-        assert_eq!(lab.ask("malloc", &[u64::MAX]), Ok(0));
-        assert_eq!(lab.ask("malloc", &[1 << 47]), Ok(0));
-        let huge = lab.ask("malloc", &[1 << 40]);
+        let mut harness = Harness::new();
+        assert_eq!(harness.call_concrete("calloc", &[1 << 40, 1 << 40]), Ok(0));
+        assert_eq!(harness.call_concrete("malloc", &[u64::MAX]), Ok(0));
+        assert_eq!(harness.call_concrete("malloc", &[1 << 47]), Ok(0));
+        let huge = harness.call_concrete("malloc", &[1 << 40]);
         assert_eq!(huge, Err(BugKind::HugeAllocation));
-        lab.options.max_heap = 100;
-        assert_eq!(lab.ask("malloc", &[101]), Ok(0));
-        let block = lab.ask("malloc", &[60]).unwrap();
+        harness.options.max_heap = 100;
+        assert_eq!(harness.call_concrete("malloc", &[101]), Ok(0));
+        let block = harness.call_concrete("malloc", &[60]).unwrap();
         assert_ne!(block, 0);
-        assert_eq!(lab.ask("malloc", &[60]), Ok(0));
-        // The old block stays as it is.
-        assert_eq!(lab.ask("reallocarray", &[block, 1 << 40, 1 << 40]), Ok(0));
-        assert_eq!(lab.ask("free", &[block]), Ok(0));
+        assert_eq!(harness.call_concrete("malloc", &[60]), Ok(0));
+        // The old block is unchanged.
+        assert_eq!(
+            harness.call_concrete("reallocarray", &[block, 1 << 40, 1 << 40]),
+            Ok(0)
+        );
+        assert_eq!(harness.call_concrete("free", &[block]), Ok(0));
     }
 
     #[test]
     fn realloc_keeps_the_bytes() {
-        let mut lab = Lab::new();
-        let old = lab.block(b"abcdef");
-        lab.blur(old + 1);
-        let new = lab.ask("realloc", &[old, 10]).unwrap();
-        assert_eq!(lab.bytes(new, 10), b"abcdef\0\0\0\0");
-        assert_eq!(lab.ask("free", &[old]), Err(BugKind::DoubleFree));
-        let shorter = lab.ask("realloc", &[new, 3]).unwrap();
-        assert_eq!(lab.bytes(shorter, 3), b"abc");
-        let empty = lab.ask("realloc", &[shorter, 0]).unwrap();
-        assert_ne!(empty, 0);
-        let fresh = lab.ask("realloc", &[0, 4]).unwrap();
-        assert_eq!(lab.bytes(fresh, 4), [0; 4]);
+        let mut harness = Harness::new();
+        let old = harness.block(b"abcdef");
+        harness.make_symbolic(old + 1);
+        let new = harness.call_concrete("realloc", &[old, 10]).unwrap();
+        assert_eq!(harness.bytes(new, 10), b"abcdef\0\0\0\0");
         assert_eq!(
-            lab.ask("realloc", &[fresh + 1, 4]),
+            harness.call_concrete("free", &[old]),
+            Err(BugKind::DoubleFree)
+        );
+        let shorter = harness.call_concrete("realloc", &[new, 3]).unwrap();
+        assert_eq!(harness.bytes(shorter, 3), b"abc");
+        let empty = harness.call_concrete("realloc", &[shorter, 0]).unwrap();
+        assert_ne!(empty, 0);
+        let fresh = harness.call_concrete("realloc", &[0, 4]).unwrap();
+        assert_eq!(harness.bytes(fresh, 4), [0; 4]);
+        assert_eq!(
+            harness.call_concrete("realloc", &[fresh + 1, 4]),
             Err(BugKind::InvalidFree)
         );
-        assert_eq!(lab.ask("free", &[0]), Ok(0));
+        assert_eq!(harness.call_concrete("free", &[0]), Ok(0));
     }
 
     #[test]
     fn posix_memalign_says_what_is_wrong() {
-        let mut lab = Lab::new();
-        let place = lab.block(&[0; 8]);
-        assert_eq!(lab.ask("posix_memalign", &[place, 12, 8]), Ok(EINVAL));
-        assert_eq!(lab.ask("posix_memalign", &[place, 64, 8]), Ok(0));
-        let block = lab.memory.load(&mut lab.arena, place, 8).unwrap().bits;
+        let mut harness = Harness::new();
+        let place = harness.block(&[0; 8]);
+        assert_eq!(
+            harness.call_concrete("posix_memalign", &[place, 12, 8]),
+            Ok(EINVAL)
+        );
+        assert_eq!(
+            harness.call_concrete("posix_memalign", &[place, 64, 8]),
+            Ok(0)
+        );
+        let block = harness
+            .memory
+            .load(&mut harness.arena, place, 8)
+            .unwrap()
+            .bits;
         assert!(block != 0 && block.is_multiple_of(64));
         assert_eq!(
-            lab.ask("posix_memalign", &[0, 64, 8]),
+            harness.call_concrete("posix_memalign", &[0, 64, 8]),
             Err(BugKind::NullPointer)
         );
     }
@@ -346,22 +369,22 @@ mod tests {
     #[test]
     fn symbolic_sizes_stay_symbolic() {
         for (bytes, extent) in [(10u64, 4096), (5000, 16 * 4096), (1 << 30, 1 << 32)] {
-            let mut lab = Lab::new();
-            let size = lab.symbolic(bytes, 8);
-            let done = lab.call("malloc", &[size]);
-            let block = lab.outcome(done).unwrap();
-            let object = lab.memory.near(block).unwrap();
+            let mut harness = Harness::new();
+            let size = harness.symbolic(bytes, 8);
+            let done = harness.call("malloc", &[size]);
+            let block = harness.outcome(done).unwrap();
+            let object = harness.memory.near(block).unwrap();
             assert_eq!(object.size, extent);
             assert_eq!(object.size_term, size.term);
-            let last = lab.vm(|vm| vm.load(Value::concrete(block + bytes - 1), 1));
+            let last = harness.vm(|vm| vm.load(Value::concrete(block + bytes - 1), 1));
             assert!(last.is_ok());
-            let outside = lab.vm(|vm| vm.load(Value::concrete(block + bytes), 1));
+            let outside = harness.vm(|vm| vm.load(Value::concrete(block + bytes), 1));
             assert!(matches!(outside, Err(Interrupt::Bug(_))));
         }
-        let mut lab = Lab::new();
-        let size = lab.symbolic(1 << 50, 8);
-        let done = lab.call("malloc", &[size]);
-        assert_eq!(lab.outcome(done), Err(BugKind::HugeAllocation));
-        assert!(lab.world.questions < 10);
+        let mut harness = Harness::new();
+        let size = harness.symbolic(1 << 50, 8);
+        let done = harness.call("malloc", &[size]);
+        assert_eq!(harness.outcome(done), Err(BugKind::HugeAllocation));
+        assert!(harness.world.questions < 10);
     }
 }

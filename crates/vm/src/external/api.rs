@@ -1,17 +1,17 @@
-//! What a program under test says to Everett: the functions of `everett.h`, `klee/klee.h` and `netklee.h`, and how
-//! assertions and aborts end a path.
+//! The test API: the functions of `everett.h`, `klee/klee.h` and `netklee.h`, and how assertions
+//! and aborts end a path.
 
 use everett_expr::{ArrayId, ExprId};
 
 use super::{Operation, replaced};
 use crate::bug::{Bug, BugKind};
 use crate::value::Value;
-use crate::vm::{Arguments, Done, Interrupt, OWN_CALLS, SystemCall, Vm};
+use crate::vm::{Arguments, Done, HYPERCALL_BASE, Interrupt, SystemCall, Vm};
 
-/// Longest name and message that is read from the program.
+/// Maximal length of a name or message read from the program.
 const MAX_TEXT: usize = 4096;
 
-/// The family.
+/// The operations of this family.
 pub const OPERATIONS: &[Operation] = &[
     replaced("everett_make_symbolic", make_symbolic),
     replaced("everett_assume", everett_assume),
@@ -63,7 +63,7 @@ pub const OPERATIONS: &[Operation] = &[
     replaced("klee_check_memory_access", klee_check_memory_access),
     replaced("klee_define_fixed_object", unsupported),
     replaced("klee_alias_function", unsupported),
-    // Messages and hints: nothing that a path depends on.
+    // Messages and hints: they do not influence the path.
     replaced("klee_warning", nothing),
     replaced("klee_warning_once", nothing),
     replaced("klee_print_expr", nothing),
@@ -77,15 +77,15 @@ pub const OPERATIONS: &[Operation] = &[
     replaced("abort", abort),
 ];
 
-/// What is said about the host goes to the kernel.
+/// Forwards a call about the host to the kernel model, as a hypercall.
 fn own_call<const NUMBER: u32>(_: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
-    let number = Value::concrete(u64::from(OWN_CALLS + NUMBER));
+    let number = Value::concrete(u64::from(HYPERCALL_BASE + NUMBER));
     let call = SystemCall::new(number, std::array::from_fn(|at| args.get(at)));
     Err(Interrupt::SystemCall(Box::new(call)))
 }
 
 impl Vm<'_> {
-    /// A string argument for people; empty for null.
+    /// Reads a string argument for messages; empty for null.
     fn text(&mut self, pointer: Value) -> Result<String, Interrupt> {
         let address = self.concretize(pointer)?;
         if address == 0 {
@@ -95,7 +95,7 @@ impl Vm<'_> {
         Ok(self.read_string(address, MAX_TEXT))
     }
 
-    /// The name of an input.
+    /// Reads the name of an input.
     fn input_name(&mut self, pointer: Value) -> Result<String, Interrupt> {
         let name = self.text(pointer)?;
         Ok(if name.is_empty() {
@@ -105,25 +105,25 @@ impl Vm<'_> {
         })
     }
 
-    /// A new symbolic input.
+    /// Creates a symbolic input.
     pub fn input(&mut self, name: &str, size: u32) -> Result<ArrayId, Interrupt> {
         self.asked = true;
         Ok(self.oracle.input(self.arena, name, size)?)
     }
 
-    /// The bytes of a new input.
+    /// Creates an input and returns its bytes.
     fn input_bytes(&mut self, name: &str, size: u32) -> Result<Vec<ExprId>, Interrupt> {
         let array = self.input(name, size)?;
         Ok((0..size).map(|at| self.arena.read(array, at)).collect())
     }
 
-    /// A new input as one number.
+    /// Creates an input and returns it as one number.
     fn input_number(&mut self, name: &str, bytes: u32) -> Result<ExprId, Interrupt> {
         let bytes = self.input_bytes(name, bytes)?;
         Ok(self.arena.concat_bytes(&bytes))
     }
 
-    /// From here on the condition holds; ends the path where it cannot.
+    /// Adds the condition to the path condition; ends the path if it is infeasible.
     fn assume(&mut self, condition: ExprId) -> Result<(), Interrupt> {
         let holds = match self.arena.as_const(condition) {
             Some(bit) => bit != 0,
@@ -139,14 +139,14 @@ impl Vm<'_> {
         }
     }
 
-    /// An argument as a condition: it is not zero.
+    /// An argument as a condition: whether it is nonzero.
     fn condition(&mut self, args: &Arguments<'_>, index: usize) -> ExprId {
         let width = args.width(index);
         let term = args.get(index).to_term(self.arena, width);
         self.arena.is_nonzero(term)
     }
 
-    /// A symbolic number with `low <= number < high`, signed.
+    /// Creates a symbolic number with `low <= number < high`, signed.
     fn number_between(
         &mut self,
         name: &str,
@@ -193,7 +193,7 @@ fn everett_assume(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interru
     vm.assume(condition).map(|()| Done::Void)
 }
 
-/// KLEE holds an assumption that is false for all inputs for a mistake in the harness.
+/// KLEE reports an assumption that is false for all inputs as an error of the harness.
 fn klee_assume(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     let condition = vm.condition(args, 0);
     if vm.arena.is_false(condition) {
@@ -211,7 +211,7 @@ fn everett_range(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrup
 
 fn klee_range(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     let (low, high) = (args.get(0), args.get(1));
-    // A range of one value is no input; test files do not have it.
+    // A range of one value creates no input: test files do not contain it.
     if let (Some(low), Some(high)) = (low.as_concrete(), high.as_concrete())
         && (low as u32).wrapping_add(1) == high as u32
     {
@@ -227,7 +227,7 @@ fn klee_int(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     Ok(Done::Value(Value::of_term(vm.arena, number)))
 }
 
-/// A symbolic number below an unsigned bound.
+/// Creates a symbolic number below an unsigned bound.
 fn number_below(vm: &mut Vm<'_>, name: &str, bytes: u32, bound: Value) -> Result<Value, Interrupt> {
     let bound = bound.to_term(vm.arena, 8 * bytes);
     let some = vm.arena.is_nonzero(bound);
@@ -241,7 +241,7 @@ fn number_below(vm: &mut Vm<'_>, name: &str, bytes: u32, bound: Value) -> Result
     Ok(Value::of_term(vm.arena, number))
 }
 
-/// The choice is an input like any other, so that test files hold it in its place among them; each of its values
+/// Makes a choice. It is an ordinary input, so that test files contain it in order, but each value
 /// becomes a path here.
 fn everett_choose(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     let name = vm.input_name(args.get(1))?;
@@ -254,7 +254,7 @@ fn klee_choose(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt>
     number_below(vm, "klee_choose", 8, args.get(0)).map(Done::Value)
 }
 
-/// Checks that what is shown can be read; the kernel keeps it for invariants over several hosts.
+/// Checks that the exposed data is readable. The kernel model keeps it for invariants over hosts.
 fn everett_expose(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     vm.text(args.get(0))?;
     vm.text(args.get(1))?;
@@ -262,7 +262,7 @@ fn everett_expose(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interru
     own_call::<7>(vm, args)
 }
 
-/// The same for states that are numbers.
+/// Exposes a state that is a number.
 fn klee_invariant_expose_data(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     vm.text(args.get(1))?;
     vm.ranges([(args.get(2), false)], args.get(3))?;
@@ -346,7 +346,7 @@ fn klee_prefer(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt>
     prefer(vm, args, 1)
 }
 
-/// KLEE goes on with one value of several; here each is a path, so none is lost.
+/// KLEE continues with one of several values. Here each value is a path, so none is lost.
 fn one_value(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     let value = vm.concretize(args.get(0))?;
     Ok(Done::Value(Value::concrete(value)))
@@ -371,12 +371,12 @@ fn klee_check_memory_access(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Don
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Lab;
+    use crate::testing::Harness;
 
-    fn text(lab: &mut Lab, text: &str) -> Value {
+    fn text(harness: &mut Harness, text: &str) -> Value {
         let mut bytes = text.as_bytes().to_vec();
         bytes.push(0);
-        Value::concrete(lab.block(&bytes))
+        Value::concrete(harness.block(&bytes))
     }
 
     fn finding(done: Result<Done, Interrupt>) -> (BugKind, String) {
@@ -388,135 +388,145 @@ mod tests {
 
     #[test]
     fn bytes_become_symbolic_where_they_are_asked_for() {
-        let mut lab = Lab::new();
-        let block = lab.block(&[1, 2, 3, 4, 5, 6]);
-        let name = text(&mut lab, "packet");
+        let mut harness = Harness::new();
+        let block = harness.block(&[1, 2, 3, 4, 5, 6]);
+        let name = text(&mut harness, "packet");
         let at = Value::concrete(block + 1);
-        let done = lab.call("klee_make_symbolic", &[at, Value::concrete(4), name]);
+        let done = harness.call("klee_make_symbolic", &[at, Value::concrete(4), name]);
         assert_eq!(done, Ok(Done::Void));
-        assert_eq!(lab.world.inputs, [("packet".to_owned(), 4)]);
-        let array = lab.arena.array(0, "packet", 4);
+        assert_eq!(harness.world.inputs, [("packet".to_owned(), 4)]);
+        let array = harness.arena.array(0, "packet", 4);
         for index in 0..4 {
-            let byte = lab
+            let byte = harness
                 .memory
-                .load(&mut lab.arena, block + 1 + index, 1)
+                .load(&mut harness.arena, block + 1 + index, 1)
                 .unwrap();
-            let expected = lab.arena.read(array, index as u32);
+            let expected = harness.arena.read(array, index as u32);
             assert_eq!(byte.term, Some(expected));
         }
-        assert_eq!(lab.byte(block), 1);
-        assert_eq!(lab.byte(block + 5), 6);
+        assert_eq!(harness.byte(block), 1);
+        assert_eq!(harness.byte(block + 5), 6);
         let too_long = [at, Value::concrete(6), name];
-        let done = lab.call("everett_make_symbolic", &too_long);
+        let done = harness.call("everett_make_symbolic", &too_long);
         assert_eq!(finding(done).0, BugKind::OutOfBounds);
-        assert_eq!(lab.world.inputs.len(), 1);
+        assert_eq!(harness.world.inputs.len(), 1);
         let nameless = [at, Value::concrete(1), Value::ZERO];
-        assert!(lab.call("everett_make_symbolic", &nameless).is_ok());
-        assert_eq!(lab.world.inputs[1].0, "unnamed");
+        assert!(harness.call("everett_make_symbolic", &nameless).is_ok());
+        assert_eq!(harness.world.inputs[1].0, "unnamed");
     }
 
     #[test]
     fn assumptions_end_paths_on_which_they_do_not_hold() {
-        let mut lab = Lab::new();
-        let (no, yes) = (lab.symbolic(0, 8), lab.symbolic(5, 8));
+        let mut harness = Harness::new();
+        let (no, yes) = (harness.symbolic(0, 8), harness.symbolic(5, 8));
         for name in ["everett_assume", "klee_assume"] {
-            assert_eq!(lab.call(name, &[yes]), Ok(Done::Void));
-            assert_eq!(lab.call(name, &[no]), Err(Interrupt::EndPath));
-            assert_eq!(lab.call(name, &[Value::concrete(1 << 40)]), Ok(Done::Void));
+            assert_eq!(harness.call(name, &[yes]), Ok(Done::Void));
+            assert_eq!(harness.call(name, &[no]), Err(Interrupt::EndPath));
+            assert_eq!(
+                harness.call(name, &[Value::concrete(1 << 40)]),
+                Ok(Done::Void)
+            );
         }
-        let never = lab.call("everett_assume", &[Value::ZERO]);
+        let never = harness.call("everett_assume", &[Value::ZERO]);
         assert_eq!(never, Err(Interrupt::EndPath));
-        let never = lab.call("klee_assume", &[Value::ZERO]);
+        let never = harness.call("klee_assume", &[Value::ZERO]);
         assert_eq!(finding(never).0, BugKind::InvalidAssumption);
     }
 
     #[test]
     fn numbers_are_inputs_in_a_range() {
-        let mut lab = Lab::new();
-        let name = text(&mut lab, "n");
+        let mut harness = Harness::new();
+        let name = text(&mut harness, "n");
         let minus_three = Value::concrete(-3i64 as u64);
-        let done = lab.call("everett_range", &[minus_three, Value::concrete(4), name]);
-        assert_eq!(lab.outcome(done), Ok(0));
-        let done = lab.call(
+        let done = harness.call("everett_range", &[minus_three, Value::concrete(4), name]);
+        assert_eq!(harness.outcome(done), Ok(0));
+        let done = harness.call(
             "everett_range",
             &[Value::concrete(1), Value::concrete(4), name],
         );
-        // The world has zero in mind, which is not in the range.
+        // The model says zero, which is out of range.
         assert_eq!(done, Err(Interrupt::EndPath));
-        let done = lab.call(
+        let done = harness.call(
             "klee_range",
             &[Value::concrete(4), Value::concrete(4), name],
         );
         assert_eq!(finding(done).0, BugKind::InvalidAssumption);
-        let done = lab.call(
+        let done = harness.call(
             "klee_range",
             &[Value::concrete(4), Value::concrete(5), name],
         );
         assert_eq!(done, Ok(Done::Value(Value::concrete(4))));
-        let done = lab.call("klee_int", &[name]);
+        let done = harness.call("klee_int", &[name]);
         assert!(matches!(done, Ok(Done::Value(Value { term: Some(_), .. }))));
-        let sizes: Vec<u32> = lab.world.inputs.iter().map(|input| input.1).collect();
+        let sizes: Vec<u32> = harness.world.inputs.iter().map(|input| input.1).collect();
         assert_eq!(sizes, [8, 8, 4]);
     }
 
     #[test]
     fn a_choice_is_one_value_here_and_symbolic_for_klee() {
-        let mut lab = Lab::new();
-        let name = text(&mut lab, "which");
-        let done = lab.call("everett_choose", &[Value::concrete(3), name]);
+        let mut harness = Harness::new();
+        let name = text(&mut harness, "which");
+        let done = harness.call("everett_choose", &[Value::concrete(3), name]);
         assert_eq!(done, Ok(Done::Value(Value::ZERO)));
-        assert_eq!(lab.world.questions, 1);
-        let done = lab.call("klee_choose", &[Value::concrete(3)]);
+        assert_eq!(harness.world.questions, 1);
+        let done = harness.call("klee_choose", &[Value::concrete(3)]);
         assert!(matches!(done, Ok(Done::Value(Value { term: Some(_), .. }))));
-        let done = lab.call("everett_choose", &[Value::ZERO, name]);
+        let done = harness.call("everett_choose", &[Value::ZERO, name]);
         assert_eq!(finding(done).0, BugKind::InvalidAssumption);
     }
 
     #[test]
     fn ends_of_paths_say_why() {
-        let mut lab = Lab::new();
+        let mut harness = Harness::new();
         let (expression, file, function) = (
-            text(&mut lab, "x > 0"),
-            text(&mut lab, "a.c"),
-            text(&mut lab, "f"),
+            text(&mut harness, "x > 0"),
+            text(&mut harness, "a.c"),
+            text(&mut harness, "f"),
         );
         let line = Value::concrete(12);
-        let done = lab.call("__assert_fail", &[expression, file, line, function]);
+        let done = harness.call("__assert_fail", &[expression, file, line, function]);
         let message = "assertion `x > 0' failed in f at a.c:12".to_owned();
         assert_eq!(finding(done), (BugKind::Assertion, message));
-        let done = lab.call("klee_report_error", &[file, line, expression, function]);
+        let done = harness.call("klee_report_error", &[file, line, expression, function]);
         let message = "x > 0 (f) at a.c:12".to_owned();
         assert_eq!(finding(done), (BugKind::UserReport, message));
-        assert_eq!(finding(lab.call("abort", &[])).0, BugKind::Abort);
-        assert_eq!(finding(lab.call("everett_report", &[file])).1, "a.c");
-        let condition = lab.symbolic(0, 8);
-        let done = lab.call("everett_assert", &[condition]);
+        assert_eq!(finding(harness.call("abort", &[])).0, BugKind::Abort);
+        assert_eq!(finding(harness.call("everett_report", &[file])).1, "a.c");
+        let condition = harness.symbolic(0, 8);
+        let done = harness.call("everett_assert", &[condition]);
         assert_eq!(finding(done).0, BugKind::Assertion);
-        let done = lab.call("klee_silent_exit", &[Value::ZERO]);
+        let done = harness.call("klee_silent_exit", &[Value::ZERO]);
         assert_eq!(done, Err(Interrupt::EndPath));
     }
 
     #[test]
     fn values_and_objects_can_be_looked_at() {
-        let mut lab = Lab::new();
-        let value = lab.symbolic(77, 4);
-        let done = lab.call("klee_is_symbolic", &[value]);
-        assert_eq!(lab.outcome(done), Ok(1));
-        assert_eq!(lab.ask("everett_is_symbolic", &[5]), Ok(0));
-        let done = lab.call("klee_get_value_i32", &[value]);
+        let mut harness = Harness::new();
+        let value = harness.symbolic(77, 4);
+        let done = harness.call("klee_is_symbolic", &[value]);
+        assert_eq!(harness.outcome(done), Ok(1));
+        assert_eq!(harness.call_concrete("everett_is_symbolic", &[5]), Ok(0));
+        let done = harness.call("klee_get_value_i32", &[value]);
         assert_eq!(done, Ok(Done::Value(Value::concrete(77))));
-        let block = lab.block(&[0; 24]);
-        assert_eq!(lab.ask("klee_get_obj_size", &[block]), Ok(24));
+        let block = harness.block(&[0; 24]);
+        assert_eq!(harness.call_concrete("klee_get_obj_size", &[block]), Ok(24));
         assert_eq!(
-            lab.ask("klee_get_obj_size", &[0]),
+            harness.call_concrete("klee_get_obj_size", &[0]),
             Err(BugKind::NullPointer)
         );
-        assert_eq!(lab.ask("klee_check_memory_access", &[block, 24]), Ok(0));
-        let outside = lab.ask("klee_check_memory_access", &[block, 25]);
+        assert_eq!(
+            harness.call_concrete("klee_check_memory_access", &[block, 24]),
+            Ok(0)
+        );
+        let outside = harness.call_concrete("klee_check_memory_access", &[block, 25]);
         assert_eq!(outside, Err(BugKind::OutOfBounds));
-        let fixed = lab.ask("klee_define_fixed_object", &[4096, 1]);
+        let fixed = harness.call_concrete("klee_define_fixed_object", &[4096, 1]);
         assert_eq!(fixed, Err(BugKind::Unsupported));
-        assert!(lab.call("klee_prefer_cex", &[Value::ZERO, value]).is_ok());
-        assert_eq!(lab.world.preferred.len(), 1);
+        assert!(
+            harness
+                .call("klee_prefer_cex", &[Value::ZERO, value])
+                .is_ok()
+        );
+        assert_eq!(harness.world.preferred.len(), 1);
     }
 }

@@ -1,5 +1,5 @@
-//! Inline assembly. What the libc does all the time is recognised by its text; everything else is taken apart
-//! and executed instruction by instruction.
+//! Inline assembly. Frequent pieces of the libc are recognised by their text; all others are parsed
+//! and interpreted.
 
 mod bits;
 mod execute;
@@ -17,7 +17,7 @@ use super::intrinsics::done;
 use crate::value::Value;
 use crate::vm::{Arguments, Done, Interrupt, SystemCall, Vm};
 
-/// A template, its operands, and what it does.
+/// A template, its constraints, and the handler.
 type Row = (&'static str, &'static str, Handler);
 
 /// Assembly that is executed often.
@@ -53,7 +53,7 @@ const FREQUENT: &[Row] = &[
     ("", "=r,0", first),
 ];
 
-/// The operation for a piece of inline assembly.
+/// Finds the handler of a piece of inline assembly.
 pub fn resolve(assembly: &Assembly) -> Option<Handler> {
     let template = assembly.template.trim();
     let codes = assembly.constraints.split(',');
@@ -73,7 +73,7 @@ pub fn resolve(assembly: &Assembly) -> Option<Handler> {
     all_known.then_some(interpret as Handler)
 }
 
-/// Executes assembly instruction by instruction.
+/// Interprets assembly instruction by instruction.
 fn interpret(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     let not_understood = || args.unsupported("as inline assembly");
     let Callee::Assembly(index) = args.call.callee else {
@@ -102,7 +102,7 @@ fn nothing(_: &mut Vm<'_>, _: &Arguments<'_>) -> Result<Done, Interrupt> {
     Ok(Done::Void)
 }
 
-/// A value that the compiler shall not look through.
+/// Returns the operand: an optimisation barrier for a value.
 fn first(_: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     Ok(done(args.operand(0)))
 }
@@ -113,14 +113,14 @@ fn system_call(_: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> 
     Err(Interrupt::SystemCall(Box::new(call)))
 }
 
-/// The thread's own pointer, which lies at the base of `%fs`.
+/// The thread pointer, stored at the base of `%fs`.
 fn thread_pointer(vm: &mut Vm<'_>, _: &Arguments<'_>) -> Result<Done, Interrupt> {
     let base = vm.thread.fs_base;
     let value = vm.load(Value::concrete(base), 8)?;
     Ok(Done::Value(value))
 }
 
-/// Bytes of the register that is exchanged with memory.
+/// Size of the register that is exchanged with memory.
 fn bytes(args: &Arguments<'_>) -> u8 {
     (args.width(1) / 8).clamp(1, 8) as u8
 }

@@ -1,16 +1,16 @@
-//! memcpy and its family: operations on ranges of bytes whose length is given.
+//! memcpy and its family: operations on byte ranges of given length.
 
-use super::scan::Wanted;
+use super::scan::ByteMatch;
 use super::{Operation, replaced, supplied};
 use crate::bug::{Bug, BugKind};
 use crate::memory::ObjectKind;
 use crate::value::Value;
 use crate::vm::{Arguments, Done, Interrupt, Vm};
 
-/// Copies of at most this many bytes go through the native stack.
+/// Copies up to this size go through a buffer on the native stack.
 const SMALL_COPY: usize = 64;
 
-/// The family.
+/// The operations of this family.
 pub const OPERATIONS: &[Operation] = &[
     replaced("memcpy", memcpy),
     replaced("memmove", memmove),
@@ -29,8 +29,8 @@ pub const OPERATIONS: &[Operation] = &[
     replaced("llvm.memmove", memmove),
     replaced("llvm.memset", memset),
     replaced("llvm.memset.inline", memset),
-    // What other C libraries' headers make of these calls. The size of the target that they pass is not
-    // needed: every access is checked.
+    // Fortified variants from the headers of other C libraries. The destination size that they pass
+    // is not needed: every access is checked.
     supplied("__memcpy_chk", memcpy),
     supplied("__memmove_chk", memmove),
     supplied("__mempcpy_chk", mempcpy),
@@ -39,7 +39,8 @@ pub const OPERATIONS: &[Operation] = &[
 ];
 
 impl Vm<'_> {
-    /// Bytes from an address to the end of the object there; 0 where it cannot be used.
+    /// Number of accessible bytes from an address to the end of its object; 0 if it is not
+    /// accessible.
     pub(crate) fn room_at(&self, address: u64, write: bool) -> u64 {
         match self.memory.object_at(address, 0) {
             Some(object) if !(write && object.kind == ObjectKind::Constant) => {
@@ -49,7 +50,8 @@ impl Vm<'_> {
         }
     }
 
-    /// Addresses and length of ranges that can be used: pointers and whether they are written.
+    /// Checks ranges of one length, given as pointers and whether they are written. Returns
+    /// addresses and length.
     pub(crate) fn ranges<const N: usize>(
         &mut self,
         pointers: [(Value, bool); N],
@@ -82,7 +84,7 @@ impl Vm<'_> {
         Ok((addresses, len))
     }
 
-    /// Asks whether a symbolic number of bytes fits behind an address; a finding if not.
+    /// Reports a symbolic length that does not fit in the object at an address.
     fn fits(&mut self, address: u64, len: Value, write: bool) -> Result<(), Interrupt> {
         let room = self.room_at(address, write);
         let len = len.to_term(self.arena, 64);
@@ -95,8 +97,8 @@ impl Vm<'_> {
         Err(self.fault(bad, 1, write))
     }
 
-    /// The greatest number of bytes that a walk may look at from an address on. Where it is symbolic, all values
-    /// that lead out of the object are one.
+    /// Maximal number of bytes that a scan may visit from an address on. If the limit is symbolic,
+    /// all values that lead past the end of the object are one path.
     pub(crate) fn walk_limit(&mut self, starts: &[u64], limit: Value) -> Result<u64, Interrupt> {
         if let Some(limit) = limit.as_concrete() {
             return Ok(limit);
@@ -114,7 +116,7 @@ impl Vm<'_> {
     }
 }
 
-/// The finding for a copy whose target (address and length) overlaps its source.
+/// Reports a copy whose destination overlaps its source (both as address and length).
 pub fn forbid_overlap(name: &str, to: (u64, u64), from: (u64, u64)) -> Result<(), Interrupt> {
     let overlap = to.0 < from.0.wrapping_add(from.1) && from.0 < to.0.wrapping_add(to.1);
     if overlap {
@@ -127,10 +129,10 @@ pub fn forbid_overlap(name: &str, to: (u64, u64), from: (u64, u64)) -> Result<()
     Ok(())
 }
 
-/// Target, source and length of a copy between ranges that must not overlap.
+/// Destination, source and length of a copy between ranges that must not overlap.
 fn distinct_operands(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<(u64, u64, u64), Interrupt> {
     let (to, from, len) = copy_operands(vm, args)?;
-    // Copying an object onto itself is what compilers make of `*p = *p`.
+    // Compilers emit a self-copy for `*p = *p`.
     if to != from {
         forbid_overlap("memcpy", (to, len), (from, len))?;
     }
@@ -138,14 +140,14 @@ fn distinct_operands(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<(u64, u64,
 }
 
 fn copy_operands(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<(u64, u64, u64), Interrupt> {
-    // The target first: what is written outside of it is worse than what is read.
+    // Check the destination first: an out-of-bounds write is worse than an out-of-bounds read.
     let pointers = [(args.get(0), true), (args.get(1), false)];
     let ([to, from], len) = vm.ranges(pointers, args.get(2))?;
     Ok((to, from, len))
 }
 
-/// The usual copy, done at once: a few concrete bytes from one object of known size to another. `None`, and
-/// nothing done, if it is not that.
+/// Fast path: copies a few concrete bytes between objects of known size. `None`, with nothing done,
+/// if that does not apply.
 fn copy_small(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Option<Value> {
     let [to, from, len] = [args.get(0), args.get(1), args.get(2)];
     if to.term.is_some() || from.term.is_some() || len.term.is_some() {
@@ -229,24 +231,24 @@ fn memcmp(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     vm.compare_bytes(a, b, len, false).map(Done::Value)
 }
 
-/// C says that memchr stops at the byte that it finds: the range may be shorter than the length.
+/// C says that memchr stops at the byte it finds, so the range may be shorter than the length.
 fn memchr(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     let (start, limit) = walk_operands(vm, args.get(0), args.get(2))?;
-    let wanted = vm.wanted(args.get(1));
+    let wanted = vm.byte_match(args.get(1));
     let found = vm.find_byte(start, limit, &[wanted])?;
     Ok(Done::Value(found_at(start, found)))
 }
 
 fn memrchr(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     let ([start], len) = vm.ranges([(args.get(0), false)], args.get(2))?;
-    let wanted = vm.wanted(args.get(1));
+    let wanted = vm.byte_match(args.get(1));
     let found = vm.find_last_byte(start, len, wanted)?;
     Ok(Done::Value(found_at(start, found)))
 }
 
 fn memccpy(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     let (from, limit) = walk_operands(vm, args.get(1), args.get(3))?;
-    let wanted: Wanted = vm.wanted(args.get(2));
+    let wanted: ByteMatch = vm.byte_match(args.get(2));
     let found = vm.find_byte(from, limit, &[wanted])?;
     let len = found.map_or(limit, |at| at + 1);
     let to = vm.pointer(args.get(0), len, true)?;
@@ -259,7 +261,7 @@ fn memccpy(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     }))
 }
 
-/// Start and limit of a walk.
+/// Start and limit of a scan.
 fn walk_operands(vm: &mut Vm<'_>, pointer: Value, limit: Value) -> Result<(u64, u64), Interrupt> {
     let start = match limit.as_concrete() {
         Some(limit) => vm.pointer(pointer, limit.min(1), false)?,
@@ -269,7 +271,7 @@ fn walk_operands(vm: &mut Vm<'_>, pointer: Value, limit: Value) -> Result<(u64, 
     Ok((start, limit))
 }
 
-/// The address of what was found, or null.
+/// The address of a match, or null.
 fn found_at(start: u64, found: Option<u64>) -> Value {
     found.map_or(Value::ZERO, |at| Value::concrete(start + at))
 }

@@ -1,4 +1,5 @@
-//! Operations on bytes and strings against plain loops, on concrete and symbolic data, inside and at bounds.
+//! Byte and string operations against reference loops, on concrete and symbolic data, inside
+//! objects and at their bounds.
 
 use everett_expr::{Arena, ArrayId, ExprId};
 use everett_ir::code::{Call, Callee, ExternalId, ValueType};
@@ -9,43 +10,43 @@ use crate::choice::ChoiceSite;
 use crate::external::resolve;
 use crate::memory::ObjectKind;
 use crate::oracle::{Oracle, Suspend};
-use crate::testing::Lab;
+use crate::testing::Harness;
 use crate::value::Value;
-use crate::vm::{Arguments, Interrupt, Surroundings, Vm};
+use crate::vm::{Arguments, ExecContext, Interrupt, Vm};
 
-/// A process with two blocks; `blur` says which bytes are symbolic.
+/// A process with two blocks. The flags say which bytes are symbolic.
 struct Pair {
-    lab: Lab,
+    harness: Harness,
     a: u64,
     b: u64,
 }
 
 fn pair(a: &[u8], b: &[u8], blur: u64) -> Pair {
-    let mut lab = Lab::new();
-    let (start_a, start_b) = (lab.block(a), lab.block(b));
+    let mut harness = Harness::new();
+    let (start_a, start_b) = (harness.block(a), harness.block(b));
     for at in 0..a.len() as u64 {
         if blur >> (at % 32) & 1 != 0 {
-            lab.blur(start_a + at);
+            harness.make_symbolic(start_a + at);
         }
     }
     for at in 0..b.len() as u64 {
         if blur >> (32 + at % 32) & 1 != 0 {
-            lab.blur(start_b + at);
+            harness.make_symbolic(start_b + at);
         }
     }
     Pair {
-        lab,
+        harness,
         a: start_a,
         b: start_b,
     }
 }
 
-/// Length of the string in a block, or nothing if it does not end.
+/// Length of the string in a block; `None` if it is not terminated.
 fn length(bytes: &[u8]) -> Option<usize> {
     bytes.iter().position(|byte| *byte == 0)
 }
 
-/// A block's bytes where few values occur, so that equal bytes and zeros are frequent.
+/// The content of a block, from few byte values, so that equal bytes and zeros are frequent.
 fn text() -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(
         prop_oneof![6 => 0x61u8..0x64, 1 => Just(0), 1 => any::<u8>()],
@@ -68,11 +69,11 @@ proptest! {
 
     #[test]
     fn copies(a in text(), b in text(), blur in any::<u64>(), at in 0usize..24, len in 0usize..24) {
-        let Pair { mut lab, a: to, b: from } = pair(&a, &b, blur);
-        let done = lab.ask("memcpy", &[to + at as u64, from, len as u64]);
+        let Pair { mut harness, a: to, b: from } = pair(&a, &b, blur);
+        let done = harness.call_concrete("memcpy", &[to + at as u64, from, len as u64]);
         if len > b.len() || (len > 0 && at + len > a.len()) {
             prop_assert_eq!(done, Err(BugKind::OutOfBounds));
-            prop_assert_eq!(lab.bytes(to, a.len()), a);
+            prop_assert_eq!(harness.bytes(to, a.len()), a);
             return Ok(());
         }
         prop_assert_eq!(done, Ok(to + at as u64));
@@ -80,48 +81,48 @@ proptest! {
         if len > 0 {
             expected[at..at + len].copy_from_slice(&b[..len]);
         }
-        prop_assert_eq!(lab.bytes(to, a.len()), expected);
-        prop_assert_eq!(lab.world.questions, 0);
+        prop_assert_eq!(harness.bytes(to, a.len()), expected);
+        prop_assert_eq!(harness.world.questions, 0);
     }
 
     #[test]
     fn moves(a in text(), blur in any::<u64>(), to in 0usize..24, from in 0usize..24, len in 0usize..24) {
         let len = len % (a.len() + 1);
         let (to, from) = (to % (a.len() - len + 1), from % (a.len() - len + 1));
-        let Pair { mut lab, a: start, .. } = pair(&a, &[], blur);
+        let Pair { mut harness, a: start, .. } = pair(&a, &[], blur);
         let args = [start + to as u64, start + from as u64, len as u64];
         let overlap = to != from && to < from + len && from < to + len;
         if overlap {
-            prop_assert_eq!(lab.ask("memcpy", &args), Err(BugKind::OverlappingCopy));
+            prop_assert_eq!(harness.call_concrete("memcpy", &args), Err(BugKind::OverlappingCopy));
         }
-        prop_assert_eq!(lab.ask("memmove", &args), Ok(args[0]));
+        prop_assert_eq!(harness.call_concrete("memmove", &args), Ok(args[0]));
         let mut expected = a.clone();
         expected.copy_within(from..from + len, to);
-        prop_assert_eq!(lab.bytes(start, a.len()), expected);
+        prop_assert_eq!(harness.bytes(start, a.len()), expected);
     }
 
     #[test]
     fn compares(a in text(), b in text(), blur in any::<u64>(), len in 0usize..26) {
-        let Pair { mut lab, a: x, b: y } = pair(&a, &b, blur);
-        let done = lab.ask("memcmp", &[x, y, len as u64]);
+        let Pair { mut harness, a: x, b: y } = pair(&a, &b, blur);
+        let done = harness.call_concrete("memcmp", &[x, y, len as u64]);
         if len > a.len() || len > b.len() {
             prop_assert_eq!(done, Err(BugKind::OutOfBounds));
         } else {
             prop_assert_eq!(done.ok(), difference(&a, &b, len, false));
         }
-        prop_assert_eq!(lab.world.questions, 0);
+        prop_assert_eq!(harness.world.questions, 0);
     }
 
     #[test]
     fn compares_strings(a in text(), b in text(), blur in any::<u64>(), len in 0usize..26) {
-        let Pair { mut lab, a: x, b: y } = pair(&a, &b, blur);
-        let done = lab.ask("strcmp", &[x, y]);
+        let Pair { mut harness, a: x, b: y } = pair(&a, &b, blur);
+        let done = harness.call_concrete("strcmp", &[x, y]);
         match difference(&a, &b, usize::MAX, true) {
             Some(value) => prop_assert_eq!(done, Ok(value)),
             None => prop_assert_eq!(done, Err(BugKind::OutOfBounds)),
         }
-        prop_assert!(lab.world.questions <= 1);
-        let done = lab.ask("strncmp", &[x, y, len as u64]);
+        prop_assert!(harness.world.questions <= 1);
+        let done = harness.call_concrete("strncmp", &[x, y, len as u64]);
         match difference(&a, &b, len, true) {
             Some(value) => prop_assert_eq!(done, Ok(value)),
             None => prop_assert_eq!(done, Err(BugKind::OutOfBounds)),
@@ -130,37 +131,37 @@ proptest! {
 
     #[test]
     fn finds(a in text(), blur in any::<u64>(), wanted in 0x60u8..0x64, symbolic in any::<bool>(), limit in 0usize..26) {
-        let Pair { mut lab, a: start, .. } = pair(&a, &[], blur);
+        let Pair { mut harness, a: start, .. } = pair(&a, &[], blur);
         let byte = match symbolic {
-            true => lab.symbolic(u64::from(wanted), 4),
+            true => harness.symbolic(u64::from(wanted), 4),
             false => Value::concrete(u64::from(wanted) | 0x100),
         };
         let at = |position: Option<usize>| position.map_or(0, |at| start + at as u64);
         let place = Value::concrete(start);
         let first = a.iter().take(limit).position(|byte| *byte == wanted);
-        let done = lab.call("memchr", &[place, byte, Value::concrete(limit as u64)]);
+        let done = harness.call("memchr", &[place, byte, Value::concrete(limit as u64)]);
         let expected = match first {
             None if limit > a.len() => Err(BugKind::OutOfBounds),
             found => Ok(at(found)),
         };
-        prop_assert_eq!(lab.outcome(done), expected);
+        prop_assert_eq!(harness.outcome(done), expected);
         if limit <= a.len() {
             let last = a[..limit].iter().rposition(|byte| *byte == wanted);
-            let done = lab.call("memrchr", &[place, byte, Value::concrete(limit as u64)]);
-            prop_assert_eq!(lab.outcome(done), Ok(at(last)));
+            let done = harness.call("memrchr", &[place, byte, Value::concrete(limit as u64)]);
+            prop_assert_eq!(harness.outcome(done), Ok(at(last)));
         }
         let stop = a.iter().position(|byte| *byte == wanted || *byte == 0);
         let none = Err(BugKind::OutOfBounds);
-        let done = lab.call("strchrnul", &[place, byte]);
-        prop_assert_eq!(lab.outcome(done), stop.map(|stop| at(Some(stop))).ok_or(BugKind::OutOfBounds));
-        let done = lab.call("strchr", &[place, byte]);
-        prop_assert_eq!(lab.outcome(done), match stop {
+        let done = harness.call("strchrnul", &[place, byte]);
+        prop_assert_eq!(harness.outcome(done), stop.map(|stop| at(Some(stop))).ok_or(BugKind::OutOfBounds));
+        let done = harness.call("strchr", &[place, byte]);
+        prop_assert_eq!(harness.outcome(done), match stop {
             None => none,
             Some(stop) if a[stop] == wanted => Ok(at(Some(stop))),
             Some(_) => Ok(0),
         });
-        let done = lab.call("strrchr", &[place, byte]);
-        prop_assert_eq!(lab.outcome(done), match length(&a) {
+        let done = harness.call("strrchr", &[place, byte]);
+        prop_assert_eq!(harness.outcome(done), match length(&a) {
             None => none,
             Some(end) => Ok(at(a[..=end].iter().rposition(|byte| *byte == wanted))),
         });
@@ -168,35 +169,35 @@ proptest! {
 
     #[test]
     fn measures(a in text(), blur in any::<u64>(), limit in 0u64..30, symbolic in any::<bool>()) {
-        let Pair { mut lab, a: start, .. } = pair(&a, &[], blur);
+        let Pair { mut harness, a: start, .. } = pair(&a, &[], blur);
         let end = length(&a).map(|len| len as u64);
-        prop_assert_eq!(lab.ask("strlen", &[start]), end.ok_or(BugKind::OutOfBounds));
-        let bound = if symbolic { lab.symbolic(limit, 8) } else { Value::concrete(limit) };
-        let done = lab.call("strnlen", &[Value::concrete(start), bound]);
+        prop_assert_eq!(harness.call_concrete("strlen", &[start]), end.ok_or(BugKind::OutOfBounds));
+        let bound = if symbolic { harness.symbolic(limit, 8) } else { Value::concrete(limit) };
+        let done = harness.call("strnlen", &[Value::concrete(start), bound]);
         let expected = match end {
             Some(end) => Ok(end.min(limit)),
             None if limit <= a.len() as u64 => Ok(limit),
             None => Err(BugKind::OutOfBounds),
         };
-        prop_assert_eq!(lab.outcome(done), expected);
+        prop_assert_eq!(harness.outcome(done), expected);
     }
 
     #[test]
     fn copies_strings(a in text(), b in text(), blur in any::<u64>(), n in 0usize..26, symbolic in any::<bool>()) {
         for name in ["strcpy", "stpcpy", "strncpy", "stpncpy", "strcat", "strncat", "strlcpy", "strlcat"] {
-            let Pair { mut lab, a: to, b: from } = pair(&a, &b, blur);
-            let bound = if symbolic { lab.symbolic(n as u64, 8) } else { Value::concrete(n as u64) };
-            let done = lab.call(name, &[Value::concrete(to), Value::concrete(from), bound]);
-            let done = lab.outcome(done);
+            let Pair { mut harness, a: to, b: from } = pair(&a, &b, blur);
+            let bound = if symbolic { harness.symbolic(n as u64, 8) } else { Value::concrete(n as u64) };
+            let done = harness.call(name, &[Value::concrete(to), Value::concrete(from), bound]);
+            let done = harness.outcome(done);
             match model(name, &a, &b, n) {
                 Some((content, result)) => {
                     let result = if result.1 { to + result.0 } else { result.0 };
                     prop_assert_eq!(done, Ok(result), "{}", name);
-                    prop_assert_eq!(lab.bytes(to, a.len()), content, "{}", name);
+                    prop_assert_eq!(harness.bytes(to, a.len()), content, "{}", name);
                 }
                 None => {
                     prop_assert_eq!(done, Err(BugKind::OutOfBounds), "{}", name);
-                    prop_assert_eq!(lab.bytes(to, a.len()), a.clone(), "{}", name);
+                    prop_assert_eq!(harness.bytes(to, a.len()), a.clone(), "{}", name);
                 }
             }
         }
@@ -204,8 +205,8 @@ proptest! {
 
     #[test]
     fn memccpy_copies_up_to_the_byte(a in text(), b in text(), blur in any::<u64>(), n in 0usize..26) {
-        let Pair { mut lab, a: to, b: from } = pair(&a, &b, blur);
-        let done = lab.ask("memccpy", &[to, from, 0x62, n as u64]);
+        let Pair { mut harness, a: to, b: from } = pair(&a, &b, blur);
+        let done = harness.call_concrete("memccpy", &[to, from, 0x62, n as u64]);
         let found = b.iter().take(n).position(|byte| *byte == 0x62);
         let len = found.map_or(n, |at| at + 1);
         if len > b.len() || len > a.len() {
@@ -214,28 +215,28 @@ proptest! {
             prop_assert_eq!(done, Ok(found.map_or(0, |_| to + len as u64)));
             let mut expected = a.clone();
             expected[..len].copy_from_slice(&b[..len]);
-            prop_assert_eq!(lab.bytes(to, a.len()), expected);
+            prop_assert_eq!(harness.bytes(to, a.len()), expected);
         }
     }
 
     #[test]
     fn a_symbolic_length_is_bounded(a in text(), b in text(), len in any::<u64>(), small in 0u64..30, large in any::<bool>()) {
-        let Pair { mut lab, a: to, b: from } = pair(&a, &b, 0);
+        let Pair { mut harness, a: to, b: from } = pair(&a, &b, 0);
         let len = if large { len } else { small };
-        let value = lab.symbolic(len, 8);
-        let done = lab.call("memcpy", &[Value::concrete(to), Value::concrete(from), value]);
+        let value = harness.symbolic(len, 8);
+        let done = harness.call("memcpy", &[Value::concrete(to), Value::concrete(from), value]);
         let fits = len <= a.len().min(b.len()) as u64;
-        prop_assert_eq!(lab.outcome(done), if fits { Ok(to) } else { Err(BugKind::OutOfBounds) });
+        prop_assert_eq!(harness.outcome(done), if fits { Ok(to) } else { Err(BugKind::OutOfBounds) });
         if fits {
             let mut expected = a.clone();
             expected[..len as usize].copy_from_slice(&b[..len as usize]);
-            prop_assert_eq!(lab.bytes(to, a.len()), expected);
+            prop_assert_eq!(harness.bytes(to, a.len()), expected);
         }
     }
 }
 
-/// What a function of C does: the content of its target afterwards, and its result (as an offset in the target if
-/// the second is set). `None` if it leaves an object.
+/// Reference model of a C function: the content of its destination afterwards, and its result (an
+/// offset in the destination if the flag is set). `None` if it leaves an object.
 fn model(name: &str, a: &[u8], b: &[u8], n: usize) -> Option<(Vec<u8>, (u64, bool))> {
     let mut to = a.to_vec();
     let bounded = |bytes: &[u8], n: usize| match length(bytes) {
@@ -292,131 +293,170 @@ fn model(name: &str, a: &[u8], b: &[u8], n: usize) -> Option<(Vec<u8>, (u64, boo
 
 #[test]
 fn large_copies_share_pages_and_stay_apart() {
-    let mut lab = Lab::new();
+    let mut harness = Harness::new();
     let bytes: Vec<u8> = (0..20_000u32).map(|at| (at * 7 % 251) as u8).collect();
-    let from = lab.block(&bytes);
-    let to = lab.block(&vec![0xee; 20_000]);
-    lab.blur(from + 9000);
-    assert_eq!(lab.ask("memcpy", &[to, from, 19_999]), Ok(to));
+    let from = harness.block(&bytes);
+    let to = harness.block(&vec![0xee; 20_000]);
+    harness.make_symbolic(from + 9000);
+    assert_eq!(harness.call_concrete("memcpy", &[to, from, 19_999]), Ok(to));
     let mut expected = bytes.clone();
     expected[19_999] = 0xee;
-    assert_eq!(lab.bytes(to, 20_000), expected);
-    // A write to one side is not seen on the other.
-    assert_eq!(lab.ask("memset", &[to + 4090, 1, 5000]), Ok(to + 4090));
-    assert_eq!(lab.bytes(from, 20_000), bytes);
-    // Unaligned, over page borders.
+    assert_eq!(harness.bytes(to, 20_000), expected);
+    // A write to one side is not visible on the other.
     assert_eq!(
-        lab.ask("memmove", &[from + 5, from + 4000, 12_000]),
+        harness.call_concrete("memset", &[to + 4090, 1, 5000]),
+        Ok(to + 4090)
+    );
+    assert_eq!(harness.bytes(from, 20_000), bytes);
+    // Unaligned, across page boundaries.
+    assert_eq!(
+        harness.call_concrete("memmove", &[from + 5, from + 4000, 12_000]),
         Ok(from + 5)
     );
     let mut expected = bytes.clone();
     expected.copy_within(4000..16_000, 5);
-    assert_eq!(lab.bytes(from, 20_000), expected);
+    assert_eq!(harness.bytes(from, 20_000), expected);
 }
 
 #[test]
 fn untouched_pages_read_as_zeros() {
-    let mut lab = Lab::new();
+    let mut harness = Harness::new();
     let size = 3 * 4096 + 100;
-    let start = lab
+    let start = harness
         .memory
         .allocate(size, 16, ObjectKind::Heap)
         .unwrap()
         .start;
-    assert_eq!(lab.ask("memchr", &[start, 1, size]), Ok(0));
+    assert_eq!(harness.call_concrete("memchr", &[start, 1, size]), Ok(0));
     assert_eq!(
-        lab.ask("memchr", &[start, 1, size + 1]),
+        harness.call_concrete("memchr", &[start, 1, size + 1]),
         Err(BugKind::OutOfBounds)
     );
-    assert_eq!(lab.ask("memset", &[start, 0x61, size]), Ok(start));
-    assert_eq!(lab.ask("strlen", &[start]), Err(BugKind::OutOfBounds));
-    assert_eq!(lab.ask("bzero", &[start + size - 1, 1]), Ok(0));
-    assert_eq!(lab.ask("strlen", &[start]), Ok(size - 1));
+    assert_eq!(
+        harness.call_concrete("memset", &[start, 0x61, size]),
+        Ok(start)
+    );
+    assert_eq!(
+        harness.call_concrete("strlen", &[start]),
+        Err(BugKind::OutOfBounds)
+    );
+    assert_eq!(
+        harness.call_concrete("bzero", &[start + size - 1, 1]),
+        Ok(0)
+    );
+    assert_eq!(harness.call_concrete("strlen", &[start]), Ok(size - 1));
 }
 
 #[test]
 fn nothing_is_done_behind_the_last_byte() {
-    let mut lab = Lab::new();
-    let (a, b) = (lab.block(&[1; 8192]), lab.block(&[2; 8192]));
+    let mut harness = Harness::new();
+    let (a, b) = (harness.block(&[1; 8192]), harness.block(&[2; 8192]));
     let (end_a, end_b) = (a + 8192, b + 8192);
-    assert_eq!(lab.ask("memcpy", &[end_a, end_b, 0]), Ok(end_a));
-    assert_eq!(lab.ask("memmove", &[end_a, end_a, 0]), Ok(end_a));
-    assert_eq!(lab.ask("memset", &[end_a, 1, 0]), Ok(end_a));
-    assert_eq!(lab.ask("memcmp", &[end_a, end_b, 0]), Ok(0));
-    assert_eq!(lab.ask("memchr", &[end_a, 1, 0]), Ok(0));
-    assert_eq!(lab.ask("memrchr", &[end_a, 1, 0]), Ok(0));
-    assert_eq!(lab.ask("strncpy", &[end_a, end_b, 0]), Ok(end_a));
-    assert_eq!(lab.ask("strncmp", &[end_a, end_b, 0]), Ok(0));
-    assert_eq!(lab.ask("strnlen", &[end_a, 0]), Ok(0));
+    assert_eq!(
+        harness.call_concrete("memcpy", &[end_a, end_b, 0]),
+        Ok(end_a)
+    );
+    assert_eq!(
+        harness.call_concrete("memmove", &[end_a, end_a, 0]),
+        Ok(end_a)
+    );
+    assert_eq!(harness.call_concrete("memset", &[end_a, 1, 0]), Ok(end_a));
+    assert_eq!(harness.call_concrete("memcmp", &[end_a, end_b, 0]), Ok(0));
+    assert_eq!(harness.call_concrete("memchr", &[end_a, 1, 0]), Ok(0));
+    assert_eq!(harness.call_concrete("memrchr", &[end_a, 1, 0]), Ok(0));
+    assert_eq!(
+        harness.call_concrete("strncpy", &[end_a, end_b, 0]),
+        Ok(end_a)
+    );
+    assert_eq!(harness.call_concrete("strncmp", &[end_a, end_b, 0]), Ok(0));
+    assert_eq!(harness.call_concrete("strnlen", &[end_a, 0]), Ok(0));
 }
 
 #[test]
 fn memset_writes_symbolic_bytes() {
-    let mut lab = Lab::new();
-    let to = lab.block(&[9; 8]);
-    let byte = lab.symbolic(0x1234, 4);
+    let mut harness = Harness::new();
+    let to = harness.block(&[9; 8]);
+    let byte = harness.symbolic(0x1234, 4);
     let args = [Value::concrete(to + 1), byte, Value::concrete(5)];
-    assert!(lab.call("memset", &args).is_ok());
-    assert_eq!(lab.bytes(to, 8), [9, 0x34, 0x34, 0x34, 0x34, 0x34, 9, 9]);
+    assert!(harness.call("memset", &args).is_ok());
+    assert_eq!(
+        harness.bytes(to, 8),
+        [9, 0x34, 0x34, 0x34, 0x34, 0x34, 9, 9]
+    );
 }
 
 #[test]
 fn misuse_is_named() {
-    let mut lab = Lab::new();
-    let freed = lab.block(b"text\0");
-    lab.memory.free(freed, ObjectKind::Heap, None).unwrap();
-    let constant = lab
+    let mut harness = Harness::new();
+    let freed = harness.block(b"text\0");
+    harness.memory.free(freed, ObjectKind::Heap, None).unwrap();
+    let constant = harness
         .memory
         .allocate(5, 1, ObjectKind::Constant)
         .unwrap()
         .start;
-    let text = lab.block(b"text\0and more");
-    assert_eq!(lab.ask("strlen", &[0]), Err(BugKind::NullPointer));
-    assert_eq!(lab.ask("strlen", &[freed]), Err(BugKind::UseAfterFree));
-    assert_eq!(lab.ask("strlen", &[0x1234_5678]), Err(BugKind::WildPointer));
+    let text = harness.block(b"text\0and more");
     assert_eq!(
-        lab.ask("strcpy", &[constant, text]),
+        harness.call_concrete("strlen", &[0]),
+        Err(BugKind::NullPointer)
+    );
+    assert_eq!(
+        harness.call_concrete("strlen", &[freed]),
+        Err(BugKind::UseAfterFree)
+    );
+    assert_eq!(
+        harness.call_concrete("strlen", &[0x1234_5678]),
+        Err(BugKind::WildPointer)
+    );
+    assert_eq!(
+        harness.call_concrete("strcpy", &[constant, text]),
         Err(BugKind::ReadOnlyWrite)
     );
     assert_eq!(
-        lab.ask("strcat", &[text, text]),
+        harness.call_concrete("strcat", &[text, text]),
         Err(BugKind::OverlappingCopy)
     );
-    assert_eq!(lab.ask("memcpy", &[0, text, 1]), Err(BugKind::NullPointer));
-    assert_eq!(lab.ask("memcpy", &[0, 0, 0]), Ok(0));
-    assert_eq!(lab.ask("memcmp", &[0, 0, 0]), Ok(0));
+    assert_eq!(
+        harness.call_concrete("memcpy", &[0, text, 1]),
+        Err(BugKind::NullPointer)
+    );
+    assert_eq!(harness.call_concrete("memcpy", &[0, 0, 0]), Ok(0));
+    assert_eq!(harness.call_concrete("memcmp", &[0, 0, 0]), Ok(0));
 }
 
 #[test]
 fn a_symbolic_pointer_is_checked_once_and_then_known() {
-    let mut lab = Lab::new();
-    let text = lab.block(b"abcdef\0");
-    let at = |lab: &mut Lab, offset: u64| {
-        let offset = lab.symbolic(offset, 8);
-        let start = Value::concrete(text).to_term(&mut lab.arena, 64);
-        let offset = offset.to_term(&mut lab.arena, 64);
-        let sum = lab.arena.add(start, offset);
-        Value::of_term(&lab.arena, sum)
+    let mut harness = Harness::new();
+    let text = harness.block(b"abcdef\0");
+    let at = |harness: &mut Harness, offset: u64| {
+        let offset = harness.symbolic(offset, 8);
+        let start = Value::concrete(text).to_term(&mut harness.arena, 64);
+        let offset = offset.to_term(&mut harness.arena, 64);
+        let sum = harness.arena.add(start, offset);
+        Value::of_term(&harness.arena, sum)
     };
-    let inside = at(&mut lab, 2);
-    let done = lab.call("strlen", &[inside]);
-    assert_eq!(lab.outcome(done), Ok(4));
-    let outside = at(&mut lab, 7);
-    let done = lab.call("strlen", &[outside]);
-    assert_eq!(lab.outcome(done), Err(BugKind::OutOfBounds));
+    let inside = at(&mut harness, 2);
+    let done = harness.call("strlen", &[inside]);
+    assert_eq!(harness.outcome(done), Ok(4));
+    let outside = at(&mut harness, 7);
+    let done = harness.call("strlen", &[outside]);
+    assert_eq!(harness.outcome(done), Err(BugKind::OutOfBounds));
 }
 
 #[test]
 fn strings_in_blocks_of_symbolic_size_end_with_them() {
     for (size, kind) in [(3u64, Err(BugKind::OutOfBounds)), (4, Ok(3))] {
-        let mut lab = Lab::new();
-        let text = lab.block(b"abc\0");
-        let other = lab.block(b"abc\0");
-        let size = lab.symbolic(size, 8);
-        lab.memory.object_at_mut(text, 0).unwrap().size_term = size.term;
-        assert_eq!(lab.ask("strlen", &[text]), kind);
-        assert_eq!(lab.ask("strcmp", &[text, other]), kind.map(|_| 0));
-        assert_eq!(lab.ask("strncmp", &[text, other, 3]), Ok(0));
+        let mut harness = Harness::new();
+        let text = harness.block(b"abc\0");
+        let other = harness.block(b"abc\0");
+        let size = harness.symbolic(size, 8);
+        harness.memory.object_at_mut(text, 0).unwrap().size_term = size.term;
+        assert_eq!(harness.call_concrete("strlen", &[text]), kind);
+        assert_eq!(
+            harness.call_concrete("strcmp", &[text, other]),
+            kind.map(|_| 0)
+        );
+        assert_eq!(harness.call_concrete("strncmp", &[text, other, 3]), Ok(0));
     }
 }
 
@@ -448,7 +488,7 @@ fn questions_come_before_changes() {
         "strcpy", "strncpy", "strcat", "strlcpy", "strlcat", "strncat",
     ] {
         for questions in 0..3 {
-            let Pair { mut lab, a, b } = pair(b"ab\0defgh", b"xyz\0", u64::MAX);
+            let Pair { mut harness, a, b } = pair(b"ab\0defgh", b"xyz\0", u64::MAX);
             let mut stop = Stop(questions);
             let done = {
                 let call = Call {
@@ -462,19 +502,19 @@ fn questions_come_before_changes() {
                     unwind: None,
                 };
                 let handler = resolve(name).unwrap();
-                let around = Surroundings {
-                    images: std::slice::from_ref(&lab.image),
-                    arena: &mut lab.arena,
+                let context = ExecContext {
+                    images: std::slice::from_ref(&harness.image),
+                    arena: &mut harness.arena,
                     oracle: &mut stop,
-                    stacks: &mut lab.stacks,
-                    coverage: &mut lab.coverage,
-                    options: &lab.options,
+                    stacks: &mut harness.stacks,
+                    coverage: &mut harness.coverage,
+                    options: &harness.options,
                 };
                 let mut vm = Vm::new(
-                    around,
+                    context,
                     crate::image::ImageId::default(),
-                    &mut lab.memory,
-                    &mut lab.thread,
+                    &mut harness.memory,
+                    &mut harness.thread,
                 );
                 let values = [a, b, 4].map(Value::concrete).into_iter().collect();
                 handler(
@@ -487,7 +527,7 @@ fn questions_come_before_changes() {
                 )
             };
             assert!(matches!(done, Err(Interrupt::Suspend)), "{name}: {done:?}");
-            assert_eq!(lab.bytes(a, 8), b"ab\0defgh");
+            assert_eq!(harness.bytes(a, 8), b"ab\0defgh");
         }
     }
 }

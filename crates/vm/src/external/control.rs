@@ -1,14 +1,15 @@
-//! What only machine code can do in the libc: thread pointers, start and end, system calls.
+//! Operations that the libc implements in assembly: thread pointer, process start and exit, system
+//! calls.
 
 use super::{Operation, supplied};
 use crate::thread::OnReturn;
 use crate::value::Value;
 use crate::vm::{Arguments, Done, Interrupt, SystemCall, Vm};
 
-/// The system call of the libc at which threads can be cancelled.
+/// The libc's system call wrapper that is a cancellation point.
 const CANCELLABLE: &str = "__syscall_cp_asm";
 
-/// The family.
+/// The operations of this family.
 pub const OPERATIONS: &[Operation] = &[
     supplied("__set_thread_area", set_thread_area),
     supplied("_init", nothing),
@@ -29,8 +30,9 @@ fn set_thread_area(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interr
     Ok(Done::Value(Value::ZERO))
 }
 
-/// A system call at which a thread can be cancelled: a pointer to the request for it, the number, the arguments.
-/// A request that comes while it waits is a signal, which the kernel delivers.
+/// A system call that is a cancellation point. Its arguments are a pointer to the cancellation
+/// flag, the number, and the arguments. A request that arrives while it blocks is a signal, which
+/// the kernel model delivers.
 fn cancellable_system_call(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     let request = vm.load(args.get(0), 4)?;
     if vm.concretize(request)? != 0 && vm.begin_cancellation()? {
@@ -42,14 +44,14 @@ fn cancellable_system_call(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done
 }
 
 impl Vm<'_> {
-    /// The call under way is one of [`CANCELLABLE`].
+    /// Whether the call in progress is [`CANCELLABLE`].
     pub fn at_cancellation_point(&self) -> bool {
         let call = self.current_call();
         call.is_some_and(|call| self.callee_name(call.callee) == CANCELLABLE)
     }
 
-    /// Calls what the libc does in place of a cancellable system call whose thread is cancelled. Says whether the
-    /// program has it.
+    /// Calls the libc's cancellation handler instead of a cancellable system call. Returns whether
+    /// the program has one.
     pub fn begin_cancellation(&mut self) -> Result<bool, Interrupt> {
         let Some(function) = self.image.program().function("__cancel") else {
             return Ok(false);
@@ -59,7 +61,8 @@ impl Vm<'_> {
     }
 }
 
-/// `__clone(function, stack, flags, argument, parent_tid, tls, child_tid)`: stacks are the vm's own.
+/// `__clone(function, stack, flags, argument, parent_tid, tls, child_tid)`: the stack argument is
+/// unused, because the vm allocates stacks.
 fn clone(_: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     const CLONE: u64 = 56;
     let [flags, parent, tls, child] = [2, 4, 5, 6].map(|at| args.get(at));
@@ -78,7 +81,8 @@ fn vfork(_: &mut Vm<'_>, _: &Arguments<'_>) -> Result<Done, Interrupt> {
     Err(Interrupt::SystemCall(Box::new(call)))
 }
 
-/// A thread takes its own stack away and ends. Its frames are not there, so that nothing is in the way.
+/// A thread unmaps its own stack and exits. Its frames are not in guest memory, so this is an
+/// ordinary unmap.
 fn unmap_self(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     const EXIT: u64 = 60;
     let base = vm.concretize(args.get(0))?;

@@ -1,12 +1,12 @@
-//! The floating-point environment. Rounding is to nearest, always; a program that sets another mode, or unmasks
-//! exceptions, is not supported. Exceptions are not recorded.
+//! The floating-point environment. The rounding mode is always to nearest. A program that sets
+//! another mode or unmasks exceptions is not supported. Exception flags are not recorded.
 
 use super::{Operation, supplied};
 use crate::thread::DEFAULT_X87_CONTROL;
 use crate::value::Value;
 use crate::vm::{Arguments, Done, Interrupt, Vm};
 
-/// The family.
+/// The operations of this family.
 pub const OPERATIONS: &[Operation] = &[
     supplied("feclearexcept", succeed),
     supplied("feraiseexcept", succeed),
@@ -21,11 +21,12 @@ pub const OPERATIONS: &[Operation] = &[
     supplied("__flt_rounds", nearest),
 ];
 
-/// Size of `fenv_t`: what `fnstenv` writes, then `mxcsr`.
+/// Size of `fenv_t`: the `fnstenv` image, then `mxcsr`.
 const SIZE: u64 = 32;
-/// `MXCSR` as a thread starts with it: to nearest, subnormals as they are, exceptions masked, none recorded.
+/// The initial `MXCSR`: round to nearest, subnormals enabled, exceptions masked, no exception
+/// flags.
 pub const DEFAULT_MXCSR: u32 = 0x1f80;
-/// Words of the environment as a thread starts with it.
+/// The words of the initial environment.
 const INITIAL: [u32; 8] = [
     0xffff_0000 | DEFAULT_X87_CONTROL as u32,
     0xffff_0000,
@@ -39,17 +40,18 @@ const INITIAL: [u32; 8] = [
 /// `FE_DFL_ENV`.
 const DEFAULT_ENVIRONMENT: u64 = u64::MAX;
 
-/// Whether arithmetic is under this `MXCSR` as it is at the start. The flags of exceptions mean nothing to it.
+/// Whether arithmetic under this `MXCSR` is as under the initial one. Exception flags do not
+/// matter.
 pub fn is_usual_mxcsr(word: u64) -> bool {
     word & !0x3f == u64::from(DEFAULT_MXCSR)
 }
 
-/// The same of the masks in a control word of the x87.
+/// Whether an x87 control word masks all exceptions.
 pub fn masks_exceptions(control: u16) -> bool {
     control & 0x3f == 0x3f
 }
 
-/// The same of a whole control word: rounding, precision and masks.
+/// Whether an x87 control word has the initial rounding mode, precision and masks.
 pub fn is_usual_control(control: u16) -> bool {
     (control ^ DEFAULT_X87_CONTROL) & 0xf00 == 0 && masks_exceptions(control)
 }
@@ -63,7 +65,8 @@ fn nearest(_: &mut Vm<'_>, _: &Arguments<'_>) -> Result<Done, Interrupt> {
     Ok(Done::Value(Value::concrete(1)))
 }
 
-/// What is no mode is refused; the processor has the others, so refusing them would be wrong.
+/// Returns an error for an invalid mode. The processor supports the other modes, so an error would
+/// be wrong for them: they are unsupported.
 fn set_rounding(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     const FAILED: u64 = 0xffff_ffff;
     match vm.concretize(args.get(0))? {
@@ -103,41 +106,42 @@ fn set_environment(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interr
 mod tests {
     use super::*;
     use crate::bug::BugKind;
-    use crate::testing::Lab;
+    use crate::testing::Harness;
 
     #[test]
     fn the_environment_is_what_a_thread_starts_with() {
-        let mut lab = Lab::new();
-        let place = lab.block(&[0; 32]);
-        assert_eq!(lab.ask("fegetenv", &[place]), Ok(0));
-        assert_eq!(lab.bytes(place, 2), [0x7f, 0x03]);
-        assert_eq!(lab.bytes(place + 28, 4), [0x80, 0x1f, 0, 0]);
-        assert_eq!(lab.ask("fesetenv", &[place]), Ok(0));
-        assert_eq!(lab.ask("fesetenv", &[u64::MAX]), Ok(0));
-        assert_eq!(lab.ask("fegetround", &[]), Ok(0));
-        assert_eq!(lab.ask("fesetround", &[0]), Ok(0));
-        assert_eq!(lab.ask("fesetround", &[1]), Ok(0xffff_ffff));
-        let other = lab.ask("__fesetround", &[0x400]);
+        let mut harness = Harness::new();
+        let place = harness.block(&[0; 32]);
+        assert_eq!(harness.call_concrete("fegetenv", &[place]), Ok(0));
+        assert_eq!(harness.bytes(place, 2), [0x7f, 0x03]);
+        assert_eq!(harness.bytes(place + 28, 4), [0x80, 0x1f, 0, 0]);
+        assert_eq!(harness.call_concrete("fesetenv", &[place]), Ok(0));
+        assert_eq!(harness.call_concrete("fesetenv", &[u64::MAX]), Ok(0));
+        assert_eq!(harness.call_concrete("fegetround", &[]), Ok(0));
+        assert_eq!(harness.call_concrete("fesetround", &[0]), Ok(0));
+        assert_eq!(harness.call_concrete("fesetround", &[1]), Ok(0xffff_ffff));
+        let other = harness.call_concrete("__fesetround", &[0x400]);
         assert_eq!(other, Err(BugKind::Unsupported));
     }
 
     #[test]
     fn other_environments_are_not_supported() {
         let outcome = |control: u16, mxcsr: u32| {
-            let mut lab = Lab::new();
-            let place = lab.block(&[0; 32]);
-            lab.ask("fegetenv", &[place])?;
+            let mut harness = Harness::new();
+            let place = harness.block(&[0; 32]);
+            harness.call_concrete("fegetenv", &[place])?;
             for (at, size, word) in [(0, 2, u32::from(control)), (28, 4, mxcsr)] {
-                lab.memory
+                harness
+                    .memory
                     .store(
-                        &mut lab.arena,
+                        &mut harness.arena,
                         place + at,
                         size,
                         Value::concrete(word.into()),
                     )
                     .expect("it is in the block");
             }
-            lab.ask("fesetenv", &[place])
+            harness.call_concrete("fesetenv", &[place])
         };
         let flags_raised = outcome(0x37f, 0x1fbf);
         assert_eq!(flags_raised, Ok(0));

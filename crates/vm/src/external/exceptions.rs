@@ -1,19 +1,19 @@
-//! The unwinder's interface. Programs bring their own unwinder along, but it reads tables that exist only in
-//! machine code; exceptions are handled from the clauses of landing pads instead.
+//! The unwinder's interface. A program's own unwinder reads tables that exist only in machine code;
+//! the vm handles exceptions from the clauses of landing pads instead.
 
 use super::{Operation, replaced};
 use crate::thread::OnReturn;
 use crate::value::Value;
 use crate::vm::{Arguments, Done, Interrupt, Vm};
 
-/// The family.
+/// The operations of this family.
 pub const OPERATIONS: &[Operation] = &[
     replaced("_Unwind_RaiseException", raise_exception),
     replaced("_Unwind_Resume_or_Rethrow", raise_exception),
     replaced("_Unwind_Resume", resume),
     replaced("_Unwind_DeleteException", delete_exception),
     replaced("_Unwind_Backtrace", backtrace),
-    // Only personality functions call these, and personality functions are never called.
+    // Only personality functions call these, and the vm never calls a personality function.
     replaced("_Unwind_GetIP", unknown),
     replaced("_Unwind_GetIPInfo", unknown),
     replaced("_Unwind_GetGR", unknown),
@@ -52,7 +52,7 @@ fn resume(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     Ok(Done::Moved)
 }
 
-/// Calls the exception's own clean-up function, if it has one.
+/// Calls the exception's cleanup function, if it has one.
 fn delete_exception(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     let exception = vm.concretize(args.get(0))?;
     let place = Value::concrete(exception.wrapping_add(EXCEPTION_CLEANUP));
@@ -69,7 +69,7 @@ fn delete_exception(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Inter
     Ok(Done::Moved)
 }
 
-/// The stack has no frames that a callback could make anything of.
+/// Reports an empty stack: there are no machine frames that a callback could inspect.
 fn backtrace(_: &mut Vm<'_>, _: &Arguments<'_>) -> Result<Done, Interrupt> {
     Ok(Done::Value(Value::concrete(END_OF_STACK)))
 }

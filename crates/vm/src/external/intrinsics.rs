@@ -1,5 +1,5 @@
-//! LLVM intrinsics: how their operands and results are taken from and put into registers, and the few that
-//! have no family of their own.
+//! LLVM intrinsics: conversion of operands and results from and to registers, and the intrinsics
+//! that belong to no family.
 
 pub mod integer;
 pub mod memory;
@@ -16,7 +16,7 @@ use crate::unwind;
 use crate::value::Value;
 use crate::vm::{Arguments, Done, Interrupt, Vm};
 
-/// The family.
+/// The operations of this family.
 pub const OPERATIONS: &[Operation] = &[
     supplied("llvm.trap", trap),
     supplied("llvm.ubsantrap", trap),
@@ -35,7 +35,7 @@ pub const OPERATIONS: &[Operation] = &[
 ];
 
 impl Arguments<'_> {
-    /// The registers of an argument, counted as the caller wrote them.
+    /// The registers of an argument, by its index at the call site.
     pub(crate) fn operand(&self, index: usize) -> Wide {
         let Some(ty) = self.call.arg_types.get(index) else {
             return smallvec![Value::ZERO];
@@ -69,7 +69,7 @@ impl Arguments<'_> {
         }
     }
 
-    /// The finding that this call cannot be executed.
+    /// The finding for a call that is not supported.
     pub(crate) fn unsupported(&self, why: &str) -> Interrupt {
         let message = format!("{} is not supported {why}", self.name);
         Bug::new(BugKind::Unsupported, message).into()
@@ -88,13 +88,13 @@ impl Vm<'_> {
         self.wide_term(&registers, width)
     }
 
-    /// A term as the result.
+    /// Converts a term to the result.
     pub(crate) fn done(&mut self, term: ExprId) -> Done {
         done(self.wide_value(term))
     }
 }
 
-/// Registers as the result.
+/// Converts registers to the result.
 pub fn done(registers: Wide) -> Done {
     match registers[..] {
         [value] => Done::Value(value),
@@ -106,7 +106,7 @@ fn nothing(_: &mut Vm<'_>, _: &Arguments<'_>) -> Result<Done, Interrupt> {
     Ok(Done::Void)
 }
 
-/// Addresses of the machine's stack mean nothing here; programs must take "unknown" for an answer.
+/// Machine stack addresses do not exist here; programs must accept "unknown".
 fn zero(_: &mut Vm<'_>, _: &Arguments<'_>) -> Result<Done, Interrupt> {
     Ok(Done::Value(Value::ZERO))
 }
@@ -116,7 +116,7 @@ fn trap(_: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     Err(Bug::new(BugKind::Trap, message).into())
 }
 
-/// Time is what was executed, so that it is the same in every run.
+/// Time is the instruction count, so that it is deterministic.
 fn cycle_counter(vm: &mut Vm<'_>, _: &Arguments<'_>) -> Result<Done, Interrupt> {
     Ok(Done::Value(Value::concrete(vm.instructions)))
 }

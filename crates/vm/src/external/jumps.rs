@@ -1,11 +1,12 @@
-//! setjmp and longjmp. A buffer names the activation of a function and the call of setjmp in it.
+//! setjmp and longjmp. A jump buffer identifies the activation of a function and the call of setjmp
+//! in it.
 
 use super::{Operation, replaced};
 use crate::bug::{Bug, BugKind};
 use crate::value::Value;
-use crate::vm::{Arguments, Done, Interrupt, Jump, SystemCall, Vm};
+use crate::vm::{Arguments, Done, Interrupt, JumpTarget, SystemCall, Vm};
 
-/// The family.
+/// The operations of this family.
 pub const OPERATIONS: &[Operation] = &[
     replaced("setjmp", setjmp),
     replaced("_setjmp", setjmp),
@@ -17,17 +18,17 @@ pub const OPERATIONS: &[Operation] = &[
     replaced("siglongjmp", longjmp),
 ];
 
-/// First word of a buffer that setjmp has filled.
+/// Magic number in the first word of a buffer that setjmp filled.
 const MARK: u64 = 0x6a6d_705f_6275_6621;
-/// Words that are used of the eight that a buffer has.
+/// Number of words used of the eight in a buffer.
 const WORDS: usize = 6;
-/// Where a buffer has room for the mask of blocked signals.
+/// Offset of the signal mask in a buffer.
 const MASK_AT: u64 = 72;
 
-/// What a buffer holds.
+/// The content of a buffer.
 struct Target {
     thread: u64,
-    jump: Jump,
+    jump: JumpTarget,
     has_mask: bool,
 }
 
@@ -47,8 +48,8 @@ fn setjmp_with_mask(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Inter
     Err(mask_call(0, buffer + MASK_AT, None))
 }
 
-/// Asks the kernel to set the mask of blocked signals from one place and to tell it at another.
-fn mask_call(set: u64, tell: u64, jump: Option<Jump>) -> Interrupt {
+/// Asks the kernel to set the signal mask from one address and to store the old one at another.
+fn mask_call(set: u64, tell: u64, jump: Option<JumpTarget>) -> Interrupt {
     const SIGPROCMASK: u64 = 14;
     const SET: u64 = 2;
     let args = [SET, set, tell, 8, 0, 0].map(Value::concrete);
@@ -57,7 +58,7 @@ fn mask_call(set: u64, tell: u64, jump: Option<Jump>) -> Interrupt {
     Interrupt::SystemCall(Box::new(SystemCall { jump, ..call }))
 }
 
-/// Notes in a buffer where the thread is, and says where the buffer is.
+/// Stores the thread's position in a buffer; returns the address of the buffer.
 fn mark(vm: &mut Vm<'_>, buffer: Value, has_mask: bool) -> Result<u64, Interrupt> {
     let ([buffer], _) = vm.ranges([(buffer, true)], Value::concrete(8 * WORDS as u64))?;
     let Some(frame) = vm.thread.top() else {
@@ -92,13 +93,13 @@ fn longjmp(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     if target.has_mask {
         return Err(mask_call(buffer + MASK_AT, 0, Some(target.jump)));
     }
-    vm.leave_to(target.jump);
+    vm.unwind_to_jump(target.jump);
     Ok(Done::Moved)
 }
 
 impl Vm<'_> {
-    /// Leaves functions until the thread is where a call of setjmp was, and goes on behind it.
-    pub fn leave_to(&mut self, jump: Jump) {
+    /// Pops frames down to a call of setjmp, and continues after it.
+    pub fn unwind_to_jump(&mut self, jump: JumpTarget) {
         let frames = self.thread.frames.iter();
         let Some(index) = frames.rev().position(|frame| frame.serial == jump.serial) else {
             return;
@@ -112,10 +113,10 @@ impl Vm<'_> {
         let depth = self.thread.frames.len();
         if self
             .thread
-            .second_stack
+            .alternate_stack
             .is_some_and(|second| depth <= second.depth)
         {
-            self.thread.second_stack = None;
+            self.thread.alternate_stack = None;
         }
         self.thread.unwinding = None;
         self.jump(jump.pc);
@@ -138,7 +139,7 @@ fn read_target(vm: &mut Vm<'_>, buffer: Value) -> Result<(u64, Target), Interrup
     if mark != MARK {
         return Err(bad_jump("longjmp with a buffer that setjmp has not filled"));
     }
-    let jump = Jump {
+    let jump = JumpTarget {
         serial,
         pc: pc as u32,
         slots: slots as u32,
@@ -152,7 +153,7 @@ fn read_target(vm: &mut Vm<'_>, buffer: Value) -> Result<(u64, Target), Interrup
     Ok((buffer, target))
 }
 
-/// What setjmp returns for this argument of longjmp: never zero.
+/// The value that setjmp returns for this argument of longjmp: never zero.
 fn result(vm: &mut Vm<'_>, value: Value) -> Value {
     let value = value.to_term(vm.arena, 32);
     let zero = vm.arena.zero(32);
@@ -175,7 +176,7 @@ mod tests {
     };
 
     use crate::bug::BugKind;
-    use crate::testing::Lab;
+    use crate::testing::Harness;
     use crate::thread::OnReturn;
     use crate::vm::{Exit, Interrupt};
 
@@ -224,8 +225,9 @@ mod tests {
         }
     }
 
-    /// `main` calls setjmp; where it returns an even number, it calls `jump`, which stores a stack slot and calls
-    /// longjmp with `value`. `late` calls setjmp and returns, and then main calls `jump`.
+    /// `main` calls setjmp. If it returns an even number, main calls `jump`, which allocates a
+    /// stack slot and calls longjmp with `value`. With `late`, a function calls setjmp and returns,
+    /// and then main calls `jump`.
     fn program(value: u64, late: bool) -> (Program, u64) {
         let class = class_for(BUFFER, 16).unwrap();
         let buffer = Slot { class, index: 0 }.start(16);
@@ -302,27 +304,27 @@ mod tests {
         (program, buffer)
     }
 
-    fn run(value: u64, late: bool) -> (Lab, Exit) {
+    fn run(value: u64, late: bool) -> (Harness, Exit) {
         let (program, _) = program(value, late);
-        let mut lab = Lab::with(program);
-        let exit = lab.vm(|vm| {
+        let mut harness = Harness::with(program);
+        let exit = harness.vm(|vm| {
             vm.push_frame(FunctionId(0), &[], None, OnReturn::Stop)
                 .unwrap();
             vm.run(1000)
         });
-        (lab, exit)
+        (harness, exit)
     }
 
     #[test]
     fn longjmp_returns_from_setjmp_again() {
         for (value, expected) in [(7, 7), (0, 1)] {
-            let (lab, exit) = run(value, false);
+            let (harness, exit) = run(value, false);
             let Exit::Returned(values) = exit else {
                 panic!("main returns: {exit:?}");
             };
             assert_eq!(values[0].as_concrete(), Some(expected));
-            assert!(lab.thread.slots.is_empty());
-            assert!(lab.thread.registers.is_empty());
+            assert!(harness.thread.slots.is_empty());
+            assert!(harness.thread.registers.is_empty());
         }
     }
 
@@ -338,11 +340,20 @@ mod tests {
 
     #[test]
     fn a_buffer_must_be_filled() {
-        let mut lab = Lab::new();
-        let buffer = lab.block(&[0; 200]);
-        assert_eq!(lab.ask("longjmp", &[buffer, 1]), Err(BugKind::BadJump));
-        assert_eq!(lab.ask("longjmp", &[0, 1]), Err(BugKind::NullPointer));
-        let short = lab.block(&[0; 8]);
-        assert_eq!(lab.ask("setjmp", &[short]), Err(BugKind::OutOfBounds));
+        let mut harness = Harness::new();
+        let buffer = harness.block(&[0; 200]);
+        assert_eq!(
+            harness.call_concrete("longjmp", &[buffer, 1]),
+            Err(BugKind::BadJump)
+        );
+        assert_eq!(
+            harness.call_concrete("longjmp", &[0, 1]),
+            Err(BugKind::NullPointer)
+        );
+        let short = harness.block(&[0; 8]);
+        assert_eq!(
+            harness.call_concrete("setjmp", &[short]),
+            Err(BugKind::OutOfBounds)
+        );
     }
 }

@@ -1,7 +1,7 @@
-//! Functions of the C mathematics library on long double whose results are exact or correctly rounded.
+//! libm functions on long double whose results are exact or correctly rounded.
 //!
-//! The library's own are assembly, or were compiled to take their arguments by pointer where C's callers pass
-//! values: both ways of calling are understood here.
+//! The library's own versions are assembly, or were compiled to take arguments by pointer where C
+//! callers pass values. Both conventions are supported here.
 
 use everett_expr::{FloatFormat, FloatOp, FloatUnaryOp, RoundingMode, float};
 use everett_ir::code::{FloatKind, ValueType};
@@ -15,7 +15,7 @@ use crate::integer::Wide;
 use crate::value::Value;
 use crate::vm::{Arguments, Done, Interrupt, Vm};
 
-/// The family.
+/// The operations of this family.
 pub const OPERATIONS: &[Operation] = &[
     replaced("sqrtl", sqrtl),
     replaced("fabsl", fabsl),
@@ -35,7 +35,7 @@ pub const OPERATIONS: &[Operation] = &[
 
 const KIND: FloatKind = FloatKind::X87;
 const FORMAT: FloatFormat = FloatFormat::X87;
-/// Bytes of a value in memory.
+/// Size of a value in memory.
 const BYTES: usize = 10;
 const SIGN: u64 = 1 << 15;
 
@@ -95,7 +95,7 @@ fn rintl(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     round(vm, args, RoundingMode::NearestEven)
 }
 
-/// The nearest integer; the processor's "integer indefinite" where it does not fit.
+/// Rounds to the nearest integer; the processor's "integer indefinite" if it is out of range.
 fn lrintl(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     let mode = FloatUnaryOp::RoundToIntegral(RoundingMode::NearestEven);
     let x = argument(vm, args, 0)?;
@@ -110,7 +110,7 @@ fn lrintl(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     Ok(Done::Value(Value::of_term(vm.arena, result)))
 }
 
-/// The upper register (sign and exponent) as a term of 16 bits with the sign set to that of `sign`, or cleared.
+/// The upper register (sign and exponent) as a 16-bit term, with the sign of `sign`, or cleared.
 fn with_sign(vm: &mut Vm<'_>, x: Value, sign: Option<Value>) -> Value {
     let x = x.to_term(vm.arena, 16);
     let magnitude = vm.arena.constant(16, !SIGN);
@@ -157,7 +157,7 @@ fn remainderl(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> 
 /// `x - n·y` for the integer `n` nearest to `x / y`.
 fn remainder(x: u128, y: u128) -> u128 {
     if float::is_nan(FORMAT, x) || float::is_nan(FORMAT, y) {
-        // Which NaN comes out is the same for all operations.
+        // NaN results are the same for all operations.
         return float::binary(FloatOp::Rem, FORMAT, x, y);
     }
     let result = X87DoubleExtended::from_bits(x).ieee_rem(X87DoubleExtended::from_bits(y));
@@ -172,20 +172,20 @@ fn remainder(x: u128, y: u128) -> u128 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Argument, Lab, pointer};
+    use crate::testing::{Argument, Harness, pointer};
 
     fn extended(x: f64) -> u128 {
         float::convert(FloatFormat::Double, FORMAT, u128::from(x.to_bits()))
     }
 
     fn call(name: &str, args: &[f64]) -> f64 {
-        let mut lab = Lab::new();
+        let mut harness = Harness::new();
         let kind = ValueType::Float(KIND);
         let args: Vec<Argument> = args
             .iter()
             .map(|x| (kind, registers128(KIND, extended(*x)).to_vec()))
             .collect();
-        match lab.call_typed(name, &args, ValueType::Int(64)) {
+        match harness.call_typed(name, &args, ValueType::Int(64)) {
             Ok(Done::Values(values)) => {
                 let bits = bits128(&values).unwrap();
                 f64::from_bits(float::convert(FORMAT, FloatFormat::Double, bits) as u64)
@@ -220,10 +220,10 @@ mod tests {
 
     #[test]
     fn arguments_may_come_by_pointer() {
-        let mut lab = Lab::new();
+        let mut harness = Harness::new();
         let bits = extended(-2.25);
-        let place = lab.block(&bits.to_le_bytes());
-        let done = lab.call_typed("floorl", &[pointer(place)], ValueType::Float(KIND));
+        let place = harness.block(&bits.to_le_bytes());
+        let done = harness.call_typed("floorl", &[pointer(place)], ValueType::Float(KIND));
         let Ok(Done::Values(values)) = done else {
             panic!("{done:?}");
         };
@@ -232,18 +232,18 @@ mod tests {
 
     #[test]
     fn symbolic_values_keep_their_terms() {
-        let mut lab = Lab::new();
+        let mut harness = Harness::new();
         let bits = extended(-2.25);
-        let place = lab.block(&bits.to_le_bytes());
-        lab.blur(place + 9);
-        let done = lab.call_typed("fabsl", &[pointer(place)], ValueType::Float(KIND));
+        let place = harness.block(&bits.to_le_bytes());
+        harness.make_symbolic(place + 9);
+        let done = harness.call_typed("fabsl", &[pointer(place)], ValueType::Float(KIND));
         let Ok(Done::Values(values)) = done else {
             panic!("{done:?}");
         };
         assert!(values[1].term.is_some());
         let known: Vec<Value> = values
             .iter()
-            .map(|v| Value::concrete(lab.known(*v)))
+            .map(|v| Value::concrete(harness.eval_value(*v)))
             .collect();
         assert_eq!(bits128(&known), Some(extended(2.25)));
     }

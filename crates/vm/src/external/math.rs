@@ -1,5 +1,5 @@
-//! Floating-point intrinsics. Those that a processor has an instruction for are computed here, on numbers and
-//! on terms; those that compilers turn into calls of libm call the program's own libm.
+//! Floating-point intrinsics. Those with a processor instruction are computed here, on numbers and
+//! on terms. Those that compilers turn into libm calls are calls to the program's libm.
 
 use everett_expr::{
     Arena, ExprId, FloatCompareOp, FloatFormat, FloatOp, FloatUnaryOp, RoundingMode, float,
@@ -12,7 +12,7 @@ use crate::floating::{bits128, format, registers128};
 use crate::value::Value;
 use crate::vm::{Arguments, Done, Interrupt, Vm};
 
-/// The family.
+/// The operations of this family.
 pub const OPERATIONS: &[Operation] = &[
     supplied("llvm.fabs", fabs),
     supplied("llvm.copysign", copysign),
@@ -63,7 +63,7 @@ pub const OPERATIONS: &[Operation] = &[
     supplied("llvm.tanh", libm),
 ];
 
-/// A result of the same format as the first `N` arguments.
+/// Computes a result in the format of the first `N` arguments.
 fn compute<const N: usize>(
     vm: &mut Vm<'_>,
     args: &Arguments<'_>,
@@ -88,7 +88,7 @@ fn compute<const N: usize>(
     Ok(vm.done(result))
 }
 
-/// The sign bit goes by itself, for formats that have no arithmetic too.
+/// Sets the sign bit separately, so that it works for formats without arithmetic, too.
 fn with_sign(
     vm: &mut Vm<'_>,
     args: &Arguments<'_>,
@@ -202,11 +202,11 @@ fn lround(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     rounded_to_int(vm, args, RoundingMode::NearestAway)
 }
 
-/// What a choice between two floats does with NaNs and with zeros of different sign.
+/// How a minimum or maximum treats NaNs and signed zeros.
 #[derive(Copy, Clone)]
 struct Choice {
     greater: bool,
-    /// A NaN is the result, if there is one; else the other operand is.
+    /// A NaN operand is the result; otherwise the other operand is.
     keeps_nan: bool,
     /// -0 is less than +0.
     orders_zeros: bool,
@@ -217,7 +217,8 @@ fn choose(vm: &mut Vm<'_>, args: &Arguments<'_>, choice: Choice) -> Result<Done,
     let format = format(kind)?;
     let x = vm.operand_term(args, 0, kind.bits());
     let y = vm.operand_term(args, 1, kind.bits());
-    // Compilers call libm for long doubles, which orders zeros; for others they emit a comparison.
+    // For long doubles compilers call libm, which orders zeros; for other formats they emit a
+    // comparison.
     let orders_zeros = choice.orders_zeros || kind == FloatKind::X87;
     let result = choose_terms(
         vm.arena,
@@ -326,7 +327,7 @@ fn maximumnum(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> 
     choose(vm, args, choice)
 }
 
-/// Without an instruction for it, a product and a sum.
+/// Computes a product and a sum, as on a processor without FMA.
 fn fmuladd(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     compute(
         vm,
@@ -342,7 +343,7 @@ fn fmuladd(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     )
 }
 
-/// Terms have no fused operation; the program's own `fma` works on the bits.
+/// Terms have no fused operation; the program's `fma` computes it on the bits.
 fn fma(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     let kind = args.float_kind(0)?;
     let numbers = [0, 1, 2].map(|index| bits128(&args.operand(index)));
@@ -353,7 +354,7 @@ fn fma(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     libm(vm, args)
 }
 
-/// Bits of a float that hold its exponent: the lowest, and how many.
+/// The exponent field of a format: lowest bit and width.
 fn exponent_field(format: FloatFormat) -> (u32, u32) {
     match format {
         FloatFormat::Half => (10, 5),
@@ -422,7 +423,7 @@ fn is_fpclass(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> 
     Ok(vm.done(result))
 }
 
-/// To the nearest integer that the result can hold; a NaN gives zero.
+/// Converts to the nearest integer in range; NaN gives zero.
 fn to_int_saturating(
     vm: &mut Vm<'_>,
     args: &Arguments<'_>,
@@ -433,7 +434,7 @@ fn to_int_saturating(
     let width = args.result_width();
     let x = vm.operand_term(args, 0, kind.bits());
     let arena = &mut *vm.arena;
-    // The first number above the range is a power of two, so the comparison is exact.
+    // The upper bound of the range is a power of two, so the comparison is exact.
     let magnitude = if signed { width - 1 } else { width };
     let one = arena.constant(width + 2, 1);
     let by = arena.constant(width + 2, u64::from(magnitude));
@@ -466,7 +467,7 @@ fn fptoui_sat(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> 
     to_int_saturating(vm, args, false)
 }
 
-/// Repeated squaring, as the compiler's runtime does it, rounding included.
+/// Repeated squaring, with the same rounding as in compiler-rt.
 fn powi(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     let kind = args.float_kind(0)?;
     let format = format(kind)?;
@@ -493,7 +494,7 @@ fn powi(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     Ok(vm.done(result))
 }
 
-/// A fraction of at least a half and below one, and the power of two that it is multiplied by.
+/// Splits a number into a fraction in [0.5, 1) and a power of two.
 fn frexp(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     const SCALE: u32 = 64;
     let kind = args.float_kind(0)?;
@@ -516,7 +517,7 @@ fn frexp(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     let shift = arena.constant(32, u64::from(SCALE));
     let lowered = arena.sub(power, shift);
     let power = arena.ite(subnormal, lowered, power);
-    // The same significand with the exponent of a half.
+    // The same significand with the exponent of 0.5.
     let mask = u128::from((1u64 << bits) - 1) << low;
     let mask = arena.constant_u128(kind.bits(), mask);
     let rest = arena.not(mask);
@@ -532,7 +533,7 @@ fn frexp(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     Ok(Done::Values(results))
 }
 
-/// The part behind the point and the part before it, both with the sign of the number.
+/// The fractional and the integral part, both with the sign of the number.
 fn modf(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     let kind = args.float_kind(0)?;
     let format = format(kind)?;
@@ -550,7 +551,7 @@ fn modf(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     Ok(Done::Values(results))
 }
 
-/// Calls the function of libm that the intrinsic stands for.
+/// Calls the libm function that implements the intrinsic.
 fn libm(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     let suffix = match args.type_of(0) {
         ValueType::Float(FloatKind::Single) => "f",

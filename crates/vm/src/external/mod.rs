@@ -1,7 +1,8 @@
-//! Operations of the vm: what a program calls by name but does not bring along, or what the vm does better.
+//! Built-in operations: functions that a program calls but does not define, and functions that the
+//! vm replaces.
 //!
-//! Each family has a file with one function for each operation and a table that names them. A new operation
-//! is one function and one row; nothing else knows of it.
+//! Each family is one file with a function per operation and a table of rows. To add an operation,
+//! add one function and one row; nothing else refers to it.
 
 mod allocation;
 mod api;
@@ -29,20 +30,21 @@ use std::sync::LazyLock;
 
 use crate::vm::{Arguments, Done, Interrupt, Vm};
 
-/// Executes an operation: asks all it must ask, then changes what it changes, then says the result.
+/// Executes an operation: asks the oracle all its questions, then changes state, then returns the
+/// result.
 pub type Handler = for<'v, 'a, 'b> fn(&'v mut Vm<'a>, &'v Arguments<'b>) -> Result<Done, Interrupt>;
 
 /// A row of a family's table.
 pub struct Operation {
-    /// The symbol. For LLVM intrinsics without the types at its end (`llvm.memcpy`).
+    /// The symbol; for LLVM intrinsics without type suffixes (`llvm.memcpy`).
     pub name: &'static str,
-    /// What it does.
+    /// The implementation.
     pub handler: Handler,
-    /// It stands in for the program's own definition too.
+    /// Whether it replaces the program's own definition.
     pub replaces: bool,
 }
 
-/// An operation that is used only where the program has no definition.
+/// An operation that is used only if the program has no definition.
 const fn supplied(name: &'static str, handler: Handler) -> Operation {
     Operation {
         name,
@@ -51,7 +53,7 @@ const fn supplied(name: &'static str, handler: Handler) -> Operation {
     }
 }
 
-/// An operation that stands in for the program's definition.
+/// An operation that replaces the program's definition.
 const fn replaced(name: &'static str, handler: Handler) -> Operation {
     Operation {
         name,
@@ -88,8 +90,8 @@ static BY_NAME: LazyLock<HashMap<&'static str, &'static Operation>> = LazyLock::
         .collect()
 });
 
-/// The name under which an operation is listed: libc functions that are written in Zig have a path before
-/// their name (`c.string.strlen`).
+/// The symbol as listed in the tables: libc functions written in Zig have a namespace prefix
+/// (`c.string.strlen`).
 fn plain_name(name: &str) -> &str {
     match name.strip_prefix("c.") {
         Some(path) => path.rsplit('.').next().unwrap_or(path),
@@ -102,7 +104,7 @@ fn find(name: &str) -> Option<&'static Operation> {
     if let Some(row) = BY_NAME.get(name) {
         return Some(row);
     }
-    // Intrinsics carry their types at the end: `llvm.memcpy.p0.p0.i64`.
+    // Intrinsics have type suffixes: `llvm.memcpy.p0.p0.i64`.
     let mut rest = name.starts_with("llvm.").then_some(name)?;
     while let Some((shorter, _)) = rest.rsplit_once('.') {
         if let Some(row) = BY_NAME.get(shorter) {
@@ -113,17 +115,17 @@ fn find(name: &str) -> Option<&'static Operation> {
     None
 }
 
-/// The operation with this name.
+/// Finds the operation with this name.
 pub fn resolve(name: &str) -> Option<Handler> {
     find(name).map(|row| row.handler)
 }
 
-/// Whether calls of this function go to the vm even where the program defines it.
+/// Whether calls of this function go to the vm even if the program defines it.
 pub fn is_replaced(name: &str) -> bool {
     find(name).is_some_and(|row| row.replaces)
 }
 
-/// The operation for a piece of inline assembly.
+/// Finds the operation for a piece of inline assembly.
 pub fn resolve_assembly(assembly: &Assembly) -> Option<Handler> {
     assembly::resolve(assembly)
 }

@@ -1,31 +1,31 @@
-//! Walks over bytes that several families need: finding a byte, comparing two ranges.
+//! Byte scans that several families share: finding a byte, comparing two ranges.
 //!
-//! Concrete stretches are looked at as slices. A byte outside of its object is a finding only if the walk can
-//! come to it.
+//! Concrete runs are processed as slices. An out-of-bounds byte is a finding only if the scan can
+//! reach it.
 
 use everett_expr::ExprId;
 
-use crate::access::Place;
-use crate::memory::Fault;
+use crate::access::AccessTarget;
+use crate::memory::AccessFault;
 use crate::value::Value;
 use crate::vm::{Interrupt, Vm};
 
-/// Symbolic pairs that go into one expression of a comparison; after that many it is asked whether all are
-/// equal.
+/// Maximal number of symbolic pairs in one comparison expression. Beyond it, the oracle is asked
+/// whether all are equal.
 const MAX_PAIRS: usize = 4096;
 
-/// A byte that a walk may stop at.
+/// A byte that ends a scan.
 #[derive(Copy, Clone)]
-pub enum Wanted {
-    /// This one.
+pub enum ByteMatch {
+    /// This concrete byte.
     Byte(u8),
-    /// The value of this term of 8 bits.
+    /// The value of this 8-bit term.
     Term(ExprId),
 }
 
 impl Vm<'_> {
-    /// The concrete address of `len` bytes (or of the bytes before it where `len` is 0). Where the pointer is
-    /// symbolic, whether it stays inside its object is asked once, before its value is.
+    /// Concretises a pointer to `len` bytes (or to the end of an object if `len` is 0). For a
+    /// symbolic pointer, the bounds check is asked once, before its value.
     pub(crate) fn pointer(
         &mut self,
         pointer: Value,
@@ -35,26 +35,26 @@ impl Vm<'_> {
         if pointer.term.is_none() || len == 0 {
             return self.concretize(pointer);
         }
-        match self.place(pointer, len, write)? {
-            Place::At(address) => Ok(address),
-            Place::Within { object, offset } => {
+        match self.resolve_access(pointer, len, write)? {
+            AccessTarget::At(address) => Ok(address),
+            AccessTarget::Within { object, offset } => {
                 let offset = Value::of_term(self.arena, offset);
                 Ok(object.wrapping_add(self.concretize(offset)?))
             }
         }
     }
 
-    /// The low byte of an argument, as what a walk looks for.
-    pub(crate) fn wanted(&mut self, value: Value) -> Wanted {
+    /// The low byte of an argument, as the byte to search for.
+    pub(crate) fn byte_match(&mut self, value: Value) -> ByteMatch {
         let byte = self.truncate(value, 8);
         match byte.term {
-            None => Wanted::Byte(byte.bits as u8),
-            Some(term) => Wanted::Term(term),
+            None => ByteMatch::Byte(byte.bits as u8),
+            Some(term) => ByteMatch::Term(term),
         }
     }
 
-    /// The concrete bytes at an address, at most `limit`; empty if the first is symbolic. The first is inside its
-    /// object, or this is the finding.
+    /// The concrete bytes at an address, at most `limit`; empty if the first is symbolic. A finding
+    /// if the first byte is not accessible.
     fn run_at(&mut self, address: u64, limit: u64) -> Result<&[u8], Interrupt> {
         let limit = match self.memory.object_at(address, 1) {
             Some(object) if object.size_term.is_none() => limit,
@@ -68,19 +68,19 @@ impl Vm<'_> {
         }))
     }
 
-    /// The distance of the first of at most `limit` bytes from `start` on that is one of those wanted. Each byte
-    /// that may be it is asked about.
+    /// The offset of the first matching byte among at most `limit` bytes from `start`. Asks about
+    /// each byte that may match.
     pub(crate) fn find_byte(
         &mut self,
         start: u64,
         limit: u64,
-        wanted: &[Wanted],
+        wanted: &[ByteMatch],
     ) -> Result<Option<u64>, Interrupt> {
         let mut at = 0;
         while at < limit {
             let run = self.run_at(start.wrapping_add(at), limit - at)?;
             if run.is_empty() {
-                if self.is_wanted(start.wrapping_add(at), wanted)? {
+                if self.matches_byte(start.wrapping_add(at), wanted)? {
                     return Ok(Some(at));
                 }
                 at += 1;
@@ -88,10 +88,10 @@ impl Vm<'_> {
             }
             let len = run.len() as u64;
             let found = match *wanted {
-                [Wanted::Byte(a)] => memchr::memchr(a, run),
-                [Wanted::Byte(a), Wanted::Byte(b)] => memchr::memchr2(a, b, run),
+                [ByteMatch::Byte(a)] => memchr::memchr(a, run),
+                [ByteMatch::Byte(a), ByteMatch::Byte(b)] => memchr::memchr2(a, b, run),
                 _ => {
-                    if self.is_wanted(start.wrapping_add(at), wanted)? {
+                    if self.matches_byte(start.wrapping_add(at), wanted)? {
                         return Ok(Some(at));
                     }
                     at += 1;
@@ -106,35 +106,40 @@ impl Vm<'_> {
         Ok(None)
     }
 
-    /// The same from the end of a range that was checked.
+    /// The offset of the last matching byte in a checked range.
     pub(crate) fn find_last_byte(
         &mut self,
         start: u64,
         len: u64,
-        wanted: Wanted,
+        wanted: ByteMatch,
     ) -> Result<Option<u64>, Interrupt> {
-        if let (Wanted::Byte(wanted), Some(object)) = (wanted, self.memory.object_at(start, len)) {
+        if let (ByteMatch::Byte(wanted), Some(object)) = (wanted, self.memory.object_at(start, len))
+        {
             let run = object.concrete_run(start - object.start, len);
             if run.len() as u64 == len {
                 return Ok(memchr::memrchr(wanted, run).map(|at| at as u64));
             }
         }
         for at in (0..len).rev() {
-            if self.is_wanted(start + at, &[wanted])? {
+            if self.matches_byte(start + at, &[wanted])? {
                 return Ok(Some(at));
             }
         }
         Ok(None)
     }
 
-    /// Whether the byte at an address that was checked is one of those wanted.
-    pub(crate) fn is_wanted(&mut self, address: u64, wanted: &[Wanted]) -> Result<bool, Interrupt> {
+    /// Whether the byte at a checked address matches.
+    pub(crate) fn matches_byte(
+        &mut self,
+        address: u64,
+        wanted: &[ByteMatch],
+    ) -> Result<bool, Interrupt> {
         let byte = self.byte_at(address).to_term(self.arena, 8);
         let mut any = self.arena.bool_constant(false);
         for one in wanted {
             let one = match *one {
-                Wanted::Byte(byte) => self.arena.constant(8, u64::from(byte)),
-                Wanted::Term(term) => term,
+                ByteMatch::Byte(byte) => self.arena.constant(8, u64::from(byte)),
+                ByteMatch::Term(term) => term,
             };
             let same = self.arena.eq(byte, one);
             any = self.arena.or(any, same);
@@ -147,14 +152,14 @@ impl Vm<'_> {
         self.bounded_length(start, u64::MAX)
     }
 
-    /// The same, at most `limit`.
+    /// Length of the string at an address, at most `limit`.
     pub(crate) fn bounded_length(&mut self, start: u64, limit: u64) -> Result<u64, Interrupt> {
-        let end = self.find_byte(start, limit, &[Wanted::Byte(0)])?;
+        let end = self.find_byte(start, limit, &[ByteMatch::Byte(0)])?;
         Ok(end.unwrap_or(limit))
     }
 
-    /// Difference (32 bits) of the first bytes that differ among `limit`, or zero. With `strings`, the walk also
-    /// ends behind a zero. Asks nothing unless the walk can leave an object.
+    /// The difference (32 bits) of the first differing bytes among `limit`, or zero. With
+    /// `strings`, a NUL also ends the comparison. Asks nothing unless the scan can leave an object.
     pub(crate) fn compare_bytes(
         &mut self,
         a: u64,
@@ -197,13 +202,13 @@ impl Vm<'_> {
         Ok(self.difference(walk))
     }
 
-    /// The byte is not inside an object of known size.
+    /// Whether the byte may be outside an object of known size.
     fn may_leave(&self, address: u64) -> bool {
         let object = self.memory.object_at(address, 1);
         object.is_none_or(|object| object.size_term.is_some())
     }
 
-    /// Asks whether all pairs so far are equal. If so they are settled.
+    /// Asks whether all pairs so far are equal. If so, they are dropped.
     fn arrives(&mut self, walk: &mut Comparison) -> Result<bool, Interrupt> {
         let same: Vec<ExprId> = walk.pairs.iter().map(|pair| pair.0).collect();
         let all = self.arena.all(&same);
@@ -214,11 +219,11 @@ impl Vm<'_> {
         Ok(arrives)
     }
 
-    /// Compares the concrete bytes that lie together at both addresses.
+    /// Compares contiguous concrete bytes at both addresses.
     fn compare_runs(&mut self, a: u64, b: u64, limit: u64, strings: bool) -> Step {
         let run = |address: u64, limit: u64| {
             let object = self.memory.object_at(address, 1);
-            // Where the size is symbolic, only one byte was checked.
+            // If the size is symbolic, only one byte was checked.
             object.map_or(&[][..], |object| {
                 let limit = if object.size_term.is_some() { 1 } else { limit };
                 object.concrete_run(address - object.start, limit)
@@ -229,7 +234,7 @@ impl Vm<'_> {
         if y.is_empty() {
             return Step::Symbolic;
         }
-        // What is equal is mostly equal as a whole.
+        // Equal runs are mostly equal as a whole.
         let end = match memchr::memchr(0, y).filter(|_| strings) {
             Some(zero) => zero + 1,
             None => y.len(),
@@ -275,10 +280,11 @@ impl Vm<'_> {
         }
     }
 
-    /// The result: that of the first pair which does not go on.
+    /// The result: that of the first pair that ends the comparison.
     fn difference(&mut self, walk: Comparison) -> Value {
         let mut pairs = walk.pairs.into_iter().rev();
-        // Where the walk cannot come to its end, one of the pairs stops it, at the latest the last one.
+        // If the comparison cannot reach its end, one of the pairs ends it, at the latest the last
+        // one.
         let end = walk
             .end
             .or_else(|| pairs.next().map(|pair| pair.1))
@@ -289,9 +295,9 @@ impl Vm<'_> {
         Value::of_term(self.arena, result)
     }
 
-    /// The finding for a walk over concrete bytes that comes to this address.
+    /// The finding for a scan of concrete bytes that reaches this address.
     pub(crate) fn fault(&self, address: u64, len: u64, write: bool) -> Interrupt {
-        let fault = Fault {
+        let fault = AccessFault {
             address,
             len,
             write,
@@ -300,29 +306,29 @@ impl Vm<'_> {
     }
 }
 
-/// A comparison under way.
+/// A comparison in progress.
 #[derive(Default)]
 struct Comparison {
-    /// For each symbolic pair: the walk goes on behind it; the result if not.
+    /// For each symbolic pair: the condition to continue, and the result otherwise.
     pairs: Vec<(ExprId, ExprId)>,
-    /// The result where all pairs let the walk go on; `None` where that cannot be.
+    /// The result if no pair ends the comparison; `None` if that is impossible.
     end: Option<ExprId>,
 }
 
 enum Step {
     /// This many pairs are equal.
     Skip(u64),
-    /// The walk ends here with this result.
+    /// The comparison ends with this result.
     End(ExprId),
     /// The next byte of one side is symbolic.
     Symbolic,
 }
 
 enum Pair {
-    /// The walk goes on.
+    /// The comparison continues.
     Same,
-    /// The walk ends here.
+    /// The comparison ends.
     Last(ExprId),
-    /// It depends.
+    /// Symbolic: both are possible.
     Open { same: ExprId, difference: ExprId },
 }

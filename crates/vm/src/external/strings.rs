@@ -1,15 +1,16 @@
-//! strlen and its family: operations on strings that end in a zero byte.
+//! strlen and its family: operations on NUL-terminated strings.
 //!
-//! What the library reads in whole words, beyond the end of objects, is read here exactly as far as C says.
+//! The libc reads whole words past the end of objects; these operations read exactly as far as C
+//! allows.
 
 use super::bytes::forbid_overlap;
-use super::scan::Wanted;
+use super::scan::ByteMatch;
 use super::{Operation, replaced, supplied};
 use crate::value::Value;
 use crate::vm::{Arguments, Done, Interrupt, Vm};
 
-/// The family. `index`, `rindex`, `strdup`, `strstr` and the like are the program's own: they end in these, or
-/// read byte by byte.
+/// The operations of this family. `index`, `rindex`, `strdup`, `strstr` and similar are the
+/// program's own: they call these, or read byte by byte.
 pub const OPERATIONS: &[Operation] = &[
     replaced("strlen", strlen),
     replaced("strnlen", strnlen),
@@ -57,7 +58,7 @@ fn strnlen(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     vm.bounded_length(start, limit).and_then(address)
 }
 
-/// Copies a string with its end: target and length.
+/// Copies a string with its terminator; returns destination and length.
 fn copy_string(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<(u64, u64), Interrupt> {
     let from = string(vm, args.get(1))?;
     let len = vm.string_length(from)?;
@@ -76,7 +77,7 @@ fn stpcpy(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     copy_string(vm, args).and_then(|(to, len)| address(to + len))
 }
 
-/// Copies a string into a field of fixed size, filled up with zeros: target and length.
+/// Copies a string into a field of fixed size, padded with zeros; returns destination and length.
 fn copy_field(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<(u64, u64), Interrupt> {
     let ([to], size) = vm.ranges([(args.get(0), true)], args.get(2))?;
     let from = vm.pointer(args.get(1), size.min(1), false)?;
@@ -98,7 +99,7 @@ fn stpncpy(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     copy_field(vm, args).and_then(|(to, len)| address(to + len))
 }
 
-/// Puts the first `len` of the bytes that were read from a string and a zero at `to`.
+/// Writes the first `len` bytes read from a string, and a NUL, to `to`.
 fn put_string(
     vm: &mut Vm<'_>,
     name: &str,
@@ -148,7 +149,7 @@ fn strlcpy(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     address(len)
 }
 
-/// A symbolic size of a target: all that hold more than `len` bytes are one.
+/// Concretises the size of a destination. All sizes over `len` are one path.
 fn target_size(vm: &mut Vm<'_>, size: Value, len: u64) -> Result<u64, Interrupt> {
     if size.term.is_some() {
         let term = size.to_term(vm.arena, 64);
@@ -187,14 +188,14 @@ fn strncmp(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     vm.compare_bytes(a, b, limit, true).map(Done::Value)
 }
 
-/// Address of the first byte that is wanted or ends the string.
-fn find_or_end(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<(u64, Wanted), Interrupt> {
+/// Address of the first byte that matches or terminates the string.
+fn find_or_end(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<(u64, ByteMatch), Interrupt> {
     let start = string(vm, args.get(0))?;
-    let wanted = vm.wanted(args.get(1));
+    let wanted = vm.byte_match(args.get(1));
     let at = match wanted {
-        Wanted::Byte(0) => vm.string_length(start)?,
+        ByteMatch::Byte(0) => vm.string_length(start)?,
         _ => vm
-            .find_byte(start, u64::MAX, &[wanted, Wanted::Byte(0)])?
+            .find_byte(start, u64::MAX, &[wanted, ByteMatch::Byte(0)])?
             .unwrap_or(0),
     };
     Ok((start + at, wanted))
@@ -206,13 +207,13 @@ fn strchrnul(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
 
 fn strchr(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     let (at, wanted) = find_or_end(vm, args)?;
-    let found = vm.is_wanted(at, &[wanted])?;
+    let found = vm.matches_byte(at, &[wanted])?;
     address(if found { at } else { 0 })
 }
 
 fn strrchr(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     let start = string(vm, args.get(0))?;
-    let wanted = vm.wanted(args.get(1));
+    let wanted = vm.byte_match(args.get(1));
     let len = vm.string_length(start)?;
     let found = vm.find_last_byte(start, len + 1, wanted)?;
     address(found.map_or(0, |at| start + at))

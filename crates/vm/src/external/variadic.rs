@@ -1,5 +1,6 @@
-//! `va_list` as the System V ABI for x86-64 has it: `{ gp_offset, fp_offset, overflow_arg_area, reg_save_area }`.
-//! Compilers expand `va_arg` to accesses of these fields, so the areas must lie in memory as in a native program.
+//! `va_list` of the System V ABI for x86-64: `{ gp_offset, fp_offset, overflow_arg_area,
+//! reg_save_area }`. Compilers expand `va_arg` to accesses of these fields, so the areas must be in
+//! memory as in a native program.
 
 use everett_ir::code::{FloatKind, Inst, ValueType};
 use triomphe::Arc;
@@ -9,7 +10,7 @@ use crate::thread::{Variadic, VariadicArgument};
 use crate::value::Value;
 use crate::vm::{Arguments, Done, Interrupt, Vm};
 
-/// The family.
+/// The operations of this family.
 pub const OPERATIONS: &[Operation] = &[
     supplied("llvm.va_start", va_start),
     supplied("llvm.va_copy", va_copy),
@@ -18,22 +19,22 @@ pub const OPERATIONS: &[Operation] = &[
 
 const GENERAL_REGISTERS: u32 = 6;
 const VECTOR_REGISTERS: u32 = 8;
-/// Bytes of the save area that hold general registers.
+/// Size of the general registers in the save area.
 const GENERAL_BYTES: u64 = 8 * GENERAL_REGISTERS as u64;
 const SAVE_AREA_BYTES: u64 = GENERAL_BYTES + 16 * VECTOR_REGISTERS as u64;
 /// Size of a `va_list`.
 const LIST_BYTES: u64 = 24;
-/// The libc takes up to this much more than it was given (`syscall` always takes six arguments).
+/// The libc reads up to this much past the arguments (`syscall` always takes six).
 const SLACK_BYTES: u64 = 8;
 
-/// Something to be put into one of the areas.
+/// A piece to be written to one of the areas.
 #[derive(Debug)]
 enum Piece {
     Value { offset: u64, len: u64, value: Value },
     Copy { offset: u64, from: u64, len: u64 },
 }
 
-/// Where arguments lie.
+/// Where arguments are stored.
 #[derive(Debug, Default)]
 struct Layout {
     general: u32,
@@ -98,7 +99,7 @@ impl Layout {
         self.overflow.extend(placed(pieces, at));
     }
 
-    /// Room for an argument in the overflow area.
+    /// Allocates an argument in the overflow area.
     fn stack(&mut self, size: u64, align: u64) -> u64 {
         let align = align.clamp(8, 64);
         let at = self.overflow_bytes.next_multiple_of(align);
@@ -132,7 +133,7 @@ fn pieces(argument: &VariadicArgument) -> Vec<(u64, u64, Value)> {
 }
 
 impl Vm<'_> {
-    /// The arguments beyond the named ones of the running function.
+    /// The variadic arguments of the running function.
     fn variadic_arguments(&self) -> Arc<Variadic> {
         let Some(frame) = self.thread.top() else {
             return Arc::default();
@@ -140,7 +141,7 @@ impl Vm<'_> {
         if let Some(variadic) = &frame.variadic {
             return variadic.clone();
         }
-        // Nothing was passed beyond the named ones: only how many those are is wanted.
+        // No variadic arguments were passed: only the number of the named ones matters.
         let caller = self.thread.frames.iter().rev().nth(1);
         let code = caller.and_then(|caller| self.image.code(caller.function));
         if let (Some(caller), Some(code)) = (caller, code)
@@ -210,7 +211,7 @@ fn va_end(_: &mut Vm<'_>, _: &Arguments<'_>) -> Result<Done, Interrupt> {
 mod tests {
     use super::*;
     use crate::memory::ObjectKind;
-    use crate::testing::{Lab, pointer};
+    use crate::testing::{Harness, pointer};
     use crate::thread::{Frame, OnReturn};
     use everett_ir::code::FunctionId;
 
@@ -236,31 +237,32 @@ mod tests {
         }
     }
 
-    /// Starts a list in a frame with these arguments; gives a reader of words at an area and an offset.
+    /// Starts a list in a frame with these arguments; returns a function that reads the word at an
+    /// area and an offset.
     fn start(
         arguments: Vec<VariadicArgument>,
         general: u32,
         vector: u32,
     ) -> impl Fn(u64, u64) -> u64 {
-        let mut lab = Lab::new();
-        let block = lab.memory.allocate(24, 8, ObjectKind::Heap);
+        let mut harness = Harness::new();
+        let block = harness.memory.allocate(24, 8, ObjectKind::Heap);
         let list = block.expect("room").start;
-        lab.thread.frames.push(frame(Variadic {
+        harness.thread.frames.push(frame(Variadic {
             arguments,
             named_general: general,
             named_vector: vector,
             named_stack: 0,
         }));
-        lab.compute("llvm.va_start.p0", &[pointer(list)], ValueType::Void);
-        let word = |lab: &mut Lab, at: u64| {
-            let value = lab.memory.load(&mut lab.arena, at, 8);
+        harness.compute("llvm.va_start.p0", &[pointer(list)], ValueType::Void);
+        let word = |harness: &mut Harness, at: u64| {
+            let value = harness.memory.load(&mut harness.arena, at, 8);
             value.expect("inside the area").bits
         };
-        let fields = [0, 8, 16].map(|at| word(&mut lab, list + at));
-        let lab = std::cell::RefCell::new(lab);
+        let fields = [0, 8, 16].map(|at| word(&mut harness, list + at));
+        let harness = std::cell::RefCell::new(harness);
         move |field, offset| match field {
             0 => fields[0],
-            _ => word(&mut lab.borrow_mut(), fields[field as usize] + offset),
+            _ => word(&mut harness.borrow_mut(), fields[field as usize] + offset),
         }
     }
 
@@ -274,7 +276,7 @@ mod tests {
         let mut arguments: Vec<_> = (0..7).map(|x| argument(LONG, &[x])).collect();
         arguments.extend((0..9).map(|x| argument(DOUBLE, &[100 + x])));
         let word = start(arguments, 1, 0);
-        // Behind one named argument: offsets 8 and 48.
+        // After one named argument: offsets 8 and 48.
         assert_eq!(word(0, 0), 48 << 32 | 8);
         for at in 0..5 {
             assert_eq!(word(SAVED, 8 + 8 * at), at);
@@ -296,7 +298,7 @@ mod tests {
             argument(extended, &[5, 6]),
         ];
         let word = start(arguments, 5, 8);
-        // One register is left: the wide integer does not fit, the next one does.
+        // One register is left: the wide integer does not fit, the next argument does.
         assert_eq!(word(0, 0), 176 << 32 | 40);
         assert_eq!(word(SAVED, 40), 3);
         assert_eq!([0, 8, 16].map(|at| word(OVERFLOW, at)), [1, 2, 4]);

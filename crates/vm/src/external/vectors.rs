@@ -1,4 +1,4 @@
-//! Intrinsics that work across the lanes of vectors of any size.
+//! Intrinsics across the lanes of vectors of any size.
 
 use everett_expr::{Arena, BinaryOp, ExprId, FloatFormat, FloatOp};
 use everett_ir::code::{IntPredicate, Lane};
@@ -10,7 +10,7 @@ use crate::integer::Wide;
 use crate::value::Value;
 use crate::vm::{Arguments, Done, Interrupt, Vm};
 
-/// The family.
+/// The operations of this family.
 pub const OPERATIONS: &[Operation] = &[
     supplied("llvm.vector.reduce.add", reduce_add),
     supplied("llvm.vector.reduce.mul", reduce_mul),
@@ -50,7 +50,7 @@ impl Vm<'_> {
         Ok((lane, lanes))
     }
 
-    /// Lanes as the result.
+    /// Joins lanes to the result.
     pub(crate) fn done_lanes(&mut self, lanes: impl IntoIterator<Item = ExprId>) -> Done {
         let mut registers = Wide::new();
         for lane in lanes {
@@ -60,7 +60,7 @@ impl Vm<'_> {
     }
 }
 
-/// Combines all lanes from the first to the last.
+/// Combines all lanes in order.
 fn reduce(
     vm: &mut Vm<'_>,
     args: &Arguments<'_>,
@@ -125,7 +125,7 @@ fn reduce_umin(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt>
     reduce_choice(vm, args, IntPredicate::Ult)
 }
 
-/// The format of the lanes of a vector of floats.
+/// The lane format of a float vector.
 fn lane_format(args: &Arguments<'_>, index: usize) -> Result<FloatFormat, Interrupt> {
     match args.lanes(index)?.0 {
         Lane::Float(kind) => format(kind),
@@ -133,7 +133,7 @@ fn lane_format(args: &Arguments<'_>, index: usize) -> Result<FloatFormat, Interr
     }
 }
 
-/// `start op lane op lane ...`, in this order.
+/// `start op lane op lane ...`, in order.
 fn reduce_ordered(vm: &mut Vm<'_>, args: &Arguments<'_>, op: FloatOp) -> Result<Done, Interrupt> {
     let format = lane_format(args, 1)?;
     let start = vm.operand_term(args, 0, format.width());
@@ -169,7 +169,7 @@ fn reduce_fmin(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt>
     reduce_floats(vm, args, math::lesser)
 }
 
-/// Registers of a lane of the result.
+/// Number of registers of a lane of the result.
 fn limbs(args: &Arguments<'_>, index: usize) -> Result<usize, Interrupt> {
     Ok(args.lanes(index)?.0.registers() as usize)
 }
@@ -199,8 +199,8 @@ fn extract(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     Ok(done(result))
 }
 
-/// Lanes of two vectors, one behind the other, from a position on; a negative one counts from the end of
-/// the first.
+/// Lanes of the concatenation of two vectors from a position on; a negative position counts from
+/// the end of the first.
 fn splice(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     let limbs = limbs(args, 0)?;
     let first = args.operand(0);
@@ -255,7 +255,7 @@ fn stepvector(_: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
 mod tests {
     use everett_ir::code::{FloatKind, Lane, ValueType};
 
-    use crate::testing::{Argument, Lab, bits, int};
+    use crate::testing::{Argument, Harness, bits, int};
     use crate::value::Value;
 
     fn vector(width: u16, lanes: &[u64]) -> Argument {
@@ -270,7 +270,7 @@ mod tests {
     }
 
     fn call(name: &str, args: &[Argument], result: ValueType) -> Vec<u64> {
-        bits(&Lab::new().compute(name, args, result))
+        bits(&Harness::new().compute(name, args, result))
     }
 
     #[test]

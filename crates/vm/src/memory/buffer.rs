@@ -1,4 +1,4 @@
-//! Up to a page of bytes: concrete ones, and a sparse overlay of symbolic ones.
+//! A buffer of at most one page: concrete bytes with a sparse overlay of symbolic ones.
 
 use everett_expr::{Arena, ExprId};
 use smallvec::SmallVec;
@@ -6,12 +6,13 @@ use std::hash::{Hash, Hasher};
 
 use crate::value::Value;
 
-/// Size of the pieces that large objects are made of; what is copied at the first write after a fork.
+/// Page size: large objects consist of pages, the unit that is copied at the first write after a
+/// fork.
 pub const PAGE: usize = 4096;
 
 const LINE: usize = 16;
 
-/// A byte that is part of a term: byte `index` of the `of` bytes that were stored together.
+/// A byte of a term: byte `index` of the `of` bytes that were stored together.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 struct SymbolicByte {
     term: Option<ExprId>,
@@ -21,16 +22,16 @@ struct SymbolicByte {
 
 type Line = [SymbolicByte; LINE];
 
-/// Bytes of an object or of one page of it.
+/// The bytes of an object, or of one page of it.
 #[derive(Clone, Debug)]
 pub struct Buffer {
     bytes: SmallVec<[u8; 32]>,
-    /// One entry for each begun 16 bytes; empty when nothing is symbolic.
+    /// One entry per 16 bytes; empty if nothing is symbolic.
     overlay: Vec<Option<Box<Line>>>,
 }
 
 impl Buffer {
-    /// Zeros.
+    /// Creates a buffer of zeros.
     pub fn zeroed(size: usize) -> Buffer {
         Buffer {
             bytes: SmallVec::from_elem(0, size),
@@ -38,7 +39,7 @@ impl Buffer {
         }
     }
 
-    /// A copy of these bytes, followed by zeros up to `size`.
+    /// Creates a buffer from these bytes, padded with zeros to `size`.
     pub fn with_bytes(bytes: &[u8], size: usize) -> Buffer {
         let mut buffer = SmallVec::from_slice(bytes);
         buffer.resize(size, 0);
@@ -48,23 +49,23 @@ impl Buffer {
         }
     }
 
-    /// How many bytes it holds.
+    /// Size in bytes.
     pub fn len(&self) -> usize {
         self.bytes.len()
     }
 
-    /// It holds none.
+    /// Whether the size is zero.
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
 
-    /// Nothing in it is symbolic.
+    /// Whether no byte is symbolic.
     #[inline(always)]
     pub fn is_concrete(&self) -> bool {
         self.overlay.is_empty()
     }
 
-    /// The concrete bytes; those below symbolic ones are meaningless.
+    /// The concrete bytes. Those under symbolic bytes are meaningless.
     #[inline(always)]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
@@ -76,7 +77,7 @@ impl Buffer {
         byte.term.is_some().then_some(byte)
     }
 
-    /// What each byte is: a known one, or one of a term; which of its bytes makes a difference.
+    /// Each byte in canonical form: its value, or its term and the byte index in it.
     fn parts(&self) -> impl Iterator<Item = (u8, Option<(ExprId, u8)>)> + '_ {
         (0..self.len()).map(|at| match self.symbolic(at) {
             Some(SymbolicByte {
@@ -88,12 +89,12 @@ impl Buffer {
         })
     }
 
-    /// Whether a range has a symbolic byte.
+    /// Whether a range contains a symbolic byte.
     pub fn has_symbolic(&self, at: usize, len: usize) -> bool {
         !self.overlay.is_empty() && self.concrete_run(at, len).len() < len
     }
 
-    /// The concrete bytes from a position on, up to the first symbolic one, at most `limit`.
+    /// The concrete bytes from a position up to the first symbolic one, at most `limit`.
     pub fn concrete_run(&self, at: usize, limit: usize) -> &[u8] {
         let bytes = &self.bytes[at..];
         let bytes = &bytes[..bytes.len().min(limit)];
@@ -111,7 +112,7 @@ impl Buffer {
         &bytes[..run.min(bytes.len())]
     }
 
-    /// Moves a range to another place in the same buffer; the two may overlap.
+    /// Copies a range within the buffer; source and destination may overlap.
     pub fn copy_within(&mut self, to: usize, from: usize, len: usize) {
         if self.has_symbolic(from, len) {
             let copy = self.clone();
@@ -121,7 +122,7 @@ impl Buffer {
         self.clear_symbolic(to, len);
     }
 
-    /// Reads `len` (1 to 8) bytes, little-endian.
+    /// Loads `len` (1 to 8) bytes, little-endian.
     #[inline(always)]
     pub fn load(&self, arena: &mut Arena, at: usize, len: usize) -> Value {
         if self.overlay.is_empty() {
@@ -154,7 +155,7 @@ impl Buffer {
         Value::of_term(arena, term)
     }
 
-    /// One byte as a term of 8 bits.
+    /// One byte as an 8-bit term.
     pub fn byte_term(&self, arena: &mut Arena, at: usize) -> ExprId {
         match self.symbolic(at) {
             Some(SymbolicByte {
@@ -177,7 +178,7 @@ impl Buffer {
         }
     }
 
-    /// Writes `len` (1 to 8) bytes, little-endian. A term must be `8 * len` bits wide.
+    /// Stores `len` (1 to 8) bytes, little-endian. A term must be `8 * len` bits wide.
     #[inline(always)]
     pub fn store(&mut self, at: usize, len: usize, value: Value) {
         match value.term {
@@ -205,7 +206,8 @@ impl Buffer {
         }
     }
 
-    /// Makes a range concrete again (its bytes are as they were under the overlay).
+    /// Removes the symbolic overlay of a range. Its bytes become the concrete ones under the
+    /// overlay.
     pub fn clear_symbolic(&mut self, at: usize, len: usize) {
         if self.overlay.is_empty() {
             return;
@@ -217,7 +219,7 @@ impl Buffer {
         }
     }
 
-    /// Copies a range of another buffer, terms and all.
+    /// Copies a range of another buffer, including terms.
     pub fn copy_from(&mut self, at: usize, from: &Buffer, from_at: usize, len: usize) {
         self.bytes[at..at + len].copy_from_slice(&from.bytes[from_at..from_at + len]);
         self.clear_symbolic(at, len);
@@ -235,7 +237,7 @@ impl Buffer {
         }
     }
 
-    /// Writes concrete bytes over what was there.
+    /// Overwrites bytes with concrete ones.
     pub fn write(&mut self, at: usize, bytes: &[u8]) {
         self.bytes[at..at + bytes.len()].copy_from_slice(bytes);
         self.clear_symbolic(at, bytes.len());
@@ -247,7 +249,7 @@ impl Buffer {
         self.clear_symbolic(at, len);
     }
 
-    /// All terms, for marking what is alive.
+    /// All terms, as roots for garbage collection.
     pub fn terms(&self) -> impl Iterator<Item = ExprId> + '_ {
         self.overlay
             .iter()
@@ -256,8 +258,8 @@ impl Buffer {
     }
 }
 
-/// Two buffers are equal if each byte is: known ones by their value, others by their term and which byte of it they are. What lies
-/// below symbolic bytes does not count.
+/// Buffers are equal if all bytes are: concrete bytes by value, symbolic ones by term and byte
+/// index. The concrete bytes under symbolic ones do not count.
 impl PartialEq for Buffer {
     fn eq(&self, other: &Buffer) -> bool {
         match self.is_concrete() && other.is_concrete() {

@@ -1,63 +1,64 @@
-//! What `mmap` and its kin do to a memory: where mappings are put, and changing parts of them.
+//! The memory operations behind `mmap`, `munmap`, `mprotect` and `mremap`: placing mappings and
+//! changing parts of them.
 //!
-//! Plain memory of moderate size gets a slot of its own, as any object. All else lies outside of the slots: in one
-//! object below them and one above, whose stretches come and go.
+//! Plain anonymous memory of moderate size gets a slot like any object. All other mappings are page
+//! runs in two objects outside of the slots, one below and one above them.
 
 use everett_ir::address::{CLASS_SHIFT, FUNCTION_BASE, MAX_CLASS, Slot};
 use triomphe::Arc;
 
 use super::buffer::{Buffer, PAGE};
 use super::object::{Object, ObjectKind};
-use super::region::{Backing, FileView, Obstacle, Region, Run, Traits};
-use super::{Fault, Memory, Protection, locate, position};
+use super::region::{AccessDenial, Backing, FileView, MappingTraits, PageRun, Region};
+use super::{AccessFault, Memory, Protection, locate, position};
 use crate::bug::{Bug, BugKind, bytes};
 use crate::stacks::StackId;
 
 /// The null page and its neighbours are never mapped.
 const LOW_START: u64 = 0x10000;
-/// Slots end here.
+/// End of the slots.
 const HIGH_START: u64 = (MAX_CLASS as u64 + 1) << CLASS_SHIFT;
-/// Addresses of programs end here.
+/// End of the user address space.
 const HIGH_END: u64 = 0x7fff_ffff_f000;
-/// Mappings outside of the slots are put below this address, one below the other.
+/// Mappings outside of the slots are placed top-down from this address.
 pub(super) const TOP: u64 = 0x7fff_0000_0000;
-/// The heap of `brk` begins here, and mappings that are put anywhere stay above its room.
+/// Start of the `brk` heap. Mappings without a requested address stay above its range.
 pub const BREAK_START: u64 = 0x5555_5600_0000;
-/// And ends here at the latest.
+/// Upper bound of the `brk` heap.
 pub const BREAK_END: u64 = 0x6000_0000_0000;
-/// Pages between mappings, so that what runs over the end of one does not meet another.
+/// Gap between mappings, so that an overrun of one does not hit another.
 const GAP: u64 = 16 * PAGE as u64;
-/// Larger memory does not get a slot.
+/// Larger mappings do not get a slot.
 const LARGEST_IN_SLOT: u64 = 64 << 20;
-/// Larger memory in a slot is sparse.
+/// Larger mappings in a slot are sparse.
 const LARGEST_DENSE: u64 = 8 << 20;
-/// Slots that one call can change.
+/// Maximal number of slots that one call can change.
 const MAX_SLOTS: u64 = 1 << 16;
 
 const PAGE_SIZE: u64 = PAGE as u64;
 
-/// Where a mapping is put.
+/// Where to place a mapping.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Placement {
-    /// Where there is room.
+    /// At any free address.
     Anywhere,
-    /// There; nothing is mapped there.
+    /// At this address, which must be free.
     At(u64),
 }
 
-/// A stretch of mapped pages.
+/// A run of mapped pages.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Mapping {
     /// First address.
     pub start: u64,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// What its pages have in common.
-    pub traits: Traits,
+    /// The attributes that its pages share.
+    pub traits: MappingTraits,
 }
 
 impl Mapping {
-    /// First address behind it.
+    /// The address past its end.
     pub fn end(&self) -> u64 {
         self.start + self.size
     }
@@ -78,14 +79,14 @@ fn outside_range(index: usize) -> (u64, u64) {
     }
 }
 
-/// A range of addresses that lies in one slot, or outside of the slots on one side.
+/// A range of addresses in one slot, or outside of the slots on one side.
 #[derive(Copy, Clone, Debug)]
 struct Part {
     start: u64,
     end: u64,
 }
 
-/// Takes a range apart. `None` if it has addresses that nothing can have, or too many parts.
+/// Splits a range into parts. `None` if it contains invalid addresses or has too many parts.
 fn parts(start: u64, len: u64) -> Option<Vec<Part>> {
     let end = start.checked_add(len)?;
     let mut parts = Vec::new();
@@ -109,7 +110,7 @@ fn parts(start: u64, len: u64) -> Option<Vec<Part>> {
     Some(parts)
 }
 
-/// Pages of an object that an address range covers.
+/// The pages of an object that an address range covers.
 fn pages_of(object: &Object, part: Part) -> (u64, u64) {
     let first = part.start.max(object.start) - object.start;
     let end = part.end.max(object.start) - object.start;
@@ -117,7 +118,7 @@ fn pages_of(object: &Object, part: Part) -> (u64, u64) {
 }
 
 impl Memory {
-    /// Something can be at this address.
+    /// Whether the address lies in the address space that mappings can use.
     pub fn is_address(&self, address: u64) -> bool {
         Slot::of(address).is_some() || outside_index(address).is_some()
     }
@@ -135,7 +136,7 @@ impl Memory {
         Arc::make_mut(&mut self.tables).outside[index].as_mut()
     }
 
-    /// An object that pages can be put into at this address, made where there is none.
+    /// The object that pages at this address belong to; created if there is none.
     fn object_for(&mut self, address: u64) -> Option<&mut Object> {
         if let Some(index) = outside_index(address) {
             let (start, end) = outside_range(index);
@@ -165,8 +166,8 @@ impl Memory {
         self.near_mut(address)
     }
 
-    /// Stretches that are mapped in a range, in order, cut at its ends. `None` if it has addresses that nothing can
-    /// have.
+    /// The mapped runs in a range, in order, clipped to it. `None` if the range contains invalid
+    /// addresses.
     pub fn mappings_in(&self, start: u64, len: u64) -> Option<Vec<Mapping>> {
         let mut found = Vec::new();
         for part in parts(start, len)? {
@@ -191,9 +192,9 @@ impl Memory {
                         found.push(Mapping {
                             start: from,
                             size: to - from,
-                            traits: Traits {
+                            traits: MappingTraits {
                                 allocated: object.allocated,
-                                ..Traits::PLAIN
+                                ..MappingTraits::PLAIN
                             },
                         });
                     }
@@ -204,7 +205,7 @@ impl Memory {
         Some(found)
     }
 
-    /// The mapped stretch at an address.
+    /// The mapped run at an address.
     pub fn mapping_at(&self, address: u64) -> Option<Mapping> {
         let object = self.near(address).filter(|object| object.is_live())?;
         let inside = address.checked_sub(object.start)?;
@@ -220,21 +221,21 @@ impl Memory {
             None if object.kind == ObjectKind::Mapping && inside < object.size => Some(Mapping {
                 start: object.start,
                 size: object.size,
-                traits: Traits {
+                traits: MappingTraits {
                     allocated: object.allocated,
-                    ..Traits::PLAIN
+                    ..MappingTraits::PLAIN
                 },
             }),
             None => None,
         }
     }
 
-    /// Maps whole pages. Where they come from a file, `view` names it. `None` if there is no room.
+    /// Maps whole pages. For file mappings `view` is the file. `None` if there is no room.
     pub fn map(
         &mut self,
         placement: Placement,
         size: u64,
-        traits: Traits,
+        traits: MappingTraits,
         view: Option<FileView>,
     ) -> Option<u64> {
         let start = match placement {
@@ -257,7 +258,7 @@ impl Memory {
         let before = object.counted_bytes();
         let first = (start - object.start) / PAGE_SIZE;
         let region = object.region_mut()?;
-        region.map(Run {
+        region.map(PageRun {
             first,
             count: size / PAGE_SIZE,
             traits,
@@ -278,9 +279,10 @@ impl Memory {
         Some(start)
     }
 
-    /// An address with so much room.
-    fn room_for(&mut self, size: u64, traits: &Traits) -> Option<u64> {
-        // What cannot be used yet is a reservation that files may be mapped into: they are one object with others.
+    /// Finds a free address for a mapping of this size.
+    fn room_for(&mut self, size: u64, traits: &MappingTraits) -> Option<u64> {
+        // Inaccessible memory is a reservation into which files may be mapped later; it goes into
+        // the object that holds other mappings.
         let is_memory =
             traits.backing == Backing::Anonymous && traits.protection != Protection::NONE;
         if is_memory && size <= LARGEST_IN_SLOT {
@@ -305,7 +307,7 @@ impl Memory {
         Some(start)
     }
 
-    /// Nothing is mapped in this range, and mappings can be put there.
+    /// Whether the range is free and mappings can be placed there.
     pub fn is_free(&self, start: u64, len: u64) -> bool {
         self.can_replace(start, len)
             && self
@@ -313,7 +315,7 @@ impl Memory {
                 .is_some_and(|all| all.is_empty())
     }
 
-    /// Mappings can be put into this range, whether some are there or not.
+    /// Whether mappings can be placed in the range, replacing existing ones.
     pub fn can_replace(&self, start: u64, len: u64) -> bool {
         if parts(start, len).is_none_or(|all| all.len() != 1) {
             return false;
@@ -328,7 +330,7 @@ impl Memory {
         }
     }
 
-    /// Changes each object that has mapped pages in a range.
+    /// Applies a change to each object with mapped pages in a range.
     fn change(
         &mut self,
         start: u64,
@@ -356,7 +358,7 @@ impl Memory {
         Some(())
     }
 
-    /// Takes pages away.
+    /// Unmaps pages.
     pub fn unmap(&mut self, start: u64, len: u64, by: Option<StackId>) {
         self.change(start, len, |object, first, end| {
             if object.kind != ObjectKind::Mapping {
@@ -388,7 +390,7 @@ impl Memory {
         self.viewers = viewers;
     }
 
-    /// Sets what may be done with pages, where it can be set: in mappings and in heap blocks that begin at a page.
+    /// Sets the protection of pages in mappings and in heap blocks that start on a page boundary.
     pub fn protect(&mut self, start: u64, len: u64, protection: Protection) {
         self.change(start, len, |object, first, end| {
             let is_plain = object.region().is_none() && protection == Protection::READ_WRITE;
@@ -398,7 +400,7 @@ impl Memory {
         });
     }
 
-    /// Pages are as if they were mapped anew (`MADV_DONTNEED`).
+    /// Resets pages to their initial content (`MADV_DONTNEED`).
     pub fn discard(&mut self, start: u64, len: u64) {
         self.change(start, len, |object, first, end| {
             if let Some(region) = object.region_mut() {
@@ -411,7 +413,7 @@ impl Memory {
         });
     }
 
-    /// Moves mapped pages to where nothing is mapped. Mappings stay behind, empty, where `keep` says so.
+    /// Moves mapped pages to a free range. With `keep`, the old range stays mapped and empty.
     pub fn relocate(&mut self, from: u64, len: u64, to: u64, keep: bool) -> Option<()> {
         let mappings = self.mappings_in(from, len)?;
         let mut pages: Vec<(u64, Arc<Buffer>)> = Vec::new();
@@ -442,8 +444,8 @@ impl Memory {
         Some(())
     }
 
-    /// For each page whether something was ever written to it, or a file has it.
-    pub fn residents(&self, start: u64, len: u64) -> Vec<bool> {
+    /// For each page, whether it was ever written or is backed by a file.
+    pub fn resident_pages(&self, start: u64, len: u64) -> Vec<bool> {
         let pages = (0..len.div_ceil(PAGE_SIZE)).map(|page| start + page * PAGE_SIZE);
         let is_there = |address: u64| {
             let object = self.near(address)?;
@@ -454,18 +456,18 @@ impl Memory {
         pages.map(|page| is_there(page).unwrap_or(false)).collect()
     }
 
-    /// It maps files.
+    /// Whether any file is mapped.
     pub fn has_views(&self) -> bool {
         !self.viewers.is_empty()
     }
 
-    /// Files that are mapped, object by object.
+    /// The mapped files, object by object.
     pub fn views(&self) -> impl Iterator<Item = &FileView> {
         let objects = self.viewers.iter().filter_map(|start| self.near(*start));
         objects.flat_map(|object| object.region().map_or(&[][..], Region::files))
     }
 
-    /// The same for changing what they hold.
+    /// Calls `visit` with a mutable reference to each mapped file.
     pub fn for_each_view(&mut self, mut visit: impl FnMut(&mut FileView)) {
         for start in self.viewers.clone() {
             let object = self.near_mut(start);
@@ -475,7 +477,7 @@ impl Memory {
         }
     }
 
-    /// Maps no files any more: the open files that kept them.
+    /// Drops all file views and returns the open files that kept them alive.
     pub fn forget_views(&mut self) -> Vec<u32> {
         let mut holders = Vec::new();
         for start in std::mem::take(&mut self.viewers) {
@@ -487,8 +489,8 @@ impl Memory {
         holders
     }
 
-    /// Where in which file an address is whose changes others see.
-    pub fn shared_place(&self, address: u64) -> Option<(u32, u64)> {
+    /// The file and offset behind an address in a shared file mapping.
+    pub fn shared_file_offset(&self, address: u64) -> Option<(u32, u64)> {
         if self.viewers.is_empty() {
             return None;
         }
@@ -502,21 +504,21 @@ impl Memory {
     }
 }
 
-/// It could be an object like any other.
-fn is_plain(traits: &Traits) -> bool {
+/// Whether the mapping can be an ordinary object: anonymous, readable and writable.
+fn is_plain(traits: &MappingTraits) -> bool {
     traits.protection == Protection::READ_WRITE
         && traits.backing == Backing::Anonymous
         && traits.counted
 }
 
-/// Start and size of each stretch of an object.
+/// Start and size of each run of an object.
 pub(super) fn stretches(object: &Object) -> Vec<(u64, u64)> {
     match object.region() {
         None => vec![(object.start, object.size)],
         Some(region) => {
             let runs = region.runs().iter();
             let readable = runs.filter(|run| run.traits.protection != Protection::NONE);
-            let place = |run: &Run| {
+            let place = |run: &PageRun| {
                 let start = object.start + run.first * PAGE_SIZE;
                 let size = (run.count * PAGE_SIZE).min(object.room(run.first * PAGE_SIZE, false));
                 (start, size)
@@ -526,9 +528,9 @@ pub(super) fn stretches(object: &Object) -> Vec<(u64, u64)> {
     }
 }
 
-/// What is wrong with an access to an object whose pages differ.
-pub(super) fn explain(object: &Object, fault: Fault) -> Bug {
-    let Fault {
+/// The finding for an access to a region that a page does not allow.
+pub(super) fn explain(object: &Object, fault: AccessFault) -> Bug {
+    let AccessFault {
         address,
         len,
         write,
@@ -547,16 +549,16 @@ pub(super) fn explain(object: &Object, fault: Fault) -> Bug {
             ..Bug::new(BugKind::OutOfBounds, message)
         };
     };
-    let (kind, message, allocated, freed) = match region.obstacle(inside, len, write) {
-        Obstacle::Nothing => (BugKind::WildPointer, nothing(), None, None),
-        Obstacle::Gone(gone) => {
+    let (kind, message, allocated, freed) = match region.denial(inside, len, write) {
+        AccessDenial::Nothing => (BugKind::WildPointer, nothing(), None, None),
+        AccessDenial::UnmappedRun(gone) => {
             let size = (gone.end - gone.first) * PAGE_SIZE;
             let offset = inside as i64 - (gone.first * PAGE_SIZE) as i64;
             let message =
                 format!("{verb} of {wanted} at offset {offset} of {size} bytes that were unmapped");
             (BugKind::UseAfterFree, message, gone.allocated, gone.freed)
         }
-        Obstacle::Behind(run) => {
+        AccessDenial::Behind(run) => {
             let behind = inside.saturating_sub((run.first + run.count) * PAGE_SIZE);
             let size = run.count * PAGE_SIZE;
             let message = format!(
@@ -565,7 +567,7 @@ pub(super) fn explain(object: &Object, fault: Fault) -> Bug {
             );
             (BugKind::OutOfBounds, message, run.traits.allocated, None)
         }
-        Obstacle::Protected(run) => {
+        AccessDenial::Protected(run) => {
             let (kind, allowed) = match run.traits.protection.0 {
                 0 => (BugKind::ProtectedPage, "no access"),
                 _ => (BugKind::ReadOnlyWrite, "no writing"),
@@ -573,13 +575,13 @@ pub(super) fn explain(object: &Object, fault: Fault) -> Bug {
             let message = format!("{verb} of {wanted} in a page that allows {allowed}");
             (kind, message, run.traits.allocated, None)
         }
-        Obstacle::BeyondFile(run) => {
+        AccessDenial::BeyondFile(run) => {
             let message =
                 format!("{verb} of {wanted} in a page behind the end of the file that is mapped");
             (BugKind::BeyondFile, message, run.traits.allocated, None)
         }
     };
-    // Behind a mapping there may be another one natively.
+    // Natively another mapping may follow, so an out-of-bounds access need not fault.
     let faults = kind != BugKind::OutOfBounds;
     Bug {
         allocated,

@@ -1,6 +1,6 @@
-//! The memory of a process: objects, found by address, each checked at every access.
+//! The memory of a process: objects found by address, with every access bounds-checked.
 //!
-//! A memory is a value: cloning is O(1), and clones share what neither has written since.
+//! A memory is a value: a clone is O(1) and shares everything that neither side has written since.
 
 mod buffer;
 mod mapping;
@@ -11,7 +11,7 @@ mod table;
 pub use buffer::{Buffer, PAGE};
 pub use mapping::{BREAK_END, BREAK_START, Mapping, Placement};
 pub use object::{Object, ObjectKind, join_bytes};
-pub use region::{Backing, FileView, Pages, Protection, Traits};
+pub use region::{Backing, FileView, MappingTraits, Pages, Protection};
 
 use everett_expr::{Arena, ExprId};
 use everett_ir::address::{CLASS_COUNT, Slot, class_for, slots_in};
@@ -24,25 +24,25 @@ use crate::stacks::StackId;
 use crate::value::Value;
 use table::Table;
 
-/// Threads that can have stacks of their own in one process.
+/// Maximal number of threads with stacks of their own in one process.
 pub const MAX_STACKS: u32 = 256;
 
-/// Why an access is refused.
+/// A refused access.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub struct Fault {
+pub struct AccessFault {
     /// The address.
     pub address: u64,
-    /// How many bytes were wanted.
+    /// Number of bytes accessed.
     pub len: u64,
-    /// It was a write.
+    /// Whether it was a write.
     pub write: bool,
 }
 
 #[derive(Clone, Debug)]
 struct Tables {
-    /// Globals, heap blocks, mappings, by class.
+    /// Globals, heap blocks and mappings, by size class.
     shared: [Table; CLASS_COUNT],
-    /// Stack slots, by thread and class.
+    /// Stack slots, by thread and size class.
     stacks: Vec<[Table; CLASS_COUNT]>,
     /// Mappings below and above all slots.
     outside: [Option<Object>; 2],
@@ -52,13 +52,13 @@ struct Tables {
 #[derive(Clone, Debug)]
 pub struct Memory {
     tables: Arc<Tables>,
-    /// Bytes in live heap blocks and mappings.
+    /// Total size of live heap blocks and mappings.
     heap_bytes: u64,
-    /// Addresses of objects that map files.
+    /// Addresses of the objects that map files.
     viewers: Vec<u64>,
-    /// New mappings above the slots are made below this address.
+    /// New mappings above the slots are placed below this address.
     lowest: u64,
-    /// Accesses of threads, where races are looked for.
+    /// The access history for race detection.
     pub(crate) races: Arc<Races>,
 }
 
@@ -66,7 +66,7 @@ fn no_tables() -> [Table; CLASS_COUNT] {
     std::array::from_fn(|_| Table::default())
 }
 
-/// Stack slots lie in the upper half of a class, split between the threads.
+/// Stack slots occupy the upper half of a size class, divided among the threads.
 fn stack_slots_per_thread(class: u32) -> u32 {
     (slots_in(class) / 2 / u64::from(MAX_STACKS)).max(1) as u32
 }
@@ -75,7 +75,7 @@ fn first_stack_slot(class: u32) -> u32 {
     (slots_in(class) / 2) as u32
 }
 
-/// Where a slot's object is kept: which thread's stack (or `None`), and its number there.
+/// The table that a slot belongs to (the thread of a stack, or `None`) and its index there.
 #[inline(always)]
 fn locate(slot: Slot) -> (Option<usize>, u32) {
     let first = first_stack_slot(slot.class);
@@ -88,7 +88,7 @@ fn locate(slot: Slot) -> (Option<usize>, u32) {
 }
 
 impl Memory {
-    /// The memory of a program that was just loaded.
+    /// The initial memory of a program.
     pub fn new(program: &Program) -> Memory {
         let mut shared = no_tables();
         for global in &program.globals {
@@ -119,7 +119,7 @@ impl Memory {
         }
     }
 
-    /// A memory without anything in it.
+    /// An empty memory.
     pub fn empty() -> Memory {
         Memory {
             tables: Arc::new(Tables {
@@ -134,14 +134,14 @@ impl Memory {
         }
     }
 
-    /// Ends the life of a thread-local global.
+    /// Ends the lifetime of a thread-local global.
     pub fn end_thread_local(&mut self, start: u64) {
         if let Some(object) = self.near_mut(start) {
             object.kill(None);
         }
     }
 
-    /// Bytes in live heap blocks and mappings.
+    /// Total size of live heap blocks and mappings.
     pub fn heap_bytes(&self) -> u64 {
         self.heap_bytes
     }
@@ -170,7 +170,8 @@ impl Memory {
         }
     }
 
-    /// The object in whose slot this address lies, dead or alive; the address may be outside its bounds.
+    /// The object whose slot contains this address, dead or alive; the address may be out of its
+    /// bounds.
     #[inline(always)]
     pub fn near(&self, address: u64) -> Option<&Object> {
         let Some(slot) = Slot::of(address) else {
@@ -189,7 +190,7 @@ impl Memory {
         self.table_mut(stack, slot.class)?.get_mut(index)
     }
 
-    /// The live object that holds these bytes.
+    /// The live object that contains these bytes.
     #[inline(always)]
     pub fn object_at(&self, address: u64, len: u64) -> Option<&Object> {
         let object = self.near(address)?;
@@ -198,7 +199,7 @@ impl Memory {
             .then_some(object)
     }
 
-    /// The same for writing; `None` also where it cannot be written.
+    /// The live object that contains these bytes, for writing. `None` also if it is not writable.
     #[inline(always)]
     pub fn object_at_mut(&mut self, address: u64, len: u64) -> Option<&mut Object> {
         let object = self.near_mut(address)?;
@@ -210,11 +211,11 @@ impl Memory {
         .then_some(object)
     }
 
-    /// Makes an object that lives until it is freed. `None` if no address can be had.
+    /// Allocates an object that lives until it is freed. `None` if the address space is exhausted.
     pub fn allocate(&mut self, size: u64, align: u64, kind: ObjectKind) -> Option<&mut Object> {
         let class = class_for(size, align)?;
         let table = self.table_mut(None, class)?;
-        // Mappings at addresses that were asked for may be ahead.
+        // Mappings at requested addresses may already occupy the next slots.
         while table.get(table.next).is_some() {
             table.next += 1;
         }
@@ -231,7 +232,7 @@ impl Memory {
         self.near_mut(start)
     }
 
-    /// Makes a stack slot of a thread. `None` if its stack is full.
+    /// Allocates a stack slot of a thread. `None` if its stack is full.
     pub fn push_stack(&mut self, thread: u32, size: u64, align: u64) -> Option<u64> {
         let class = class_for(size, align)?;
         let tables = Arc::make_mut(&mut self.tables);
@@ -254,14 +255,14 @@ impl Memory {
         Some(start)
     }
 
-    /// The thread in whose stack an address lies.
+    /// The thread whose stack contains an address.
     pub fn stack_of(&self, address: u64) -> Option<u32> {
         let (stack, _) = locate(Slot::of(address)?);
         stack.map(|thread| thread as u32)
     }
 
-    /// Ends the life of the stack slot at `start` and tells its size; slots die in the reverse order of
-    /// their making.
+    /// Ends the lifetime of the stack slot at `start` and returns its size. Slots die in reverse
+    /// order of allocation.
     pub fn pop_stack(&mut self, start: u64) -> u64 {
         let Some(slot) = Slot::of(start) else {
             return 0;
@@ -280,7 +281,7 @@ impl Memory {
         }
     }
 
-    /// Ends the life of a heap block or mapping that starts here.
+    /// Frees the heap block or mapping that starts here.
     pub fn free(&mut self, start: u64, kind: ObjectKind, by: Option<StackId>) -> Result<(), Bug> {
         match self.near(start) {
             Some(object) if object.start == start && object.kind == kind && object.is_live() => {
@@ -294,14 +295,14 @@ impl Memory {
         }
     }
 
-    /// Reads `len` (1 to 8) bytes.
+    /// Loads `len` (1 to 8) bytes.
     #[inline(always)]
-    pub fn load(&self, arena: &mut Arena, address: u64, len: usize) -> Result<Value, Fault> {
+    pub fn load(&self, arena: &mut Arena, address: u64, len: usize) -> Result<Value, AccessFault> {
         match self.object_at(address, len as u64) {
             Some(object) if object.size_term.is_none() => {
                 Ok(object.load(arena, address - object.start, len))
             }
-            _ => Err(Fault {
+            _ => Err(AccessFault {
                 address,
                 len: len as u64,
                 write: false,
@@ -309,7 +310,7 @@ impl Memory {
         }
     }
 
-    /// Writes `len` (1 to 8) bytes. A term must be `8 * len` bits wide.
+    /// Stores `len` (1 to 8) bytes. A term must be `8 * len` bits wide.
     #[inline(always)]
     pub fn store(
         &mut self,
@@ -317,14 +318,14 @@ impl Memory {
         address: u64,
         len: usize,
         value: Value,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), AccessFault> {
         match self.object_at_mut(address, len as u64) {
             Some(object) if object.size_term.is_none() => {
                 let offset = address - object.start;
                 object.store(arena, offset, len, value);
                 Ok(())
             }
-            _ => Err(Fault {
+            _ => Err(AccessFault {
                 address,
                 len: len as u64,
                 write: true,
@@ -332,9 +333,9 @@ impl Memory {
         }
     }
 
-    /// What is wrong with an access that faulted, for people.
-    pub fn explain(&self, fault: Fault) -> Bug {
-        let Fault {
+    /// The finding for an access that faulted.
+    pub fn explain(&self, fault: AccessFault) -> Bug {
+        let AccessFault {
             address,
             len,
             write,
@@ -367,7 +368,7 @@ impl Memory {
             (true, ObjectKind::Constant) if write && inside => BugKind::ReadOnlyWrite,
             (true, _) => BugKind::OutOfBounds,
         };
-        // What was unmapped and what is constant is guarded by the processor too.
+        // Unmapped and constant memory faults natively, too.
         let faults = match kind {
             BugKind::ReadOnlyWrite => true,
             BugKind::UseAfterFree => object.kind == ObjectKind::Mapping,
@@ -393,7 +394,7 @@ impl Memory {
         }
     }
 
-    /// All live objects of a kind, by address.
+    /// All live objects of a kind, ordered by address.
     pub fn live_objects(&self, kind: ObjectKind) -> impl Iterator<Item = &Object> {
         let tables = self.tables.shared.iter();
         tables
@@ -402,8 +403,8 @@ impl Memory {
             .filter(move |object| object.kind == kind && object.is_live())
     }
 
-    /// Start and size of all live objects that an access of `len` bytes to an address from `min` to `max` can be
-    /// inside of, by address.
+    /// Start and size of all live objects that can contain an access of `len` bytes at an address
+    /// from `min` to `max`, ordered by address.
     pub fn live_between(&self, min: u64, max: u64, len: u64) -> Vec<(u64, u64)> {
         let stacks = self.tables.stacks.iter().flat_map(|tables| tables.iter());
         let tables = self.tables.shared.iter().chain(stacks);
@@ -420,7 +421,7 @@ impl Memory {
         objects
     }
 
-    /// All terms in memory, for marking what is alive.
+    /// Visits all terms in memory, as roots for garbage collection.
     pub fn for_each_term(&self, visit: &mut dyn FnMut(ExprId)) {
         let stacks = self.tables.stacks.iter().flat_map(|tables| tables.iter());
         for table in self.tables.shared.iter().chain(stacks) {
@@ -440,7 +441,8 @@ impl Object {
     }
 }
 
-/// "at offset 3 of", "2 bytes before", "at the end of": for messages.
+/// Describes an address relative to an object ("at offset 3 of", "2 bytes before", "at the end
+/// of").
 fn position(object: &Object, address: u64) -> String {
     let end = object.start + object.size;
     if address < object.start {

@@ -1,35 +1,35 @@
-//! One allocation: where it lies, what it is, what it holds.
+//! An object: one allocation with its address, kind and content.
 
 use everett_expr::{Arena, ExprId};
 use triomphe::Arc;
 
 use super::buffer::{Buffer, PAGE};
-use super::region::{Region, Run, Traits};
+use super::region::{MappingTraits, PageRun, Region};
 use crate::stacks::StackId;
 use crate::value::Value;
 
-/// What a page that was never written reads as.
+/// The content of a page that was never written.
 static ZEROS: [u8; PAGE] = [0; PAGE];
 
-/// What an object was made for; decides how misuse is named.
+/// The kind of an object. It decides which finding a misuse is.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum ObjectKind {
     /// A global variable.
     Global,
-    /// A global that cannot be written.
+    /// A global constant, read-only.
     Constant,
     /// A stack slot.
     Stack,
-    /// From malloc and its family.
+    /// A block from malloc and its family.
     Heap,
-    /// From mmap.
+    /// A mapping from mmap.
     Mapping,
-    /// Arguments, environment and the like, made by the kernel.
+    /// Kernel-provided data: arguments, environment and the like.
     Kernel,
 }
 
 impl ObjectKind {
-    /// For messages.
+    /// Name of the kind in messages.
     pub fn noun(self) -> &'static str {
         match self {
             ObjectKind::Global => "global",
@@ -44,14 +44,14 @@ impl ObjectKind {
 
 #[derive(Clone, Debug)]
 enum Content {
-    /// At most a page.
+    /// At most one page.
     One(Arc<Buffer>),
-    /// Pages in order; those that were never written are absent and read as zeros.
+    /// All pages in order. Pages that were never written are absent and read as zeros.
     Pages(Arc<Vec<Option<Arc<Buffer>>>>),
-    /// Pages that are not all alike.
+    /// Pages with individual attributes.
     Region(Arc<Region>),
-    /// The object is dead.
-    Gone,
+    /// A dead object has no content.
+    UnmappedRun,
 }
 
 /// An allocation.
@@ -59,26 +59,26 @@ enum Content {
 pub struct Object {
     /// First address.
     pub start: u64,
-    /// Size; where the size is symbolic, the largest that it can be.
+    /// Size in bytes; an upper bound if the size is symbolic.
     pub size: u64,
-    /// The size, where it is symbolic.
+    /// The size as a term, if it is symbolic.
     pub size_term: Option<ExprId>,
-    /// Where it was allocated.
+    /// Call stack of its allocation.
     pub allocated: Option<StackId>,
-    /// Where it was freed.
+    /// Call stack of its deallocation.
     pub freed: Option<StackId>,
-    /// What it is.
+    /// The kind.
     pub kind: ObjectKind,
     content: Content,
 }
 
 impl Object {
-    /// A new object full of zeros.
+    /// Creates an object of zeros.
     pub fn zeroed(start: u64, size: u64, kind: ObjectKind) -> Object {
         Object::with_bytes(start, size, kind, &[])
     }
 
-    /// A new object that begins with these bytes, zeros after them.
+    /// Creates an object from these bytes, padded with zeros.
     pub fn with_bytes(start: u64, size: u64, kind: ObjectKind, bytes: &[u8]) -> Object {
         let content = if size as usize <= PAGE {
             Content::One(Arc::new(Buffer::with_bytes(bytes, size as usize)))
@@ -103,13 +103,13 @@ impl Object {
         }
     }
 
-    /// It can be used.
+    /// Whether the object is alive.
     #[inline(always)]
     pub fn is_live(&self) -> bool {
-        !matches!(self.content, Content::Gone)
+        !matches!(self.content, Content::UnmappedRun)
     }
 
-    /// An object whose pages are not all alike.
+    /// Creates an object whose pages have individual attributes.
     pub(super) fn of_region(start: u64, size: u64, kind: ObjectKind, region: Region) -> Object {
         Object {
             start,
@@ -122,17 +122,17 @@ impl Object {
         }
     }
 
-    /// These bytes, which are inside, can be read or written.
+    /// Whether the bytes of a range inside the object can be read or written.
     #[inline(always)]
     pub fn allows(&self, offset: u64, len: u64, write: bool) -> bool {
         match &self.content {
             Content::One(_) | Content::Pages(_) => true,
             Content::Region(region) => len == 0 || region.allows(offset, len, write),
-            Content::Gone => false,
+            Content::UnmappedRun => false,
         }
     }
 
-    /// Its pages, where they are not all alike.
+    /// The pages, if they have individual attributes.
     pub fn region(&self) -> Option<&Region> {
         match &self.content {
             Content::Region(region) => Some(region),
@@ -140,7 +140,7 @@ impl Object {
         }
     }
 
-    /// The same for changing them.
+    /// The pages for modification, if they have individual attributes.
     pub(super) fn region_mut(&mut self) -> Option<&mut Region> {
         match &mut self.content {
             Content::Region(region) => Some(Arc::make_mut(region)),
@@ -148,19 +148,20 @@ impl Object {
         }
     }
 
-    /// Lets its pages differ from now on. It must begin at a page.
+    /// Converts the content to pages with individual attributes. The object must start on a page
+    /// boundary.
     pub(super) fn make_region(&mut self) -> Option<&mut Region> {
         let count = self.size.div_ceil(PAGE as u64);
-        let mut region = Region::new(Run {
+        let mut region = Region::new(PageRun {
             first: 0,
             count,
-            traits: Traits {
+            traits: MappingTraits {
                 allocated: self.allocated,
-                ..Traits::PLAIN
+                ..MappingTraits::PLAIN
             },
         });
         match &self.content {
-            Content::Region(_) | Content::Gone => return self.region_mut(),
+            Content::Region(_) | Content::UnmappedRun => return self.region_mut(),
             Content::One(buffer) => {
                 let mut page = Buffer::zeroed(PAGE);
                 page.copy_from(0, buffer, 0, buffer.len());
@@ -178,13 +179,13 @@ impl Object {
         self.region_mut()
     }
 
-    /// Something was written to the page at an offset.
+    /// Whether the page at an offset was ever written.
     pub(super) fn has_page(&self, offset: u64) -> bool {
         self.page(offset).is_some()
     }
 
-    /// Lets it reach from one address over so many bytes, where more was not used until now. Its pages keep their
-    /// addresses.
+    /// Extends the object to cover `size` bytes from `start`; the added range must be unused. Pages
+    /// keep their addresses.
     pub(super) fn widen(&mut self, start: u64, size: u64) -> Option<()> {
         let shift = (self.start - start) / PAGE as u64;
         let region = self.make_region()?;
@@ -194,7 +195,7 @@ impl Object {
         Some(())
     }
 
-    /// Bytes that can be used from an offset on.
+    /// Number of accessible bytes from an offset on.
     pub fn room(&self, offset: u64, write: bool) -> u64 {
         let Some(region) = self.region() else {
             return self.size.saturating_sub(offset);
@@ -202,7 +203,7 @@ impl Object {
         let page = PAGE as u64;
         let mut end = offset;
         while end < self.size && region.allows(end, 1, write) {
-            // Stretches are long; what a file lacks is found page by page.
+            // Runs are long; a file that is too short is found page by page.
             let run = region.run_at(end / page);
             let behind = run.map_or(end, |run| (run.first + run.count) * page);
             end = match region.allows(end, behind - end, write) {
@@ -213,8 +214,7 @@ impl Object {
         end.min(self.size) - offset
     }
 
-    /// The stretch of bytes around an offset that is there, whatever may be done with it: where it begins, and its
-    /// size.
+    /// Start and size of the mapped extent around an offset, whatever its protection.
     pub fn extent(&self, offset: u64) -> Option<(u64, u64)> {
         match self.region() {
             None => Some((0, self.size)),
@@ -227,23 +227,23 @@ impl Object {
         }
     }
 
-    /// Bytes of it that count as memory in use.
+    /// Number of bytes that count as memory in use.
     pub(super) fn counted_bytes(&self) -> u64 {
         match (&self.content, self.kind) {
-            (Content::Gone, _) => 0,
+            (Content::UnmappedRun, _) => 0,
             (Content::Region(region), ObjectKind::Mapping) => region.counted_bytes(),
             (_, ObjectKind::Heap | ObjectKind::Mapping) => self.size,
             _ => 0,
         }
     }
 
-    /// Ends its life; its content is let go.
+    /// Ends the lifetime of the object and drops its content.
     pub fn kill(&mut self, freed: Option<StackId>) {
-        self.content = Content::Gone;
+        self.content = Content::UnmappedRun;
         self.freed = freed;
     }
 
-    /// The one buffer of a small object.
+    /// The single buffer of a small object.
     #[inline(always)]
     pub fn small(&self) -> Option<&Buffer> {
         match &self.content {
@@ -252,7 +252,7 @@ impl Object {
         }
     }
 
-    /// The same for writing.
+    /// The single buffer of a small object, for writing.
     #[inline(always)]
     pub fn small_mut(&mut self) -> Option<&mut Buffer> {
         match &mut self.content {
@@ -272,7 +272,7 @@ impl Object {
                 let page = region.page(offset / PAGE as u64)?;
                 Some((page, offset as usize % PAGE))
             }
-            Content::Gone => None,
+            Content::UnmappedRun => None,
         }
     }
 
@@ -289,11 +289,11 @@ impl Object {
                 let page = Arc::make_mut(region).page_mut(offset / PAGE as u64);
                 (page, offset as usize % PAGE)
             }
-            Content::Gone => unreachable!("liveness is checked before any access"),
+            Content::UnmappedRun => unreachable!("liveness is checked before any access"),
         }
     }
 
-    /// Reads `len` (1 to 8) bytes at an offset that was checked.
+    /// Loads `len` (1 to 8) bytes at a checked offset.
     pub fn load(&self, arena: &mut Arena, offset: u64, len: usize) -> Value {
         if let Some(buffer) = self.small() {
             return buffer.load(arena, offset as usize, len);
@@ -304,14 +304,14 @@ impl Object {
                 None => Value::ZERO,
             };
         }
-        // Across two pages: byte by byte.
+        // The access crosses a page boundary: load byte by byte.
         let bytes: Vec<Value> = (0..len)
             .map(|i| self.byte(arena, offset + i as u64))
             .collect();
         join_bytes(arena, &bytes)
     }
 
-    /// One byte.
+    /// Loads one byte.
     pub fn byte(&self, arena: &mut Arena, offset: u64) -> Value {
         match self.page(offset) {
             Some((page, at)) => page.byte(arena, at),
@@ -319,7 +319,7 @@ impl Object {
         }
     }
 
-    /// Writes `len` (1 to 8) bytes at an offset that was checked. A term must be `8 * len` bits wide.
+    /// Stores `len` (1 to 8) bytes at a checked offset. A term must be `8 * len` bits wide.
     pub fn store(&mut self, arena: &mut Arena, offset: u64, len: usize, value: Value) {
         if let Some(buffer) = self.small_mut() {
             return buffer.store(offset as usize, len, value);
@@ -341,7 +341,7 @@ impl Object {
         }
     }
 
-    /// Calls `visit` with each stretch of a range that lies in one buffer (`None`: zeros).
+    /// Calls `visit` with each piece of a range that lies in one buffer (`None`: zeros).
     pub fn for_each_piece(
         &self,
         offset: u64,
@@ -360,7 +360,7 @@ impl Object {
         }
     }
 
-    /// All buffers that it has, and where in it they begin.
+    /// Calls `visit` with each buffer and its offset in the object.
     pub fn for_each_buffer(&self, mut visit: impl FnMut(u64, &Buffer)) {
         match &self.content {
             Content::One(buffer) => visit(0, buffer),
@@ -376,11 +376,11 @@ impl Object {
                     visit(page * PAGE as u64, buffer);
                 }
             }
-            Content::Gone => {}
+            Content::UnmappedRun => {}
         }
     }
 
-    /// Whether a range has a symbolic byte.
+    /// Whether a range contains a symbolic byte.
     pub fn has_symbolic(&self, offset: u64, len: u64) -> bool {
         let mut any = false;
         self.for_each_piece(offset, len, |piece, room| {
@@ -389,7 +389,8 @@ impl Object {
         any
     }
 
-    /// Appends the concrete bytes of a range; `false` (and nothing meaningful) if one is symbolic.
+    /// Appends the concrete bytes of a range to `out`. Returns `false` if one is symbolic; `out` is
+    /// then meaningless.
     pub fn read_concrete(&self, offset: u64, len: u64, out: &mut Vec<u8>) -> bool {
         let mut concrete = true;
         self.for_each_piece(offset, len, |piece, room| match piece {
@@ -413,7 +414,7 @@ impl Object {
         }
     }
 
-    /// Fills a range with one byte.
+    /// Fills a range with one concrete byte.
     pub fn fill(&mut self, offset: u64, len: u64, byte: u8) {
         let mut done = 0;
         while done < len {
@@ -428,8 +429,8 @@ impl Object {
         }
     }
 
-    /// The concrete bytes from an offset inside the object on, as far as they lie together, at most `limit`.
-    /// Empty where the first one is symbolic.
+    /// The contiguous concrete bytes from an offset inside the object on, at most `limit`. Empty if
+    /// the first one is symbolic.
     pub fn concrete_run(&self, offset: u64, limit: u64) -> &[u8] {
         let limit = limit.min(self.size - offset) as usize;
         if limit == 0 {
@@ -441,7 +442,7 @@ impl Object {
         }
     }
 
-    /// Copies a range of another object, terms and all. Both ranges were checked.
+    /// Copies a range of another object, including terms. Both ranges were checked.
     pub fn copy_from(&mut self, offset: u64, from: &Object, from_offset: u64, len: u64) {
         let mut done = 0;
         while done < len {
@@ -462,7 +463,7 @@ impl Object {
         }
     }
 
-    /// Copies a whole page by sharing it; `false` if the range is none.
+    /// Copies a whole page by sharing it. Returns `false` if the range is not a whole page.
     fn share_page(&mut self, offset: u64, from: &Object, from_offset: u64, len: u64) -> bool {
         let page = PAGE as u64;
         if len < page || !offset.is_multiple_of(page) || !from_offset.is_multiple_of(page) {
@@ -476,7 +477,7 @@ impl Object {
         true
     }
 
-    /// Moves a range within the object; source and target may overlap.
+    /// Copies a range within the object; source and destination may overlap.
     pub fn copy_within(&mut self, to: u64, from: u64, len: u64) {
         match &mut self.content {
             Content::One(buffer) => {
@@ -489,7 +490,7 @@ impl Object {
         }
     }
 
-    /// A copy of a range, terms and all.
+    /// A copy of a range, including terms.
     pub fn snapshot(&self, offset: u64, len: u64) -> Buffer {
         let mut copy = Buffer::zeroed(len as usize);
         let mut done = 0;
@@ -502,7 +503,7 @@ impl Object {
         copy
     }
 
-    /// Writes a copy of a buffer.
+    /// Overwrites a range with a copy of a buffer.
     pub fn write_buffer(&mut self, offset: u64, from: &Buffer) {
         let mut done = 0;
         while done < from.len() {
@@ -513,7 +514,7 @@ impl Object {
         }
     }
 
-    /// All terms in it, for marking what is alive.
+    /// Visits all terms in the object, as roots for garbage collection.
     pub fn for_each_term(&self, visit: &mut dyn FnMut(ExprId)) {
         self.size_term.into_iter().for_each(&mut *visit);
         match &self.content {
@@ -525,7 +526,7 @@ impl Object {
                     .for_each(|page| page.terms().for_each(&mut *visit));
             }
             Content::Region(region) => region.for_each_term(visit),
-            Content::Gone => {}
+            Content::UnmappedRun => {}
         }
     }
 }
@@ -534,7 +535,7 @@ fn room_in_page(offset: u64) -> usize {
     PAGE - offset as usize % PAGE
 }
 
-/// Joins bytes, lowest first, into one value.
+/// Joins bytes, least significant first, into one value.
 pub fn join_bytes(arena: &mut Arena, bytes: &[Value]) -> Value {
     if bytes.iter().all(|byte| byte.term.is_none()) {
         let bits = bytes

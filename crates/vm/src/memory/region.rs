@@ -1,6 +1,6 @@
-//! Mappings whose pages are not all alike: stretches with their own protection, from memory or from a file.
+//! Regions: mappings whose pages have individual attributes (protection, anonymous or file-backed).
 //!
-//! Pages that were never written cost nothing, so that a region can be as large as the address space.
+//! Pages that were never written cost nothing, so a region can span the whole address space.
 
 use std::collections::BTreeMap;
 
@@ -10,22 +10,22 @@ use triomphe::Arc;
 use super::buffer::{Buffer, PAGE};
 use crate::stacks::StackId;
 
-/// Pages of a file in order; absent ones are zeros.
+/// The pages of a file in order; absent ones are zeros.
 pub type Pages = Arc<Vec<Option<Arc<Buffer>>>>;
 
-/// Pages that one entry of the table of own pages holds.
-const NODE: usize = 64;
-/// Stretches that are remembered after they were unmapped, for findings.
+/// Number of pages in one entry of the table of private pages.
+const PAGES_PER_BLOCK: usize = 64;
+/// Number of unmapped runs that are remembered for findings.
 const MAX_GONE: usize = 64;
 
-type Node = [Option<Arc<Buffer>>; NODE];
+type PageBlock = [Option<Arc<Buffer>>; PAGES_PER_BLOCK];
 
-/// What may be done with a page.
+/// The protection of a page.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Protection(pub u8);
 
 impl Protection {
-    /// Nothing.
+    /// `PROT_NONE`.
     pub const NONE: Protection = Protection(0);
     /// `PROT_READ`.
     pub const READ: Protection = Protection(1);
@@ -34,36 +34,36 @@ impl Protection {
     /// `PROT_READ | PROT_WRITE`.
     pub const READ_WRITE: Protection = Protection(3);
 
-    /// An access of this kind is allowed. What can be written or executed can be read as well.
+    /// Whether an access is allowed. Writable or executable pages are readable, too.
     #[inline(always)]
     pub fn allows(self, write: bool) -> bool {
         if write { self.0 & 2 != 0 } else { self.0 != 0 }
     }
 }
 
-/// Where the pages of a stretch come from.
+/// What the pages of a run are backed by.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Backing {
-    /// From nowhere: zeros.
+    /// Anonymous memory: zeros.
     Anonymous,
-    /// From a file, and changes go there.
+    /// A shared file mapping: writes go to the file.
     Shared {
         /// The file.
         file: u32,
-        /// Page of the file that the stretch begins with.
+        /// Index of the page in the file that the run starts at.
         page: u64,
     },
-    /// From a file until they are written.
+    /// A private file mapping: copy-on-write.
     Private {
         /// The file.
         file: u32,
-        /// Page of the file that the stretch begins with.
+        /// Index of the page in the file that the run starts at.
         page: u64,
     },
 }
 
 impl Backing {
-    /// The file, if there is one.
+    /// The file, if the backing is one.
     pub fn file(self) -> Option<u32> {
         match self {
             Backing::Anonymous => None,
@@ -71,7 +71,7 @@ impl Backing {
         }
     }
 
-    /// Of what begins so many pages later.
+    /// The backing of the page that follows `pages` pages later.
     fn advanced(self, pages: u64) -> Backing {
         match self {
             Backing::Anonymous => Backing::Anonymous,
@@ -96,24 +96,24 @@ impl Backing {
     }
 }
 
-/// What the pages of a stretch have in common.
+/// The attributes that the pages of a run share.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub struct Traits {
-    /// What may be done with them.
+pub struct MappingTraits {
+    /// The protection.
     pub protection: Protection,
-    /// Where they come from.
+    /// The backing.
     pub backing: Backing,
-    /// They can be made writable.
+    /// Whether the pages can be made writable.
     pub may_write: bool,
-    /// They count as memory in use when they can be used.
+    /// Whether accessible pages count as memory in use.
     pub counted: bool,
-    /// Where they were mapped.
+    /// Call stack of the `mmap`.
     pub allocated: Option<StackId>,
 }
 
-impl Traits {
-    /// Private memory, to be read and written.
-    pub const PLAIN: Traits = Traits {
+impl MappingTraits {
+    /// Private anonymous memory, readable and writable.
+    pub const PLAIN: MappingTraits = MappingTraits {
         protection: Protection::READ_WRITE,
         backing: Backing::Anonymous,
         may_write: true,
@@ -122,124 +122,124 @@ impl Traits {
     };
 }
 
-/// Pages with the same traits.
+/// A run of consecutive pages with the same attributes.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub struct Run {
+pub struct PageRun {
     /// The first page.
     pub first: u64,
-    /// How many.
+    /// Number of pages.
     pub count: u64,
-    /// What they have in common.
-    pub traits: Traits,
+    /// The attributes that the pages share.
+    pub traits: MappingTraits,
 }
 
-impl Run {
+impl PageRun {
     fn end(&self) -> u64 {
         self.first + self.count
     }
 
-    /// The part of it between two pages.
-    fn clipped(&self, first: u64, end: u64) -> Option<Run> {
+    /// The part of the run between two pages.
+    fn clipped(&self, first: u64, end: u64) -> Option<PageRun> {
         let (from, to) = (self.first.max(first), self.end().min(end));
-        (from < to).then(|| Run {
+        (from < to).then(|| PageRun {
             first: from,
             count: to - from,
-            traits: Traits {
+            traits: MappingTraits {
                 backing: self.traits.backing.advanced(from - self.first),
                 ..self.traits
             },
         })
     }
 
-    /// Another run goes on where this one ends.
-    fn goes_on_in(&self, next: &Run) -> bool {
+    /// Whether `next` continues this run with the same attributes.
+    fn goes_on_in(&self, next: &PageRun) -> bool {
         let backing = self.traits.backing.advanced(self.count);
         self.end() == next.first
-            && Traits {
+            && MappingTraits {
                 backing,
                 ..self.traits
             } == next.traits
     }
 }
 
-/// The pages of a file as long as a process that maps it runs.
+/// The view that a process has of a mapped file while it runs.
 #[derive(Clone, Debug)]
 pub struct FileView {
     /// The file.
     pub file: u32,
-    /// The open file that keeps it alive.
+    /// The open file description that keeps the file alive.
     pub holder: u32,
-    /// Its pages, each a whole one.
+    /// The pages of the file, each of full size.
     pub pages: Option<Pages>,
-    /// What the file itself had when others could see it last.
+    /// The pages of the file when they were last synchronised with it.
     pub base: Option<Pages>,
-    /// Bytes of the file.
+    /// Size of the file in bytes.
     pub len: u64,
 }
 
-/// A stretch that was unmapped.
+/// A run that was unmapped.
 #[derive(Copy, Clone, Debug)]
-pub(super) struct Gone {
+pub(super) struct UnmappedRun {
     pub first: u64,
     pub end: u64,
     pub allocated: Option<StackId>,
     pub freed: Option<StackId>,
 }
 
-/// What is in the way of an access.
-pub(super) enum Obstacle {
-    /// Nothing is mapped there, but something was.
-    Gone(Gone),
-    /// Nothing is mapped there; the stretch that ends before it.
-    Behind(Run),
-    /// Nothing is there.
+/// Why an access is denied.
+pub(super) enum AccessDenial {
+    /// The page is not mapped, but was.
+    UnmappedRun(UnmappedRun),
+    /// The page is not mapped; the run that ends before it.
+    Behind(PageRun),
+    /// Nothing is mapped nearby.
     Nothing,
-    /// The page does not allow it.
-    Protected(Run),
-    /// The file that is mapped is too short.
-    BeyondFile(Run),
+    /// The protection of the page does not allow the access.
+    Protected(PageRun),
+    /// The page is past the end of the mapped file.
+    BeyondFile(PageRun),
 }
 
-/// Stretches of pages, and what they hold.
+/// Page runs and their content.
 #[derive(Clone, Debug, Default)]
 pub struct Region {
-    /// In order, apart from each other.
-    runs: Vec<Run>,
-    /// Pages that no file has.
-    own: BTreeMap<u64, Arc<Node>>,
+    /// The runs, ordered and disjoint.
+    runs: Vec<PageRun>,
+    /// Pages that no file holds: anonymous ones, and private copies.
+    own: BTreeMap<u64, Arc<PageBlock>>,
     files: Vec<FileView>,
-    gone: Vec<Gone>,
+    gone: Vec<UnmappedRun>,
 }
 
 impl Region {
-    /// One stretch.
-    pub fn new(run: Run) -> Region {
+    /// Creates a region of one run.
+    pub fn new(run: PageRun) -> Region {
         Region {
             runs: vec![run],
             ..Region::default()
         }
     }
 
-    /// All stretches.
-    pub fn runs(&self) -> &[Run] {
+    /// All runs.
+    pub fn runs(&self) -> &[PageRun] {
         &self.runs
     }
 
-    /// Stretches between two pages, cut there.
-    pub fn runs_in(&self, first: u64, end: u64) -> impl Iterator<Item = Run> {
+    /// The runs between two pages, clipped to them.
+    pub fn runs_in(&self, first: u64, end: u64) -> impl Iterator<Item = PageRun> {
         let from = self.runs.partition_point(|run| run.end() <= first);
         let runs = self.runs[from..].iter();
         runs.map_while(move |run| run.clipped(first, end))
     }
 
     #[inline]
-    pub(super) fn run_at(&self, page: u64) -> Option<&Run> {
+    pub(super) fn run_at(&self, page: u64) -> Option<&PageRun> {
         let behind = self.runs.partition_point(|run| run.first <= page);
         let run = self.runs.get(behind.checked_sub(1)?)?;
         (page < run.end()).then_some(run)
     }
 
-    /// First page and end of the runs around a page that follow each other.
+    /// First page and end of the contiguous runs around a page.
     pub(super) fn span(&self, page: u64) -> Option<(u64, u64)> {
         let behind = self.runs.partition_point(|run| run.first <= page);
         let at = behind.checked_sub(1)?;
@@ -266,17 +266,17 @@ impl Region {
         self.files.iter().find(|view| view.file == file)
     }
 
-    /// All files that stretches come from.
+    /// All mapped files.
     pub fn files(&self) -> &[FileView] {
         &self.files
     }
 
-    /// The same for changing them.
+    /// All mapped files, for modification.
     pub fn files_mut(&mut self) -> &mut Vec<FileView> {
         &mut self.files
     }
 
-    /// The file has this page.
+    /// Whether the page exists in the backing file.
     fn is_in_file(&self, backing: Backing, index: u64) -> bool {
         match backing.file_page(index) {
             None => true,
@@ -286,13 +286,13 @@ impl Region {
         }
     }
 
-    /// All of these bytes can be read or written.
+    /// Whether all bytes of a range can be read or written.
     pub fn allows(&self, offset: u64, len: u64, write: bool) -> bool {
-        self.obstacle_page(offset, len, write).is_none()
+        self.denied_page(offset, len, write).is_none()
     }
 
-    /// The first page that does not allow an access.
-    fn obstacle_page(&self, offset: u64, len: u64, write: bool) -> Option<u64> {
+    /// The first page that denies an access.
+    fn denied_page(&self, offset: u64, len: u64, write: bool) -> Option<u64> {
         let mut page = offset / PAGE as u64;
         let last = (offset + len.max(1) - 1) / PAGE as u64;
         while page <= last {
@@ -312,39 +312,42 @@ impl Region {
         None
     }
 
-    /// Why an access is refused.
-    pub(super) fn obstacle(&self, offset: u64, len: u64, write: bool) -> Obstacle {
-        /// Further behind a stretch an access has nothing to do with it.
+    /// Why an access is denied.
+    pub(super) fn denial(&self, offset: u64, len: u64, write: bool) -> AccessDenial {
+        /// An access farther than this past a run is not attributed to it.
         const NEAR: u64 = 16;
-        let page = self.obstacle_page(offset, len, write);
+        let page = self.denied_page(offset, len, write);
         let page = page.unwrap_or(offset / PAGE as u64);
         if let Some(run) = self.run_at(page) {
             return match run.traits.protection.allows(write) {
-                true => Obstacle::BeyondFile(*run),
-                false => Obstacle::Protected(*run),
+                true => AccessDenial::BeyondFile(*run),
+                false => AccessDenial::Protected(*run),
             };
         }
         let gone = self.gone.iter().rev();
         let mut gone = gone.filter(|gone| gone.first <= page && page < gone.end);
         if let Some(gone) = gone.next() {
-            return Obstacle::Gone(*gone);
+            return AccessDenial::UnmappedRun(*gone);
         }
         let before = self.runs.partition_point(|run| run.first <= page);
         match before.checked_sub(1).map(|at| self.runs[at]) {
-            Some(run) if page - run.end() < NEAR => Obstacle::Behind(run),
-            _ => Obstacle::Nothing,
+            Some(run) if page - run.end() < NEAR => AccessDenial::Behind(run),
+            _ => AccessDenial::Nothing,
         }
     }
 
     fn own_page(&self, page: u64) -> Option<&Arc<Buffer>> {
-        let node = self.own.get(&(page / NODE as u64))?;
-        node[page as usize % NODE].as_ref()
+        let node = self.own.get(&(page / PAGES_PER_BLOCK as u64))?;
+        node[page as usize % PAGES_PER_BLOCK].as_ref()
     }
 
     fn own_entry(&mut self, page: u64) -> &mut Option<Arc<Buffer>> {
         let empty = || Arc::new(std::array::from_fn(|_| None));
-        let node = self.own.entry(page / NODE as u64).or_insert_with(empty);
-        &mut Arc::make_mut(node)[page as usize % NODE]
+        let node = self
+            .own
+            .entry(page / PAGES_PER_BLOCK as u64)
+            .or_insert_with(empty);
+        &mut Arc::make_mut(node)[page as usize % PAGES_PER_BLOCK]
     }
 
     fn file_page(&self, page: u64) -> Option<&Arc<Buffer>> {
@@ -354,7 +357,7 @@ impl Region {
         pages.get(usize::try_from(page).ok()?)?.as_ref()
     }
 
-    /// What a page holds; `None` for zeros.
+    /// The content of a page; `None` for zeros.
     #[inline]
     pub fn page(&self, page: u64) -> Option<&Buffer> {
         match self.own_page(page) {
@@ -363,7 +366,7 @@ impl Region {
         }
     }
 
-    /// The same for writing.
+    /// The content of a page, for writing.
     pub fn page_mut(&mut self, page: u64) -> &mut Buffer {
         let backing = self.run_at(page).map(|run| (run.traits.backing, run.first));
         if let Some((Backing::Shared { file, page: start }, first)) = backing
@@ -386,7 +389,8 @@ impl Region {
         Arc::make_mut(entry.get_or_insert_with(|| Arc::new(Buffer::zeroed(PAGE))))
     }
 
-    /// Pages that are there, with their numbers: own ones, and those of files as far as they are mapped.
+    /// The pages that have content, with their indices: private ones, and the mapped pages of
+    /// files.
     pub fn present(&self) -> Vec<(u64, &Buffer)> {
         let mut present: Vec<(u64, &Buffer)> = self.own_pages(0, u64::MAX).collect();
         for run in &self.runs {
@@ -408,16 +412,16 @@ impl Region {
     fn own_pages(&self, first: u64, end: u64) -> impl Iterator<Item = (u64, &Buffer)> {
         let nodes = self
             .own
-            .range(first / NODE as u64..end.div_ceil(NODE as u64));
+            .range(first / PAGES_PER_BLOCK as u64..end.div_ceil(PAGES_PER_BLOCK as u64));
         let pages = nodes.flat_map(|(number, node)| {
-            let numbers = number * NODE as u64..;
+            let numbers = number * PAGES_PER_BLOCK as u64..;
             let pages = numbers.zip(node.iter());
             pages.filter_map(|(number, page)| Some((number, &**page.as_ref()?)))
         });
         pages.filter(move |(page, _)| (first..end).contains(page))
     }
 
-    /// Moves all by so many pages.
+    /// Shifts all pages by this many.
     pub(super) fn shift(&mut self, pages: u64) {
         if pages == 0 {
             return;
@@ -435,7 +439,7 @@ impl Region {
         self.own.retain(|_, node| node.iter().any(Option::is_some));
     }
 
-    /// Own pages are as they were before they were written.
+    /// Drops private pages; their content is again what they were mapped with.
     pub fn forget_pages(&mut self, first: u64, end: u64) {
         let pages: Vec<u64> = self.own_pages(first, end).map(|(page, _)| page).collect();
         for page in pages {
@@ -444,11 +448,11 @@ impl Region {
         self.own.retain(|_, node| node.iter().any(Option::is_some));
     }
 
-    /// Takes stretches away.
+    /// Unmaps pages.
     pub fn unmap(&mut self, first: u64, end: u64, freed: Option<StackId>) {
-        let removed: Vec<Run> = self.runs_in(first, end).collect();
+        let removed: Vec<PageRun> = self.runs_in(first, end).collect();
         for run in &removed {
-            self.gone.push(Gone {
+            self.gone.push(UnmappedRun {
                 first: run.first,
                 end: run.end(),
                 allocated: run.traits.allocated,
@@ -470,8 +474,8 @@ impl Region {
         self.runs = runs;
     }
 
-    /// Adds a stretch where there is none.
-    pub fn map(&mut self, run: Run) {
+    /// Adds a run where nothing is mapped.
+    pub fn map(&mut self, run: PageRun) {
         let at = self.runs.partition_point(|other| other.first < run.first);
         self.runs.insert(at, run);
         self.gone
@@ -479,7 +483,7 @@ impl Region {
         self.join(at.saturating_sub(1), at + 2);
     }
 
-    /// Joins neighbours that are alike.
+    /// Joins adjacent runs with the same attributes.
     fn join(&mut self, from: usize, to: usize) {
         let mut at = to.min(self.runs.len());
         while at > from + 1 {
@@ -492,7 +496,7 @@ impl Region {
         }
     }
 
-    /// Sets what may be done with pages.
+    /// Sets the protection of pages.
     pub fn protect(&mut self, first: u64, end: u64, protection: Protection) {
         let mut runs = Vec::with_capacity(self.runs.len() + 2);
         for run in &self.runs {
@@ -508,7 +512,7 @@ impl Region {
         self.join(0, self.runs.len());
     }
 
-    /// The own pages between two, for moving them.
+    /// Removes and returns the private pages between two pages, for moving them.
     pub(super) fn take_pages(&mut self, first: u64, end: u64) -> Vec<(u64, Arc<Buffer>)> {
         let numbers: Vec<u64> = self.own_pages(first, end).map(|(page, _)| page).collect();
         let pages = numbers.into_iter();
@@ -521,14 +525,14 @@ impl Region {
         *self.own_entry(page) = Some(content);
     }
 
-    /// Sees to it that a file can be seen.
+    /// Adds the view of a file unless there is one.
     pub(super) fn add_view(&mut self, view: FileView) {
         if self.view(view.file).is_none() {
             self.files.push(view);
         }
     }
 
-    /// Forgets files that no stretch comes from any more.
+    /// Drops the views of files that no run maps any more.
     pub(super) fn drop_views(&mut self) {
         let runs = &self.runs;
         self.files.retain(|view| {
@@ -537,7 +541,7 @@ impl Region {
         });
     }
 
-    /// Bytes that count as memory in use.
+    /// Number of bytes that count as memory in use.
     pub fn counted_bytes(&self) -> u64 {
         let runs = self.runs.iter();
         let counted =
@@ -545,7 +549,7 @@ impl Region {
         counted.map(|run| run.count * PAGE as u64).sum()
     }
 
-    /// All terms in it, for marking what is alive.
+    /// Visits all terms in the region, as roots for garbage collection.
     pub fn for_each_term(&self, visit: &mut dyn FnMut(ExprId)) {
         for (_, page) in self.own_pages(0, u64::MAX) {
             page.terms().for_each(&mut *visit);
@@ -561,11 +565,11 @@ impl Region {
 mod tests {
     use super::*;
 
-    fn plain(first: u64, count: u64) -> Run {
-        Run {
+    fn plain(first: u64, count: u64) -> PageRun {
+        PageRun {
             first,
             count,
-            traits: Traits::PLAIN,
+            traits: MappingTraits::PLAIN,
         }
     }
 
@@ -608,12 +612,12 @@ mod tests {
     fn a_file_ends_with_its_last_page() {
         let page = PAGE as u64;
         let backing = Backing::Shared { file: 7, page: 1 };
-        let mut region = Region::new(Run {
+        let mut region = Region::new(PageRun {
             first: 0,
             count: 4,
-            traits: Traits {
+            traits: MappingTraits {
                 backing,
-                ..Traits::PLAIN
+                ..MappingTraits::PLAIN
             },
         });
         region.add_view(FileView {
@@ -634,12 +638,12 @@ mod tests {
 
     #[test]
     fn private_pages_of_a_file_are_copied_when_written() {
-        let mut region = Region::new(Run {
+        let mut region = Region::new(PageRun {
             first: 0,
             count: 1,
-            traits: Traits {
+            traits: MappingTraits {
                 backing: Backing::Private { file: 1, page: 0 },
-                ..Traits::PLAIN
+                ..MappingTraits::PLAIN
             },
         });
         let page = Some(Arc::new(Buffer::with_bytes(b"ab", PAGE)));

@@ -1,4 +1,4 @@
-//! A persistent array of objects: clones share all that neither side has written since.
+//! A persistent array of objects. Clones share everything that neither side has written since.
 
 use triomphe::Arc;
 
@@ -17,16 +17,16 @@ struct Block {
     chunks: [Option<Arc<Chunk>>; BLOCK],
 }
 
-/// Objects by number.
+/// Objects by index.
 #[derive(Clone, Debug, Default)]
 pub struct Table {
     blocks: Option<Arc<Vec<Option<Arc<Block>>>>>,
-    /// The first number that was not handed out.
+    /// The first index that was never allocated.
     pub next: u32,
 }
 
 impl Table {
-    /// The object with this number.
+    /// The object at an index.
     #[inline(always)]
     pub fn get(&self, index: u32) -> Option<&Object> {
         let index = index as usize;
@@ -39,7 +39,7 @@ impl Table {
         chunk.objects[index % CHUNK].as_ref()
     }
 
-    /// The same for writing; makes it this table's own.
+    /// The object at an index, for writing; unshares it.
     #[inline(always)]
     pub fn get_mut(&mut self, index: u32) -> Option<&mut Object> {
         let index = index as usize;
@@ -49,7 +49,7 @@ impl Table {
         chunk.objects[index % CHUNK].as_mut()
     }
 
-    /// Puts an object at a number.
+    /// Sets the object at an index.
     pub fn set(&mut self, index: u32, object: Object) {
         let index = index as usize;
         let blocks = Arc::make_mut(self.blocks.get_or_insert_with(|| Arc::new(Vec::new())));
@@ -63,7 +63,7 @@ impl Table {
         chunk.objects[index % CHUNK] = Some(object);
     }
 
-    /// All objects, by number.
+    /// All objects, ordered by index.
     pub fn iter(&self) -> impl Iterator<Item = &Object> {
         let blocks = self
             .blocks

@@ -1,4 +1,4 @@
-//! Exceptions through programs of a few instructions.
+//! Exceptions through hand-written programs.
 
 use everett_ir::code::{
     Body, Call, Callee, Clause, Code, ExternalId, Function, FunctionId, Inst, LandingPad, Operand,
@@ -8,7 +8,7 @@ use everett_ir::code::{
 use super::{END_OF_STACK, filter_selector, selector_for};
 use crate::bug::BugKind;
 use crate::memory::ObjectKind;
-use crate::testing::Lab;
+use crate::testing::Harness;
 use crate::thread::OnReturn;
 use crate::value::Value;
 use crate::vm::{Exit, Interrupt, VmOptions};
@@ -16,8 +16,8 @@ use crate::vm::{Exit, Interrupt, VmOptions};
 const RUST: u64 = u64::from_le_bytes(*b"MOZ\0RUST");
 const CXX: u64 = 0x434c_4e47_432b_2b00;
 
-/// A function that calls `callee` with its parameter, and returns what the call or its landing pad gives:
-/// two registers, the second 999 where the call returned.
+/// A function that calls `callee` with its parameter, and returns what the call or its landing pad
+/// yields: two registers, the second 999 if the call returned.
 fn caller(callee: Callee, pad: Option<LandingPad>, segment: u32) -> Code {
     let registers = Operand::register;
     let call = Call {
@@ -66,8 +66,8 @@ fn pad(cleanup: bool, clauses: Vec<Clause>) -> Option<LandingPad> {
     })
 }
 
-/// Runs a chain of functions, the innermost of which raises an exception of this class; each has one of the
-/// landing pads. Gives what the outermost returns, 0 for the address of the exception.
+/// Runs a chain of functions with these landing pads; the innermost function raises an exception of
+/// this class. Returns the result of the outermost one, with 0 for the address of the exception.
 fn raise(class: u64, pads: Vec<Option<LandingPad>>) -> [u64; 2] {
     let (exit, exception) = run(class, pads, &VmOptions::default());
     let Exit::Returned(values) = exit else {
@@ -77,7 +77,7 @@ fn raise(class: u64, pads: Vec<Option<LandingPad>>) -> [u64; 2] {
     [if same { 0 } else { values[0].bits }, values[1].bits]
 }
 
-/// The same, with options: how it ends, and the address of the exception.
+/// Like `raise`, with options. Returns the exit and the address of the exception.
 fn run(class: u64, pads: Vec<Option<LandingPad>>, options: &VmOptions) -> (Exit, u64) {
     let last = pads.len() - 1;
     let mut program = Program {
@@ -98,13 +98,13 @@ fn run(class: u64, pads: Vec<Option<LandingPad>>, options: &VmOptions) -> (Exit,
             location: None,
         });
     }
-    let mut lab = Lab::with(program);
-    let block = lab.memory.allocate(256, 16, ObjectKind::Heap);
+    let mut harness = Harness::with(program);
+    let block = harness.memory.allocate(256, 16, ObjectKind::Heap);
     let block = block.expect("room");
     let exception = block.start + 128;
     block.write_concrete(128, &class.to_le_bytes());
-    lab.options = options.clone();
-    let exit = lab.vm(|vm| {
+    harness.options = options.clone();
+    let exit = harness.vm(|vm| {
         let args = [Value::concrete(exception)];
         vm.push_frame(FunctionId(0), &args, None, OnReturn::Stop)
             .expect("it has code");
@@ -122,7 +122,7 @@ fn catch_all_takes_any_exception() {
 
 #[test]
 fn nobody_takes_it() {
-    // Cleanups alone do not make a handler: the unwinder comes back to who raised it.
+    // A cleanup is no handler: the unwinder returns to the raiser.
     let answer = raise(RUST, vec![pad(true, vec![])]);
     assert_eq!(answer, [END_OF_STACK, 999]);
 }
@@ -138,7 +138,7 @@ fn what_nobody_takes_is_reported_where_asked() {
         panic!("no finding: {exit:?}");
     };
     assert_eq!(bug.kind, BugKind::UncaughtException);
-    // A handler that is not the runtime's makes it no finding.
+    // With a handler other than the runtime's, there is no finding.
     let all = pad(false, vec![Clause::Catch(0)]);
     let (exit, _) = run(RUST, vec![all, None], &options);
     assert!(matches!(exit, Exit::Returned(_)));
@@ -147,7 +147,7 @@ fn what_nobody_takes_is_reported_where_asked() {
 #[test]
 fn cleanups_come_before_the_handler() {
     let all = pad(false, vec![Clause::Catch(0)]);
-    // The cleanup's function returns instead of resuming, so the outer call gets its result.
+    // The function with the cleanup returns instead of resuming, so the outer call gets its result.
     assert_eq!(raise(RUST, vec![all, pad(true, vec![]), None])[1], 999);
 }
 

@@ -1,4 +1,4 @@
-//! Exceptions and panics that nobody in the program catches, reported where they are thrown.
+//! Uncaught exceptions and panics, reported where they are thrown.
 
 use everett_ir::code::Location;
 
@@ -7,19 +7,19 @@ use crate::bug::{Bug, BugKind};
 use crate::value::Value;
 use crate::vm::{Interrupt, Vm};
 
-/// The class of Rust's panics.
+/// The exception class of Rust panics.
 const RUST_CLASS: u64 = u64::from_le_bytes(*b"MOZ\0RUST");
 /// Offset of the name in a C++ type info.
 const TYPE_NAME: u64 = 8;
-/// Offset of what was thrown, a `Box<dyn Any + Send>`, in the exception of a panic.
+/// Offset of the payload, a `Box<dyn Any + Send>`, in the exception of a panic.
 const RUST_PAYLOAD: u64 = 40;
-/// Offset of the size in a table of methods.
+/// Offset of the size in a vtable.
 const TABLE_SIZE: u64 = 8;
-/// Longest name or message that is told.
-const MOST_TEXT: u64 = 500;
+/// Maximal length of a name or message in a report.
+const MAX_TEXT_LENGTH: u64 = 500;
 
 impl Vm<'_> {
-    /// The finding that nobody takes an exception of C++.
+    /// The finding for an uncaught C++ exception.
     pub(super) fn uncaught_exception(&mut self, exception: u64) -> Interrupt {
         let name = self
             .is_cxx(exception)
@@ -34,7 +34,8 @@ impl Vm<'_> {
         Bug::new(BugKind::UncaughtException, message).into()
     }
 
-    /// The finding that a panic gets as far as the runtime, which ends the process, if this is one.
+    /// The finding for a panic that propagates to the runtime, which ends the process. `None` if
+    /// the exception is not a panic or is caught.
     pub(super) fn uncaught_panic(&mut self, state: &Unwinding) -> Option<Interrupt> {
         let reported = self.options.report_uncaught && !state.resumed;
         if !reported
@@ -50,9 +51,9 @@ impl Vm<'_> {
         Some(Bug::new(BugKind::Panic, message).into())
     }
 
-    /// Whether the innermost `catch_unwind` around the call that this frame executes is the one that the runtime
-    /// puts around `main`. Functions may have been inlined into each other, so it is looked for among the
-    /// places in the source, not among the frames.
+    /// Whether the innermost `catch_unwind` around the call that this frame executes is the
+    /// runtime's, around `main`. Functions may be inlined, so it is searched for in the source
+    /// locations, not in the frames.
     fn is_caught_by_runtime(&self, frame: usize) -> bool {
         let program = self.image.program();
         let mut inside = false;
@@ -75,7 +76,7 @@ impl Vm<'_> {
         false
     }
 
-    /// The message of a panic, if what was thrown looks like one: a `&str` or a `String`.
+    /// The message of a panic, if the payload looks like a `&str` or a `String`.
     fn panic_message(&mut self, exception: u64) -> Option<String> {
         let data = self.peek(exception.wrapping_add(RUST_PAYLOAD))?;
         let table = self.peek(exception.wrapping_add(RUST_PAYLOAD + 8))?;
@@ -87,7 +88,7 @@ impl Vm<'_> {
                 self.peek_text(start, Some(length))
             }
             24 => {
-                // Capacity, pointer, length; which of the first two comes first is the compiler's choice.
+                // Capacity, pointer, length; the compiler chooses the order of the first two.
                 let (first, second, length) = (word(self, 0)?, word(self, 1)?, word(self, 2)?);
                 self.peek_text(second, Some(length))
                     .or_else(|| self.peek_text(first, Some(length)))
@@ -96,16 +97,16 @@ impl Vm<'_> {
         }
     }
 
-    /// A word of memory, if it is there and known.
+    /// A word of memory, if it is accessible and concrete.
     fn peek(&mut self, address: u64) -> Option<u64> {
         let value: Value = self.memory.load(self.arena, address, 8).ok()?;
         value.as_concrete()
     }
 
-    /// Text of this length, or up to a zero. Bytes that are not known are question marks.
+    /// Text of this length, or up to a NUL. Symbolic bytes are shown as question marks.
     fn peek_text(&mut self, start: u64, length: Option<u64>) -> Option<String> {
         let mut bytes = Vec::new();
-        for at in 0..length.unwrap_or(MOST_TEXT).min(MOST_TEXT) {
+        for at in 0..length.unwrap_or(MAX_TEXT_LENGTH).min(MAX_TEXT_LENGTH) {
             let byte = self.memory.load(self.arena, start.wrapping_add(at), 1);
             match byte.ok()?.as_concrete() {
                 Some(0) if length.is_none() => break,

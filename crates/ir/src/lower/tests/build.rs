@@ -1,4 +1,4 @@
-//! Puts modules together.
+//! A builder for modules.
 
 use crate::code::Program;
 use crate::lower::{LowerOptions, lower, verify};
@@ -83,7 +83,7 @@ impl Build {
         id
     }
 
-    /// Adds a function whose blocks `fill` makes.
+    /// Adds a function whose blocks `fill` creates.
     pub fn function(
         &mut self,
         name: &str,
@@ -219,7 +219,7 @@ impl Body {
         )
     }
 
-    /// A phi; its edges are given by [`edges`](Self::edges) when the values exist.
+    /// A phi; [`edges`](Self::edges) sets its edges when the values exist.
     pub fn phi(&mut self, ty: TypeId) -> Value {
         self.push(
             ty,

@@ -1,4 +1,4 @@
-//! Globals, their contents, and the symbols that a linker makes.
+//! Globals, their content, and linker-defined symbols.
 
 use super::build::Build;
 use crate::address::function_address;
@@ -160,7 +160,7 @@ fn calls_find_what_the_vm_takes_over() {
     assert_eq!(program.externals[external.0 as usize], "taken");
     assert!(matches!(code.calls[2].callee, Callee::Pointer(_)));
     assert_eq!(program.symbols["absent"], 0);
-    // One segment for the start and one after each call.
+    // One segment at the start and one after each call.
     assert_eq!(
         program
             .segments

@@ -1,11 +1,11 @@
-//! A plain interpreter of integer code, to see what lowered code does.
+//! A simple interpreter for integer code, to test lowered code.
 
 use crate::code::{Body, Code, Inst, IntOp, IntPredicate, Operand, Program};
 use crate::lower::fold::{binary, compare};
 use crate::lower::shape::{mask, sign_extend};
 use crate::module;
 
-/// Runs a function; addresses are positions in `memory`.
+/// Runs a function; addresses are offsets in `memory`.
 pub fn run(program: &Program, name: &str, args: &[u64], memory: &mut Vec<u8>) -> Vec<u64> {
     let id = program.function(name).expect("no such function");
     let Body::Code(code) = &program.functions[id.0 as usize].body else {

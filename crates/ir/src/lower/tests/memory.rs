@@ -5,8 +5,8 @@ use super::machine::run;
 use crate::code::{Body, Inst};
 use crate::module::*;
 
-/// Code that reads a slot, writes it, and uses what it read before: with and without promotion it must
-/// compute the same.
+/// Code that loads a slot, stores to it, and then uses the loaded value must compute the same with
+/// and without promotion.
 #[test]
 fn promoted_slots_keep_what_was_read() {
     let mut build = Build::new();

@@ -1,10 +1,10 @@
-//! Operations that round in another way than to nearest.
+//! Operations with a rounding mode other than to nearest.
 
 use super::build::Build;
 use crate::code::Body;
 use crate::module::*;
 
-/// What of a call of a constrained intrinsic on arguments of this type cannot be executed.
+/// The unsupported instructions in a call of a constrained intrinsic on arguments of this type.
 fn unsupported(name: &str, mode: &str, from: Type, to: Type, operands: u32) -> Vec<String> {
     let mut build = Build::new();
     let (from, to) = (build.ty(from), build.ty(to));

@@ -1,4 +1,4 @@
-//! Bits that change their shape, choices of lanes, phis.
+//! Bitcasts, lane selection, phis.
 
 use super::build::Build;
 use super::machine::run;
@@ -186,7 +186,7 @@ fn lanes_are_chosen_by_variables() {
     );
 }
 
-/// A loop whose phis swap their values each time.
+/// A loop whose phis swap their values in each iteration.
 #[test]
 fn phis_are_assigned_at_once() {
     let mut build = Build::new();

@@ -71,7 +71,7 @@ pub(super) fn mincore(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     if range.has_hole() && !kernel.is_own_object(address) {
         return Err(Errno::ENOMEM.into());
     }
-    let residents = kernel.vm.memory.residents(range.start, range.size);
+    let residents = kernel.vm.memory.resident_pages(range.start, range.size);
     let bytes: Vec<u8> = residents.into_iter().map(u8::from).collect();
     kernel.write_bytes(vector, &bytes)?;
     Ok(Value::ZERO)

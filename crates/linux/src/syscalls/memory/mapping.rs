@@ -1,6 +1,6 @@
 //! Making mappings, taking them away, and what may be done with their pages.
 
-use everett_vm::{Backing, FileView, Placement, Protection, Traits, Value};
+use everett_vm::{Backing, FileView, MappingTraits, Placement, Protection, Value};
 
 use super::{ADDRESSES, PAGE_SIZE, aligned, whole_pages};
 use crate::errno::Errno;
@@ -189,7 +189,7 @@ impl Kernel<'_, '_> {
             (inode, self.host.files.open(open).0, 0)
         });
         let file = request.file.or(nameless);
-        let traits = Traits {
+        let traits = MappingTraits {
             protection: Protection((request.protection & PROTECTION) as u8),
             backing: match file {
                 None => Backing::Anonymous,

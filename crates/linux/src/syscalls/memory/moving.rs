@@ -1,6 +1,6 @@
 //! Mappings that grow, shrink and move.
 
-use everett_vm::{Backing, Mapping, Placement, Traits, Value};
+use everett_vm::{Backing, Mapping, MappingTraits, Placement, Value};
 
 use super::{ADDRESSES, PAGE_SIZE, aligned, whole_pages};
 use crate::errno::Errno;
@@ -103,9 +103,9 @@ pub(super) fn brk(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
         if !free || kernel.check_heap(to - from).is_err() {
             return unchanged;
         }
-        let traits = Traits {
+        let traits = MappingTraits {
             allocated: kernel.vm.stack(),
-            ..Traits::PLAIN
+            ..MappingTraits::PLAIN
         };
         let memory = &mut kernel.vm.memory;
         if memory
@@ -121,8 +121,8 @@ pub(super) fn brk(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     Ok(Value::concrete(wanted))
 }
 
-/// Traits of what lies so many bytes further in a mapping.
-fn traits_at(mapping: &Mapping, bytes: u64) -> Traits {
+/// MappingTraits of what lies so many bytes further in a mapping.
+fn traits_at(mapping: &Mapping, bytes: u64) -> MappingTraits {
     let pages = bytes / PAGE_SIZE;
     let backing = match mapping.traits.backing {
         Backing::Anonymous => Backing::Anonymous,
@@ -135,7 +135,7 @@ fn traits_at(mapping: &Mapping, bytes: u64) -> Traits {
             page: page + pages,
         },
     };
-    Traits {
+    MappingTraits {
         backing,
         ..mapping.traits
     }

@@ -1,4 +1,4 @@
-//! Instructions in inline assembly that shift, rotate, count and find bits.
+//! Inline assembly instructions that shift, rotate, count and scan bits.
 
 use everett_expr::{BinaryOp, ExprId};
 
@@ -31,7 +31,7 @@ pub const INSTRUCTIONS: &[(&str, Execute)] = &[
     ("btc", btc),
 ];
 
-/// The value that is shifted, its place, and by how much; one operand alone is shifted by one.
+/// The value to shift, its location, and the amount. A single operand is shifted by one.
 fn shift_operands(
     m: &mut Machine<'_, '_, '_>,
     i: &Instruction,
@@ -49,7 +49,7 @@ fn shift_operands(
     } else {
         m.vm.arena.constant(8, 1)
     };
-    // The processor looks at five bits, or six.
+    // The processor uses the low five or six bits of the amount.
     let mask = if width == 64 { 63 } else { 31 };
     let mask = m.vm.arena.constant(8, mask);
     let count = m.vm.arena.and(count, mask);
@@ -57,7 +57,7 @@ fn shift_operands(
     Ok((x, target, count))
 }
 
-/// Flags of a shift; one by nothing leaves them.
+/// Sets the flags of a shift. A shift by zero leaves them unchanged.
 fn shift_flags(m: &mut Machine<'_, '_, '_>, count: ExprId, carry: ExprId, result: ExprId) {
     let before = m.flags;
     let width = m.vm.arena.width(count);
@@ -88,7 +88,7 @@ fn shift_right(
 ) -> Step {
     let (x, target, count) = shift_operands(m, i, suffix)?;
     let width = m.vm.arena.width(x);
-    // One bit more below keeps what is shifted out last.
+    // One more bit at the low end keeps the bit that is shifted out last.
     let below = m.vm.arena.zero(width);
     let wide = m.vm.arena.concat(x, below);
     let shifted = m.vm.arena.binary(op, wide, count);
@@ -131,7 +131,7 @@ fn ror(m: &mut Machine<'_, '_, '_>, i: &Instruction, suffix: Option<u32>) -> Ste
     rotate(m, i, suffix, false)
 }
 
-/// Shifts bits of another register in; the amount is the first operand.
+/// Shifts in the bits of another register; the amount is the first operand.
 fn double_shift(
     m: &mut Machine<'_, '_, '_>,
     i: &Instruction,
@@ -168,7 +168,7 @@ fn bswap(m: &mut Machine<'_, '_, '_>, i: &Instruction, suffix: Option<u32>) -> S
     m.write(target, result)
 }
 
-/// Position of a bit; where no bit is set the destination stays as it is.
+/// Position of a set bit. If no bit is set, the destination is unchanged.
 fn scan(m: &mut Machine<'_, '_, '_>, i: &Instruction, suffix: Option<u32>, lowest: bool) -> Step {
     let (x, old, target) = both(m, i, suffix)?;
     let width = m.vm.arena.width(x);
@@ -213,8 +213,8 @@ fn popcnt(m: &mut Machine<'_, '_, '_>, i: &Instruction, suffix: Option<u32>) -> 
     m.write(target, result)
 }
 
-/// One bit goes to the carry; what becomes of it is up to `change`. A position in a register may lie beyond
-/// the word in memory that it counts from.
+/// Copies one bit to the carry flag and applies `change` to it. A bit index in a register may
+/// select a bit beyond the addressed word in memory.
 fn one_bit(
     m: &mut Machine<'_, '_, '_>,
     i: &Instruction,

@@ -1,4 +1,4 @@
-//! What instructions in inline assembly do to general registers, flags and memory.
+//! Semantics of inline assembly instructions on general registers, flags and memory.
 
 use everett_expr::{BinaryOp, ExprId, FloatFormat, FloatUnaryOp, RoundingMode};
 
@@ -11,11 +11,11 @@ use crate::bug::{Bug, BugKind};
 use crate::value::Value;
 use crate::vm::{Interrupt, SystemCall};
 
-/// Executes an instruction; the suffix of its name may give the width.
+/// Executes an instruction. The suffix of its mnemonic may give the width.
 pub type Execute =
     for<'x, 'm, 'a, 'b> fn(&'x mut Machine<'m, 'a, 'b>, &Instruction, Option<u32>) -> Step;
 
-/// An instruction is done, or cannot be.
+/// The result of an instruction.
 pub type Step = Result<(), Interrupt>;
 
 const INSTRUCTIONS: &[(&str, Execute)] = &[
@@ -73,7 +73,7 @@ const INSTRUCTIONS: &[(&str, Execute)] = &[
     ("stmxcsr", stmxcsr),
 ];
 
-/// What the instruction with this name does, and the width that its suffix gives.
+/// Finds the semantics of a mnemonic, and the width that its suffix gives.
 pub fn lookup(name: &str) -> Option<(Execute, Option<u32>)> {
     let find = |name: &str| {
         let rows = INSTRUCTIONS
@@ -109,7 +109,7 @@ fn suffix_width(suffix: &str) -> Option<u32> {
     }
 }
 
-/// `movzbl` and the like: whether the sign is kept, and both widths.
+/// `movzbl` and similar: whether to sign-extend, and both widths.
 fn extension(name: &str) -> Option<(bool, u32, u32)> {
     let (signed, widths) = match name.strip_prefix("movz") {
         Some(widths) => (false, widths),
@@ -141,7 +141,7 @@ fn system_call(m: &mut Machine<'_, '_, '_>, _: &Instruction, _: Option<u32>) -> 
     ))))
 }
 
-/// An operand that must be there.
+/// An operand that must exist.
 pub fn operand<'i>(
     m: &Machine<'_, '_, '_>,
     i: &'i Instruction,
@@ -151,7 +151,8 @@ pub fn operand<'i>(
     operand.ok_or_else(|| m.args.unsupported("with so few operands"))
 }
 
-/// Source and destination of an instruction with two operands, read; and the destination's place.
+/// Reads the source and destination of an instruction with two operands; also returns the location
+/// of the destination.
 pub fn both(
     m: &mut Machine<'_, '_, '_>,
     i: &Instruction,
@@ -163,7 +164,7 @@ pub fn both(
     Ok((m.read(source, width)?, m.read(target, width)?, target))
 }
 
-/// The last operand, read, and its place.
+/// Reads the last operand; also returns its location.
 pub fn single(
     m: &mut Machine<'_, '_, '_>,
     i: &Instruction,
@@ -216,7 +217,7 @@ fn push(m: &mut Machine<'_, '_, '_>, i: &Instruction, _: Option<u32>) -> Step {
 }
 
 fn push_flags(m: &mut Machine<'_, '_, '_>, _: &Instruction, _: Option<u32>) -> Step {
-    // Interrupts are enabled, and one bit is always set.
+    // The interrupt flag and the reserved bit 1 are always set.
     let mut flags = m.vm.arena.constant(64, 0x202);
     let now = m.flags;
     for (bit, flag) in [
@@ -266,7 +267,7 @@ fn cmpxchg(m: &mut Machine<'_, '_, '_>, i: &Instruction, suffix: Option<u32>) ->
     m.write(Location::General(0), old)
 }
 
-/// Exchanges `width` bits, half of them in each register of a pair.
+/// Compares and exchanges `width` bits, half of them in each register of a pair.
 fn cmpxchg_pair(m: &mut Machine<'_, '_, '_>, i: &Instruction, width: u32) -> Step {
     let (target, _) = m.locate(operand(m, i, 0)?)?;
     let old = m.read(target, width)?;
@@ -303,7 +304,7 @@ pub fn set_result_flags(m: &mut Machine<'_, '_, '_>, result: ExprId) {
     m.flags.sign = m.vm.arena.extract(result, width - 1, 1);
 }
 
-/// The exact result of an operation in one more bit, with its flags.
+/// The exact result of an operation, one bit wider, with its flags.
 fn exact(
     m: &mut Machine<'_, '_, '_>,
     op: BinaryOp,
@@ -321,7 +322,7 @@ fn exact(
     }
     let result = arena.extract(wide, 0, width);
     let carry = arena.extract(wide, width, 1);
-    // Overflow: both summands have the sign that the result has not.
+    // Overflow: both summands have the same sign, and the result has the other.
     let summand = if op == BinaryOp::Sub { arena.not(y) } else { y };
     let a = arena.xor(x, result);
     let b = arena.xor(summand, result);
@@ -391,7 +392,7 @@ fn and(m: &mut Machine<'_, '_, '_>, i: &Instruction, suffix: Option<u32>) -> Ste
     m.write(target, result)
 }
 
-/// `lock; orl $0,(%rsp)` is a barrier: nobody's stack is there to be read.
+/// `lock; orl $0,(%rsp)` is a memory barrier: there is no machine stack to read.
 fn or(m: &mut Machine<'_, '_, '_>, i: &Instruction, suffix: Option<u32>) -> Step {
     if let [Operand::Immediate(0), Operand::At(_, base)] = &i.operands[..]
         && matches!(**base, Operand::Named(register) if register.number == 4)
@@ -429,7 +430,7 @@ fn neg(m: &mut Machine<'_, '_, '_>, i: &Instruction, suffix: Option<u32>) -> Ste
     m.write(target, result)
 }
 
-/// Adds or takes one; the carry stays.
+/// Increments or decrements; the carry flag is unchanged.
 fn step(m: &mut Machine<'_, '_, '_>, i: &Instruction, suffix: Option<u32>, op: BinaryOp) -> Step {
     let (x, target) = single(m, i, suffix)?;
     let carry = m.flags.carry;
@@ -468,7 +469,7 @@ fn long_product(
     m.write(Location::General(2), high)
 }
 
-/// The double-width product; carry and overflow say whether its upper half is needed.
+/// The double-width product; carry and overflow are set if its upper half is significant.
 fn product(m: &mut Machine<'_, '_, '_>, x: ExprId, y: ExprId, signed: bool) -> ExprId {
     let arena = &mut *m.vm.arena;
     let width = arena.width(x);
@@ -551,7 +552,7 @@ fn is_condition(code: &str) -> bool {
     CONDITIONS.contains(&code)
 }
 
-/// The condition in the name of a conditional move, which may end in a suffix for the width.
+/// The condition in the mnemonic of a conditional move, which may end in a width suffix.
 fn cmov_condition(code: &str) -> Option<&str> {
     if is_condition(code) {
         return Some(code);
@@ -614,8 +615,8 @@ fn write_words(m: &mut Machine<'_, '_, '_>, words: [(usize, u64); 4]) -> Step {
     Ok(())
 }
 
-/// What `cpuid` says (eax, ebx, ecx, edx): a plain x86-64 with what every one has. Programs then take the ways that
-/// need no newer instructions.
+/// The result of `cpuid` (eax, ebx, ecx, edx): a baseline x86-64, so that programs take code paths
+/// without newer instructions.
 pub fn processor(leaf: u64) -> [u64; 4] {
     // fpu, tsc, msr, cx8, cmov, clflush, mmx, fxsr, sse, sse2; cmpxchg16b.
     const FEATURES: u64 = 1 | 1 << 4 | 1 << 5 | 1 << 8 | 1 << 15 | 1 << 19 | 7 << 23 | 1 << 26;
@@ -636,7 +637,7 @@ fn cpuid(m: &mut Machine<'_, '_, '_>, _: &Instruction, _: Option<u32>) -> Step {
     write_words(m, [(0, a), (3, b), (1, c), (2, d)])
 }
 
-/// Time is what was executed, so that it is the same in every run.
+/// Time is the instruction count, so that it is deterministic.
 fn rdtsc(m: &mut Machine<'_, '_, '_>, i: &Instruction, _: Option<u32>) -> Step {
     let time = m.vm.instructions;
     let words = [(0, time & 0xffff_ffff), (2, time >> 32)];

@@ -1,18 +1,18 @@
-//! The registers, flags and memory that a piece of inline assembly works on. Writes to memory are kept back
-//! until all instructions have been executed, because reading may ask questions.
+//! The registers, flags and memory of a piece of inline assembly. Memory writes are buffered until
+//! all instructions are executed, because later reads may ask the oracle.
 
 use everett_expr::ExprId;
 use everett_ir::code::ValueType;
 
-use super::parse::{Constraint, Home, Instruction, Operand};
+use super::parse::{Constraint, Instruction, Operand, OperandHome};
 use crate::integer::Wide;
 use crate::value::Value;
 use crate::vm::{Arguments, Interrupt, Vm};
 
-/// Width of the registers of the x87.
+/// Width of an x87 register.
 pub const EXTENDED: u32 = 80;
 
-/// Where a value is.
+/// The location of an operand.
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub enum Location {
     General(usize),
@@ -23,7 +23,7 @@ pub enum Location {
     Immediate(u64),
 }
 
-/// Flags that instructions leave for others.
+/// The processor flags.
 #[derive(Copy, Clone, Debug)]
 pub struct Flags {
     pub carry: ExprId,
@@ -32,7 +32,7 @@ pub struct Flags {
     pub overflow: ExprId,
 }
 
-/// A piece of inline assembly at work.
+/// The execution of one piece of inline assembly.
 pub struct Machine<'m, 'a, 'b> {
     pub vm: &'m mut Vm<'a>,
     pub args: &'m Arguments<'b>,
@@ -40,9 +40,9 @@ pub struct Machine<'m, 'a, 'b> {
     slots: Vec<ExprId>,
     pub stack: Vec<ExprId>,
     pub flags: Flags,
-    /// What `fnstsw` stores.
+    /// The x87 status word that `fnstsw` stores.
     pub status: ExprId,
-    /// What `fldcw` loaded.
+    /// The x87 control word that `fldcw` loaded.
     pub control: u16,
     pushed: Vec<ExprId>,
     operands: Vec<(Location, u32)>,
@@ -50,7 +50,7 @@ pub struct Machine<'m, 'a, 'b> {
 }
 
 impl<'m, 'a, 'b> Machine<'m, 'a, 'b> {
-    /// Puts the arguments where the constraints want them.
+    /// Binds the arguments as the constraints say.
     pub fn new(
         vm: &'m mut Vm<'a>,
         args: &'m Arguments<'b>,
@@ -87,7 +87,7 @@ impl<'m, 'a, 'b> Machine<'m, 'a, 'b> {
     }
 
     fn bind(&mut self, constraint: &Constraint, argument: &mut usize) -> Result<(), Interrupt> {
-        let takes_argument = !constraint.output || constraint.home == Home::Memory;
+        let takes_argument = !constraint.output || constraint.home == OperandHome::Memory;
         let value = if takes_argument {
             let index = *argument;
             *argument += 1;
@@ -96,20 +96,20 @@ impl<'m, 'a, 'b> Machine<'m, 'a, 'b> {
             None
         };
         let location = match constraint.home {
-            Home::General(number) => Location::General(number),
-            Home::Stack(position) => Location::Stack(position),
-            Home::Memory => {
+            OperandHome::General(number) => Location::General(number),
+            OperandHome::Stack(position) => Location::Stack(position),
+            OperandHome::Memory => {
                 let pointer = value.and_then(|(registers, _)| registers.first().copied());
                 let location = Location::Memory(pointer.unwrap_or(Value::ZERO));
                 self.operands.push((location, 0));
                 return Ok(());
             }
-            Home::Anywhere => {
+            OperandHome::Anywhere => {
                 let zero = self.vm.arena.zero(64);
                 self.slots.push(zero);
                 Location::Slot(self.slots.len() - 1)
             }
-            Home::Tied(operand) => match self.operands.get(operand) {
+            OperandHome::Tied(operand) => match self.operands.get(operand) {
                 Some((location, _)) => *location,
                 None => return Err(self.args.unsupported("with these constraints")),
             },
@@ -118,14 +118,15 @@ impl<'m, 'a, 'b> Machine<'m, 'a, 'b> {
             Some((registers, ty)) => self.initialise(location, &registers, ty),
             None => self.output_width(),
         };
-        if let Home::Tied(operand) = constraint.home {
+        if let OperandHome::Tied(operand) = constraint.home {
             self.operands[operand].1 = width;
         }
         self.operands.push((location, width));
         Ok(())
     }
 
-    /// Width of a result, where there is only one; otherwise instructions say it.
+    /// Width of the result if there is only one. With several, the instructions determine the
+    /// width.
     fn output_width(&self) -> u32 {
         match self.args.call.result {
             ValueType::Aggregate { .. } | ValueType::Void => 0,
@@ -177,7 +178,7 @@ impl<'m, 'a, 'b> Machine<'m, 'a, 'b> {
         width
     }
 
-    /// Where an operand of an instruction is, and how wide it is if that is known.
+    /// The location of an operand, and its width if known.
     pub fn locate(&mut self, operand: &Operand) -> Result<(Location, Option<u32>), Interrupt> {
         Ok(match operand {
             Operand::Argument(index, width) => match self.operands.get(*index) {
@@ -201,7 +202,7 @@ impl<'m, 'a, 'b> Machine<'m, 'a, 'b> {
         })
     }
 
-    /// The width that an instruction works on: its suffix says it, or one of its operands.
+    /// The operand width of an instruction: from its suffix or from one of its operands.
     pub fn width(
         &mut self,
         instruction: &Instruction,
@@ -250,7 +251,8 @@ impl<'m, 'a, 'b> Machine<'m, 'a, 'b> {
         Ok(self.vm.wide_term(&registers, width))
     }
 
-    /// Writes a term, as wide as it is: the lower half of a register clears the upper, smaller parts do not.
+    /// Writes a term. Writing the lower half of a register clears the upper half; writing smaller
+    /// parts does not.
     pub fn write(&mut self, location: Location, term: ExprId) -> Result<(), Interrupt> {
         let width = self.vm.arena.width(term);
         match location {
@@ -292,7 +294,7 @@ impl<'m, 'a, 'b> Machine<'m, 'a, 'b> {
         pushed.ok_or_else(|| self.args.unsupported("with more popped than pushed"))
     }
 
-    /// Writes memory and gives the results.
+    /// Commits the buffered writes and returns the results.
     pub fn finish(mut self, constraints: &[Constraint]) -> Result<Wide, Interrupt> {
         let mut places = Vec::new();
         for (pointer, width, term) in std::mem::take(&mut self.writes) {
@@ -300,13 +302,17 @@ impl<'m, 'a, 'b> Machine<'m, 'a, 'b> {
             for (limb, value) in registers.into_iter().enumerate() {
                 let len = (width as usize / 8 - 8 * limb).min(8);
                 let pointer = self.vm.offset_pointer(pointer, 8 * limb as u64);
-                places.push((self.vm.place(pointer, len as u64, true)?, len, value));
+                places.push((
+                    self.vm.resolve_access(pointer, len as u64, true)?,
+                    len,
+                    value,
+                ));
             }
         }
         let mut results = Wide::new();
         for (index, constraint) in constraints.iter().enumerate() {
             let (location, width) = self.operands[index];
-            if !constraint.output || constraint.home == Home::Memory {
+            if !constraint.output || constraint.home == OperandHome::Memory {
                 continue;
             }
             let natural = match location {
@@ -324,7 +330,7 @@ impl<'m, 'a, 'b> Machine<'m, 'a, 'b> {
         Ok(results)
     }
 
-    /// A vector's lanes take a register each.
+    /// Splits a result into registers; each lane of a vector takes one.
     fn result_registers(&mut self, term: ExprId) -> Wide {
         let ValueType::Vector { lane, lanes } = self.args.call.result else {
             return self.vm.wide_value(term);

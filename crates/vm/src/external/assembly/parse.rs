@@ -1,39 +1,39 @@
-//! Reading templates and constraints of inline assembly.
+//! Parser for templates and constraints of inline assembly.
 
 /// A general register.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Register {
-    /// Its number, as the processor counts.
+    /// Its number in the processor's encoding.
     pub number: usize,
-    /// How much of it is named.
+    /// The width of the named part.
     pub width: u32,
 }
 
-/// Where an operand of the template lives.
+/// Where an operand of the template resides.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Home {
+pub enum OperandHome {
     /// In this register.
     General(usize),
-    /// In a register that the compiler chooses, or it is a constant.
+    /// In a register that the compiler chooses, or it is an immediate.
     Anywhere,
-    /// In memory; the argument is a pointer to it.
+    /// In memory; the argument is its address.
     Memory,
     /// In this register of the x87 stack.
     Stack(usize),
-    /// Where that operand is.
+    /// In the same location as that operand.
     Tied(usize),
 }
 
 /// One operand.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Constraint {
-    /// It is a result.
+    /// Whether it is an output.
     pub output: bool,
-    /// Where it lives.
-    pub home: Home,
+    /// Where it resides.
+    pub home: OperandHome,
 }
 
-/// The operands that constraints describe; clobbers are left out. `None` for what is not understood.
+/// Parses the operands of a constraint string, without clobbers. `None` if it is not supported.
 pub fn constraints(text: &str) -> Option<Vec<Constraint>> {
     let codes = text.split(',').filter(|code| !code.is_empty());
     codes
@@ -49,22 +49,22 @@ fn constraint(code: &str) -> Option<Constraint> {
         return None;
     }
     let home = if code.starts_with('*') {
-        Home::Memory
+        OperandHome::Memory
     } else if let Some(name) = code.strip_prefix('{') {
         let name = name.strip_suffix('}')?;
         match (register(name), stack_register(name)) {
-            (Some(register), _) => Home::General(register.number),
-            (None, Some(position)) => Home::Stack(position),
-            (None, None) if name.starts_with("xmm") => Home::Anywhere,
+            (Some(register), _) => OperandHome::General(register.number),
+            (None, Some(position)) => OperandHome::Stack(position),
+            (None, None) if name.starts_with("xmm") => OperandHome::Anywhere,
             (None, None) => return None,
         }
     } else if let Ok(operand) = code.parse() {
-        Home::Tied(operand)
+        OperandHome::Tied(operand)
     } else {
         match code {
-            "t" => Home::Stack(0),
-            "u" => Home::Stack(1),
-            _ => Home::Anywhere,
+            "t" => OperandHome::Stack(0),
+            "u" => OperandHome::Stack(1),
+            _ => OperandHome::Anywhere,
         }
     };
     Some(Constraint { output, home })
@@ -108,24 +108,24 @@ fn stack_register(name: &str) -> Option<usize> {
 /// An operand of an instruction.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Operand {
-    /// An operand of the template, and the width that a modifier gives it.
+    /// An operand of the template, and the width given by its modifier.
     Argument(usize, Option<u32>),
     /// A register by name.
     Named(Register),
-    /// A constant.
+    /// An immediate.
     Immediate(u64),
-    /// Memory at a distance from a pointer in an operand of the template or a register.
+    /// Memory at a displacement from a pointer in a template operand or register.
     At(i64, Box<Operand>),
-    /// The word at the base of the thread's segment.
+    /// The word at `%fs:0`.
     ThreadBase,
     /// A register of the x87 stack.
     Stack(usize),
 }
 
-/// An instruction. Operands are in the order of AT&T: the destination is the last.
+/// An instruction. Operands are in AT&T order: the destination is last.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Instruction {
-    /// Its name, with the suffix for the width.
+    /// The mnemonic, including its width suffix.
     pub name: String,
     /// Its operands.
     pub operands: Vec<Operand>,
@@ -134,7 +134,7 @@ pub struct Instruction {
 /// Marks references to operands of the template.
 const REFERENCE: char = '\u{1}';
 
-/// The instructions of a template. `None` for what is not understood.
+/// Parses the instructions of a template. `None` if it is not supported.
 pub fn template(text: &str) -> Option<Vec<Instruction>> {
     let text = expand(text)?;
     let mut instructions = Vec::new();
@@ -170,7 +170,7 @@ pub fn template(text: &str) -> Option<Vec<Instruction>> {
     Some(instructions)
 }
 
-/// Takes the AT&T alternative of each choice, and marks references.
+/// Selects the AT&T variant of each dialect alternative, and marks operand references.
 fn expand(text: &str) -> Option<String> {
     let mut result = String::new();
     let mut rest = text;
@@ -266,7 +266,7 @@ fn operand(text: &str) -> Option<Operand> {
         let is_pointer = matches!(base, Operand::Argument(..) | Operand::Named(_));
         return is_pointer.then(|| Operand::At(distance, Box::new(base)));
     }
-    // Constants without a sign before them occur in the other dialect only.
+    // Immediates without `$` occur only in the Intel dialect.
     integer(text).map(|number| Operand::Immediate(number as u64))
 }
 
@@ -314,28 +314,28 @@ mod tests {
             found[0],
             Constraint {
                 output: true,
-                home: Home::General(0)
+                home: OperandHome::General(0)
             }
         );
         assert_eq!(
             found[1],
             Constraint {
                 output: true,
-                home: Home::Memory
+                home: OperandHome::Memory
             }
         );
         assert_eq!(
             found[3],
             Constraint {
                 output: false,
-                home: Home::Anywhere
+                home: OperandHome::Anywhere
             }
         );
         let found = constraints("=r,=&r,0,rme,%1,rme").expect("known");
-        assert_eq!(found[4].home, Home::Tied(1));
+        assert_eq!(found[4].home, OperandHome::Tied(1));
         assert_eq!(
             constraints("={st},={ax},{st(1)},0").expect("known")[2].home,
-            Home::Stack(1)
+            OperandHome::Stack(1)
         );
         assert_eq!(constraints("r,!i"), None);
     }
@@ -362,7 +362,7 @@ mod tests {
             })
         );
         assert_eq!(found[0].operands[1], Operand::Argument(1, Some(64)));
-        // The other dialect has its operands the other way round.
+        // The Intel dialect has the reverse operand order.
         let found = template("mov ${0:q}, rbx\ncpuid").expect("known");
         assert_eq!(found[0].operands[1], Operand::Argument(0, Some(64)));
         assert_eq!(template("mov 3(%rax,%rbx,2), $0"), None);

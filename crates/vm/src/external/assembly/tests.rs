@@ -1,9 +1,9 @@
-//! Pieces of assembly as they occur in programs.
+//! Inline assembly as it occurs in real programs.
 
 use everett_ir::code::{FloatKind, ValueType};
 
 use crate::bug::BugKind;
-use crate::testing::{Argument, Lab, bits, int, number, pointer};
+use crate::testing::{Argument, Harness, bits, int, number, pointer};
 use crate::value::Value;
 use crate::vm::Interrupt;
 
@@ -15,7 +15,7 @@ fn pair(registers: u16) -> ValueType {
     ValueType::Aggregate { registers }
 }
 
-/// Runs assembly on a block that holds these words; gives the results and the words afterwards.
+/// Runs assembly on a block with these words; returns the results and the words afterwards.
 fn run(
     template: &str,
     constraints: &str,
@@ -23,19 +23,19 @@ fn run(
     args: impl Fn(u64) -> Vec<Argument>,
     result: ValueType,
 ) -> (Vec<u64>, Vec<u64>) {
-    let mut lab = Lab::new();
+    let mut harness = Harness::new();
     let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-    let start = lab.block(&bytes);
+    let start = harness.block(&bytes);
     let constraints = match constraints {
         "" => CLOBBERS.to_owned(),
         operands => format!("{operands},{CLOBBERS}"),
     };
-    let results = lab
+    let results = harness
         .assembly(template, &constraints, &args(start), result)
         .unwrap_or_else(|interrupt| panic!("{template}: {interrupt:?}"));
     let after = (0..words.len() as u64)
         .map(|at| {
-            let word = lab.memory.load(&mut lab.arena, start + 8 * at, 8);
+            let word = harness.memory.load(&mut harness.arena, start + 8 * at, 8);
             word.expect("in the block").bits
         })
         .collect();
@@ -82,7 +82,7 @@ fn atomics_of_the_libc() {
     assert_eq!(inc, (vec![], vec![0xffff_ffff_0000_0000]));
     let dec = run("lock ; decl $0", "=*m,*m", &[1], args, ValueType::Void);
     assert_eq!(dec, (vec![], vec![0]));
-    // The same written otherwise.
+    // The same in another notation.
     let args = |at| vec![pointer(at), int(32, 9), int(32, 5), pointer(at)];
     let other = run("lock; cmpxchgl $2,$1", "={ax},=*m,r,0,*m", &[5], args, INT);
     assert_eq!(other, (vec![5], vec![9]));
@@ -119,7 +119,7 @@ fn arithmetic_of_two_words() {
     let template = "addq $5,$1\n\tadcq $3,$0";
     let constraints = "=r,=&r,0,rme,%1,rme";
     let args = [int(64, 1), int(64, 2), all.clone(), int(64, 1)];
-    // High words 1 and 2, low words all ones and 1: the carry counts.
+    // High words 1 and 2, low words all ones and 1: the low words carry.
     assert_eq!(plain(template, constraints, &args, pair(2)), [4, 0]);
     let template = "subq $5,${1:q}\n\tsbbq $3,${0:q}";
     let constraints = "=r,=&r,0,rme,1,rme";
@@ -221,7 +221,7 @@ fn barriers_do_nothing() {
 #[test]
 fn traps_are_findings() {
     for template in ["hlt", "ud2", "int3"] {
-        let result = Lab::new().assembly(template, "~{memory}", &[], ValueType::Void);
+        let result = Harness::new().assembly(template, "~{memory}", &[], ValueType::Void);
         let Err(Interrupt::Bug(bug)) = result else {
             panic!("{template} is no trap: {result:?}");
         };
@@ -233,7 +233,7 @@ fn traps_are_findings() {
 fn system_calls_are_bound_by_register() {
     let constraints = "={rax},{rax},{rdi},{rsi},{rdx},~{memory},~{rcx},~{r11}";
     let args = [int(64, 1), int(64, 2), int(64, 3), int(64, 4)];
-    let result = Lab::new().assembly("syscall", constraints, &args, LONG);
+    let result = Harness::new().assembly("syscall", constraints, &args, LONG);
     let Err(Interrupt::SystemCall(call)) = result else {
         panic!("no system call: {result:?}");
     };
@@ -289,14 +289,14 @@ fn the_x87_computes() {
 
 #[test]
 fn the_control_word_sets_the_rounding() {
-    // The word at $1 is loaded, that at $2 is the default.
+    // The control word at $1 is loaded, the one at $2 is the default.
     let round = |template: &str, control: u16| {
-        let mut lab = Lab::new();
+        let mut harness = Harness::new();
         let words = [control, 0x037f].map(u16::to_le_bytes);
-        let start = lab.block(words.as_flattened());
+        let start = harness.block(words.as_flattened());
         let args = [pointer(start), pointer(start + 2), extended(2.75)];
         let kind = ValueType::Float(FloatKind::X87);
-        match lab.assembly(template, "={st},*m,*m,0", &args, kind) {
+        match harness.assembly(template, "={st},*m,*m,0", &args, kind) {
             Ok(result) => Some(double(&bits(&result))),
             Err(Interrupt::Bug(bug)) if bug.kind == BugKind::Unsupported => None,
             Err(other) => panic!("{other:?}"),
@@ -305,7 +305,8 @@ fn the_control_word_sets_the_rounding() {
     let set_back = "fldcw $1; frndint; fldcw $2";
     assert_eq!(round(set_back, 0x037f), Some(3.0));
     assert_eq!(round(set_back, 0x0f7f), Some(2.0));
-    // Exceptions are not masked; what is set stays; the root would be rounded.
+    // Unmasked exceptions; a control word that is not reset; a square root that would round
+    // differently.
     assert_eq!(round(set_back, 0x0340), None);
     assert_eq!(round("fldcw $1; frndint", 0x037f), Some(3.0));
     assert_eq!(round("fldcw $1; frndint", 0x0f7f), None);

@@ -1,6 +1,7 @@
-//! Instructions of the x87 in inline assembly. Its stack holds what the constraints put there. Within a piece of
-//! assembly the control word may set another rounding for what rounds to integers; nothing else takes notice
-//! of it, so everything else is not supported under it, and it must be set back at the end.
+//! x87 instructions in inline assembly. The constraints set up the x87 stack. Within a piece of
+//! assembly the control word may select another rounding mode for instructions that round to
+//! integers. All other instructions ignore it, so they are unsupported under such a mode, and the
+//! mode must be reset at the end.
 
 use everett_expr::{ExprId, FloatCompareOp, FloatFormat, FloatOp, FloatUnaryOp, RoundingMode};
 
@@ -69,7 +70,7 @@ fn fldcw(m: &mut Machine<'_, '_, '_>, i: &Instruction, _: Option<u32>) -> Step {
     Ok(())
 }
 
-/// Whether rounding and precision are as at the start.
+/// Checks that rounding mode and precision are the initial ones.
 pub fn check_control(m: &Machine<'_, '_, '_>) -> Step {
     if !is_usual_control(m.control) {
         let why = "with another rounding or precision of the x87 than the default";
@@ -137,13 +138,14 @@ fn frndint(m: &mut Machine<'_, '_, '_>, _: &Instruction, _: Option<u32>) -> Step
     set_top(m, result)
 }
 
-/// `st(0)` by `st(1)`: the remainder replaces `st(0)`, the lowest bits of the quotient go to the status word.
+/// `st(0)` modulo `st(1)`: the remainder replaces `st(0)`, the low bits of the quotient go to the
+/// status word.
 fn remainder(m: &mut Machine<'_, '_, '_>, to_nearest: bool) -> Step {
     let x = top(m)?;
     let y = m.read(Location::Stack(1), EXTENDED)?;
     let arena = &mut *m.vm.arena;
     let divisor = arena.float_abs(X87, y);
-    // Multiples by powers of two are exact, and so are the differences below.
+    // Products with powers of two are exact, and so are the differences below.
     let mut multiples = vec![divisor];
     for power in 0..3 {
         let multiple = arena.float_binary(FloatOp::Add, X87, multiples[power], multiples[power]);
@@ -181,7 +183,8 @@ fn remainder(m: &mut Machine<'_, '_, '_>, to_nearest: bool) -> Step {
     set_top(m, result)
 }
 
-/// Bits 0, 1 and 2 of the quotient are the condition codes C1, C3 and C0; C2 is clear: nothing is left to do.
+/// Bits 0, 1 and 2 of the quotient are the condition codes C1, C3 and C0; C2 is clear because the
+/// reduction is complete.
 fn quotient_status(m: &mut Machine<'_, '_, '_>, quotient: ExprId) -> ExprId {
     let arena = &mut *m.vm.arena;
     let mut status = arena.zero(16);

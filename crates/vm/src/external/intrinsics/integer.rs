@@ -1,5 +1,5 @@
-//! Intrinsics on integers of any width. Each is written twice, on numbers and on terms; a test holds the two
-//! against each other.
+//! Intrinsics on integers of any width. Each is implemented twice, on numbers and on terms; a test
+//! compares the two.
 
 use everett_expr::{Arena, BinaryOp, ExprId};
 use everett_ir::code::IntOp;
@@ -12,7 +12,7 @@ use crate::integer::{Wide, term_op};
 use crate::value::Value;
 use crate::vm::{Arguments, Done, Interrupt, Vm};
 
-/// The family.
+/// The operations of this family.
 pub const OPERATIONS: &[Operation] = &[
     supplied("llvm.abs", abs),
     supplied("llvm.smax", smax),
@@ -43,7 +43,7 @@ pub const OPERATIONS: &[Operation] = &[
     supplied("llvm.ptrmask", ptrmask),
 ];
 
-/// The widest integers that are computed with as numbers; wider ones are always terms.
+/// Maximal width for which numbers are used; wider integers are always terms.
 const WIDEST_NUMBER: u32 = 128;
 
 fn mask(width: u32) -> u128 {
@@ -70,7 +70,7 @@ fn registers(width: u32, bits: u128) -> Wide {
     ]
 }
 
-/// The numbers of the first arguments, if all are concrete.
+/// The values of the first `N` arguments, if all are concrete.
 fn numbers<const N: usize>(args: &Arguments<'_>, width: u32) -> Option<[u128; N]> {
     if width > WIDEST_NUMBER {
         return None;
@@ -90,7 +90,7 @@ fn terms<const N: usize>(vm: &mut Vm<'_>, args: &Arguments<'_>, width: u32) -> [
     std::array::from_fn(|index| vm.operand_term(args, index, width))
 }
 
-/// A result as wide as the first `N` arguments, which have one width.
+/// Computes a result as wide as the first `N` arguments, which have the same width.
 fn compute<const N: usize>(
     vm: &mut Vm<'_>,
     args: &Arguments<'_>,
@@ -177,7 +177,7 @@ fn umin(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     )
 }
 
-/// The number of bits set, by adding up halves.
+/// The population count, by adding halves.
 pub fn count_ones(arena: &mut Arena, e: ExprId) -> ExprId {
     let width = arena.width(e);
     if width == 1 {
@@ -191,7 +191,7 @@ pub fn count_ones(arena: &mut Arena, e: ExprId) -> ExprId {
     arena.add(low, high)
 }
 
-/// The position that `at` gives for the last bit in `order` that is set; `none` where no bit is.
+/// The position that `at` gives for the last set bit in `order`; `none` if no bit is set.
 fn last_set(
     arena: &mut Arena,
     e: ExprId,
@@ -221,7 +221,7 @@ pub fn trailing_zeros(arena: &mut Arena, e: ExprId) -> ExprId {
     last_set(arena, e, (0..width).rev(), width, |bit| bit)
 }
 
-/// Pieces of `size` bits in reverse order.
+/// Reverses the order of pieces of `size` bits.
 pub fn reverse(arena: &mut Arena, e: ExprId, size: u32) -> ExprId {
     let width = arena.width(e);
     let mut result = arena.extract(e, 0, size);
@@ -283,10 +283,10 @@ fn bitreverse(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> 
     )
 }
 
-/// `x` above `y`, and by how much the two are shifted.
+/// The concatenation of `x` and `y`, and the shift amount.
 fn funnel(arena: &mut Arena, w: u32, x: ExprId, y: ExprId, by: ExprId) -> (ExprId, ExprId) {
     let both = arena.concat(x, y);
-    // The width of a one-bit integer does not fit in its own type.
+    // The width of i1 does not fit in its own type.
     let by = arena.zext(by, 2 * w);
     let width = arena.constant_u128(2 * w, u128::from(w));
     (both, arena.urem(by, width))
@@ -324,7 +324,7 @@ fn fshr(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     )
 }
 
-/// The result where it fits in the width, else the nearest number that does.
+/// The result if it fits in the width, else the nearest number that does.
 fn clamp(width: u32, exact: Option<i128>, negative: bool) -> u128 {
     let range = signed_range(width);
     let nearest = if negative {
@@ -336,7 +336,7 @@ fn clamp(width: u32, exact: Option<i128>, negative: bool) -> u128 {
     result as u128 & mask(width)
 }
 
-/// The greatest or the least signed number, by the sign of a term.
+/// The greatest or least signed number, depending on the sign of a term.
 fn limit_by_sign(arena: &mut Arena, width: u32, x: ExprId) -> ExprId {
     let ones = arena.all_ones(width);
     let one = arena.constant(width, 1);
@@ -442,7 +442,7 @@ fn ushl_sat(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     )
 }
 
-/// The result cut to the width, then whether it was cut.
+/// The result truncated to the width, and the overflow bit.
 fn with_overflow(
     vm: &mut Vm<'_>,
     args: &Arguments<'_>,

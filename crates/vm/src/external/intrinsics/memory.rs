@@ -1,15 +1,15 @@
-//! Intrinsics on memory: the dynamic part of the stack, accesses under a mask, relative loads.
+//! Memory intrinsics: dynamic stack allocation, masked accesses, relative loads.
 
 use everett_ir::code::{Lane, ValueType};
 
 use super::super::{Operation, supplied};
 use super::done;
-use crate::access::Place;
+use crate::access::AccessTarget;
 use crate::integer::Wide;
 use crate::value::Value;
 use crate::vm::{Arguments, Done, Interrupt, Vm};
 
-/// The family.
+/// The operations of this family.
 pub const OPERATIONS: &[Operation] = &[
     supplied("llvm.stacksave", stacksave),
     supplied("llvm.stackrestore", stackrestore),
@@ -22,12 +22,12 @@ pub const OPERATIONS: &[Operation] = &[
     supplied("llvm.masked.compressstore", masked_compress_store),
 ];
 
-/// The token is how many stack slots there are.
+/// The token is the number of stack slots.
 fn stacksave(vm: &mut Vm<'_>, _: &Arguments<'_>) -> Result<Done, Interrupt> {
     Ok(Done::Value(Value::concrete(vm.thread.slots.len() as u64)))
 }
 
-/// Frees the slots that the running frame has made since.
+/// Frees the slots that the top frame has allocated since.
 fn stackrestore(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     let token = vm.concretize(args.get(0))?;
     let first = vm.thread.top().map_or(0, |frame| frame.first_slot);
@@ -38,7 +38,7 @@ fn stackrestore(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt
     Ok(Done::Void)
 }
 
-/// `ptr + sext(*(i32 *)(ptr + offset))`, a table of distances.
+/// `ptr + sext(*(i32 *)(ptr + offset))`: a table of relative offsets.
 fn load_relative(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     let width = args.width(1);
     let base = args.get(0).to_term(vm.arena, 64);
@@ -52,8 +52,8 @@ fn load_relative(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrup
     Ok(Done::Value(Value::of_term(vm.arena, result)))
 }
 
-/// Position of the mask among the arguments. Some versions of LLVM have the alignment as an argument
-/// before it, others as an attribute.
+/// Index of the mask argument. Some versions of LLVM pass the alignment as an argument before it,
+/// others as an attribute.
 fn mask_position(args: &Arguments<'_>, from: usize) -> Result<usize, Interrupt> {
     let types = args.call.arg_types.iter().enumerate().skip(from);
     let is_mask = |ty: &ValueType| {
@@ -72,13 +72,13 @@ fn mask_position(args: &Arguments<'_>, from: usize) -> Result<usize, Interrupt> 
         .ok_or_else(|| args.unsupported("without a mask"))
 }
 
-/// Which lanes take part.
+/// The active lanes.
 fn mask(vm: &mut Vm<'_>, args: &Arguments<'_>, position: usize) -> Result<Vec<bool>, Interrupt> {
     let bits = args.operand(position);
     bits.into_iter().map(|bit| vm.decide(bit)).collect()
 }
 
-/// Bytes of a lane in memory.
+/// Size of a lane in memory.
 fn lane_bytes(args: &Arguments<'_>, lane: Lane) -> Result<usize, Interrupt> {
     match lane.bits() {
         bits if bits % 8 == 0 => Ok(bits as usize / 8),
@@ -93,7 +93,8 @@ fn result_lane(args: &Arguments<'_>) -> Result<(Lane, usize), Interrupt> {
     }
 }
 
-/// Loads the lanes of the mask from the addresses that `address` gives; the others come from the last argument.
+/// Loads the active lanes from the addresses that `address` gives; the others come from the last
+/// argument.
 fn load_lanes(
     vm: &mut Vm<'_>,
     args: &Arguments<'_>,
@@ -121,7 +122,7 @@ fn load_lanes(
     Ok(done(result))
 }
 
-/// Stores the lanes of the mask to the addresses that `address` gives.
+/// Stores the active lanes to the addresses that `address` gives.
 fn store_lanes(
     vm: &mut Vm<'_>,
     args: &Arguments<'_>,
@@ -133,7 +134,7 @@ fn store_lanes(
     let mask_at = mask_position(args, 1)?;
     let mask = mask(vm, args, mask_at)?;
     let values = args.operand(0);
-    let mut writes: Vec<(Place, usize, Value)> = Vec::new();
+    let mut writes: Vec<(AccessTarget, usize, Value)> = Vec::new();
     let lanes = values.chunks(registers).zip(mask).enumerate();
     let chosen = lanes.filter(|(_, (_, chosen))| *chosen);
     for (taken, (index, (value, _))) in chosen.enumerate() {
@@ -141,7 +142,7 @@ fn store_lanes(
         for (limb, value) in value.iter().enumerate() {
             let len = (bytes - 8 * limb).min(8);
             let pointer = vm.offset_pointer(pointer, 8 * limb as u64);
-            writes.push((vm.place(pointer, len as u64, true)?, len, *value));
+            writes.push((vm.resolve_access(pointer, len as u64, true)?, len, *value));
         }
     }
     for (place, len, value) in writes {
@@ -150,7 +151,7 @@ fn store_lanes(
     Ok(Done::Void)
 }
 
-/// Lanes that lie one after the other behind a pointer.
+/// Addresses of consecutive lanes at a pointer.
 fn consecutive(
     vm: &mut Vm<'_>,
     args: &Arguments<'_>,
@@ -210,7 +211,7 @@ fn masked_scatter(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interru
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Argument, Lab, bits, int, pointer};
+    use crate::testing::{Argument, Harness, bits, int, pointer};
 
     fn vector(width: u16, lanes: &[u64]) -> Argument {
         let ty = ValueType::Vector {
@@ -225,44 +226,44 @@ mod tests {
 
     #[test]
     fn lanes_outside_the_mask_are_not_touched() {
-        let mut lab = Lab::new();
-        // The last lane would lie behind the end.
-        let start = lab.block(&[1, 2, 3]);
+        let mut harness = Harness::new();
+        // The last lane would be out of bounds.
+        let start = harness.block(&[1, 2, 3]);
         let mask = vector(1, &[1, 0, 1, 0]);
         let rest = vector(8, &[7, 8, 9, 10]);
         let args = [pointer(start), mask.clone(), rest.clone()];
-        let result = lab.compute("llvm.masked.load.v4i8.p0", &args, rest.0);
+        let result = harness.compute("llvm.masked.load.v4i8.p0", &args, rest.0);
         assert_eq!(bits(&result), [1, 8, 3, 10]);
-        // Older modules pass the alignment too.
+        // Older modules pass the alignment, too.
         let args = [pointer(start), int(32, 1), mask.clone(), rest.clone()];
-        let result = lab.compute("llvm.masked.load.v4i8.p0", &args, rest.0);
+        let result = harness.compute("llvm.masked.load.v4i8.p0", &args, rest.0);
         assert_eq!(bits(&result), [1, 8, 3, 10]);
         let args = [rest, pointer(start), mask];
-        lab.compute("llvm.masked.store.v4i8.p0", &args, ValueType::Void);
-        assert_eq!(lab.bytes(start, 3), [7, 2, 9]);
+        harness.compute("llvm.masked.store.v4i8.p0", &args, ValueType::Void);
+        assert_eq!(harness.bytes(start, 3), [7, 2, 9]);
         let outside = [pointer(start), vector(1, &[0, 0, 0, 1]), vector(8, &[0; 4])];
-        let result = lab.call_typed("llvm.masked.load.v4i8.p0", &outside, outside[2].0);
+        let result = harness.call_typed("llvm.masked.load.v4i8.p0", &outside, outside[2].0);
         assert!(matches!(result, Err(Interrupt::Bug(_))));
     }
 
     #[test]
     fn the_stack_is_taken_back() {
-        let mut lab = Lab::new();
-        let kept = lab.vm(|vm| vm.push_slot(8, 8)).expect("room");
-        let token = lab.compute("llvm.stacksave.p0", &[], ValueType::Pointer);
-        let freed = lab.vm(|vm| vm.push_slot(8, 8)).expect("room");
+        let mut harness = Harness::new();
+        let kept = harness.vm(|vm| vm.push_slot(8, 8)).expect("room");
+        let token = harness.compute("llvm.stacksave.p0", &[], ValueType::Pointer);
+        let freed = harness.vm(|vm| vm.push_slot(8, 8)).expect("room");
         let token = (ValueType::Pointer, token.to_vec());
-        lab.compute("llvm.stackrestore.p0", &[token], ValueType::Void);
-        assert!(lab.memory.object_at(kept, 8).is_some());
-        assert!(lab.memory.object_at(freed, 8).is_none());
+        harness.compute("llvm.stackrestore.p0", &[token], ValueType::Void);
+        assert!(harness.memory.object_at(kept, 8).is_some());
+        assert!(harness.memory.object_at(freed, 8).is_none());
     }
 
     #[test]
     fn relative_tables() {
-        let mut lab = Lab::new();
-        let start = lab.block(&[0, 0, 0, 0, 0xf0, 0xff, 0xff, 0xff]);
+        let mut harness = Harness::new();
+        let start = harness.block(&[0, 0, 0, 0, 0xf0, 0xff, 0xff, 0xff]);
         let args = [pointer(start), int(64, 4)];
-        let result = lab.compute("llvm.load.relative.i64", &args, ValueType::Pointer);
+        let result = harness.compute("llvm.load.relative.i64", &args, ValueType::Pointer);
         assert_eq!(bits(&result), [start - 16]);
     }
 }

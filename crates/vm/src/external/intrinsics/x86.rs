@@ -1,4 +1,4 @@
-//! Intrinsics of x86 vectors, as far as programs for the plain x86-64 use them, and of a few later extensions.
+//! x86 vector intrinsics: those of baseline x86-64, and of a few later extensions.
 
 use everett_expr::{
     Arena, BinaryOp, ExprId, FloatCompareOp, FloatFormat, FloatUnaryOp, RoundingMode,
@@ -11,7 +11,7 @@ use crate::floating::format;
 use crate::value::Value;
 use crate::vm::{Arguments, Done, Interrupt, Vm};
 
-/// The family.
+/// The operations of this family.
 pub const OPERATIONS: &[Operation] = &[
     supplied("llvm.x86.sse2.pmovmskb.128", movmsk),
     supplied("llvm.x86.sse2.movmsk.pd", movmsk),
@@ -141,7 +141,7 @@ fn movmsk(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     Ok(vm.done(result))
 }
 
-/// The nearest number of half the width, from a signed one.
+/// Saturates a signed number to half its width.
 fn saturate(arena: &mut Arena, e: ExprId, signed: bool) -> ExprId {
     let width = arena.width(e);
     let half = width / 2;
@@ -181,7 +181,7 @@ fn pack_unsigned(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrup
     pack(vm, args, false)
 }
 
-/// Combines the lanes of two vectors one by one.
+/// Combines two vectors lane by lane.
 fn zip(
     vm: &mut Vm<'_>,
     args: &Arguments<'_>,
@@ -213,7 +213,7 @@ fn pmulhu(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     })
 }
 
-/// Sums of neighbouring products.
+/// Sums of adjacent products.
 fn pmadd_wd(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     let (_, first) = vm.lane_terms(args, 0)?;
     let (_, second) = vm.lane_terms(args, 1)?;
@@ -232,7 +232,7 @@ fn pmadd_wd(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     Ok(vm.done_lanes(sums))
 }
 
-/// The same of unsigned by signed bytes, saturated.
+/// Saturated sums of adjacent products of unsigned and signed bytes.
 fn pmadd_ub_sw(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     let (_, first) = vm.lane_terms(args, 0)?;
     let (_, second) = vm.lane_terms(args, 1)?;
@@ -264,7 +264,7 @@ fn pavg(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     })
 }
 
-/// Sums of the distances of eight bytes each.
+/// Sums of absolute differences over groups of eight bytes.
 fn psad_bw(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     let (_, first) = vm.lane_terms(args, 0)?;
     let (_, second) = vm.lane_terms(args, 1)?;
@@ -290,7 +290,7 @@ fn psad_bw(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     Ok(vm.done_lanes(sums))
 }
 
-/// Bytes chosen by the low bits of others; the high bit chooses zero.
+/// Selects bytes by the low bits of the second vector; its high bit selects zero.
 fn pshuf_b(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     let (_, bytes) = vm.lane_terms(args, 0)?;
     let (_, choices) = vm.lane_terms(args, 1)?;
@@ -313,7 +313,7 @@ fn pshuf_b(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     Ok(vm.done_lanes(lanes))
 }
 
-/// Lanes of the second vector where the third has its sign bit set.
+/// Selects lanes of the second vector where the third has its sign bit set.
 fn blend(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     let (lane, _) = args.lanes(0)?;
     let (_, choices) = vm.lane_terms(args, 2)?;
@@ -332,7 +332,7 @@ fn blend(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     Ok(vm.done_lanes(lanes))
 }
 
-/// Whether the second vector has no bit outside (or inside) the first.
+/// Whether the second vector has no set bit outside (or inside) the first.
 fn test_bits(vm: &mut Vm<'_>, args: &Arguments<'_>, inverted: bool) -> Result<Done, Interrupt> {
     let (_, first) = vm.lane_terms(args, 0)?;
     let (_, second) = vm.lane_terms(args, 1)?;
@@ -358,7 +358,7 @@ fn ptestc(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     test_bits(vm, args, true)
 }
 
-/// Shifts all lanes by one count: the low 64 bits of a vector, or an integer.
+/// Shifts all lanes by the same amount: the low 64 bits of a vector, or an integer.
 fn shift(vm: &mut Vm<'_>, args: &Arguments<'_>, op: BinaryOp) -> Result<Done, Interrupt> {
     let (lane, lanes) = vm.lane_terms(args, 0)?;
     let width = lane.bits();
@@ -373,7 +373,7 @@ fn shift(vm: &mut Vm<'_>, args: &Arguments<'_>, op: BinaryOp) -> Result<Done, In
             vm.arena.zext(count, 64)
         }
     };
-    // More than the width clears the lane, or fills it with the sign.
+    // An amount of at least the width clears the lane, or fills it with the sign.
     let limit = vm.arena.constant(64, u64::from(width));
     let small = vm.arena.ult(count, limit);
     let count = vm.arena.ite(small, count, limit);
@@ -429,7 +429,7 @@ fn to_int_truncated(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Inter
     to_int(vm, args, false)
 }
 
-/// Lanes that have no counterpart are zero.
+/// Converts lanes to integers. Lanes without a counterpart are zero.
 fn lanes_to_int(vm: &mut Vm<'_>, args: &Arguments<'_>, round: bool) -> Result<Done, Interrupt> {
     let format = lane_format(args)?;
     let (_, lanes) = vm.lane_terms(args, 0)?;
@@ -451,7 +451,7 @@ fn lanes_to_int_truncated(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done,
     lanes_to_int(vm, args, false)
 }
 
-/// Only the first lane is computed; the others are those of the first vector.
+/// Computes only the first lane; the others are those of the first vector.
 fn first_lane_only(
     vm: &mut Vm<'_>,
     args: &Arguments<'_>,
@@ -463,7 +463,7 @@ fn first_lane_only(
     Ok(vm.done_lanes(first))
 }
 
-/// The second where the comparison fails, for NaNs too.
+/// The second operand if the comparison fails, also for NaNs.
 fn lesser(format: FloatFormat) -> impl Fn(&mut Arena, u32, ExprId, ExprId) -> ExprId {
     move |arena, _, x, y| {
         let less = arena.float_compare(FloatCompareOp::Olt, format, x, y);
@@ -494,7 +494,7 @@ fn max_single(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> 
     first_lane_only(vm, args, greater(lane_format(args)?))
 }
 
-/// All ones where the comparison that the third argument names holds.
+/// Compares lanes with the predicate in the third argument; all ones where it holds.
 fn comparison(
     vm: &mut Vm<'_>,
     args: &Arguments<'_>,
@@ -529,7 +529,7 @@ fn cmp_single(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> 
     first_lane_only(vm, args, compare)
 }
 
-/// Compares the first lanes; the name says how.
+/// Compares the first lanes; the predicate is part of the name.
 fn comi(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     let Lane::Float(kind) = args.lanes(0)?.0 else {
         return Err(args.unsupported("for lanes that are no floating-point values"));
@@ -562,7 +562,7 @@ fn ldmxcsr(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     Ok(Done::Void)
 }
 
-/// The CRC of Castagnoli's polynomial, bit by bit.
+/// CRC-32C (Castagnoli), bit by bit.
 fn crc32(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     const POLYNOMIAL: u64 = 0x82f6_3b78;
     let (crc_width, data_width) = (args.width(0), args.width(1));
@@ -584,7 +584,7 @@ fn crc32(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     Ok(vm.done(result))
 }
 
-/// The carry that comes out, then the sum.
+/// The carry out, then the sum.
 fn with_carry(vm: &mut Vm<'_>, args: &Arguments<'_>, op: IntOp) -> Result<Done, Interrupt> {
     let width = args.width(1);
     let carry = vm.operand_term(args, 0, 8);
@@ -619,7 +619,7 @@ fn rdtscp(vm: &mut Vm<'_>, _: &Arguments<'_>) -> Result<Done, Interrupt> {
     Ok(Done::Values(values.into_iter().collect()))
 }
 
-/// The state of the x87 and of SSE is kept, nothing else.
+/// Reports that x87 and SSE state is enabled, nothing else.
 fn xgetbv(_: &mut Vm<'_>, _: &Arguments<'_>) -> Result<Done, Interrupt> {
     Ok(Done::Value(Value::concrete(3)))
 }

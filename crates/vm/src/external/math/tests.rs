@@ -1,9 +1,9 @@
-//! Against Rust's own floating-point operations.
+//! Intrinsics against Rust's floating-point operations.
 
 use everett_ir::code::{FloatKind, ValueType};
 use proptest::prelude::*;
 
-use crate::testing::{Argument, Lab, bits, int, number};
+use crate::testing::{Argument, Harness, bits, int, number};
 use crate::value::Value;
 
 const DOUBLE: ValueType = ValueType::Float(FloatKind::Double);
@@ -13,19 +13,19 @@ fn double(x: f64) -> Argument {
 }
 
 fn call(name: &str, args: &[Argument]) -> f64 {
-    let result = Lab::new().compute(name, args, DOUBLE);
+    let result = Harness::new().compute(name, args, DOUBLE);
     f64::from_bits(bits(&result)[0])
 }
 
-/// The same with unknown operands that turn out to be these.
+/// Calls an intrinsic with symbolic operands that have these values in the model.
 fn call_unknown(name: &str, operands: &[f64]) -> f64 {
-    let mut lab = Lab::new();
+    let mut harness = Harness::new();
     let args: Vec<Argument> = operands
         .iter()
-        .map(|operand| (DOUBLE, vec![lab.symbolic(operand.to_bits(), 8)]))
+        .map(|operand| (DOUBLE, vec![harness.symbolic(operand.to_bits(), 8)]))
         .collect();
-    let results = lab.compute(name, &args, DOUBLE);
-    f64::from_bits(lab.known(results[0]))
+    let results = harness.compute(name, &args, DOUBLE);
+    f64::from_bits(harness.eval_value(results[0]))
 }
 
 fn same(a: f64, b: f64) -> bool {
@@ -85,9 +85,9 @@ proptest! {
 
     #[test]
     fn conversions(x in any_double()) {
-        let mut lab = Lab::new();
+        let mut harness = Harness::new();
         let mut convert = |name: &str, width: u16| {
-            bits(&lab.compute(name, &[double(x)], ValueType::Int(width)))[0]
+            bits(&harness.compute(name, &[double(x)], ValueType::Int(width)))[0]
         };
         prop_assert_eq!(convert("llvm.fptosi.sat.i32.f64", 32), u64::from(x as i32 as u32));
         prop_assert_eq!(convert("llvm.fptosi.sat.i64.f64", 64), x as i64 as u64);
@@ -114,19 +114,19 @@ proptest! {
             (FpCategory::Normal, false) => 8,
             (FpCategory::Infinite, false) => 9,
         };
-        let mut lab = Lab::new();
+        let mut harness = Harness::new();
         for class in 0..10 {
             let args = [double(x), int(32, 1 << class)];
-            let result = lab.compute("llvm.is.fpclass.f64", &args, ValueType::Int(1));
+            let result = harness.compute("llvm.is.fpclass.f64", &args, ValueType::Int(1));
             prop_assert_eq!(bits(&result)[0], u64::from(class == bit));
         }
     }
 
     #[test]
     fn parts(x in any_double()) {
-        let mut lab = Lab::new();
+        let mut harness = Harness::new();
         let pair = ValueType::Aggregate { registers: 2 };
-        let result = bits(&lab.compute("llvm.frexp.f64.i32", &[double(x)], pair));
+        let result = bits(&harness.compute("llvm.frexp.f64.i32", &[double(x)], pair));
         let (fraction, power) = (f64::from_bits(result[0]), result[1] as u32 as i32);
         if x == 0.0 || !x.is_finite() {
             prop_assert!(same(fraction, x) && power == 0);
@@ -136,7 +136,7 @@ proptest! {
             let back = halves.iter().fold(fraction, |x, half| x * 2f64.powi(*half));
             prop_assert!(same(back, x), "{} * 2^{} for {}", fraction, power, x);
         }
-        let result = bits(&lab.compute("llvm.modf.f64", &[double(x)], pair));
+        let result = bits(&harness.compute("llvm.modf.f64", &[double(x)], pair));
         let (fraction, whole) = (f64::from_bits(result[0]), f64::from_bits(result[1]));
         prop_assert!(same(whole, x.trunc()));
         if x.is_finite() {
@@ -153,11 +153,11 @@ fn long_doubles_take_two_registers() {
         Value::concrete(0x9000_0000_0000_0000),
         Value::concrete(0x4000),
     ];
-    let mut lab = Lab::new();
-    let result = lab.compute("llvm.sqrt.f80", &[(kind, value.clone())], kind);
+    let mut harness = Harness::new();
+    let result = harness.compute("llvm.sqrt.f80", &[(kind, value.clone())], kind);
     assert_eq!(number(&bits(&result)), 0x3fff_c000_0000_0000_0000);
     let args = [(kind, value), int(32, 1 << 8)];
-    let result = lab.compute("llvm.is.fpclass.f80", &args, ValueType::Int(1));
+    let result = harness.compute("llvm.is.fpclass.f80", &args, ValueType::Int(1));
     assert_eq!(bits(&result), [1]);
 }
 

@@ -1,12 +1,12 @@
-//! Each operation against plain Rust arithmetic, and on terms against the same on numbers.
+//! Each operation against Rust's arithmetic, and on terms against numbers.
 
 use everett_ir::code::ValueType;
 use proptest::prelude::*;
 
 use super::{OPERATIONS, mask, signed};
-use crate::testing::{Argument, Lab, bits, int, number};
+use crate::testing::{Argument, Harness, bits, int, number};
 
-/// Number of integer operands, and whether a bit follows the result.
+/// Number of integer operands, and whether the result has an overflow bit.
 fn shape(name: &str) -> (usize, bool) {
     let operands = match name {
         "llvm.abs" | "llvm.ctpop" | "llvm.ctlz" | "llvm.cttz" | "llvm.bswap"
@@ -26,7 +26,7 @@ fn result_type(name: &str, width: u16) -> ValueType {
     }
 }
 
-/// The numbers in the result: the value, then the bit where there is one.
+/// The value of the result, and the overflow bit if there is one.
 fn split(name: &str, registers: &[u64]) -> (u128, u64) {
     match shape(name).1 {
         true => {
@@ -38,32 +38,35 @@ fn split(name: &str, registers: &[u64]) -> (u128, u64) {
 }
 
 fn concrete(name: &str, width: u16, operands: &[u128]) -> (u128, u64) {
-    let mut lab = Lab::new();
+    let mut harness = Harness::new();
     let (count, _) = shape(name);
     let args: Vec<Argument> = operands[..count].iter().map(|x| int(width, *x)).collect();
-    let results = lab.compute(&format!("{name}.i{width}"), &args, result_type(name, width));
+    let results = harness.compute(&format!("{name}.i{width}"), &args, result_type(name, width));
     split(name, &bits(&results))
 }
 
 fn symbolic(name: &str, width: u16, operands: &[u128]) -> (u128, u64) {
-    let mut lab = Lab::new();
+    let mut harness = Harness::new();
     let (count, _) = shape(name);
     let mut args = Vec::new();
     for operand in &operands[..count] {
-        let term = lab.symbolic_term(*operand, u32::from(width));
-        let registers = lab.vm(|vm| vm.wide_value(term));
+        let term = harness.symbolic_term(*operand, u32::from(width));
+        let registers = harness.vm(|vm| vm.wide_value(term));
         args.push((ValueType::Int(width), registers.to_vec()));
     }
-    let results = lab.compute(name, &args, result_type(name, width));
+    let results = harness.compute(name, &args, result_type(name, width));
     assert!(
         results.iter().any(|value| value.term.is_some()),
         "{name} of unknown numbers is unknown"
     );
-    let bits: Vec<u64> = results.iter().map(|value| lab.known(*value)).collect();
+    let bits: Vec<u64> = results
+        .iter()
+        .map(|value| harness.eval_value(*value))
+        .collect();
     split(name, &bits)
 }
 
-/// What Rust's own operations say, at width 32.
+/// The result of Rust's operations at width 32.
 fn expected(name: &str, x: u32, y: u32, z: u32) -> (u128, u64) {
     let (a, b) = (x as i32, y as i32);
     let plain = |value: u32| (u128::from(value), 0);
@@ -115,7 +118,7 @@ fn expected(name: &str, x: u32, y: u32, z: u32) -> (u128, u64) {
     }
 }
 
-/// Shifts of the width or more are not defined.
+/// Reduces shift amounts below the width: larger ones are undefined.
 fn tame(name: &str, operands: [u128; 3], width: u32) -> [u128; 3] {
     let [x, y, z] = operands.map(|operand| operand & mask(width));
     if name.ends_with("shl.sat") {
@@ -124,7 +127,7 @@ fn tame(name: &str, operands: [u128; 3], width: u32) -> [u128; 3] {
     [x, y, z]
 }
 
-/// Numbers near the ends are as likely as any.
+/// Operands, with extreme values as likely as others.
 fn operand() -> impl Strategy<Value = u128> {
     prop_oneof![
         any::<u128>(),
@@ -158,7 +161,7 @@ proptest! {
             if row.name == "llvm.bswap" && width % 16 != 0 {
                 continue;
             }
-            // A three-way comparison needs two bits for its result.
+            // A three-way comparison needs a result of at least two bits.
             if row.name.ends_with("cmp") && width == 1 {
                 continue;
             }

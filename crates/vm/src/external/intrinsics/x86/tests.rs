@@ -1,10 +1,10 @@
-//! Against the processor's own instructions, which the same intrinsics of Rust stand for.
+//! Intrinsics against the processor's instructions, through Rust's own intrinsics.
 
 use everett_ir::code::{FloatKind, Lane, ValueType};
 use proptest::prelude::*;
 
 use crate::bug::BugKind;
-use crate::testing::{Argument, Lab, bits, int, pointer};
+use crate::testing::{Argument, Harness, bits, int, pointer};
 use crate::value::Value;
 use crate::vm::Interrupt;
 
@@ -32,10 +32,10 @@ fn vector_type(lane: Lane) -> ValueType {
 }
 
 fn call(name: &str, args: &[Argument], result: ValueType) -> Vec<u64> {
-    bits(&Lab::new().compute(name, args, result))
+    bits(&Harness::new().compute(name, args, result))
 }
 
-/// The lanes of a result joined again.
+/// Joins the lanes of a result.
 fn bytes_of(lanes: &[u64]) -> Vec<u8> {
     let size = 16 / lanes.len();
     lanes
@@ -154,11 +154,11 @@ mod native {
 #[test]
 fn checksums() {
     // The check value of CRC-32C for the digits 1 to 9.
-    let mut lab = Lab::new();
+    let mut harness = Harness::new();
     let mut crc = 0xffff_ffffu128;
     for digit in b"123456789" {
         let args = [int(32, crc), int(8, (*digit).into())];
-        let result = lab.compute("llvm.x86.sse42.crc32.32.8", &args, ValueType::Int(32));
+        let result = harness.compute("llvm.x86.sse42.crc32.32.8", &args, ValueType::Int(32));
         crc = bits(&result)[0].into();
     }
     assert_eq!(crc ^ 0xffff_ffff, 0xe306_9283);
@@ -167,21 +167,21 @@ fn checksums() {
 #[test]
 fn only_the_usual_mxcsr_can_be_loaded() {
     let loaded = |word: u32| {
-        let mut lab = Lab::new();
-        let args = [pointer(lab.block(&word.to_le_bytes()))];
-        let intrinsic = lab.call_typed("llvm.x86.sse.ldmxcsr", &args, ValueType::Void);
-        let assembly = lab.assembly("ldmxcsr $0", "*m", &args, ValueType::Void);
+        let mut harness = Harness::new();
+        let args = [pointer(harness.block(&word.to_le_bytes()))];
+        let intrinsic = harness.call_typed("llvm.x86.sse.ldmxcsr", &args, ValueType::Void);
+        let assembly = harness.assembly("ldmxcsr $0", "*m", &args, ValueType::Void);
         [intrinsic.map(drop), assembly.map(drop)].map(|outcome| match outcome {
             Ok(()) => true,
             Err(Interrupt::Bug(bug)) if bug.kind == BugKind::Unsupported => false,
             Err(other) => panic!("{other:?}"),
         })
     };
-    // As it is at the start, and with exceptions that happened.
+    // The initial word, and one with exception flags.
     for word in [0x1f80, 0x1fa0] {
         assert_eq!(loaded(word), [true, true], "{word:x}");
     }
-    // Upward, flushing to zero, subnormals as zero, overflow unmasked.
+    // Rounding upward, flush to zero, denormals are zero, overflow unmasked.
     for word in [0x5f80, 0x9f80, 0x1fc0, 0x1b80] {
         assert_eq!(loaded(word), [false, false], "{word:x}");
     }

@@ -1,7 +1,8 @@
-//! Where a thread stops before an instruction so that others may run first.
+//! Preemption points: instructions before which a thread yields so that other threads may run
+//! first.
 //!
-//! The interpreter has a second instantiation of its loop for this, so that a program that is not watched pays
-//! nothing.
+//! The interpreter loop is instantiated a second time for this, so a program without preemption
+//! points pays nothing.
 
 use everett_ir::code::{Call, Callee};
 
@@ -9,80 +10,83 @@ use crate::memory::ObjectKind;
 use crate::value::Value;
 use crate::vm::{Interrupt, Vm};
 
-/// Before which instructions a thread stops.
+/// The instructions before which a thread yields.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
-pub enum Points {
-    /// None.
+pub enum PreemptionPoints {
+    /// No instructions.
     #[default]
     None,
     /// Atomic accesses.
     Atomics,
-    /// And all other accesses to memory that several threads can reach.
+    /// All accesses to memory that several threads can reach.
     Memory,
 }
 
 /// An access that an instruction is about to make.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Access {
-    /// Where.
+    /// The address.
     pub pointer: Value,
-    /// How many bytes.
+    /// Number of bytes.
     pub len: u64,
-    /// It changes memory.
+    /// Whether it writes.
     pub write: bool,
-    /// It is one step for all threads.
+    /// Whether it is atomic.
     pub atomic: bool,
 }
 
 impl Vm<'_> {
-    /// The loop that looks at every access is needed.
+    /// Whether the loop that checks every access is needed.
     pub(crate) fn is_watched(&self) -> bool {
-        self.points != Points::None || self.looks_for_races()
+        self.points != PreemptionPoints::None || self.races_enabled()
     }
 
-    /// Stops before an access, once, if others may run before it.
+    /// Yields once before an access that is a preemption point.
     #[inline(never)]
     pub(crate) fn watch(&mut self, access: Access) -> Result<(), Interrupt> {
         let is_point = match self.points {
-            Points::None => false,
-            Points::Atomics => access.atomic && self.others_reach(access.pointer),
-            Points::Memory => {
+            PreemptionPoints::None => false,
+            PreemptionPoints::Atomics => access.atomic && self.others_reach(access.pointer),
+            PreemptionPoints::Memory => {
                 (access.atomic || self.is_shared(access.pointer))
                     && self.others_reach(access.pointer)
             }
         };
-        if is_point && !self.thread.at_point {
-            self.thread.at_point = true;
-            return Err(Interrupt::Point);
+        if is_point && !self.thread.passed_preemption_point {
+            self.thread.passed_preemption_point = true;
+            return Err(Interrupt::PreemptionPoint);
         }
-        if self.looks_for_races() {
+        if self.races_enabled() {
             self.check_race(access)?;
         }
         Ok(())
     }
 
-    /// The same for a call of an operation, which reads or writes what its arguments point to.
+    /// Yields once before a call of a built-in operation that accesses shared memory through its
+    /// arguments.
     #[inline(never)]
     pub(crate) fn watch_call(&mut self, call: &Call, args: &[Value]) -> Result<(), Interrupt> {
         let is_point = match call.callee {
             Callee::Assembly(index) => {
                 let others = args.first().is_some_and(|first| self.others_reach(*first));
                 let atomic = self.is_atomic(index) && others;
-                atomic || self.points == Points::Memory && self.reaches_shared(args)
+                atomic || self.points == PreemptionPoints::Memory && self.reaches_shared(args)
             }
-            Callee::External(_) => self.points == Points::Memory && self.reaches_shared(args),
+            Callee::External(_) => {
+                self.points == PreemptionPoints::Memory && self.reaches_shared(args)
+            }
             Callee::Function(function) => {
                 let is_operation = self.image.code(function).is_none();
-                is_operation && self.points == Points::Memory && self.reaches_shared(args)
+                is_operation && self.points == PreemptionPoints::Memory && self.reaches_shared(args)
             }
             Callee::Pointer(_) => false,
         };
-        if is_point && !self.thread.at_point {
-            self.thread.at_point = true;
-            return Err(Interrupt::Point);
+        if is_point && !self.thread.passed_preemption_point {
+            self.thread.passed_preemption_point = true;
+            return Err(Interrupt::PreemptionPoint);
         }
         if let Callee::Assembly(index) = call.callee
-            && self.looks_for_races()
+            && self.races_enabled()
             && self.is_atomic(index)
             && let Some(pointer) = args.first()
         {
@@ -96,7 +100,7 @@ impl Vm<'_> {
         Ok(())
     }
 
-    /// Inline assembly that is an atomic access.
+    /// Whether a piece of inline assembly is an atomic access.
     fn is_atomic(&self, assembly: u32) -> bool {
         let assembly = self.image.program().assembly.get(assembly as usize);
         assembly.is_some_and(|assembly| {
@@ -105,20 +109,22 @@ impl Vm<'_> {
         })
     }
 
-    /// System calls are points of their own, whatever they point to.
+    /// Whether an argument points to shared memory. System calls are preemption points of their
+    /// own, so they do not count.
     fn reaches_shared(&self, args: &[Value]) -> bool {
         args.iter()
             .any(|arg| arg.term.is_none() && self.is_shared(*arg) && self.others_reach(*arg))
     }
 
-    /// Where the thread is the only one of its process, others reach what is shared between processes.
+    /// Whether other threads can reach the memory. For the only thread of a process, that is memory
+    /// shared between processes.
     fn others_reach(&self, pointer: Value) -> bool {
-        let shared = |address| self.memory.shared_place(address).is_some();
+        let shared = |address| self.memory.shared_file_offset(address).is_some();
         !self.alone || pointer.term.is_some() || shared(pointer.bits)
     }
 
-    /// Several threads can reach what is there: everything but constants, the thread's own stack and what it alone
-    /// has.
+    /// Whether several threads can reach the memory: everything except constants, the thread's own
+    /// stack and thread-local memory.
     fn is_shared(&self, pointer: Value) -> bool {
         let address = match pointer.term {
             None => pointer.bits,
@@ -141,7 +147,7 @@ impl Vm<'_> {
         }
     }
 
-    /// A thread-local variable of this thread, or the block that `%fs` points to.
+    /// Whether this is a thread-local variable of the thread, or the block that `%fs` points to.
     fn is_own(&self, start: u64, size: u64) -> bool {
         self.thread.fs_base.wrapping_sub(start) < size
             || self.thread.locals.iter().any(|local| local.1 == start)

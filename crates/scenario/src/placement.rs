@@ -1,121 +1,130 @@
-//! Where hosts and routers are: networks, interfaces, addresses that are given and addresses that are chosen, routes.
+//! The network placement of hosts and routers: networks, interfaces, given and automatic addresses,
+//! routes.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use everett_net::{
-    Host, HostIndex, Interface, Network, NetworkIndex, Node as Part, Prefix, Router, RouterIndex,
-    StaticRoute, Topology,
+    Host, HostIndex, Interface, Network, NetworkIndex, Prefix, Router, RouterIndex, StaticRoute,
+    Topology, TopologyNode,
 };
 
-use crate::reader::{Scope, Table, unknown};
-use crate::source::{Findings, Spot};
-use crate::tree::{Entry, Node, Value};
+use crate::reader::{Table, ValueReader, unknown};
+use crate::source::{Diagnostics, SourceSpan};
+use crate::toml_tree::{TomlEntry, TomlNode, TomlValue};
 use crate::units;
 
-/// Reads `[network.*]`; a scenario without any has one.
+/// Reads `[network.*]`. A scenario without networks gets one.
 pub(crate) fn networks(
-    entries: &[Entry],
+    entries: &[TomlEntry],
     hosts: usize,
-    findings: &mut Findings,
-) -> (Vec<Network>, Vec<Spot>) {
+    diagnostics: &mut Diagnostics,
+) -> (Vec<Network>, Vec<SourceSpan>) {
     if entries.is_empty() {
-        // As small as people expect it, unless that is too small.
+        // The conventional size, unless that is too small.
         let subnet = if hosts < 250 {
             "10.0.0.0/24"
         } else {
             "10.0.0.0/16"
         };
         let subnets = subnet.parse().into_iter().collect();
-        return (vec![Network::new("lan", subnets)], vec![Spot::default()]);
+        return (
+            vec![Network::new("lan", subnets)],
+            vec![SourceSpan::default()],
+        );
     }
     let mut networks = Vec::new();
     let mut spots = Vec::new();
     for entry in entries {
         let path = format!("network.{}", entry.key);
-        let Some(mut table) = Table::new(path, entry.key_spot, &entry.node, findings) else {
+        let Some(mut table) = Table::new(path, entry.key_span, &entry.node, diagnostics) else {
             continue;
         };
-        networks.push(network(&entry.key, &mut table, findings));
-        spots.push(entry.key_spot);
-        table.finish(findings);
+        networks.push(network(&entry.key, &mut table, diagnostics));
+        spots.push(entry.key_span);
+        table.finish(diagnostics);
     }
     (networks, spots)
 }
 
-fn network(name: &str, table: &mut Table<'_>, findings: &mut Findings) -> Network {
-    let scope = Scope::default();
-    let subnets = match table.either("subnet", "subnets", findings) {
-        Some(node) => scope.list(node, findings, Scope::prefix),
+fn network(name: &str, table: &mut Table<'_>, diagnostics: &mut Diagnostics) -> Network {
+    let values = ValueReader::default();
+    let subnets = match table.either("subnet", "subnets", diagnostics) {
+        Some(node) => values.list(node, diagnostics, ValueReader::prefix),
         None => {
             let help = "give it one: subnet = \"10.0.0.0/24\"";
-            findings.help(table.spot, format!("network {name:?} has no subnet"), help);
+            diagnostics.help(table.span, format!("network {name:?} has no subnet"), help);
             Vec::new()
         }
     };
     let mut network = Network::new(name, subnets.into_iter().map(Prefix::subnet).collect());
     if let Some(node) = table.get("latency") {
-        network.latency_ns = scope.duration_ns(node, findings).unwrap_or(1);
+        network.latency_ns = values.duration_ns(node, diagnostics).unwrap_or(1);
     }
     if let Some(node) = table.get("bandwidth") {
         network.bandwidth_bits_per_s = match node.value {
-            Value::Integer(_) => scope.number(node, u64::MAX, findings),
-            _ => scope.parsed(node, findings, units::bits_per_s),
+            TomlValue::Integer(_) => values.number(node, u64::MAX, diagnostics),
+            _ => values.parsed(node, diagnostics, units::bits_per_s),
         };
     }
     if let Some(node) = table.get("queue") {
-        network.queue_packets = scope.small(node, findings);
+        network.queue_packets = values.small(node, diagnostics);
     }
     if let Some(node) = table.get("mtu") {
-        network.mtu = scope.small(node, findings).unwrap_or(network.mtu);
+        network.mtu = values.small(node, diagnostics).unwrap_or(network.mtu);
     }
     network
 }
 
-/// An interface as it was asked for.
+/// A requested interface.
 #[derive(Clone, Debug)]
-struct Wish {
+struct InterfaceRequest {
     name: String,
     network: usize,
     addresses: Vec<Prefix>,
     mtu: Option<u32>,
-    /// No further addresses are chosen.
+    /// Whether no further addresses are assigned.
     is_exact: bool,
-    spot: Spot,
+    span: SourceSpan,
 }
 
-/// What a route leads over.
+/// The gateway of a route.
 #[derive(Clone, Debug)]
 enum Via {
     Address(IpAddr),
     Router(usize),
 }
 
-/// A host or router as it was asked for.
+/// The requested placement of a host or router.
 #[derive(Clone, Debug)]
-pub(crate) struct Wanted {
+pub(crate) struct NodeRequest {
     pub name: String,
     pub aliases: Vec<String>,
-    pub spot: Spot,
+    pub span: SourceSpan,
     is_router: bool,
-    interfaces: Vec<Wish>,
-    /// `None` means: find some.
-    routes: Option<Vec<(Option<Prefix>, Via, Spot)>>,
+    interfaces: Vec<InterfaceRequest>,
+    /// `None` requests automatic routes.
+    routes: Option<Vec<(Option<Prefix>, Via, SourceSpan)>>,
 }
 
-/// What there is to refer to.
-pub(crate) struct Known<'k> {
+/// The names that can be referred to.
+pub(crate) struct KnownNames<'k> {
     pub networks: &'k [Network],
     /// Names of routers, in order.
     pub routers: &'k [&'k str],
 }
 
-impl Known<'_> {
-    fn network(&self, name: &str, spot: Spot, findings: &mut Findings) -> Option<usize> {
+impl KnownNames<'_> {
+    fn network(
+        &self,
+        name: &str,
+        span: SourceSpan,
+        diagnostics: &mut Diagnostics,
+    ) -> Option<usize> {
         let found = self.networks.iter().position(|other| other.name == name);
         if found.is_none() {
             let names: Vec<&str> = self.networks.iter().map(|n| n.name.as_str()).collect();
-            unknown(spot, "network", name, &names, findings);
+            unknown(span, "network", name, &names, diagnostics);
         }
         found
     }
@@ -126,46 +135,46 @@ impl Known<'_> {
     }
 }
 
-/// Reads where a host or router is.
-pub(crate) fn wanted(
+/// Reads the placement of a host or router.
+pub(crate) fn read_placement(
     name: String,
     is_router: bool,
     table: &mut Table<'_>,
-    scope: Scope,
-    known: &Known<'_>,
-    findings: &mut Findings,
-) -> Wanted {
+    values: ValueReader,
+    known: &KnownNames<'_>,
+    diagnostics: &mut Diagnostics,
+) -> NodeRequest {
     let aliases = match is_router {
         true => Vec::new(),
         false => {
-            let node = table.either("alias", "aliases", findings);
-            node.map_or_else(Vec::new, |node| scope.texts(node, findings))
+            let node = table.either("alias", "aliases", diagnostics);
+            node.map_or_else(Vec::new, |node| values.texts(node, diagnostics))
         }
     };
-    let routes = routes(table, scope, known, findings);
-    Wanted {
+    let routes = routes(table, values, known, diagnostics);
+    NodeRequest {
         name,
         aliases,
-        spot: table.spot,
+        span: table.span,
         is_router,
-        interfaces: interfaces(is_router, table, scope, known, findings),
+        interfaces: interfaces(is_router, table, values, known, diagnostics),
         routes,
     }
 }
 
-/// An address with or without the length of its subnet.
+/// An address with or without a prefix length.
 fn address(
-    scope: Scope,
-    node: &Node,
-    known: &Known<'_>,
-    findings: &mut Findings,
+    values: ValueReader,
+    node: &TomlNode,
+    known: &KnownNames<'_>,
+    diagnostics: &mut Diagnostics,
 ) -> Option<(Prefix, usize)> {
-    let text = scope.text(node, findings)?;
+    let text = values.text(node, diagnostics)?;
     let ip = text.split_once('/').map_or(text.as_str(), |(ip, _)| ip);
     let Ok(ip) = ip.parse::<IpAddr>() else {
         let help = "write it as \"10.0.0.5\" or \"10.0.0.5/24\"";
-        findings.help(
-            node.spot,
+        diagnostics.help(
+            node.span,
             format!("{text:?} is no IPv4 or IPv6 address"),
             help,
         );
@@ -179,12 +188,12 @@ fn address(
         });
         let subnets = subnets.take(8).collect::<Vec<_>>().join(", ");
         let help = format!("the subnets are: {subnets}");
-        findings.help(node.spot, format!("{ip} is in no subnet"), help);
+        diagnostics.help(node.span, format!("{ip} is in no subnet"), help);
         return None;
     };
     if text.contains('/') {
         let prefix = text.parse::<Prefix>();
-        let prefix = prefix.map_err(|error| findings.error(node.spot, error.to_string()));
+        let prefix = prefix.map_err(|error| diagnostics.error(node.span, error.to_string()));
         return prefix.ok().map(|prefix| (prefix, network));
     }
     let subnets = &known.networks[network].subnets;
@@ -195,60 +204,60 @@ fn address(
 fn interfaces(
     is_router: bool,
     table: &mut Table<'_>,
-    scope: Scope,
-    known: &Known<'_>,
-    findings: &mut Findings,
-) -> Vec<Wish> {
-    let mut wishes: Vec<Wish> = Vec::new();
-    let named = table.either("network", "networks", findings);
-    let given = table.either("address", "addresses", findings);
-    let add = |network: usize, spot: Spot, wishes: &mut Vec<Wish>| {
+    values: ValueReader,
+    known: &KnownNames<'_>,
+    diagnostics: &mut Diagnostics,
+) -> Vec<InterfaceRequest> {
+    let mut wishes: Vec<InterfaceRequest> = Vec::new();
+    let named = table.either("network", "networks", diagnostics);
+    let given = table.either("address", "addresses", diagnostics);
+    let add = |network: usize, span: SourceSpan, wishes: &mut Vec<InterfaceRequest>| {
         let found = wishes.iter().position(|wish| wish.network == network);
         found.unwrap_or_else(|| {
-            wishes.push(Wish {
+            wishes.push(InterfaceRequest {
                 name: format!("eth{}", wishes.len()),
                 network,
                 addresses: Vec::new(),
                 mtu: None,
                 is_exact: false,
-                spot,
+                span,
             });
             wishes.len() - 1
         })
     };
     if let Some(node) = named {
-        let names = scope.list(node, findings, |scope, node, findings| {
-            let name = scope.text(node, findings)?;
-            Some((known.network(&name, node.spot, findings)?, node.spot))
+        let names = values.list(node, diagnostics, |values, node, diagnostics| {
+            let name = values.text(node, diagnostics)?;
+            Some((known.network(&name, node.span, diagnostics)?, node.span))
         });
-        for (network, spot) in names {
-            add(network, spot, &mut wishes);
+        for (network, span) in names {
+            add(network, span, &mut wishes);
         }
     }
     if let Some(node) = given {
-        let addresses = scope.list(node, findings, |scope, node, findings| {
-            Some((address(scope, node, known, findings)?, node.spot))
+        let addresses = values.list(node, diagnostics, |values, node, diagnostics| {
+            Some((address(values, node, known, diagnostics)?, node.span))
         });
-        for ((prefix, network), spot) in addresses {
-            let at = add(network, spot, &mut wishes);
+        for ((prefix, network), span) in addresses {
+            let at = add(network, span, &mut wishes);
             wishes[at].addresses.push(prefix);
         }
     }
-    let has_tables = !table.below("interface", findings).is_empty();
-    for entry in table.below("interface", findings) {
-        wishes.extend(interface(entry, &table.path, scope, known, findings));
+    let has_tables = !table.below("interface", diagnostics).is_empty();
+    for entry in table.below("interface", diagnostics) {
+        wishes.extend(interface(entry, &table.path, values, known, diagnostics));
     }
     let is_silent = named.is_none() && given.is_none() && !has_tables;
     match known.networks.len() {
         1 if is_silent => {
-            add(0, table.spot, &mut wishes);
+            add(0, table.span, &mut wishes);
         }
         2.. if is_silent => {
             let what = if is_router { "router" } else { "host" };
             let names: Vec<&str> = known.networks.iter().map(|n| n.name.as_str()).collect();
             let message = format!("this {what} is on no network");
             let help = format!("say which: networks = [...] of {}", names.join(", "));
-            findings.help(table.spot, message, help);
+            diagnostics.help(table.span, message, help);
         }
         _ => {}
     }
@@ -257,29 +266,29 @@ fn interfaces(
 
 /// `[host.NAME.interface.eth0]`.
 fn interface(
-    entry: &Entry,
+    entry: &TomlEntry,
     above: &str,
-    scope: Scope,
-    known: &Known<'_>,
-    findings: &mut Findings,
-) -> Option<Wish> {
+    values: ValueReader,
+    known: &KnownNames<'_>,
+    diagnostics: &mut Diagnostics,
+) -> Option<InterfaceRequest> {
     let path = format!("{above}.interface.{}", entry.key);
-    let mut table = Table::new(path, entry.key_spot, &entry.node, findings)?;
+    let mut table = Table::new(path, entry.key_span, &entry.node, diagnostics)?;
     let named = table.get("network");
     let network = named.and_then(|node| {
-        let name = scope.text(node, findings)?;
-        known.network(&name, node.spot, findings)
+        let name = values.text(node, diagnostics)?;
+        known.network(&name, node.span, diagnostics)
     });
-    let given = table.either("address", "addresses", findings);
+    let given = table.either("address", "addresses", diagnostics);
     let addresses = given.map_or_else(Vec::new, |node| {
-        scope.list(node, findings, |scope, node, findings| {
-            address(scope, node, known, findings)
+        values.list(node, diagnostics, |values, node, diagnostics| {
+            address(values, node, known, diagnostics)
         })
     });
     let mtu = table.get("mtu");
-    let mtu = mtu.and_then(|node| scope.small(node, findings));
-    let spot = table.spot;
-    table.finish(findings);
+    let mtu = mtu.and_then(|node| values.small(node, diagnostics));
+    let span = table.span;
+    table.finish(diagnostics);
     let first = addresses.first().map(|(_, network)| *network);
     let network = match (network, named) {
         (Some(network), _) => network,
@@ -289,43 +298,43 @@ fn interface(
             None if given.is_some() => return None,
             None => {
                 let help = "give it a network or an address";
-                findings.help(spot, "this interface is on no network", help);
+                diagnostics.help(span, "this interface is on no network", help);
                 return None;
             }
         },
     };
-    Some(Wish {
+    Some(InterfaceRequest {
         name: entry.key.clone(),
         network,
         addresses: addresses.into_iter().map(|(prefix, _)| prefix).collect(),
         mtu,
         is_exact: given.is_some(),
-        spot,
+        span,
     })
 }
 
-type Routes = Vec<(Option<Prefix>, Via, Spot)>;
+type Routes = Vec<(Option<Prefix>, Via, SourceSpan)>;
 
-/// `gateway` and `routes`; `None` where neither is given.
+/// `gateway` and `routes`; `None` if neither is given.
 fn routes(
     table: &mut Table<'_>,
-    scope: Scope,
-    known: &Known<'_>,
-    findings: &mut Findings,
+    values: ValueReader,
+    known: &KnownNames<'_>,
+    diagnostics: &mut Diagnostics,
 ) -> Option<Routes> {
-    let via = |scope: Scope, node: &Node, findings: &mut Findings| {
-        let text = scope.text(node, findings)?;
+    let via = |values: ValueReader, node: &TomlNode, diagnostics: &mut Diagnostics| {
+        let text = values.text(node, diagnostics)?;
         if let Ok(address) = text.parse() {
             return Some(Via::Address(address));
         }
         let found = known.routers.iter().position(|name| *name == text);
         if found.is_none() {
             unknown(
-                node.spot,
+                node.span,
                 "router or address",
                 &text,
                 known.routers,
-                findings,
+                diagnostics,
             );
         }
         found.map(Via::Router)
@@ -334,52 +343,52 @@ fn routes(
     let given = table.get("routes");
     let mut routes = Vec::new();
     if let Some(node) = gateway {
-        let defaults = scope.list(node, findings, |scope, node, findings| {
-            Some((None, via(scope, node, findings)?, node.spot))
+        let defaults = values.list(node, diagnostics, |values, node, diagnostics| {
+            Some((None, via(values, node, diagnostics)?, node.span))
         });
         routes.extend(defaults);
     }
-    for entry in table.below("routes", findings) {
+    for entry in table.below("routes", diagnostics) {
         let to = match entry.key.as_str() {
             "default" => None,
             text => {
-                let filled = scope.fill(text, entry.key_spot, findings);
+                let filled = values.fill(text, entry.key_span, diagnostics);
                 match filled.map(|text| text.parse::<Prefix>()) {
                     Some(Ok(prefix)) => Some(prefix),
                     Some(Err(error)) => {
                         let help = "routes are written as \"10.1.0.0/16\" = \"10.0.0.254\"";
-                        findings.help(entry.key_spot, error.to_string(), help);
+                        diagnostics.help(entry.key_span, error.to_string(), help);
                         continue;
                     }
                     None => continue,
                 }
             }
         };
-        let via = via(scope, &entry.node, findings);
-        routes.extend(via.map(|via| (to, via, entry.key_spot)));
+        let via = via(values, &entry.node, diagnostics);
+        routes.extend(via.map(|via| (to, via, entry.key_span)));
     }
     (gateway.is_some() || given.is_some()).then_some(routes)
 }
 
-/// Chooses addresses that were not given and makes the topology.
+/// Assigns the addresses that were not given and creates the topology.
 pub(crate) fn topology(
     networks: Vec<Network>,
-    network_spots: &[Spot],
-    wanted: &[Wanted],
-    findings: &mut Findings,
+    network_spots: &[SourceSpan],
+    wanted: &[NodeRequest],
+    diagnostics: &mut Diagnostics,
 ) -> Option<Topology> {
     let mut taken: BTreeSet<IpAddr> = BTreeSet::new();
     for wish in wanted.iter().flat_map(|wanted| &wanted.interfaces) {
         taken.extend(wish.addresses.iter().map(|address| address.address()));
     }
-    let mut choice = Choice {
+    let mut choice = AddressAllocator {
         networks: &networks,
         taken,
         next: networks.iter().map(|n| vec![0; n.subnets.len()]).collect(),
     };
     let all: Vec<Vec<Interface>> = wanted
         .iter()
-        .map(|wanted| choice.interfaces(wanted, findings))
+        .map(|wanted| choice.interfaces(wanted, diagnostics))
         .collect();
     let (mut hosts, mut routers) = (Vec::new(), Vec::new());
     let (mut host_wishes, mut router_wishes) = (Vec::new(), Vec::new());
@@ -389,7 +398,7 @@ pub(crate) fn topology(
         .filter_map(|(interfaces, wanted)| wanted.is_router.then_some(interfaces))
         .collect();
     for (wanted, interfaces) in wanted.iter().zip(&all) {
-        let routes = static_routes(wanted, interfaces, &router_interfaces, findings);
+        let routes = static_routes(wanted, interfaces, &router_interfaces, diagnostics);
         let (name, interfaces) = (wanted.name.clone(), interfaces.clone());
         if wanted.is_router {
             router_wishes.push(wanted);
@@ -409,40 +418,47 @@ pub(crate) fn topology(
             });
         }
     }
-    if !findings.is_empty() {
+    if !diagnostics.is_empty() {
         return None;
     }
-    let wish = |part: Part| match part {
-        Part::Host(HostIndex(at)) => host_wishes.get(at as usize),
-        Part::Router(RouterIndex(at)) => router_wishes.get(at as usize),
-        Part::Network(_) => None,
+    let wish = |part: TopologyNode| match part {
+        TopologyNode::Host(HostIndex(at)) => host_wishes.get(at as usize),
+        TopologyNode::Router(RouterIndex(at)) => router_wishes.get(at as usize),
+        TopologyNode::Network(_) => None,
     };
-    let is_automatic = |part: Part| wish(part).is_some_and(|wanted| wanted.routes.is_none());
+    let is_automatic =
+        |part: TopologyNode| wish(part).is_some_and(|wanted| wanted.routes.is_none());
     match Topology::with_automatic_routes(networks, routers, hosts, &is_automatic) {
         Ok(topology) => Some(topology),
         Err(errors) => {
             for error in errors {
-                let spot = match error.node {
-                    Part::Network(NetworkIndex(at)) => network_spots.get(at as usize).copied(),
-                    part => wish(part).map(|wanted| wanted.spot),
+                let span = match error.node {
+                    TopologyNode::Network(NetworkIndex(at)) => {
+                        network_spots.get(at as usize).copied()
+                    }
+                    part => wish(part).map(|wanted| wanted.span),
                 };
-                findings.error(spot.unwrap_or_default(), error.to_string());
+                diagnostics.error(span.unwrap_or_default(), error.to_string());
             }
             None
         }
     }
 }
 
-/// Addresses that are still free.
-struct Choice<'n> {
+/// Assigns free addresses.
+struct AddressAllocator<'n> {
     networks: &'n [Network],
     taken: BTreeSet<IpAddr>,
-    /// How many were tried, for each subnet of each network: hosts from the bottom.
+    /// The number of addresses tried in each subnet of each network, for hosts.
     next: Vec<Vec<u128>>,
 }
 
-impl Choice<'_> {
-    fn interfaces(&mut self, wanted: &Wanted, findings: &mut Findings) -> Vec<Interface> {
+impl AddressAllocator<'_> {
+    fn interfaces(
+        &mut self,
+        wanted: &NodeRequest,
+        diagnostics: &mut Diagnostics,
+    ) -> Vec<Interface> {
         let mut interfaces = Vec::new();
         for wish in &wanted.interfaces {
             let mut addresses = wish.addresses.clone();
@@ -463,7 +479,7 @@ impl Choice<'_> {
                         let name = &self.networks[wish.network].name;
                         let message =
                             format!("subnet {subnet} of network {name} has no address left");
-                        findings.help(wish.spot, message, "give the network a larger subnet");
+                        diagnostics.help(wish.span, message, "give the network a larger subnet");
                     }
                 }
             }
@@ -481,7 +497,7 @@ impl Choice<'_> {
     fn free(&mut self, network: usize, number: usize, from_top: bool) -> Option<Prefix> {
         let subnet = self.networks[network].subnets[number];
         let capacity = subnet.capacity();
-        // The top of a subnet of IPv6 is far away; nobody wants to read it.
+        // The top of an IPv6 subnet is too long to read, so a low address is used.
         let mut top = match subnet.address() {
             IpAddr::V4(_) => capacity,
             IpAddr::V6(_) => capacity.min(0xfffe),
@@ -505,13 +521,13 @@ impl Choice<'_> {
 }
 
 fn static_routes(
-    wanted: &Wanted,
+    wanted: &NodeRequest,
     interfaces: &[Interface],
     routers: &[&Vec<Interface>],
-    findings: &mut Findings,
+    diagnostics: &mut Diagnostics,
 ) -> Vec<StaticRoute> {
     let mut routes = Vec::new();
-    for (to, via, spot) in wanted.routes.iter().flatten() {
+    for (to, via, span) in wanted.routes.iter().flatten() {
         let is_v4 = to.map(|to| to.address().is_ipv4());
         let near = |address: IpAddr| {
             let fits = is_v4.is_none_or(|is_v4| is_v4 == address.is_ipv4());
@@ -529,7 +545,7 @@ fn static_routes(
         };
         let Some(via) = address else {
             let message = "that router is on none of the networks here";
-            findings.help(*spot, message, "name one that is");
+            diagnostics.help(*span, message, "name one that is");
             continue;
         };
         let everything = match via {
