@@ -281,6 +281,14 @@ impl Frontier {
         }
     }
 
+    /// The same, to change it.
+    pub fn live_mut(&mut self, id: StateId) -> Option<&mut State> {
+        match &mut self.entry_mut(id)?.stored {
+            Stored::Live(state) => Some(state),
+            Stored::Spilled(_) | Stored::Running => None,
+        }
+    }
+
     /// The weight of a state, wherever it is.
     pub fn weight(&self, id: StateId) -> Weight {
         self.entry(id)
@@ -297,7 +305,11 @@ impl Frontier {
     /// Adds a copy of a state that is not being executed.
     pub fn copy(&mut self, id: StateId) -> Option<StateId> {
         let stored = match self.get(id)? {
-            Stored::Live(state) => Stored::Live(state.clone()),
+            Stored::Live(state) => {
+                let mut copy = state.clone();
+                copy.covered_new = false;
+                Stored::Live(copy)
+            }
             Stored::Spilled(at) => Stored::Spilled(*at),
             Stored::Running => return None,
         };

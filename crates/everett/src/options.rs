@@ -215,7 +215,6 @@ pub const OPTIONS: &[RunOption] = &[
     value!("seed", seed, "N", number)
         .help("Seed of everything random.")
         .default("0")
-        .scope(Scope::Booting)
         .key("search.seed"),
     values!("search", search, Takes::List("NAMES"), owned)
         .help(
@@ -226,25 +225,20 @@ pub const OPTIONS: &[RunOption] = &[
         .key("search.order"),
     value!("batch", batch, "N", positive)
         .help("Instructions before another state is picked.")
-        .default("10000")
-        .scope(Scope::Booting),
+        .default("10000"),
     switch!("all-tests", all_tests)
         .help("Write a test for every path, not only for those that cover something new."),
     switch!("no-tests", no_tests)
-        .help("Write no tests.")
-        .scope(Scope::Program),
+        .help("Write no tests."),
     switch!("save-fs", save_fs)
-        .help("Write the files that a path made or changed beside its test or finding.")
-        .scope(Scope::Program),
+        .help("Write the files that a path made or changed beside its test or finding."),
     switch!("no-confirm", no_confirm)
         .help("Do not let findings happen again on the native program."),
     switch!("no-shrink", no_shrink).help("Do not look for simpler inputs of findings."),
     switch!("all-findings", all_findings)
-        .help("Report every path that ends in a finding, not only the first at a place.")
-        .scope(Scope::Program),
+        .help("Report every path that ends in a finding, not only the first at a place."),
     switch!("check-leaks", check_leaks)
-        .help("Report memory that nobody can free any more when the program exits.")
-        .scope(Scope::Program),
+        .help("Report memory that nobody can free any more when the program exits."),
     switch!("check-overflow", check_overflow)
         .help("Report signed and unsigned overflow that the compiler was promised not to happen."),
     switch!("check-uninitialised", check_uninitialised)

@@ -259,12 +259,7 @@ impl RunSpec {
                 Scope::Program | Scope::Booting | Scope::Host => {}
             }
         }
-        let mut spec: RunSpec = serde_json::from_value(world)?;
-        if self.seed != 0 {
-            let seed = ("search.seed".to_owned(), self.seed.to_string());
-            spec.settings.push(seed);
-        }
-        Ok(spec)
+        Ok(serde_json::from_value(world)?)
     }
 
     /// Stack slots may become registers unless it matters that they were never written.

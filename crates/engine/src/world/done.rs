@@ -34,6 +34,37 @@ impl Explorer<'_> {
         self.statistics.paths_completed = self.statistics.paths_completed.saturating_add(worlds);
         if self.config.all_tests {
             self.tell_worlds(part, listener);
+        } else if !self.config.no_tests {
+            self.tell_new(part, listener);
+        }
+    }
+
+    /// Tells of one world for each state of a dstate that was the first to execute some code.
+    fn tell_new(&mut self, dstate: &Dstate, listener: &mut dyn Listener) {
+        for (host, members) in dstate.hosts() {
+            for id in members {
+                if !self
+                    .frontier
+                    .live(*id)
+                    .is_some_and(|state| state.covered_new)
+                {
+                    continue;
+                }
+                let lists = dstate.hosts().map(|(other, others)| match other == host {
+                    true => vec![*id],
+                    false => others.to_vec(),
+                });
+                let (lists, mut chosen) = (lists.collect::<Vec<_>>(), Vec::new());
+                if let Some(path) = self.choose(Path::default(), &lists, &mut chosen, None, None) {
+                    self.tell_world(&path, &chosen, listener);
+                }
+                // The test of a world covers what all of its states covered.
+                for told in chosen.iter().chain([id]) {
+                    if let Some(state) = self.frontier.live_mut(*told) {
+                        state.covered_new = false;
+                    }
+                }
+            }
         }
     }
 
@@ -99,7 +130,7 @@ impl Explorer<'_> {
             };
             let mut trace = state.path.trace_under(&path.model);
             trace.end = Some(self.worker.trace_end(&state, &ending));
-            let files = self.worker.saved_files(&state);
+            let files = self.left_files(&state);
             if !files.is_empty() {
                 saved.insert(name.clone(), files);
             }

@@ -46,6 +46,7 @@ impl Explorer<'_> {
         ending: Ending,
         listener: &mut dyn Listener,
     ) -> bool {
+        let ending = self.check_leaks(state, ending);
         let bug = match &ending {
             Ending::Bug(bug) => {
                 let mut bug = bug.clone();
@@ -100,7 +101,7 @@ impl Explorer<'_> {
         let place = self.worker.place_of(state, bug);
         let mut key = place.key(bug);
         key.3 = format!("{name}{process}:{}", key.3);
-        if self.findings.contains(&key) {
+        if self.findings.contains(&key) && !self.config.all_findings {
             self.findings.count(key);
             return;
         }
@@ -164,7 +165,9 @@ impl Explorer<'_> {
         trace.end = Some(self.worker.trace_end(&witness, &ending));
         traces.insert(name.clone(), trace.clone());
         let output = self.worker.output(&witness);
+        let files = self.left_files(&witness);
         let finding = self.worker.finding(&witness, bug, place, trace, output);
+        let finding = Finding { files, ..finding };
         self.note_standing(Some((id, state)));
         listener.finding(&WorldFinding {
             finding,

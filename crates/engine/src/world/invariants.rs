@@ -304,7 +304,7 @@ impl Explorer<'_> {
         let Some(path) = found else { return };
         let host = own.map_or("", |(id, _)| &self.host(self.world.table.host(id)).name);
         let key = self.key(question, host);
-        if !self.findings.count(key) {
+        if !self.findings.count(key) && !self.config.all_findings {
             return;
         }
         let bug = Bug::new(

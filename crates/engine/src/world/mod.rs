@@ -222,6 +222,10 @@ impl Explorer<'_> {
         state: &mut State,
         listener: &mut dyn Listener,
     ) -> bool {
+        let mut batch_end = u64::MAX;
+        if self.world.order.is_by_searcher() {
+            batch_end = state.instructions() + self.config.batch_instructions;
+        }
         loop {
             if !self.transmit(id, state, listener) {
                 return false;
@@ -263,7 +267,7 @@ impl Explorer<'_> {
             if !self.is_within_limits(id, state, listener) {
                 return false;
             }
-            if self.is_late() {
+            if self.is_late() || state.instructions() >= batch_end {
                 return true;
             }
         }

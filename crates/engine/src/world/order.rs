@@ -25,6 +25,11 @@ impl SearchOrder {
             under_way: None,
         }
     }
+
+    /// A searcher decides.
+    pub fn is_by_searcher(&self) -> bool {
+        self.by_searcher
+    }
 }
 
 /// The position of a state in the queue.

@@ -41,12 +41,14 @@ impl Explorer<'_> {
         let mut all = BTreeMap::new();
         let states = self.frontier.iter();
         let others = states.filter_map(|(id, stored)| match stored {
-            Stored::Live(state) => Some((id, &**state)),
+            Stored::Live(state) => Some((id, state.clone())),
             Stored::Spilled(_) | Stored::Running => None,
         });
+        let others: Vec<(StateId, Box<State>)> = others.collect();
+        let others = others.iter().map(|(id, state)| (*id, &**state));
         for (id, state) in others.chain(own) {
             let host = self.world.table.host(id);
-            let files = self.worker.saved_files(state);
+            let files = self.left_files(state);
             let standing = self.standing_of(host, state);
             all.insert(host, HostStanding { files, ..standing });
         }

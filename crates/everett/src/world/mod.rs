@@ -74,7 +74,10 @@ pub(crate) fn prepare(args: &RunSpec, session: &Session) -> Result<(ExplorerConf
         world: Some(world),
         limits: limits(&general.limits, &scenario),
         search: scenario.search.searchers.clone(),
-        seed: scenario.search.seed,
+        seed: match args.seed {
+            0 => scenario.search.seed,
+            seed => seed,
+        },
         ..general
     };
     Ok((config, images))
