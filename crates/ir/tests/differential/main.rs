@@ -1,6 +1,8 @@
 //! Holds the reader against LLVM's own disassembler, where the toolchain has one: every
 //! instruction, operand, constant, type and source location must come out the same.
 
+#![allow(clippy::print_stderr, clippy::print_stdout)]
+
 mod instructions;
 mod printer;
 mod text;
