@@ -4,6 +4,8 @@
 //! which `benches/calibrate.c` takes 0.30 s; they are scaled by what it takes here. Ours are the best of three runs,
 //! depth first, once with a test for every path and once without tests. Worlds (`worlds`) are the scenarios under `examples/`.
 
+#![allow(clippy::print_stderr, clippy::print_stdout)]
+
 mod calls;
 mod native;
 mod servers;

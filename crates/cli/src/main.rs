@@ -1,5 +1,7 @@
 //! The command line of Everett: flags, words and exit codes around the library.
 
+#![allow(clippy::print_stderr, clippy::print_stdout)]
+
 mod args;
 mod commands;
 mod display;

@@ -1,6 +1,5 @@
 //! What is kept of a run that was stopped, so that `everett resume` goes on where it was.
 
-use crate::error::{Context, Error, Result, bail};
 use everett_engine::{Bundle, Explorer, Start, WeightSum};
 use everett_report::Folder;
 use serde::{Deserialize, Serialize};
@@ -8,6 +7,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
+use crate::error::{Context, Error, Result, bail};
 use crate::record::{FindingEntry, Recorder};
 
 const FILE: &str = "checkpoint.json";

@@ -1,12 +1,13 @@
-//! What can go wrong in the library, as an enum that callers can match on. Owns the words of errors; must not know who shows them.
+//! What can go wrong in the library, as an enum that callers can match on. Owns the words of errors; must not know who
+//! shows them.
 
 use std::path::PathBuf;
 
 /// The result of an operation of the library.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why an operation could not be done. [`std::error::Error::source`] leads to the causes; printed one behind the other they are a
-/// message for people.
+/// Why an operation could not be done. [`std::error::Error::source`] leads to the causes; printed one behind the other
+/// they are a message for people.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

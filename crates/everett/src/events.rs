@@ -1,4 +1,5 @@
-//! What operations tell while they go on. Owns the kinds of events and who listens to them; must not know how they are shown.
+//! What operations tell while they go on. Owns the kinds of events and who listens to them; must not know how they are
+//! shown.
 
 use everett_engine::{Finding, PathEnd, Trace};
 use everett_report::Outcome;

@@ -1,4 +1,5 @@
-//! `exec`: runs a program concretely on the model, as if it were started natively. Nothing is explored, nothing written.
+//! `exec`: runs a program concretely on the model, as if it were started natively. Nothing is explored, nothing
+//! written.
 
 use everett_engine::SourceFrame;
 use everett_expr::Arena;

@@ -1,5 +1,5 @@
-//! `explore` and `resume`: searches the paths of a program, or the worlds of a scenario. Owns the course of a search from its spec to
-//! its summary; must not know how anything is shown.
+//! `explore` and `resume`: searches the paths of a program, or the worlds of a scenario. Owns the course of a search
+//! from its spec to its summary; must not know how anything is shown.
 
 use everett_engine::{Explorer, ExplorerConfig, Limits, Start, Stopped, WorldHost};
 use everett_linux::{Boot, HostConfig};

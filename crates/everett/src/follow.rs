@@ -1,5 +1,5 @@
-//! `follow` and `strace`: follows traces again in the engine, asking the solver nothing, and compares how they end. Owns how traces are found
-//! below a folder; must not know native programs.
+//! `follow` and `strace`: follows traces again in the engine, asking the solver nothing, and compares how they end.
+//! Owns how traces are found below a folder; must not know native programs.
 
 use everett_engine::{
     Explorer, ExplorerConfig, Finding, Limits, Listener, PathEnd, SourceFrame, Start, Trace,

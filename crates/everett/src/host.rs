@@ -1,7 +1,6 @@
-//! What a host is told that one program runs on, the same for all operations that run one. Owns names and meanings of these options; must
-//! not know how they come from a command line.
+//! What a host is told that one program runs on, the same for all operations that run one. Owns names and meanings of
+//! these options; must not know how they come from a command line.
 
-use crate::error::{Error, Result, bail};
 use everett_linux::{FaultFilter, FaultOptions, HostConfig, HostOptions, PreemptAt, SchedulerKind};
 use everett_vm::Image;
 use serde::{Deserialize, Serialize};
@@ -11,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use crate::bootstrap::absolute;
 use crate::bootstrap::text::{list, quoted, quoted_path};
+use crate::error::{Error, Result, bail};
 use crate::layers::Mount;
 use crate::load::{GuestProgram, guest_programs, load_all};
 use crate::session::Session;

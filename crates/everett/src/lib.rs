@@ -1,10 +1,11 @@
 //! Everett as a library: explore programs and worlds of several hosts, and work with the traces that come of it.
 //!
-//! An operation takes a typed spec ([`RunSpec`] and its like), a [`Session`] (clock, memory, stop flag) and an [`Observer`] that
-//! hears of [`Event`]s while it goes on; it returns a typed result or an [`Error`]. Files go to the folder of the run.
+//! An operation takes a typed spec ([`RunSpec`] and its like), a [`Session`] (clock, memory, stop flag) and an
+//! [`Observer`] that hears of [`Event`]s while it goes on; it returns a typed result or an [`Error`]. Files go to the
+//! folder of the run.
 //!
-//! Architecture invariant: nothing is printed, no signal handler is installed, and no state of a run is shared by the process, so
-//! that several runs in one process go on at once. How things are shown is an affair of whoever calls.
+//! Architecture invariant: nothing is printed, no signal handler is installed, and no state of a run is shared by the
+//! process, so that several runs in one process go on at once. How things are shown is an affair of whoever calls.
 
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]

@@ -1,4 +1,5 @@
-//! One trace on its native programs, again and again, while somebody looks: what debuggers and walks through a replay are built on.
+//! One trace on its native programs, again and again, while somebody looks: what debuggers and walks through a replay
+//! are built on.
 
 use everett_engine::Trace;
 use everett_native::{NativeConfig, NativeHost, NativeRun, Source, Watcher, run_watched};
@@ -79,7 +80,8 @@ impl NativeReplay {
         }
     }
 
-    /// Replays it while somebody looks at each host, in the order of [`NativeReplay::hosts`]. What came out of each, by name.
+    /// Replays it while somebody looks at each host, in the order of [`NativeReplay::hosts`]. What came out of each, by
+    /// name.
     pub fn run(&self, watchers: Vec<Box<dyn Watcher + '_>>) -> Result<BTreeMap<String, NativeRun>> {
         match &self.kind {
             Kind::Program { config, trace } => {

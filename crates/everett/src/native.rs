@@ -1,5 +1,5 @@
-//! `native`: real programs under the kernel model without a trace, once or many times. The same seed is the same run. Must not know the
-//! engine's search.
+//! `native`: real programs under the kernel model without a trace, once or many times. The same seed is the same run.
+//! Must not know the engine's search.
 
 use everett_engine::{Trace, TraceEnd, digest};
 use everett_linux::{HostConfig, Stdin};

@@ -1,5 +1,5 @@
-//! Run options: one row gives an option its name, its meaning, its help and whether it is for scenarios. Command lines, the
-//! documentation and the checks of a spec follow from the rows. Must not know any command line.
+//! Run options: one row gives an option its name, its meaning, its help and whether it is for scenarios. Command lines,
+//! the documentation and the checks of a spec follow from the rows. Must not know any command line.
 
 use std::ffi::OsStr;
 use std::fmt::Write;
@@ -297,7 +297,8 @@ pub const OPTIONS: &[RunOption] = &[
         .key("host.NAME.preempt"),
     value!("faults", host.faults, "N", number)
         .help(
-            "Let at most N system calls and allocations on a path fail, each in every way that its caller can tell apart.",
+            "Let at most N system calls and allocations on a path fail, each in every way that its \
+             caller can tell apart.",
         )
         .default("0")
         .scope(Scope::Host)
@@ -328,8 +329,8 @@ pub const OPTIONS: &[RunOption] = &[
         .key("host.NAME.wait_all"),
     switch!("trust-handlers", host.trust_handlers)
         .help(
-            "Let handlers of SIGSEGV, SIGFPE and their like deal with faults; otherwise faults are findings though there \
-             is a handler.",
+            "Let handlers of SIGSEGV, SIGFPE and their like deal with faults; otherwise faults are \
+             findings though there is a handler.",
         )
         .scope(Scope::Host)
         .key("host.NAME.trust_handlers"),
@@ -340,7 +341,8 @@ pub const OPTIONS: &[RunOption] = &[
         .key("search.mapping"),
     maybe!("orders", orders, "N", number)
         .help(
-            "Where a scenario is explored: how often on a path something arrives before what would have arrived earlier.",
+            "Where a scenario is explored: how often on a path something arrives before what would \
+             have arrived earlier.",
         )
         .key("search.orders"),
     values!("set", settings, Takes::Values("KEY=VALUE"), parse_setting).help(
@@ -348,8 +350,8 @@ pub const OPTIONS: &[RunOption] = &[
     ),
     path!("world", world, "FILE")
         .help(
-            "Where a program boots a world (netklee.h): a scenario without hosts, with what else there is to say of it, such as \
-             faults, checks and limits.",
+            "Where a program boots a world (netklee.h): a scenario without hosts, with what else there \
+             is to say of it, such as faults, checks and limits.",
         )
         .scope(Scope::Booting),
     switch!("dtest", dtest).help(

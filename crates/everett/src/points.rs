@@ -47,7 +47,8 @@ fn script_of(
     Ok(script(&passed, 0))
 }
 
-/// The script of points that a host has passed since it was started so often before. `None` if there are none, or too many.
+/// The script of points that a host has passed since it was started so often before. `None` if there are none, or too
+/// many.
 pub(crate) fn script(passed: &[(Passed, SourceFrame)], restarts: u32) -> Option<Script> {
     if passed.is_empty() || passed.len() > MAX_POINTS {
         return None;

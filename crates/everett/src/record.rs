@@ -1,7 +1,6 @@
-//! The listener of a search of one program: writes tests and findings as they come, and tells of them. Owns the files of findings and
-//! tests; must not know how the search goes.
+//! The listener of a search of one program: writes tests and findings as they come, and tells of them. Owns the files
+//! of findings and tests; must not know how the search goes.
 
-use crate::error::Result;
 use everett_engine::{
     Explorer, Finding, Listener, PathEnd, SourceFrame, Stopped, Trace, WorldFinding, principal,
 };
@@ -17,6 +16,7 @@ use std::time::Duration;
 
 use crate::bootstrap::SetUp;
 use crate::checkpoint::Checkpoint;
+use crate::error::Result;
 use crate::events::{Event, Meter, Observer, Progress};
 use crate::replay::{BuildSpec, Verdict, confirm_one, native_config};
 use crate::session::Session;

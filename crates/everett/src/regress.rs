@@ -1,4 +1,5 @@
-//! `test` and `confirm`: many traces on native programs, several at a time. Owns what a regression suite makes of a verdict.
+//! `test` and `confirm`: many traces on native programs, several at a time. Owns what a regression suite makes of a
+//! verdict.
 
 use everett_engine::{Start, Trace};
 use everett_native::{NativeConfig, NativeEnd, NativeRun};

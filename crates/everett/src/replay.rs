@@ -1,5 +1,5 @@
-//! `replay`: traces happen again on native programs, under the same kernel model. Owns the verdict on a trace and how it comes about; must
-//! not know who looks at a replay.
+//! `replay`: traces happen again on native programs, under the same kernel model. Owns the verdict on a trace and how
+//! it comes about; must not know who looks at a replay.
 
 use everett_engine::{Trace, TraceEnd};
 use everett_linux::HostConfig;
@@ -50,8 +50,8 @@ pub struct ReplaySpec {
     pub one: bool,
     /// Every event is told when it happens ([`Event::Step`]).
     pub steps: bool,
-    /// What internet sockets send each other is written to this file; for a world, to a file for each host, whose name has that of
-    /// the host behind this one.
+    /// What internet sockets send each other is written to this file; for a world, to a file for each host, whose name
+    /// has that of the host behind this one.
     pub pcap: Option<PathBuf>,
     /// Each trace is replayed so many times, and everything that happens is compared.
     pub times: Option<NonZeroU32>,
@@ -75,6 +75,14 @@ impl BuildSpec {
 }
 
 impl ReplaySpec {
+    /// The traces that a path leads to, on the programs that were explored.
+    pub fn new(path: impl Into<PathBuf>) -> ReplaySpec {
+        ReplaySpec {
+            path: path.into(),
+            ..ReplaySpec::default()
+        }
+    }
+
     /// Only one trace can be looked at closely.
     pub(crate) fn expect_one(&self, traces: &[PathBuf]) -> Result<()> {
         if self.one || self.pcap.is_some() {

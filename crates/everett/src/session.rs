@@ -1,5 +1,5 @@
-//! What a caller gives to an operation besides its spec: a clock, an account of memory, a flag to stop it. Every operation that
-//! runs at the same time can have its own; nothing here is shared by a whole process.
+//! What a caller gives to an operation besides its spec: a clock, an account of memory, a flag to stop it. Every
+//! operation that runs at the same time can have its own; nothing here is shared by a whole process.
 
 use everett_engine::MemoryAccount;
 use everett_solver::Clock;
@@ -47,8 +47,8 @@ impl Session {
     }
 }
 
-/// Hears at once, from whatever thread, of what takes long or may surprise: tools that are installed first, files of the disk that
-/// cannot be read any more. Nobody hears of it by default.
+/// Hears at once, from whatever thread, of what takes long or may surprise: tools that are installed first, files of
+/// the disk that cannot be read any more. Nobody hears of it by default.
 #[derive(Clone)]
 pub struct Notices(Arc<dyn Fn(&str) + Send + Sync>);
 

@@ -1,5 +1,5 @@
-//! `shrink`, and the same after a run: a simpler trace that ends the same. Candidates are followed in the engine, loosely and without a
-//! solver; what is left out goes as usual (delta debugging). Must not know native programs.
+//! `shrink`, and the same after a run: a simpler trace that ends the same. Candidates are followed in the engine,
+//! loosely and without a solver; what is left out goes as usual (delta debugging). Must not know native programs.
 
 use everett_engine::{
     ExplorerConfig, Finding, Start, Trace, TraceChoice, TraceEnd, TraceInput, principal,
@@ -22,7 +22,8 @@ use crate::world;
 pub struct ShrinkSpec {
     /// A trace, or the folder of a finding.
     pub path: PathBuf,
-    /// The simpler trace is written to this file; otherwise in place, with what was there beside it (`.original.trace`).
+    /// The simpler trace is written to this file; otherwise in place, with what was there beside it
+    /// (`.original.trace`).
     pub out: Option<PathBuf>,
     /// It is content with what was found after this time.
     pub max_time: Duration,

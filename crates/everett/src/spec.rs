@@ -1,5 +1,5 @@
-//! What a run is told: a plain value that is kept as `args.json` in the folder of the run. Owns names, defaults and meanings of run
-//! options; must not know how they come from a command line.
+//! What a run is told: a plain value that is kept as `args.json` in the folder of the run. Owns names, defaults and
+//! meanings of run options; must not know how they come from a command line.
 
 use everett_report::Folder;
 use everett_vm::Image;
@@ -219,8 +219,8 @@ impl RunSpec {
         Ok(())
     }
 
-    /// Refuses options that are about one program: a scenario says the same host by host, and what it does not say cannot
-    /// be had yet.
+    /// Refuses options that are about one program: a scenario says the same host by host, and what it does not say
+    /// cannot be had yet.
     pub(crate) fn refuse_what_scenarios_say(&self) -> Result<()> {
         if self.command.len() > 1 {
             bail!(

@@ -1,5 +1,7 @@
 //! `everett-fuzz TARGET`: tries damaged input for some time; exit code 1 and a file if something broke.
 
+#![allow(clippy::print_stderr, clippy::print_stdout)]
+
 use anyhow::{Context, Result, bail};
 use clap::Parser;
 use everett_fuzz::{TARGETS, Target, fuzz, target, try_input};

@@ -2,6 +2,8 @@
 //!
 //! `cargo run --release -p everett-solver --example path_conditions`
 
+#![allow(clippy::print_stderr, clippy::print_stdout)]
+
 use everett_expr::{Arena, BinaryOp, CompareOp, EvalScratch, ExprId};
 use everett_solver::{Clock, Constraints, Model, Solver, SolverConfig, Verdict};
 use std::time::{Duration, Instant};

@@ -1,4 +1,5 @@
-//! The clock of a run: a value that whoever starts the run hands down, so that several runs in one process have each their own.
+//! The clock of a run: a value that whoever starts the run hands down, so that several runs in one process have each
+//! their own.
 
 use std::time::{Duration, Instant};
 

@@ -1,5 +1,7 @@
 //! The toolchain as a program of its own: `everett-cc cc -o prog prog.c`.
 
+#![allow(clippy::print_stderr, clippy::print_stdout)]
+
 use std::ffi::OsString;
 use std::process::ExitCode;
 

@@ -1,5 +1,5 @@
-//! Worlds that one program boots (`netklee.h`): its paths have set themselves up as hosts; here they become a scenario, which is
-//! explored as any other.
+//! Worlds that one program boots (`netklee.h`): its paths have set themselves up as hosts; here they become a scenario,
+//! which is explored as any other.
 
 pub(crate) mod text;
 

@@ -1,17 +1,16 @@
 //! The scenario of a world that one program boots, as text.
 
 use everett_linux::{Argument, Contents, Machine, Route, Stdin, Subnet};
+use everett_net::Prefix;
+use everett_scenario::BETWEEN_STARTS_NS;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
-
-use everett_net::Prefix;
 
 use crate::bootstrap::{SetUp, World, absolute, begin_file};
 use crate::error::{Context, Error, Result, bail};
 use crate::input::host_config;
 use crate::spec::RunSpec;
-use everett_scenario::BETWEEN_STARTS_NS;
 
 /// The scenario.
 pub(crate) fn world_text(args: &RunSpec, world: &World<'_>) -> Result<String> {

@@ -161,7 +161,8 @@ impl Given {
         }
     }
 
-    /// What the program asks for by calls of its own, as a file from which its native build takes it; nothing where it asks for nothing.
+    /// What the program asks for by calls of its own, as a file from which its native build takes it; nothing where it
+    /// asks for nothing.
     pub(crate) fn rest(&self, words: Vec<String>) -> Option<Vec<u8>> {
         // Packets come from others.
         let inputs = self.inputs.iter().filter(|input| &*input.name != "packet");

@@ -1,5 +1,5 @@
-//! `export` of a world: a shell script that builds the network of a world with network namespaces of Linux and runs its programs there,
-//! with nothing of Everett. Times are those of the real machine.
+//! `export` of a world: a shell script that builds the network of a world with network namespaces of Linux and runs its
+//! programs there, with nothing of Everett. Times are those of the real machine.
 
 use everett_engine::{Trace, TraceChoice};
 use everett_linux::PacketKind;

@@ -1,5 +1,5 @@
-//! Worlds of several hosts: everything that the other modules do for one program, for scenarios. Owns the way from a scenario to what
-//! the engine explores.
+//! Worlds of several hosts: everything that the other modules do for one program, for scenarios. Owns the way from a
+//! scenario to what the engine explores.
 
 pub(crate) mod chart;
 mod checks;

@@ -1,5 +1,5 @@
-//! Worlds whose threads took turns between system calls: where they did is found out by following the world in the vm, and
-//! tried natively until a run ends the same.
+//! Worlds whose threads took turns between system calls: where they did is found out by following the world in the vm,
+//! and tried natively until a run ends the same.
 
 use everett_engine::ExplorerConfig;
 use everett_native::{NativeHost, Script};

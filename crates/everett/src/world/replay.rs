@@ -183,7 +183,8 @@ impl NativeWorld {
         }
     }
 
-    /// The same for whoever looks at them: threads take turns between system calls as in the run that ends as the trace does.
+    /// The same for whoever looks at them: threads take turns between system calls as in the run that ends as the trace
+    /// does.
     pub(crate) fn prepared(&self, trace: &WorldTrace) -> Result<Vec<NativeHost>> {
         let hosts = self.hosts_of(trace);
         if self.points.scripts(&hosts, trace)?.is_empty() {
@@ -192,8 +193,8 @@ impl NativeWorld {
         Ok(self.try_with_points(hosts, trace)?.2)
     }
 
-    /// Runs hosts as a trace says. Where threads were preempted between system calls is known by the line, so several places are
-    /// tried; only a run that ends the same counts. Returns the hosts of the last one, too.
+    /// Runs hosts as a trace says. Where threads were preempted between system calls is known by the line, so several
+    /// places are tried; only a run that ends the same counts. Returns the hosts of the last one, too.
     fn try_with_points(
         &self,
         hosts: Vec<NativeHost>,

@@ -45,8 +45,8 @@ impl WorldTrace {
         }
     }
 
-    /// Which invariants are to be looked at where it happens again. A world goes on after one that does not hold, unless that is what is
-    /// looked for.
+    /// Which invariants are to be looked at where it happens again. A world goes on after one that does not hold,
+    /// unless that is what is looked for.
     pub(crate) fn wanted(&self) -> Wanted<'_> {
         match &self.finding {
             Some(wrong) if wrong.kind == INVARIANT => Wanted::Invariant(&wrong.message),

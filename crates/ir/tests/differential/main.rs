@@ -1,6 +1,8 @@
 //! Compares the reader with LLVM's own disassembler, if the toolchain has one: every instruction,
 //! operand, constant, type and source location must be the same.
 
+#![allow(clippy::print_stderr, clippy::print_stdout)]
+
 mod instructions;
 mod printer;
 mod text;

@@ -1,0 +1,276 @@
+//! The library in one process: what is found, told and written, also by several runs at once.
+//!
+//! The harness is our own: the build tools call this program as their linker.
+
+#[path = "../examples/explore.rs"]
+#[allow(dead_code, reason = "its main is for the command line")]
+mod example;
+
+use everett::{Event, ReplaySpec, ResumeSpec, RunResult, RunSpec, Session, Silent, Verdict};
+use everett_toolchain::Tool;
+use libtest_mimic::{Arguments, Failed, Trial};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::sync::atomic::Ordering;
+
+fn main() -> ExitCode {
+    let words: Vec<OsString> = std::env::args_os().skip(1).collect();
+    let tool = words
+        .first()
+        .and_then(|word| Tool::from_name(word.to_str()?));
+    if let Some(tool) = tool {
+        let code = everett_toolchain::run(tool, &words[1..], &|_| {});
+        return code.map_or(ExitCode::from(2), |code| ExitCode::from(code as u8));
+    }
+    let tests: [(&str, fn() -> Result<(), Failed>); 6] = [
+        ("runs_at_once_are_runs_one_after_the_other", at_once),
+        ("the_example_runs", example_runs),
+        ("events_tell_what_the_result_says", events),
+        ("a_run_that_is_stopped_goes_on", stopped),
+        ("errors_can_be_told_apart", errors),
+        ("the_options_are_documented", documented),
+    ];
+    let trials = tests.map(|(name, test)| Trial::test(name, test));
+    libtest_mimic::run(&Arguments::from_args(), trials.into()).exit_code()
+}
+
+/// An empty folder of this name for a test.
+fn folder(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).expect("a folder for the test");
+    folder
+}
+
+/// Builds a C program.
+fn build(source: &Path, program: &Path) {
+    let own = std::env::current_exe().expect("this program");
+    let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../include");
+    let mut command = Command::new(own);
+    command.args(["cc", "-g", "-O1", "-w", "-I"]).arg(include);
+    let output = command.arg("-o").arg(program).arg(source).output();
+    let output = output.expect("it starts");
+    assert!(output.status.success(), "{output:?}");
+}
+
+/// A program with many paths and two findings.
+const PROGRAM: &str = r#"
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+int main(void) {
+  char text[6] = {0};
+  if (read(0, text, 5) != 5) return 1;
+  int sum = 0;
+  for (int at = 0; at < 5; at++) {
+    if (text[at] == 'x') sum += 1;
+    else if (text[at] > 'x') sum += 2;
+  }
+  if (sum == 10) abort();
+  char *block = malloc(sum + 1);
+  block[text[0] == 'y' && sum == 2 ? 3 : 0] = 1;
+  return sum;
+}
+"#;
+
+fn program(folder: &Path) -> RunSpec {
+    let (source, program) = (folder.join("program.c"), folder.join("program"));
+    fs::write(&source, PROGRAM).expect("the source can be written");
+    build(&source, &program);
+    RunSpec::new([program.into_os_string(), "--sym-stdin".into(), "5".into()])
+}
+
+/// A client and a server that a message can break.
+fn scenario(folder: &Path) -> PathBuf {
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/fragile-parser");
+    for name in ["client", "server"] {
+        build(&sources.join(name).with_extension("c"), &folder.join(name));
+    }
+    let scenario = folder.join("scenario.toml");
+    fs::copy(sources.join("scenario.toml"), &scenario).expect("a scenario");
+    scenario
+}
+
+fn into(spec: &RunSpec, out: PathBuf) -> RunSpec {
+    RunSpec {
+        out: Some(out),
+        ..spec.clone()
+    }
+}
+
+/// All files of a run but those that are about time, memory and where it lies.
+fn written(run: &RunResult) -> BTreeMap<PathBuf, Vec<u8>> {
+    let measured = ["args.json", "summary.json", "mapping.csv", "mapping.svg"];
+    let mut files = BTreeMap::new();
+    let mut folders = vec![run.folder.clone()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).expect("a folder").flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if !measured.iter().any(|name| entry.file_name() == *name) {
+                let name = path.strip_prefix(&run.folder).expect("it lies below");
+                files.insert(name.to_owned(), fs::read(&path).expect("a file"));
+            }
+        }
+    }
+    files
+}
+
+/// What a run found and counted, without what is measured.
+fn counted(run: &RunResult) -> serde_json::Value {
+    let mut summary = serde_json::to_value(&run.summary).expect("JSON");
+    let fields = summary.as_object_mut().expect("an object");
+    fields.retain(|name, _| !name.ends_with("_seconds") && !name.starts_with("memory"));
+    summary
+}
+
+fn at_once() -> Result<(), Failed> {
+    let folder = folder("at-once");
+    let program = RunSpec {
+        all_tests: true,
+        ..program(&folder)
+    };
+    let world = RunSpec::new([scenario(&folder)]);
+    let explore = |spec: &RunSpec, name: &str| {
+        let spec = into(spec, folder.join(name));
+        everett::explore(&spec, &Session::new(), &mut Silent)
+    };
+    let alone = [explore(&program, "alone")?, explore(&world, "alone-world")?];
+    let together = std::thread::scope(|scope| {
+        let threads = [
+            scope.spawn(|| explore(&program, "together")),
+            scope.spawn(|| explore(&world, "together-world")),
+            scope.spawn(|| explore(&program, "again")),
+        ];
+        threads.map(|thread| thread.join().expect("it does not panic"))
+    });
+    let [first, second, third] = together;
+    let (first, second, third) = (first?, second?, third?);
+    for (alone, together) in [
+        (&alone[0], &first),
+        (&alone[1], &second),
+        (&alone[0], &third),
+    ] {
+        assert_eq!(counted(alone), counted(together));
+        let (one, other) = (written(alone), written(together));
+        assert!(
+            one.keys().eq(other.keys()),
+            "{:?} {:?}",
+            one.keys(),
+            other.keys()
+        );
+        assert!(
+            one == other,
+            "{} has other files",
+            together.folder.display()
+        );
+    }
+    assert!(alone[0].summary.is_complete() && alone[0].summary.findings().len() == 2);
+    assert!(!alone[1].summary.findings().is_empty());
+    Ok(())
+}
+
+fn example_runs() -> Result<(), Failed> {
+    let folder = folder("example");
+    let confirmed = example::explore_and_replay(&scenario(&folder), &folder.join("out"))?;
+    assert_eq!(confirmed, 1);
+    let lines = include_str!("../examples/explore.rs").lines().count();
+    assert!(lines < 40, "the example has {lines} lines");
+    Ok(())
+}
+
+fn events() -> Result<(), Failed> {
+    let folder = folder("events");
+    let spec = into(&program(&folder), folder.join("out"));
+    let (mut findings, mut tests, mut paths, mut confirmed) = (0, 0, 0, 0);
+    let mut finished = false;
+    let mut listen = |event: &Event<'_>| match event {
+        Event::Finding { .. } => findings += 1,
+        Event::Test { .. } => tests += 1,
+        Event::PathDone(_) => paths += 1,
+        Event::FindingReplayed { verdict, .. } => {
+            confirmed += u32::from(**verdict == Verdict::Confirmed);
+        }
+        Event::Finished { .. } => finished = true,
+        _ => {}
+    };
+    let run = everett::explore(&spec, &Session::new(), &mut listen)?;
+    let all = run.summary.paths();
+    assert_eq!(findings, run.summary.findings().len());
+    assert_eq!(tests, run.summary.tests());
+    assert_eq!(paths, all.completed + all.partial);
+    assert!(finished);
+    assert_eq!(confirmed, 2);
+    // What is written can be worked on: followed, and made simpler again.
+    let followed = everett::follow(&run.folder, &Session::new(), &mut Silent)?;
+    assert_eq!((followed.different, followed.traces > 0), (0, true));
+    let spec = everett::ShrinkSpec {
+        path: run.folder.join(&run.summary.findings()[0].dir),
+        ..everett::ShrinkSpec::default()
+    };
+    assert!(everett::shrink(&spec, &Session::new())?.shrunk.is_none());
+    Ok(())
+}
+
+fn stopped() -> Result<(), Failed> {
+    let folder = folder("stopped");
+    let spec = into(&program(&folder), folder.join("out"));
+    let session = Session::new();
+    let stop = session.stop.clone();
+    let mut paths = 0;
+    let mut listen = |event: &Event<'_>| {
+        if let Event::PathDone(_) = event {
+            paths += 1;
+            stop.store(paths >= 3, Ordering::SeqCst);
+        }
+    };
+    let run = everett::explore(&spec, &session, &mut listen)?;
+    assert!(!run.summary.is_complete());
+    let resume = ResumeSpec {
+        dir: run.folder,
+        ..ResumeSpec::default()
+    };
+    let run = everett::resume(&resume, &Session::new(), &mut Silent)?;
+    assert!(run.summary.is_complete());
+    assert_eq!(run.summary.findings().len(), 2);
+    Ok(())
+}
+
+fn errors() -> Result<(), Failed> {
+    let folder = folder("errors");
+    let missing = RunSpec::new([folder.join("nothing")]);
+    let error = everett::explore(&missing, &Session::new(), &mut Silent);
+    assert!(matches!(error, Err(everett::Error::Program(_))));
+    let nothing = ReplaySpec::new(folder.clone());
+    let error = everett::replay(&nothing, &Session::new(), &mut Silent);
+    assert!(matches!(error, Err(everett::Error::NotARun { .. })));
+    let scenario = folder.join("wrong.toml");
+    fs::write(&scenario, "[host.a]\n")?;
+    let error = everett::explore(&RunSpec::new([scenario]), &Session::new(), &mut Silent);
+    let Err(error) = error else {
+        return Err("it is not in order".into());
+    };
+    assert!(matches!(error.root(), everett::Error::Scenario { .. }));
+    Ok(())
+}
+
+/// `EVERETT_WRITE_DOCS=1 cargo test -p everett --test library` writes it anew.
+fn documented() -> Result<(), Failed> {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/options.md");
+    let head = "# Options of runs\n\n\
+        What `everett run` is told on its command line, and the keys of a scenario that say the same.\n\n";
+    let text = head.to_owned() + &everett::options_table();
+    if std::env::var_os("EVERETT_WRITE_DOCS").is_some() {
+        fs::write(&file, &text)?;
+    }
+    let written = fs::read_to_string(&file)?;
+    assert!(
+        written == text,
+        "docs/options.md is not what the options say"
+    );
+    Ok(())
+}
