@@ -360,13 +360,7 @@ fn what_was_stopped_is_no_world() {
 }
 
 #[test]
-fn options_for_single_programs_are_refused() {
-    let main = "place(1); klee_net_host_setup(\"a\", 0, 0); return 0;";
-    let said = without_world("options", main, &["--check-leaks"], 2);
-    assert!(
-        said.contains("--check-leaks is for single programs"),
-        "{said}"
-    );
+fn a_world_for_a_program_that_boots_none_is_refused() {
     let folder = folder("bootstrap_no_world");
     build(&folder, "prog", "int main(void) { return 0; }", &[]);
     let said = text(&run(&folder, "out", &["--world", "more.toml"], 2));

@@ -133,7 +133,6 @@ fn what_is_not_explored_yet_is_refused_not_left_out() {
     for (more, option, said) in [
         (partitions(11), "-q", "more than 10 partitions"),
         (String::new(), "--faults=2", "is for single programs"),
-        (String::new(), "--batch=5", "is for single programs"),
         (String::new(), "--search=sideways", "is no searcher"),
     ] {
         fs::write(folder.join("world.toml"), format!("{hosts}{more}")).expect("written");

@@ -35,8 +35,6 @@ pub enum Takes {
 pub enum Scope {
     /// The run, of a program or a scenario.
     Run,
-    /// One program: a scenario says such things for each of its hosts, where it can.
-    Program,
     /// One program; where that boots a world, the search until its hosts are set up.
     Booting,
     /// The host of one program, also where it is run natively or concretely.

@@ -244,19 +244,12 @@ impl RunSpec {
 
     /// The same run of the scenario of a world that the program boots. What hosts are told stands in it.
     pub(crate) fn for_world(&self, scenario: &Path) -> Result<RunSpec> {
-        let usual = serde_json::to_value(RunSpec::default())?;
         let said = serde_json::to_value(self)?;
         let mut world = serde_json::to_value(RunSpec::new([scenario]))?;
         for option in OPTIONS {
             match option.scope {
                 Scope::Run => world[option.field] = said[option.field].clone(),
-                Scope::Program if said.get(option.field) != usual.get(option.field) => bail!(
-                    Usage,
-                    "--{} is for single programs; {} boots a world of several hosts",
-                    option.name,
-                    self.program().display()
-                ),
-                Scope::Program | Scope::Booting | Scope::Host => {}
+                Scope::Booting | Scope::Host => {}
             }
         }
         Ok(serde_json::from_value(world)?)
