@@ -161,6 +161,7 @@ impl Sets {
     }
 
     /// All sets.
+    #[cfg(test)]
     pub fn iter(&self) -> impl Iterator<Item = (SetId, &StateSet)> {
         self.sets.iter().map(|(at, set)| (SetId(at), set))
     }

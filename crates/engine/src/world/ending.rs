@@ -186,15 +186,18 @@ impl Explorer<'_> {
             if expects.is_empty() {
                 continue;
             }
-            let Some(state) = self.frontier.live(id).cloned() else {
-                continue;
-            };
-            if state.sim().is_off() {
+            let is_off = |state: &State| state.sim().is_off();
+            if self.frontier.live(id).is_none_or(is_off) {
                 continue;
             }
+            // Taken out for a while, which costs less than a copy.
+            let Some(state) = self.take(id) else {
+                continue;
+            };
             for expected in expects {
                 self.check_expected(id, &state, &expected, dstate, listener);
             }
+            self.frontier.put(id, Stored::Live(state));
         }
     }
 

@@ -127,6 +127,8 @@ impl Table {
         let (fewer, more) = (live(out, self), live(into, self));
         let changed = self.sets.get_mut(set);
         changed.live = changed.live + more - fewer;
+        self.virtual_states += into.len() * changed.dstates.len();
+        self.virtual_states -= out.len() * changed.dstates.len();
         for state in out {
             self.leave(*state, set);
         }
@@ -225,7 +227,9 @@ impl Table {
 
     /// A dstate has a set now.
     fn link(&mut self, slot: u32, set: SetId) -> Link {
-        let dstates = &mut self.sets.get_mut(set).dstates;
+        let linked = self.sets.get_mut(set);
+        self.virtual_states += linked.members.len();
+        let dstates = &mut linked.dstates;
         dstates.push(slot);
         Link {
             set,
@@ -236,7 +240,9 @@ impl Table {
     /// A dstate does not have its set of a host any more. Returns the states that are in no set any more.
     fn unlink(&mut self, slot: u32, host: HostIndex) -> Vec<MemberId> {
         let link = self.dstates[slot].links[host.index()];
-        let dstates = &mut self.sets.get_mut(link.set).dstates;
+        let unlinked = self.sets.get_mut(link.set);
+        self.virtual_states -= unlinked.members.len();
+        let dstates = &mut unlinked.dstates;
         dstates.swap_remove(link.at as usize);
         if let Some(moved) = dstates.get(link.at as usize) {
             self.dstates[*moved].links[host.index()].at = link.at;
@@ -268,7 +274,9 @@ impl Table {
             false => (other, one),
         };
         let host = self.sets.get(from).host.index();
-        for slot in std::mem::take(&mut self.sets.get_mut(from).dstates) {
+        let slots = std::mem::take(&mut self.sets.get_mut(from).dstates);
+        self.virtual_states -= slots.len() * self.members_of(from).len();
+        for slot in slots {
             let link = self.link(slot, to);
             self.dstates[slot].links[host] = link;
         }

@@ -83,6 +83,8 @@ pub struct Table {
     sets: Sets,
     dstates: Slab<DstateEntry>,
     next_serial: u64,
+    /// Pairs of a dstate and a state in it.
+    virtual_states: usize,
     /// Dstates that may have settled since they were asked for: at most one host has live states. All that have are
     /// here.
     settling: BTreeSet<DstateId>,
@@ -205,9 +207,7 @@ impl Table {
 
     /// The number of virtual states: pairs of a dstate and a state in it.
     pub fn virtual_states(&self) -> usize {
-        let sets = self.sets.iter();
-        sets.map(|(_, set)| set.members.len() * set.dstates.len())
-            .sum()
+        self.virtual_states
     }
 
     /// All states.
