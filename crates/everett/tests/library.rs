@@ -50,7 +50,7 @@ fn build(source: &Path, program: &Path) {
     let own = std::env::current_exe().expect("this program");
     let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../include");
     let mut command = Command::new(own);
-    command.args(["cc", "-g", "-O1", "-w", "-I"]).arg(include);
+    command.args(["cc", "-g", "-O0", "-w", "-I"]).arg(include);
     let output = command.arg("-o").arg(program).arg(source).output();
     let output = output.expect("it starts");
     assert!(output.status.success(), "{output:?}");
@@ -70,8 +70,8 @@ int main(void) {
     else if (text[at] > 'x') sum += 2;
   }
   if (sum == 10) abort();
-  char *block = malloc(sum + 1);
-  block[text[0] == 'y' && sum == 2 ? 3 : 0] = 1;
+  char *block = malloc(4);
+  block[text[0] == 'x' && sum == 1 ? 4 : 0] = 1;
   return sum;
 }
 "#;
