@@ -188,7 +188,7 @@ impl Lexer<'_> {
                 let digits = self.rest().get(..2).map(str::to_owned);
                 let byte = digits.filter(|text| text.bytes().all(|c| c.is_ascii_hexdigit()));
                 let byte = byte.and_then(|text| u8::from_str_radix(&text, 16).ok());
-                let message = "two hexadecimal digits belong behind `\\x`";
+                let message = "two hexadecimal digits must follow `\\x`";
                 let byte = byte.ok_or_else(|| SourceError::new(self.since(start), message))?;
                 self.at += 2;
                 Ok(byte)

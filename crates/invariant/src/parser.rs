@@ -247,7 +247,8 @@ impl Parser {
             "s" => 1_000_000_000,
             "min" => 60_000_000_000,
             _ => {
-                let message = format!("`{unit}` is no unit of time; there are ns, us, ms, s, min");
+                let message =
+                    format!("`{unit}` is not a unit of time; there are ns, us, ms, s, min");
                 return Err(SourceError::new(span, message));
             }
         };

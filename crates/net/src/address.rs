@@ -15,10 +15,10 @@ pub struct Prefix {
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum PrefixError {
     /// The part before the slash is not an address.
-    #[error("{0:?} is no IPv4 or IPv6 address")]
+    #[error("{0:?} is not an IPv4 or IPv6 address")]
     Address(String),
     /// The part after the slash is not a valid length.
-    #[error("{text:?} is no length of a prefix; use a number from 0 to {most}")]
+    #[error("{text:?} is not a prefix length; use a number from 0 to {most}")]
     Length {
         /// The text found.
         text: String,

@@ -168,7 +168,7 @@ pub enum TopologyErrorKind {
     #[error("there is another host or router of this name, or an alias like it")]
     NameTaken,
     /// The name cannot be used in files of the guest.
-    #[error("{0:?} is no name of a host; use letters, digits, '-', '_' and '.'")]
+    #[error("{0:?} is not a host name; use letters, digits, '-', '_' and '.'")]
     BadName(String),
     /// Two networks have the same name.
     #[error("there is another network of this name")]
@@ -208,7 +208,7 @@ pub enum TopologyErrorKind {
         network: String,
     },
     /// No host can have this address.
-    #[error("{0} is no address that an interface can have")]
+    #[error("{0} cannot be the address of an interface")]
     BadAddress(IpAddr),
     /// Two interfaces have the same address.
     #[error("{address} is also an address of {other}")]
@@ -227,7 +227,7 @@ pub enum TopologyErrorKind {
         via: IpAddr,
     },
     /// The gateway is not a router: hosts do not forward.
-    #[error("the router {via} of the route to {to} is no address of a router on that network")]
+    #[error("the router {via} of the route to {to} is not the address of a router on that network")]
     NoGateway {
         /// The destination.
         to: Prefix,

@@ -249,7 +249,7 @@ fn everything_wrong_is_told_with_its_name() {
         told,
         [
             "host a: there is another host or router of this name, or an alias like it",
-            "host no name: \"no name\" is no name of a host; use letters, digits, '-', '_' and '.'",
+            "host no name: \"no name\" is not a host name; use letters, digits, '-', '_' and '.'",
             "network net1: its latency is 0; messages must take some time",
             "host c: 10.9.0.1/24 is in no subnet of network net1",
         ]

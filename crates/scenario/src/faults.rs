@@ -151,7 +151,7 @@ impl Reader<'_> {
         }
         let ports = |scope: ValueReader, node: &TomlNode, diagnostics: &mut Diagnostics| {
             range(scope, node, u16::MAX, diagnostics, |text| {
-                text.parse().map_err(|_| format!("{text:?} is no port"))
+                text.parse().map_err(|_| format!("{text:?} is not a port"))
             })
         };
         if let Some(node) = table.either("port", "ports", diagnostics) {

@@ -192,7 +192,7 @@ impl HostReader<'_> {
         let env = table.below("env", diagnostics).iter().filter_map(|entry| {
             let name = values.fill(&entry.key, entry.key_span, diagnostics)?;
             if name.is_empty() || name.contains('=') {
-                diagnostics.error(entry.key_span, format!("{name:?} is no name of a variable"));
+                diagnostics.error(entry.key_span, format!("{name:?} is not a variable name"));
             }
             Some((name, env_value(&entry.node, values, diagnostics)?))
         });
@@ -301,7 +301,7 @@ impl HostReader<'_> {
             }
             _ => {
                 let help = "write \"text\", { symbolic = 16 } or { file = \"FILE\" }";
-                diagnostics.help(node.span, "this is no standard input", help);
+                diagnostics.help(node.span, "this is not a standard input", help);
                 None
             }
         }
@@ -398,7 +398,7 @@ impl HostReader<'_> {
             }
             _ => {
                 let help = "write \"FILE\", { text = \"...\" } or { symbolic = 16 }";
-                diagnostics.help(node.span, "this is no file", help);
+                diagnostics.help(node.span, "this is not a file", help);
                 None
             }
         }
@@ -553,7 +553,7 @@ fn argument(
     table.finish(diagnostics);
     let Some(length) = length else {
         let help = "write \"text\", { symbolic = 4 } or { symbolic = 4, least = 0, most = 2 }";
-        diagnostics.help(node.span, "this is no argument", help);
+        diagnostics.help(node.span, "this is not an argument", help);
         return None;
     };
     let length = values.small(length, diagnostics)?;
@@ -595,7 +595,7 @@ fn env_value(
         }
         None => {
             let help = "write \"text\" or { symbolic = 4 }";
-            diagnostics.help(node.span, "this is no value of a variable", help);
+            diagnostics.help(node.span, "this is not the value of a variable", help);
             None
         }
     }
@@ -613,7 +613,7 @@ fn expectation(text: &str) -> Result<Expectation, String> {
         (Some("signal"), Some(Ok(number)), None) => Ok(Expectation::Signal(Some(number))),
         (Some("running"), None, None) => Ok(Expectation::Running),
         _ => Err(format!(
-            "{text:?} is no end of a program; write \"exit 0\", \"exit\", \"signal 9\", \"signal\" or \"running\""
+            "{text:?} is not an expected end; write \"exit 0\", \"exit\", \"signal 9\", \"signal\" or \"running\""
         )),
     }
 }

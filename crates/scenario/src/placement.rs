@@ -175,7 +175,7 @@ fn address(
         let help = "write it as \"10.0.0.5\" or \"10.0.0.5/24\"";
         diagnostics.help(
             node.span,
-            format!("{text:?} is no IPv4 or IPv6 address"),
+            format!("{text:?} is not an IPv4 or IPv6 address"),
             help,
         );
         return None;

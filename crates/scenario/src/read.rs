@@ -21,7 +21,7 @@ pub fn load(
 ) -> Result<Scenario, Problems> {
     let name = file.display().to_string();
     let text = match std::fs::read(file) {
-        Ok(bytes) => String::from_utf8(bytes).map_err(|_| "it is no text in UTF-8".to_owned()),
+        Ok(bytes) => String::from_utf8(bytes).map_err(|_| "it is not UTF-8 text".to_owned()),
         Err(error) => Err(error.to_string()),
     };
     match text {

@@ -224,7 +224,7 @@ impl ValueReader {
         if let TomlValue::Integer(number) = node.value
             && number != 0
         {
-            let message = format!("{number} is no time: it has no unit");
+            let message = format!("{number} is not a duration: it has no unit");
             diagnostics.help(
                 node.span,
                 message,

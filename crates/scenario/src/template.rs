@@ -30,7 +30,7 @@ pub(crate) fn expand(text: &str, numbering: Numbering) -> Result<String, String>
                 format!("a brace in {text:?} is not closed; write {{{{ for a brace")
             })?;
             let value = Formula::evaluate(formula, numbering)
-                .ok_or_else(|| format!("{{{formula}}} is no number; use i, n, numbers, + - * / % and parentheses, or write {{{{ for a brace"))?;
+                .ok_or_else(|| format!("{{{formula}}} is not a number; use i, n, numbers, + - * / % and parentheses, or write {{{{ for a brace"))?;
             out.push_str(&value.to_string());
             rest = after;
         } else {

@@ -57,7 +57,7 @@ pub(crate) fn parse(source: u32, diagnostics: &mut Diagnostics) -> TomlNode {
     for error in errors {
         let span = error.span().unwrap_or(0..0);
         let span = source_span(source, span);
-        diagnostics.error(span, format!("this is no TOML: {}", error.message()));
+        diagnostics.error(span, format!("this is not TOML: {}", error.message()));
     }
     convert_table(source, table, diagnostics)
 }
@@ -191,7 +191,7 @@ fn parse_value(value: &str, source: u32, start: usize, diagnostics: &mut Diagnos
     match single {
         Some((_, parsed)) => convert(source, parsed, diagnostics),
         None if value.starts_with(['[', '{', '"', '\'']) => {
-            diagnostics.error(span, format!("{value} is no value of TOML"));
+            diagnostics.error(span, format!("{value} is not a TOML value"));
             TomlNode {
                 span,
                 value: TomlValue::Broken,

@@ -18,11 +18,12 @@ pub(crate) fn duration_ns(text: &str) -> Result<u64, String> {
         }
         _ => {
             return Err(format!(
-                "{unit:?} is no unit of time; use ns, us, ms, s, m or h"
+                "{unit:?} is not a unit of time; use ns, us, ms, s, m or h"
             ));
         }
     };
-    scaled(number, factor).ok_or_else(|| format!("{text:?} is no time; write it as \"10ms\""))
+    scaled(number, factor)
+        .ok_or_else(|| format!("{text:?} is not a duration; write it as \"10ms\""))
 }
 
 /// `64K`, `4G` in bytes.
@@ -33,9 +34,9 @@ pub(crate) fn bytes(text: &str) -> Result<u64, String> {
         "k" | "kb" => 10,
         "m" | "mb" => 20,
         "g" | "gb" => 30,
-        _ => return Err(format!("{unit:?} is no unit of size; use K, M or G")),
+        _ => return Err(format!("{unit:?} is not a unit of size; use K, M or G")),
     };
-    scaled(number, 1 << shift).ok_or_else(|| format!("{text:?} is no size; write it as \"64K\""))
+    scaled(number, 1 << shift).ok_or_else(|| format!("{text:?} is not a size; write it as \"64K\""))
 }
 
 /// `10Mbit`, `1G` in bits per second.
@@ -49,12 +50,12 @@ pub(crate) fn bits_per_s(text: &str) -> Result<u64, String> {
         "g" => 1_000_000_000,
         _ => {
             return Err(format!(
-                "{unit:?} is no unit of bandwidth; use kbit, Mbit or Gbit"
+                "{unit:?} is not a unit of bandwidth; use kbit, Mbit or Gbit"
             ));
         }
     };
     scaled(number, factor)
-        .ok_or_else(|| format!("{text:?} is no bandwidth; write it as \"10Mbit\""))
+        .ok_or_else(|| format!("{text:?} is not a bandwidth; write it as \"10Mbit\""))
 }
 
 fn split(text: &str) -> (&str, &str) {

@@ -78,12 +78,12 @@ faults = -1
 2 | program = "sever"
   |           ^^^^^^^
   = build it with everett cc, c++ or cargo
-s.toml:3:9: 10 is no time: it has no unit
+s.toml:3:9: 10 is not a duration: it has no unit
   |
 3 | start = 10
   |         ^^
   = write "10ms" or "10s"
-s.toml:4:11: "10.0.0.300" is no IPv4 or IPv6 address
+s.toml:4:11: "10.0.0.300" is not an IPv4 or IPv6 address
   |
 4 | address = "10.0.0.300"
   |           ^^^^^^^^^^^^
@@ -141,7 +141,7 @@ fn flags_are_named() {
     );
     assert_eq!(
         said(host, &[("host.a.start", "soon")]),
-        r#"--set: "soon" is no unit of time; use ns, us, ms, s, m or h; or write "blocked" for when the hosts before it wait
+        r#"--set: "soon" is not a unit of time; use ns, us, ms, s, m or h; or write "blocked" for when the hosts before it wait
  |
  | --set host.a.start=soon
  |                    ^^^^"#
@@ -152,7 +152,7 @@ fn flags_are_named() {
         "{below}"
     );
     let broken = said(host, &[("host.a.args", "[1")]);
-    assert!(broken.contains("[1 is no value of TOML"), "{broken}");
+    assert!(broken.contains("[1 is not a TOML value"), "{broken}");
     assert!(said(host, &[("a..b", "1")]).contains("\"a..b\" is no key"));
 }
 
@@ -172,12 +172,12 @@ fn every_wrong_thing_has_its_words() {
             "args = [{ symbolic = 1, least = 2, most = 1 }]",
             "2 is not between 0 and 1",
         ),
-        ("expect = \"exit 256\"", "is no end of a program"),
+        ("expect = \"exit 256\"", "is not an expected end"),
         ("gateway = \"r\"", "\"r\" is no router or address"),
-        ("gateway = \"10.0.0.9\"", "is no address of a router"),
+        ("gateway = \"10.0.0.9\"", "is not the address of a router"),
         ("routes = { \"10.1.0.0\" = \"10.0.0.9\" }", "has no length"),
         ("count = 2000", "2000 is not between 0 and 1024"),
-        ("count = 2\nargs = [\"{x}\"]", "{x} is no number"),
+        ("count = 2\nargs = [\"{x}\"]", "{x} is not a number"),
         ("count = 0", "there is no host"),
         ("clock = \"wall\"", "use one of: virtual, symbolic"),
         ("interface.eth0 = {}", "this interface is on no network"),
@@ -205,12 +205,12 @@ fn every_wrong_thing_has_its_words() {
         ("[fault.loss]\nfrom = \"b\"", "\"b\" is no host"),
         ("[fault.loss]\nnumber = \"3-1\"", "ends before it begins"),
         ("[fault.loss]\nnumber = 0", "numbered from 1"),
-        ("[fault.loss]\nport = 70000", "\"70000\" is no port"),
+        ("[fault.loss]\nport = 70000", "\"70000\" is not a port"),
         ("[fault.partition]", "a partition needs \"between\""),
         ("[fault.crash]\ncalls = [\"raed\"]", "there is no Call raed"),
         ("[check.c]\nfile = \"no.minv\"", "there is no file no.minv"),
         ("[check.c]", "needs a file or a text"),
-        ("[limits]\nmemory = \"4X\"", "is no unit of size"),
+        ("[limits]\nmemory = \"4X\"", "is not a unit of size"),
         ("[search]\nmapping = \"cop\"", "did you mean \"cob\"?"),
         ("[search]\norder = \"bfs\"", "there is no Searcher bfs"),
         ("[search]\nseed = 99999999999999999999", "is too large"),
@@ -224,7 +224,7 @@ fn every_wrong_thing_has_its_words() {
         ),
         (
             "[host.\"b c\"]\nprogram = \"client\"",
-            "\"b c\" is no name of a host",
+            "\"b c\" is not a host name",
         ),
         ("watch = { a = \"x..y\" }", "there is no Watched x..y"),
         (

@@ -167,7 +167,7 @@ impl<'a> Vm<'a> {
         let Some(handler) = handler else {
             let message = match call.callee {
                 Callee::Assembly(_) => format!("inline assembly that is not supported: {name:?}"),
-                _ => format!("call of {name}, which is defined nowhere"),
+                _ => format!("call of {name}, which is not defined"),
             };
             return Err(Bug::new(BugKind::Unsupported, message).into());
         };

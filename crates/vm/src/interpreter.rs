@@ -404,7 +404,7 @@ impl<'a> Vm<'a> {
                     pc = match at.code.block_addresses.get(&address) {
                         Some(target) => *target,
                         None => {
-                            let message = format!("jump to {address:#x}, which is no label");
+                            let message = format!("jump to {address:#x}, which is not a label");
                             attempt!(Err(Bug::new(BugKind::BadJump, message).into()))
                         }
                     };
@@ -571,7 +571,7 @@ impl<'a> Vm<'a> {
                 }
             }
             Inst::Unreachable => {
-                let message = "control came to a place that the compiler holds unreachable";
+                let message = "control reached code that the compiler assumes unreachable";
                 return Err(Bug::new(BugKind::Unreachable, message).into());
             }
             Inst::Unsupported { what } => {

@@ -53,7 +53,7 @@ impl Vm<'_> {
         if !unwritten {
             return Ok(());
         }
-        let message = "the program decides on memory that was never written";
+        let message = "a decision depends on uninitialised memory";
         Err(Bug::new(BugKind::Uninitialised, message).into())
     }
 }

@@ -421,10 +421,7 @@ impl<'a> Vm<'a> {
         let bytes = self.thread.stack_bytes + FRAME_BYTES * depth as u64;
         let (max_frames, max_bytes) = self.stack_limits();
         if depth >= max_frames || bytes > max_bytes {
-            let message = format!(
-                "{depth} calls are nested and take {}",
-                crate::bug::bytes(bytes)
-            );
+            let message = format!("{depth} nested calls use {}", crate::bug::bytes(bytes));
             return Err(Bug::new(BugKind::StackOverflow, message).into());
         }
         let thread = &mut *self.thread;

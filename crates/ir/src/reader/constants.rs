@@ -439,7 +439,7 @@ impl Reader<'_> {
         let Value::Function(function) = self.value(ops, 1)? else {
             return Err(self
                 .bits
-                .error("a block address of something that is no function"));
+                .error("a block address in something that is not a function"));
         };
         let block = BlockId::new(self.index_of(ops, 2)?);
         self.constants.block_addresses.push((function, block));

@@ -29,7 +29,7 @@ impl Reader<'_> {
         let range = usize::try_from(offset).ok().zip(usize::try_from(size).ok());
         let bytes = range
             .and_then(|(offset, size)| self.strtab.get(offset..offset.checked_add(size)?))
-            .ok_or_else(|| self.bits.error("a name lies outside of the string table"))?;
+            .ok_or_else(|| self.bits.error("a name is outside of the string table"))?;
         // Names may overlap in the table, so few bytes could make many long ones.
         self.charge(bytes.len())?;
         self.bits.ops.drain(..2);

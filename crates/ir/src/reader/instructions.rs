@@ -248,9 +248,7 @@ impl Reader<'_> {
     fn vector_element(&self, ty: TypeId) -> Result<TypeId, ReadError> {
         match self.module.types[ty] {
             Type::Vector { element, .. } => Ok(element),
-            _ => Err(self
-                .bits
-                .error("a vector operation on something that is no vector")),
+            _ => Err(self.bits.error("a vector operation on a non-vector")),
         }
     }
 
@@ -292,7 +290,7 @@ impl Reader<'_> {
             count, scalable, ..
         } = self.module.types[mask_ty]
         else {
-            return Err(self.bits.error("a shuffle whose mask is no vector"));
+            return Err(self.bits.error("a shuffle whose mask is not a vector"));
         };
         self.charge(count as usize)?;
         let start = body.function.masks.len();

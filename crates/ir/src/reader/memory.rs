@@ -33,9 +33,7 @@ impl Reader<'_> {
     fn pointer_operand(&mut self, body: &mut Body, at: &mut usize) -> Result<Value, ReadError> {
         let (value, ty) = self.operand_and_type(body, at)?;
         if !self.module.types.is_pointer(ty) {
-            return Err(self
-                .bits
-                .error("an access through something that is no pointer"));
+            return Err(self.bits.error("an access through a non-pointer"));
         }
         Ok(value)
     }
@@ -123,9 +121,7 @@ impl Reader<'_> {
         let (base, base_ty) = self.operand_and_type(body, &mut at)?;
         let scalar = self.module.types.scalar(base_ty);
         if !self.module.types.is_pointer(scalar) {
-            return Err(self
-                .bits
-                .error("address arithmetic on something that is no pointer"));
+            return Err(self.bits.error("address arithmetic on a non-pointer"));
         }
         let mut lanes = match self.module.types[base_ty] {
             Type::Vector {

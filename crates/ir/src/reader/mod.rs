@@ -25,7 +25,7 @@ pub(crate) fn read_module(bytes: &[u8]) -> Result<Module, ReadError> {
     let mut modules = read_modules(bytes)?;
     match (modules.pop(), modules.len()) {
         (Some(module), 0) => Ok(module),
-        (None, _) => Err(plain_error(0, "the file holds no module")),
+        (None, _) => Err(plain_error(0, "the file contains no module")),
         (_, more) => {
             let count = more + 1;
             Err(plain_error(

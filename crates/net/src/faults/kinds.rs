@@ -180,11 +180,11 @@ pub const KINDS: &[Kind] = &[
     },
     Kind {
         name: "reordering",
-        help: "a packet arrives behind later ones",
+        help: "a packet arrives after later ones",
         parameters: &[parameter(
             "window",
             ParameterKind::Count(1),
-            "behind how many of the next packets to the same host",
+            "after how many of the next packets to the same host",
         )],
         protocols: UDP,
         packet: |fault, _| {

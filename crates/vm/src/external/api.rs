@@ -232,7 +232,7 @@ fn number_below(vm: &mut Vm<'_>, name: &str, bytes: u32, bound: Value) -> Result
     let bound = bound.to_term(vm.arena, 8 * bytes);
     let some = vm.arena.is_nonzero(bound);
     if !vm.decide_term(some)? {
-        let message = format!("{name} is a choice among no alternatives");
+        let message = format!("{name} has no alternatives");
         return Err(Bug::new(BugKind::InvalidAssumption, message).into());
     }
     let number = vm.input_number(name, bytes)?;

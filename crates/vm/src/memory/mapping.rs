@@ -576,8 +576,7 @@ pub(super) fn explain(object: &Object, fault: AccessFault) -> Bug {
             (kind, message, run.traits.allocated, None)
         }
         AccessDenial::BeyondFile(run) => {
-            let message =
-                format!("{verb} of {wanted} in a page behind the end of the file that is mapped");
+            let message = format!("{verb} of {wanted} in a page past the end of the mapped file");
             (BugKind::BeyondFile, message, run.traits.allocated, None)
         }
     };
