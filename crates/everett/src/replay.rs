@@ -147,7 +147,7 @@ pub struct ReplayResult {
 }
 
 /// An observer that several watchers tell of what happens.
-pub(crate) fn shared<'o>(observer: &'o mut dyn Observer) -> RefCell<&'o mut dyn Observer> {
+pub(crate) fn shared(observer: &mut dyn Observer) -> RefCell<&mut dyn Observer> {
     RefCell::new(observer)
 }
 
