@@ -318,8 +318,8 @@ fn checkpoints_that_are_damaged() {
     refused(&folder, &["resume", "out"], &["args.json is damaged"]);
     fs::write(&args, &good_args).expect("written");
     // States that cannot be taken up again are told; the run is not complete then.
-    let shelf = folder.join("out/shelf");
-    let states = fs::read(&shelf).expect("it");
+    let spill = folder.join("out/spill");
+    let states = fs::read(&spill).expect("it");
     let renamed = latin(&states).replace(r#""name":"b""#, r#""name":"c""#);
     let zeros = vec![0; states.len()];
     for (damaged, told) in [
@@ -332,7 +332,7 @@ fn checkpoints_that_are_damaged() {
         (Vec::new(), "is lost"),
     ] {
         fs::write(&checkpoint, &good).expect("written");
-        fs::write(&shelf, damaged).expect("written");
+        fs::write(&spill, damaged).expect("written");
         let output = everett(&folder)
             .args(["resume", "out"])
             .output()

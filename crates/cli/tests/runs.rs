@@ -172,7 +172,7 @@ fn the_time_limit_is_kept() {
         };
         let states = count(&summary(&folder.join(&out)), "/states_pending");
         let most = 1024 * (states + 16);
-        let total = size("checkpoint.json") + size("shelf");
+        let total = size("checkpoint.json") + size("spill");
         assert!(total < most, "{total} bytes for {states} states");
     }
 }

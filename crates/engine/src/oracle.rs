@@ -101,7 +101,7 @@ impl<'a> PathOracle<'a> {
         arena.eq(term, constant)
     }
 
-    /// Values that other states had taken before this one was put away are not this one's again.
+    /// Values that other states had taken before this one was spilled are not this one's again.
     fn exclude(&mut self, arena: &mut Arena, term: ExprId) {
         if !std::mem::take(&mut self.path.excluded_anew) {
             return;

@@ -1,4 +1,4 @@
-//! The one currency: what made a path what it is. A test, a finding, a state put away and a unit of work are
+//! The one currency: what made a path what it is. A test, a finding, a spilled state and a unit of work are
 //! all traces.
 
 use everett_vm::ChoiceSite;

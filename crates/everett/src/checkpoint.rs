@@ -17,7 +17,7 @@ pub(crate) const SPILL_FILE: &str = "spill";
 /// A run that was stopped.
 #[derive(Serialize, Deserialize)]
 pub struct Checkpoint {
-    /// States that are still to be explored, in the shelf beside this.
+    /// States that are still to be explored, in the spill file beside this.
     left: Vec<Bundle>,
     /// Findings so far.
     pub findings: Vec<FindingEntry>,

@@ -192,7 +192,7 @@ pub const OPTIONS: &[RunOption] = &[
         .help("Be done after this time, with the results written, e.g. 90s, 10m, 2h.")
         .key("limits.time"),
     value!("max-memory", max_memory, "SIZE", |value| parse_size(text(value)?))
-        .help("Put states away when the process needs more memory than this, e.g. 4G.")
+        .help("Spill states to disk when the process needs more memory than this, e.g. 4G; a search of worlds stops there.")
         .default("4G")
         .key("limits.memory"),
     maybe!("max-paths", max_paths, "N", number)

@@ -107,6 +107,7 @@ fn limits(run: &Limits, scenario: &Scenario) -> Limits {
         .map(|depth| u32::try_from(depth).unwrap_or(u32::MAX));
     Limits {
         max_time: run.max_time.or(said.time_ns.map(Duration::from_nanos)),
+        // A spec always has this limit, so what a scenario says is nearer.
         max_memory: said.memory_bytes.or(run.max_memory),
         max_paths: run.max_paths.or(said.paths),
         max_forks: run.max_forks.or(said.forks),
