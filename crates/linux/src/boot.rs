@@ -1,4 +1,4 @@
-//! Starting a program: its memory, arguments, environment and the block that the kernel leaves on its stack.
+//! Boot of a host, and start of a program: its memory, arguments, environment and initial stack block.
 
 use everett_vm::{
     Buffer, Bug, BugKind, ChoiceSite, ImageId, Interrupt, Memory, ObjectKind, OnReturn,
@@ -19,7 +19,7 @@ use crate::process::{Life, ProcessState, SIGNALS, SignalAction, TaskState};
 use crate::schedule::Schedule;
 use crate::slots::Slots;
 
-/// Number of the first process.
+/// Pid of the first process.
 pub(crate) const FIRST_PID: u32 = 1000;
 
 const AT_NULL: u64 = 0;
@@ -35,8 +35,9 @@ const AT_RANDOM: u64 = 25;
 const AT_EXECFN: u64 = 31;
 
 impl Host {
-    /// Loads the program and sets up arguments, environment and files. Where a question has several answers it
-    /// is [`Interrupt::Suspend`]: call it again from scratch. A host that was switched off has a disk already.
+    /// Loads the program and sets up its arguments, environment and files. Returns [`Interrupt::Suspend`] if
+    /// a question to the oracle has several answers: call it again from scratch. A host that was switched off
+    /// boots with its old disk.
     pub fn boot(
         config: &HostConfig,
         disk: Option<&Disk>,
@@ -58,7 +59,7 @@ impl Host {
     }
 }
 
-/// The kernel's tables at the start, and what its processes are to execute.
+/// The kernel's tables at boot, and the programs that the first processes execute.
 pub(crate) fn prepare(
     config: &HostConfig,
     disk: Option<&Disk>,
@@ -165,7 +166,7 @@ pub(crate) fn prepare(
     }
 }
 
-/// A process that a host starts with.
+/// A process that the host boots with.
 fn first_process(pid: u32, cwd: InodeId, descriptors: Descriptors) -> ProcessState {
     ProcessState {
         pid,
@@ -204,7 +205,7 @@ fn first_process(pid: u32, cwd: InodeId, descriptors: Descriptors) -> ProcessSta
     }
 }
 
-/// Memory and first thread of a program that is just starting.
+/// Memory and first thread of a program at its start.
 pub(crate) fn start(
     execution: &Execution,
     mut around: Surroundings<'_>,
@@ -231,14 +232,14 @@ pub(crate) fn start(
     Ok((memory, thread))
 }
 
-/// A string and its NUL, as an object of its own so that running over its end is found.
+/// Places a NUL-terminated string in an object of its own, so that an overrun is detected.
 fn place_string(memory: &mut Memory, string: &Buffer) -> Result<u64, Interrupt> {
     let mut whole = Buffer::zeroed(string.len() + 1);
     whole.copy_from(0, string, 0, string.len());
     place(memory, &whole)
 }
 
-/// Numbers for the names of symbolic strings.
+/// Generates names for symbolic strings.
 #[derive(Default)]
 struct Names {
     arguments: u32,
@@ -251,7 +252,7 @@ impl Names {
     }
 }
 
-/// The strings, without their NULs.
+/// The strings of a command line or environment, without NULs.
 fn strings(
     arguments: &[Argument],
     names: &mut Names,
@@ -294,7 +295,7 @@ fn strings(
     Ok(strings)
 }
 
-/// A string of symbolic bytes, without its NUL. Its input has a byte more, which stands for the NUL.
+/// A string of symbolic bytes, without its NUL. Its input array has one more byte, which stands for the NUL.
 fn symbolic_string(
     prefix: &[u8],
     name: &str,
@@ -310,7 +311,7 @@ fn symbolic_string(
     Ok(whole)
 }
 
-/// An object of the kernel that holds these bytes.
+/// Allocates a kernel object that holds these bytes.
 fn place(memory: &mut Memory, bytes: &Buffer) -> Result<u64, Interrupt> {
     let object = memory
         .allocate(bytes.len() as u64, 16, ObjectKind::Kernel)
@@ -331,7 +332,7 @@ fn stdin(stdin: &Stdin, around: &mut Surroundings<'_>) -> Result<Input, Interrup
     })
 }
 
-/// Who is given nothing, and is not the first, reads nothing.
+/// Descriptors 0 to 2. Descriptor 0 is `/dev/null` if the process has no input.
 fn standard_streams(files: &mut Files, reads: Option<u16>) -> Descriptors {
     let mut descriptors = Descriptors::default();
     let nothing = files.tree.lookup(ROOT, b"/dev/null", true);
@@ -354,7 +355,7 @@ fn standard_streams(files: &mut Files, reads: Option<u16>) -> Descriptors {
     descriptors
 }
 
-/// What a program finds when it starts.
+/// The block that the kernel leaves on the stack of a new program.
 struct StartBlock {
     /// `argc`, `argv`, NULL, `envp`, NULL, `auxv`.
     address: u64,
@@ -400,7 +401,7 @@ fn start_block(
     })
 }
 
-/// Pushes the first frame: that of the libc's entry, or `main` itself where there is no libc.
+/// Pushes the first frame: the entry of libc, or `main` itself if there is no libc.
 fn enter(
     around: &mut Surroundings<'_>,
     image: ImageId,
@@ -428,7 +429,7 @@ fn enter(
     vm.push_frame(function, &args, None, OnReturn::Stop)
 }
 
-/// The same surroundings for a shorter time.
+/// Reborrows the surroundings for a shorter lifetime.
 pub fn reborrow<'s>(around: &'s mut Surroundings<'_>) -> Surroundings<'s> {
     Surroundings {
         images: around.images,

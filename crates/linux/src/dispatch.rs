@@ -1,4 +1,4 @@
-//! One thread at work: instructions, system calls, and what stops it.
+//! A time slice of one thread: executes instructions and system calls until something stops it.
 
 use everett_vm::{Bug, BugKind, Exit, Interrupt, Jump, SystemCall, Value};
 
@@ -11,33 +11,33 @@ use crate::table::Row;
 use crate::wait::Wait;
 use crate::{numbers, table};
 
-/// What a system call costs on the virtual clock.
+/// Virtual time that a system call takes.
 const SYSTEM_CALL_NS: u64 = 1000;
 
-/// Why a thread stopped running.
+/// Why a time slice ended.
 pub(crate) enum Pause {
-    /// It executed as much as it may.
+    /// The instruction budget is used up.
     Budget,
-    /// Another thread may run before it goes on.
+    /// A preemption point: another thread may run.
     Point,
-    /// It waits, or has ended.
+    /// The thread is blocked or has exited.
     Off,
-    /// It executes another program.
+    /// The process calls `execve`.
     Execute(Box<Execution>),
-    /// The caller of the host must know.
+    /// The driver of the host must act.
     Exit(HostExit),
 }
 
-/// One thread at work for a while.
+/// A time slice of one thread.
 pub(crate) struct Slice<'k, 'v> {
     pub(crate) kernel: Kernel<'k, 'v>,
-    /// Instructions of the vm that are counted already.
+    /// Instructions of the vm that are accounted for already.
     counted: u64,
-    /// The system call under way and its arguments, for the log.
+    /// Name and arguments of the current system call, for the log.
     described: Option<(&'static str, String)>,
-    /// The call takes no time: the native program may need more such calls, or fewer.
+    /// The call takes no virtual time: the native program may make more or fewer such calls.
     unseen: bool,
-    /// Result of the system call that was made last.
+    /// Result of the last system call.
     pub(crate) result: Option<Value>,
 }
 
@@ -84,13 +84,13 @@ impl<'k, 'v> Slice<'k, 'v> {
             }
             let host = &self.kernel.host;
             if !host.newborn.is_empty() || host.wire.interrupts(host.clock_ns) {
-                // The thread goes on as one of several, or after other hosts.
+                // Continue later, as one of several threads or after other hosts.
                 return Pause::Budget;
             }
         }
     }
 
-    /// Lets the vm execute, and accounts for it.
+    /// Lets the vm execute, and accounts for its instructions.
     fn execute(&mut self, budget: u64) -> Exit {
         let faults = self.kernel.malloc_faults_left();
         self.kernel.vm.malloc_faults = faults;
@@ -100,8 +100,8 @@ impl<'k, 'v> Slice<'k, 'v> {
         exit
     }
 
-    /// Counts what the vm executed. It takes no time: the clock goes by what the kernel sees, so that it is the same
-    /// for the native program, whose instructions are others.
+    /// Accounts for executed instructions. They take no virtual time: the clock advances by system calls
+    /// only, so that it is the same for the native program, which executes other instructions.
     fn count(&mut self) {
         let new = self.kernel.vm.instructions - self.counted;
         self.counted += new;
@@ -110,7 +110,7 @@ impl<'k, 'v> Slice<'k, 'v> {
         *quantum = quantum.saturating_sub(new);
     }
 
-    /// An instruction cannot be executed: a handler may know what to do.
+    /// An instruction faults: the program may have a signal handler for it.
     fn fault(&mut self, bug: Box<Bug>) -> Result<(), Stop> {
         if self.kernel.deliver_fault(&bug)? {
             return Ok(());
@@ -118,7 +118,7 @@ impl<'k, 'v> Slice<'k, 'v> {
         Err(Stop::Interrupt(Interrupt::Bug(bug)))
     }
 
-    /// Takes up a thread that waited, or to which a signal came while others ran.
+    /// Continues a thread that was blocked, or that got a signal while others ran.
     pub(crate) fn take_up(&mut self) -> Result<(), Stop> {
         let kernel = &mut self.kernel;
         let Doing::Waiting(wait) = &kernel.task().doing else {
@@ -126,12 +126,12 @@ impl<'k, 'v> Slice<'k, 'v> {
         };
         let wait = wait.clone();
         if kernel.host.wait_is_over(kernel.task(), &wait) {
-            // The system call runs again and finds what it waited for.
+            // The system call runs again and finds its condition fulfilled.
             kernel.task_mut().doing = Doing::Running;
             return Ok(());
         }
         let Some(restarts) = kernel.interruption(&wait)? else {
-            // It goes on waiting.
+            // The wait continues.
             return Err(Stop::Point);
         };
         kernel.task_mut().doing = Doing::Running;
@@ -187,7 +187,7 @@ impl<'k, 'v> Slice<'k, 'v> {
         }
     }
 
-    /// The system call is over. The thread goes on behind it, or where a jump leads.
+    /// Completes the system call. The thread continues behind it, or at the target of a jump.
     fn finish(&mut self, result: Value, jump: Option<Jump>) -> Result<(), Stop> {
         let kernel = &mut self.kernel;
         kernel.vm.commit();
@@ -199,7 +199,8 @@ impl<'k, 'v> Slice<'k, 'v> {
         task.at_point = false;
         task.fault_asked = false;
         task.stop_asked = false;
-        // A handler that ends a wait runs with what the call let through; nothing else does.
+        // A handler that interrupts a wait runs with the temporary signal mask of the call; everything else
+        // restores the mask.
         if result.bits != Errno::EINTR.result() {
             kernel.restore_mask();
         }
@@ -238,7 +239,7 @@ impl<'k, 'v> Slice<'k, 'v> {
         self.kernel.handler_returned()
     }
 
-    /// What the caller must know, or `None` where the thread can go on.
+    /// Handles a stop. Returns how the time slice ends, or `None` if the thread continues.
     pub(crate) fn stopped(&mut self, stop: Stop) -> Option<Pause> {
         let kernel = &mut self.kernel;
         match stop {
@@ -282,7 +283,7 @@ impl<'k, 'v> Slice<'k, 'v> {
         }
     }
 
-    /// A system call that never returns.
+    /// Logs a system call that never returns.
     fn log_unanswered(&mut self) {
         if let Some((name, arguments)) = self.described.take() {
             self.kernel.log_line(&format!("{name}({arguments}) = ?"));
@@ -297,13 +298,13 @@ impl<'k, 'v> Slice<'k, 'v> {
         let task = kernel.task_mut();
         task.deadline_ns = wait.deadline_ns;
         task.waiting_since = since;
-        // It goes on where it is when it is picked.
+        // It is not preempted again when it is picked.
         task.at_point = true;
         task.fault_asked = true;
         task.doing = Doing::Waiting(wait);
     }
 
-    /// Something is wrong: the end of the host, or of a process where the host goes on without it.
+    /// Handles a bug: it ends the host, or only the process if the host continues without it.
     fn crashed(&mut self, bug: Box<Bug>) -> Option<Pause> {
         let kernel = &mut self.kernel;
         let is_first = kernel.process == 0;

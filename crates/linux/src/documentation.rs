@@ -1,11 +1,11 @@
-//! The page that lists every system call of Linux as modelled, partial or not.
+//! The documentation page that lists every Linux system call as modelled, partial or unsupported.
 
 use std::fmt::Write;
 
 use crate::numbers::NAMES;
 use crate::table::{self, ArgKind, Row};
 
-/// `docs/syscalls.md`.
+/// The text of `docs/syscalls.md`.
 pub fn documentation() -> String {
     let (mut modelled, mut partial) = (0, 0);
     let mut lines = String::new();

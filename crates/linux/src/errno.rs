@@ -1,6 +1,6 @@
-//! Numbers of errors.
+//! Error numbers.
 
-/// Why a system call failed.
+/// An error number: why a system call failed.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, thiserror::Error)]
 #[error("{}", self.name())]
 pub struct Errno(pub i32);
@@ -37,7 +37,7 @@ errnos! {
 }
 
 impl Errno {
-    /// What the system call returns for it.
+    /// The result of a system call that fails with it.
     pub fn result(self) -> u64 {
         i64::from(self.0).wrapping_neg() as u64
     }

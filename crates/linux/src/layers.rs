@@ -1,5 +1,5 @@
-//! What a host's root is made of at the start: the files that its configuration names, laid over what every host
-//! has, the later ones over the earlier ones. What they hold is shared by all states until it is written.
+//! The root file system at boot: configured files, overlaid on the files that every host has; later ones hide
+//! earlier ones. All states share contents until they are written.
 
 use everett_vm::{Buffer, Bug, BugKind, ChoiceSite, ImageId, Interrupt, Surroundings};
 
@@ -8,7 +8,7 @@ use crate::config::{Contents, FileSpec, ProgramSpec};
 use crate::errno::Errno;
 use crate::files::{Files, Inode, InodeId, Node, ROOT};
 
-/// Puts a file into the tree.
+/// Creates a configured file in the tree.
 pub fn install(
     spec: &FileSpec,
     cwd: InodeId,
@@ -48,7 +48,7 @@ fn directory(spec: &FileSpec, cwd: InodeId, files: &mut Files) -> Result<(), Int
     Ok(())
 }
 
-/// Symbolic contents, of a size that is asked for where there are several.
+/// Symbolic contents. If several sizes are possible, the oracle picks one.
 fn symbolic(
     path: &[u8],
     least: u32,
@@ -74,12 +74,12 @@ fn symbolic(
     Ok(Bytes::from_input(around.arena, input, size.min(most)))
 }
 
-/// A file that `execve` can start. Nobody reads what it holds.
+/// The inode of a program that `execve` can start. Its contents are never read.
 fn program() -> Node {
     Node::Regular(Bytes::from_concrete(b"\x7fELF"))
 }
 
-/// Puts a program into the tree that `execve` can start.
+/// Creates a program in the tree that `execve` can start.
 pub fn install_program(
     spec: &ProgramSpec,
     cwd: InodeId,
@@ -95,7 +95,7 @@ pub fn install_program(
     Ok(())
 }
 
-/// The file of a program that a host starts with. It is there by its name where nothing else is.
+/// Creates the file of a program that a host boots with, unless its path exists.
 pub fn install_started(
     name: &Buffer,
     image: ImageId,
@@ -128,7 +128,7 @@ pub fn refused(path: &[u8], errno: Errno) -> Bug {
     Bug::new(BugKind::Unsupported, message)
 }
 
-/// The files of a host at its start, and the directory that its first process is in.
+/// Builds the root file system of a host at boot, and returns the working directory of its first process.
 pub fn lay(
     cwd: &[u8],
     specs: &[FileSpec],

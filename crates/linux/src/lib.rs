@@ -1,8 +1,13 @@
-//! The kernel model of one host: what lies under a program at the Linux system-call interface.
+//! The kernel model of one host: the Linux system-call interface that a guest program runs on.
 //!
-//! A [`Host`] is a value: cloning it forks it. It never asks a solver, never draws a random number and never
-//! looks at a real clock; what is not determined it asks of the oracle. Nothing that a guest does reaches the
-//! real machine: output is collected, input is supplied by the caller.
+//! A [`Host`] is a value: cloning it forks it. It never calls a solver, draws a random number or reads a real
+//! clock; it asks the oracle for everything that is not determined. A guest cannot reach the real machine:
+//! output is collected, input is supplied by the caller.
+//!
+//! Layers, from the floor up: data types of the kernel (`process`, `files`, `objects`, `wait`, `signals`,
+//! `timers`, `ipc`), the tables of a host (`host`), the context of a system call (`kernel`), the handlers
+//! (`syscalls`, with their table in `table`), and the drivers that run threads (`dispatch`, `schedule`, and
+//! `native` for native processes).
 
 mod boot;
 mod bytes;

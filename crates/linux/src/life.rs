@@ -1,4 +1,4 @@
-//! Birth and death of processes and threads, and the change from one program to another.
+//! Creation and exit of processes and threads, and `execve`.
 
 use everett_vm::{
     Buffer, Bug, BugKind, ImageId, Memory, OnReturn, Surroundings, Thread, Value, Vm,
@@ -13,27 +13,27 @@ use crate::process::{Death, Doing, Life, ProcessState, TaskState};
 use crate::signals::{IGNORE, SA_NOCLDWAIT, SIGCHLD, Signal};
 use crate::table::Answer;
 
-/// A process or thread that a system call has made.
+/// A task that a system call has created, and its process if that is new.
 #[derive(Clone, Debug)]
 pub struct Newborn {
-    /// The process and its memory, where it is a new one.
+    /// The process and its memory, unless the task joins an existing process.
     pub process: Option<(ProcessState, Memory)>,
-    /// The thread as the kernel knows it.
+    /// The kernel's state of the task.
     pub task: TaskState,
-    /// Its frames.
+    /// Its frames and registers.
     pub thread: Thread,
 }
 
-/// What `execve` was asked for.
+/// Arguments of an `execve`, decoded.
 #[derive(Clone, Debug, Default)]
 pub struct Execution {
     /// The program.
     pub image: ImageId,
-    /// Its name in `/proc` and for debuggers.
+    /// Its name in `/proc` and in debuggers.
     pub name: Vec<u8>,
-    /// Arguments, without their NULs.
+    /// Arguments, without their terminating NULs.
     pub args: Vec<Buffer>,
-    /// Environment, the same.
+    /// Environment, without terminating NULs.
     pub env: Vec<Buffer>,
 }
 
@@ -46,24 +46,24 @@ const CLONE_PARENT_SETTID: u64 = 0x10_0000;
 const CLONE_CHILD_CLEARTID: u64 = 0x20_0000;
 const CLONE_CHILD_SETTID: u64 = 0x100_0000;
 
-/// What `clone` and its kin are asked for.
+/// Arguments of `clone`, `fork` and `vfork`.
 #[derive(Copy, Clone, Debug, Default)]
 pub struct Birth {
-    /// `CLONE_` flags; the low byte is the signal at the end.
+    /// `CLONE_` flags; the low byte is the exit signal.
     pub flags: u64,
-    /// Where the parent finds the number of the child.
+    /// Where the child's tid is stored in the parent.
     pub parent_tid: u64,
-    /// Where the child finds it, and where it is cleared at the end.
+    /// Where the child's tid is stored in the child, and cleared when it exits.
     pub child_tid: u64,
     /// Base of `%fs`.
     pub tls: u64,
-    /// Function and argument with which it starts; it goes on where its parent is, if there is none.
+    /// Function and argument that the child starts with; `None` continues at the parent's program counter.
     pub entry: Option<(u64, Value)>,
 }
 
 impl Birth {
-    /// `vfork`: the parent waits until the child is on its own. Memory is not shared meanwhile: what a child of
-    /// `vfork` may do does not show it.
+    /// `vfork`: the parent is blocked until the child exits or calls `execve`. They do not share memory
+    /// meanwhile: what POSIX allows a child of `vfork` to do cannot tell the difference.
     pub const VFORK: Birth = Birth {
         flags: CLONE_VM | CLONE_VFORK | SIGCHLD as u64,
         parent_tid: 0,
@@ -79,7 +79,7 @@ impl Birth {
 }
 
 impl Kernel<'_, '_> {
-    /// Makes a thread or a process.
+    /// Creates a thread or a process.
     pub fn give_birth(&mut self, birth: Birth) -> Answer {
         let is_thread = birth.flags & CLONE_THREAD != 0;
         let is_native = self.guest.is_some();
@@ -151,7 +151,7 @@ impl Kernel<'_, '_> {
         Ok(thread)
     }
 
-    /// A stack that no living thread of the process has.
+    /// The lowest stack number that no live thread of the process uses.
     fn free_stack(&self) -> u32 {
         let used: Vec<u32> = self
             .host
@@ -204,7 +204,7 @@ impl Kernel<'_, '_> {
         (child, memory)
     }
 
-    /// What the end of a thread's first function means.
+    /// How a thread or process ends when the thread's first function returns.
     pub(crate) fn thread_returned(&mut self, status: Value) -> Stop {
         let is_first = self.task().tid == self.task().pid;
         if is_first {
@@ -214,7 +214,7 @@ impl Kernel<'_, '_> {
         }
     }
 
-    /// The running thread ends.
+    /// The running thread exits.
     pub(crate) fn end_thread(&mut self) {
         self.vm.commit();
         let others = self.host.tasks_of(self.process().pid).count() > 1;
@@ -240,7 +240,7 @@ impl Kernel<'_, '_> {
         }
     }
 
-    /// The running process ends.
+    /// The running process exits.
     pub(crate) fn end_process(&mut self, death: Death) {
         self.vm.commit();
         let pid = self.process().pid;
@@ -249,7 +249,7 @@ impl Kernel<'_, '_> {
                 self.release_robust_locks(task);
             }
         }
-        // As in Linux: where nobody else has the memory, nobody could see it.
+        // As in Linux: the word is cleared only if another process shares the memory and could see it.
         if self.process().borrows_memory {
             self.clear_child_tid();
         }
@@ -257,14 +257,14 @@ impl Kernel<'_, '_> {
     }
 }
 
-/// Who adopts orphans, and is not on the host.
+/// The pid of init, which adopts orphans. It is not modelled as a process.
 const INIT: u32 = 1;
 
-/// Threads of a host.
+/// The most threads that a host may have.
 const MAX_TASKS: usize = 1024;
 
 impl HostState {
-    /// A process ends: its files are closed, its children get another parent, and its parent is told.
+    /// Exits a process: closes its files, reparents its children and notifies its parent.
     pub fn end_process(&mut self, pid: u32, death: Death) {
         for task in &mut self.tasks {
             if task.pid == pid && task.doing != Doing::Ended {
@@ -290,7 +290,7 @@ impl HostState {
         for (_, descriptor) in descriptors.iter() {
             self.close(pid, descriptor.description);
         }
-        // Whoever waits for a lock looks whether it is free now.
+        // Tasks that wait for a file lock check again.
         self.lock_releases += 1;
         self.give_children_away(pid);
         let told = match self.process_by_pid(pid) {
@@ -312,7 +312,8 @@ impl HostState {
         }
     }
 
-    /// A process wants to be told with `wait` that its children have ended.
+    /// Whether the parent reaps its children with `wait`: false if it ignores SIGCHLD or has set
+    /// `SA_NOCLDWAIT`.
     fn parent_cares(&self, parent: u32) -> bool {
         match self.process_by_pid(parent) {
             Some(parent) if matches!(parent.life, Life::Running) => {
@@ -323,7 +324,7 @@ impl HostState {
         }
     }
 
-    /// Children of a process that ends get another parent: an ancestor that wants them, or nobody.
+    /// Reparents the children of an exiting process to the nearest subreaper, or to init.
     fn give_children_away(&mut self, pid: u32) {
         let heir = self.heir_of(pid);
         let children: Vec<u32> = self
@@ -351,7 +352,8 @@ impl HostState {
         }
     }
 
-    /// Who adopts the children of a process.
+    /// The pid of the process that adopts the children of `pid`: the nearest live subreaper among its
+    /// ancestors, or init.
     fn heir_of(&self, pid: u32) -> u32 {
         let mut next = pid;
         while let Some(process) = self.process_by_pid(next) {
@@ -368,7 +370,7 @@ impl HostState {
 }
 
 impl Host {
-    /// Takes in who was born and forgets who is gone.
+    /// Adds tasks that the last system call created to the tables, and removes exited ones.
     pub(crate) fn settle(&mut self) {
         let mut unmapped = Vec::new();
         for (process, memory) in self.state.processes.iter().zip(&mut self.memories) {
@@ -403,7 +405,7 @@ impl Host {
         let mut at = 0;
         while at < self.state.tasks.len() {
             let task = &self.state.tasks[at];
-            // Memory of the first process can be looked at when all is over; the thread says what it held.
+            // The last thread of the first process stays: it is inspected after the host has ended.
             let is_last_of_first =
                 Some(task.pid) == first && !matches!(self.state.processes[0].life, Life::Running);
             if task.doing != Doing::Ended || is_last_of_first {
@@ -416,7 +418,7 @@ impl Host {
             if schedule.running > at {
                 schedule.running -= 1;
             } else if schedule.running == at {
-                // The next one is behind the one that is gone.
+                // Round-robin continues with the task behind the removed one.
                 schedule.running = at.saturating_sub(1);
                 schedule.due = true;
             }
@@ -428,7 +430,7 @@ impl Host {
         }
     }
 
-    /// The running process executes another program.
+    /// The running process replaces its program (`execve`).
     pub(crate) fn execute(
         &mut self,
         execution: Execution,
@@ -454,7 +456,7 @@ impl Host {
 }
 
 impl HostState {
-    /// What `execve` leaves of a process and its thread; its other threads end.
+    /// Resets a process and its thread as `execve` does; the other threads of the process exit.
     pub(crate) fn become_program(&mut self, process: usize, task: usize, execution: &Execution) {
         let process = Arc::make_mut(&mut self.processes[process]);
         process.image = execution.image;

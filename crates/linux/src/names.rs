@@ -1,8 +1,8 @@
-//! Paths in guest memory, whose bytes may be symbolic.
+//! Path names in guest memory, whose bytes may be symbolic.
 //!
-//! A symbolic path is asked to be that of one file that exists after the other. One that is none of them and
-//! is spelled plainly exists nowhere: all such paths are one. Only those that are spelled in a roundabout way
-//! (`./a`, `a//b`), and those that are to be made, are taken apart byte by byte.
+//! A symbolic path is compared with the path of each existing file in turn. One that matches none and is in
+//! canonical form names no file: all such paths are one case. Only paths in non-canonical form (`./a`,
+//! `a//b`) and paths of files to be created are concretized byte by byte.
 
 use everett_expr::ExprId;
 use everett_vm::Value;
@@ -11,19 +11,19 @@ use crate::errno::Errno;
 use crate::files::{Node, ROOT};
 use crate::kernel::{Kernel, Stop};
 
-/// Longest path.
+/// `PATH_MAX`.
 const PATH_MAX: u64 = 4096;
 
 /// Bytes of a path in guest memory.
 struct Spelling {
-    /// Up to the first that is a concrete NUL, or up to the end of their object.
+    /// Bytes up to the first concrete NUL, or up to the end of their object.
     values: Vec<Value>,
-    /// A NUL follows.
+    /// A NUL follows them.
     ended: bool,
 }
 
 impl Spelling {
-    /// Its concrete bytes do not keep it from beginning so.
+    /// Whether its concrete bytes are consistent with this prefix.
     fn can_start_with(&self, path: &[u8]) -> bool {
         path.len() <= self.values.len()
             && path.iter().zip(&self.values).all(|(byte, value)| {
@@ -33,20 +33,20 @@ impl Spelling {
     }
 }
 
-/// A path that names a file.
+/// The path of an existing file.
 struct Known {
     path: Vec<u8>,
-    /// Every host has it.
+    /// The file exists on every host.
     usual: bool,
 }
 
 impl Kernel<'_, '_> {
-    /// The path of a file that should exist.
+    /// Reads the path of a file that should exist.
     pub fn read_path(&mut self, address: u64) -> Result<Vec<u8>, Stop> {
         self.path(address, false)
     }
 
-    /// The path of a file that will be made if it does not exist.
+    /// Reads the path of a file that is created if it does not exist.
     pub fn read_new_path(&mut self, address: u64) -> Result<Vec<u8>, Stop> {
         self.path(address, true)
     }
@@ -86,7 +86,8 @@ impl Kernel<'_, '_> {
         Err(Errno::ENOENT.into())
     }
 
-    /// The one of these paths that it is. What every host has is asked about at once: hardly ever is it meant.
+    /// The known path that the bytes spell, if any. Files that every host has are checked in one query: they
+    /// are hardly ever meant.
     fn which_of(&mut self, spelling: &Spelling, known: &[Known]) -> Result<Option<Vec<u8>>, Stop> {
         for usual in [false, true] {
             let some: Vec<_> = known.iter().filter(|path| path.usual == usual).collect();
@@ -134,7 +135,8 @@ impl Kernel<'_, '_> {
         })
     }
 
-    /// Does the path begin so, followed by these bytes? A 0 among them is its end.
+    /// Whether the path starts with `path`, followed by one of the bytes `then`. A 0 among them is the end of
+    /// the path.
     fn starts_with(&mut self, spelling: &Spelling, path: &[u8], then: &[u8]) -> Result<bool, Stop> {
         let same = self.begins(spelling, path, then);
         Ok(self.vm.decide_term(same)?)
@@ -160,7 +162,7 @@ impl Kernel<'_, '_> {
         }
     }
 
-    /// Has it a component that is empty, `.` or `..`? The last one may be empty.
+    /// Whether a component is empty, `.` or `..`. The last one may be empty.
     fn is_roundabout(&mut self, spelling: &Spelling) -> Result<bool, Stop> {
         let mut roundabout = self.vm.arena.bool_constant(false);
         let mut alive = self.vm.arena.bool_constant(true);
@@ -186,7 +188,7 @@ impl Kernel<'_, '_> {
         Ok(self.vm.decide_term(roundabout)?)
     }
 
-    /// Is the component that starts here `.` or `..`?
+    /// The condition that the component at this offset is `.` or `..`.
     fn dots_at(&mut self, spelling: &Spelling, at: usize) -> ExprId {
         let mut ends = |at: usize| {
             let parts = [
@@ -220,8 +222,8 @@ impl Kernel<'_, '_> {
 }
 
 impl crate::files::Files {
-    /// Paths that a symbolic path is compared with: those of all files, as seen from a directory and absolute,
-    /// also with a slash at their end.
+    /// The paths that a symbolic path is compared with: those of all files, absolute and relative to a
+    /// directory, with and without a trailing slash.
     fn known_paths(&self, cwd: crate::files::InodeId) -> Vec<Known> {
         let mut known = Vec::new();
         for (from, prefix) in [(cwd, &b""[..]), (ROOT, b"/")] {

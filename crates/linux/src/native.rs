@@ -1,5 +1,5 @@
-//! The door for native processes: their system calls are answered by the same kernel model, their memory is reached
-//! through [`Guest`]. Frames and registers are their own affair.
+//! The interface for native processes: the kernel model answers their system calls and accesses their memory
+//! through [`Guest`]. Frames and registers belong to the native driver.
 
 use everett_vm::{ALLOCATION_FAULT, Interrupt, Memory, Surroundings, SystemCall, Thread, Value};
 use triomphe::Arc;
@@ -15,65 +15,65 @@ use crate::{Errno, HostConfig, boot, table};
 
 /// The memory of a native process.
 pub trait Guest {
-    /// Fills `into` from an address; `false` where that cannot be read.
+    /// Reads memory at an address into `into`; `false` if it cannot be read.
     fn read(&mut self, address: u64, into: &mut [u8]) -> bool;
-    /// Writes bytes at an address; `false` where that cannot be written.
+    /// Writes bytes at an address; `false` if it cannot be written.
     fn write(&mut self, address: u64, bytes: &[u8]) -> bool;
     /// Whether the byte at an address can be written.
     fn can_write(&mut self, address: u64) -> bool;
-    /// Whether there is something at an address, however it is protected.
+    /// Whether an address is mapped, with any protection.
     fn is_mapped(&mut self, address: u64) -> bool;
-    /// Where the stack of the thread ends that calls.
+    /// Stack pointer of the calling thread.
     fn stack_pointer(&mut self) -> u64;
-    /// The signals that the thread blocks now that a handler has returned, as the frame of the handler says.
+    /// The thread's signal mask after a handler has returned, taken from the signal frame.
     fn restored_mask(&mut self) -> Option<u64>;
-    /// The file that several processes can have mapped at an address, by a number, and where in it that is.
+    /// The number of the shared file that is mapped at an address, and the offset in it.
     fn shared_place(&mut self, address: u64) -> Option<(u64, u64)>;
 }
 
-/// A signal whose handler the native thread is to run.
+/// A signal whose handler the native thread must run.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Injected {
-    /// Which.
+    /// The signal number.
     pub signal: i32,
-    /// Where it comes from: `si_code`.
+    /// `si_code`.
     pub code: i32,
-    /// What `siginfo` holds from byte 16 on: sender and value, a child and its status.
+    /// Contents of `siginfo_t` from byte 16 on: sender and value, or a child and its status.
     pub words: [u64; 3],
-    /// The signals that are blocked again when the handler has returned.
+    /// The signal mask to restore when the handler has returned.
     pub mask: u64,
 }
 
-/// What became of a system call, or of a thread that was picked.
+/// Outcome of a system call, or of resuming a thread.
 #[derive(Debug)]
 pub enum Served {
-    /// The thread goes on, after the handlers of these signals.
+    /// The thread continues, after the handlers of these signals.
     Goes(Vec<Injected>),
-    /// The call has this result; the thread goes on, after the handlers of these signals.
+    /// The call returns this result; the thread continues after the handlers of these signals.
     Done(u64, Vec<Injected>),
-    /// The call is to be made again when the thread is picked again.
+    /// The call blocks: make it again when the thread is picked again.
     Waits,
-    /// The call is to be made again after the handlers of these signals.
+    /// The call restarts after the handlers of these signals.
     Again(Vec<Injected>),
-    /// The thread or its whole process has ended.
+    /// The thread or its process has exited.
     Off,
-    /// The process executes another program.
+    /// The process calls `execve`.
     Executes(Box<Execution>),
-    /// The host is at its end, or cannot go on.
+    /// The host has ended, or cannot continue.
     Exit(HostExit),
 }
 
-/// A thread of the host.
+/// Identity of a task.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct TaskName {
-    /// Number of its process.
+    /// Its pid.
     pub pid: u32,
-    /// Its own.
+    /// Its tid.
     pub tid: u32,
 }
 
 impl Kernel<'_, '_> {
-    /// The native thread is to run the handler of a signal.
+    /// Makes the native thread run the handler of a signal.
     pub(crate) fn inject(&mut self, signal: &Signal, mask: u64) {
         let [first, second, third] = signal.words;
         let status = signal.status.and_then(|status| status.as_concrete());
@@ -88,7 +88,8 @@ impl Kernel<'_, '_> {
 }
 
 impl Host {
-    /// A host whose processes are native. What they are to execute comes with it, in the order of its threads.
+    /// Boots a host whose processes are native. Also returns the programs to execute, in the order of its
+    /// tasks.
     pub fn boot_native(
         config: &HostConfig,
         disk: Option<&Disk>,
@@ -107,7 +108,7 @@ impl Host {
         Ok((host, executions))
     }
 
-    /// The thread that runs.
+    /// The running task.
     pub fn running(&self) -> TaskName {
         let task = &self.state.tasks[self.state.schedule.running];
         TaskName {
@@ -116,12 +117,12 @@ impl Host {
         }
     }
 
-    /// How many threads have not ended, once who has ended is forgotten.
+    /// Number of threads that have not exited.
     pub fn thread_count(&self) -> usize {
         self.state.tasks.len()
     }
 
-    /// The threads that have not ended.
+    /// The tasks that have not exited.
     pub fn alive(&self) -> Vec<TaskName> {
         let tasks = self.state.tasks.iter();
         let alive = tasks.filter(|task| task.doing != Doing::Ended);
@@ -132,7 +133,7 @@ impl Host {
         alive.map(name).collect()
     }
 
-    /// Picks who runs, where somebody has to be picked. `Some` if nobody can.
+    /// Picks the thread that runs next, if one must be picked. Returns `Some` if no thread is runnable.
     pub fn choose_thread(&mut self, around: &mut Surroundings<'_>) -> Option<HostExit> {
         if !self.state.schedule.due {
             return None;
@@ -141,7 +142,7 @@ impl Host {
             .unwrap_or_else(|interrupt| Some(interrupt.into()))
     }
 
-    /// Takes up the thread that was picked.
+    /// Resumes the thread that was picked.
     pub fn resume_thread(
         &mut self,
         around: &mut Surroundings<'_>,
@@ -154,7 +155,7 @@ impl Host {
         self.native_step(around, guest, waited, |slice| slice.take_up())
     }
 
-    /// Answers a system call of the thread that runs.
+    /// Executes a system call of the running thread.
     pub fn serve(
         &mut self,
         around: &mut Surroundings<'_>,
@@ -164,8 +165,8 @@ impl Host {
         self.native_step(around, guest, true, |slice| slice.system_call(call))
     }
 
-    /// The same for a call that is not the program's own, such as one of its loader: it takes no time, is no turn, does
-    /// not fail and is not logged.
+    /// Executes a system call that is not the program's own, such as one of its loader: it takes no time, is
+    /// no scheduling point, cannot be made to fail and is not logged.
     pub fn serve_aside(
         &mut self,
         around: &mut Surroundings<'_>,
@@ -178,7 +179,7 @@ impl Host {
         served
     }
 
-    /// A handler of a signal has returned.
+    /// Returns from a signal handler.
     pub fn handler_has_returned(
         &mut self,
         around: &mut Surroundings<'_>,
@@ -233,7 +234,7 @@ impl Host {
         }
     }
 
-    /// Takes in who was born and forgets who is gone. Those that were born, in order.
+    /// Adds new tasks to the tables and removes exited ones. Returns the new ones, in order.
     pub fn settle_native(&mut self) -> Vec<TaskName> {
         let name = |newborn: &crate::life::Newborn| TaskName {
             pid: newborn.task.pid,
@@ -244,7 +245,7 @@ impl Host {
         born
     }
 
-    /// The running process has begun to execute another program.
+    /// Updates the tables after the running process has replaced its program (`execve`).
     pub fn has_executed(&mut self, execution: &Execution) {
         let task = self.state.schedule.running;
         if let Some(process) = self.process_index(task) {
@@ -252,41 +253,42 @@ impl Host {
         }
     }
 
-    /// A native process was ended by a signal of its own making.
+    /// Records that a signal of the real kernel has killed a native process.
     pub fn process_died(&mut self, pid: u32, signal: i32) {
         self.state
             .end_process(pid, crate::process::Death::Signal(signal));
         self.state.schedule.due = true;
     }
 
-    /// Lets a thread wait until another one, or none, is named. Somebody has to be picked.
+    /// Holds one thread back until another one, or none, is named. A thread must be picked afterwards.
     pub fn hold(&mut self, tid: Option<u32>) {
         self.state.schedule.held = tid;
         self.state.schedule.due = true;
     }
 
-    /// The thread that runs has come to a point at which another one may run.
+    /// Puts the running thread at a preemption point.
     pub fn comes_to_point(&mut self) {
         self.state.schedule.due = true;
     }
 
-    /// System calls that the thread that runs has made, those about memory left out.
+    /// System calls that the running thread has made, memory management not counted.
     pub fn calls_made(&self) -> u64 {
         self.state.tasks[self.state.schedule.running].calls
     }
 
-    /// Somebody has to be picked before anybody goes on.
+    /// Whether a thread must be picked before any continues.
     pub fn must_choose(&self) -> bool {
         self.state.schedule.due
     }
 
-    /// It is the process that the host was started with.
+    /// Whether it is the process that the host booted with.
     pub fn is_first(&self, pid: u32) -> bool {
         let first = self.state.processes.first();
         first.is_some_and(|first| first.pid == pid)
     }
 
-    /// What the thread that runs has executed raises a signal. Nothing if that is its end: it has no handler, or blocks it.
+    /// An instruction of the running thread raises a signal. `None` if that kills it: it has no handler, or
+    /// blocks the signal.
     pub fn fault(
         &mut self,
         around: &mut Surroundings<'_>,
@@ -307,7 +309,7 @@ impl Host {
         }))
     }
 
-    /// Asks whether an allocation fails that the running thread asks for.
+    /// Asks the oracle whether an allocation of the running thread fails.
     pub fn allocation_fails(&mut self, around: &mut Surroundings<'_>) -> bool {
         let failed = self.with_guest(around, None, |slice| {
             if slice.kernel.malloc_faults_left() == 0 {
@@ -320,7 +322,8 @@ impl Host {
         failed.unwrap_or(false)
     }
 
-    /// Asks whether a call about memory fails that the running thread makes; the native kernel carries those out.
+    /// Asks the oracle whether a memory management call of the running thread fails; the native kernel
+    /// carries those out.
     pub fn memory_call_fails(
         &mut self,
         around: &mut Surroundings<'_>,
@@ -332,18 +335,18 @@ impl Host {
         })?
     }
 
-    /// Most bytes that a process may have allocated.
+    /// The most bytes that a process may have allocated.
     pub fn max_heap(&self, pid: u32) -> u64 {
         let process = self.state.process_by_pid(pid);
         process.map_or(u64::MAX, |process| process.max_heap)
     }
 
-    /// Random bytes for the start of a program, as the model gives them.
+    /// Random bytes for `AT_RANDOM` at the start of a program.
     pub fn start_bytes(&mut self) -> Vec<u8> {
         self.state.random_bytes(16)
     }
 
-    /// A native thread has executed for a long time without a system call.
+    /// Ends the time slice of a native thread that computes without system calls.
     pub fn time_goes_by(&mut self) {
         self.state.long_computation();
     }

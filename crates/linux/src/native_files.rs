@@ -1,5 +1,5 @@
-//! Files that native processes map: the real kernel has the mappings, the model has what the files hold, and whoever
-//! carries the calls out keeps the two the same.
+//! Files that native processes map. The real kernel holds the mappings, the model holds the contents of the
+//! files, and the native driver keeps the two consistent.
 
 use everett_vm::{Surroundings, Value};
 
@@ -10,45 +10,46 @@ use crate::syscalls::memory::{MapRequest, wanted_mapping};
 use crate::table::{Answer, Call};
 use crate::{Bytes, Errno};
 
-/// Where shared memory of System V goes that may lie anywhere: far from all that the real kernel places by itself.
+/// Where System V shared memory is attached if the program names no address: far from everything that the
+/// real kernel places.
 const FIRST_SEGMENT: u64 = 0x6000_0000_0000;
 
 /// A file that a process maps.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct MappedFile {
-    /// Which.
+    /// The file.
     pub inode: u32,
-    /// The open file that keeps it.
+    /// The open file description that keeps it alive.
     pub holder: u32,
-    /// It may be written through the mapping.
+    /// The mapping is writable.
     pub may_write: bool,
 }
 
-/// What is to be done to the memory of a native process.
+/// A change that the driver must make to the memory of a native process.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum MemoryChange {
-    /// A file is mapped, from its beginning.
+    /// Map a file, from its beginning.
     Map {
-        /// Where.
+        /// Address.
         start: u64,
-        /// Bytes.
+        /// Length in bytes.
         size: u64,
-        /// As `mmap` has it.
+        /// Protection flags of `mmap`.
         protection: u64,
         /// The file.
         file: MappedFile,
     },
-    /// Nothing is mapped there any more.
+    /// Unmap a range.
     Unmap {
-        /// Where.
+        /// Address.
         start: u64,
-        /// Bytes.
+        /// Length in bytes.
         size: u64,
     },
 }
 
 impl Kernel<'_, '_> {
-    /// A native process is to map a file that only the model knows.
+    /// Requests that a native process maps a file that only the model knows.
     pub(crate) fn map_natively(&mut self, request: MapRequest) -> Answer {
         let Some((inode, holder, _)) = request.file else {
             return Err(Errno::EINVAL.into());
@@ -57,7 +58,7 @@ impl Kernel<'_, '_> {
             0 => FIRST_SEGMENT + self.host.segment_bytes,
             address => address,
         };
-        // A page between two, so that who runs over the end of one faults.
+        // A guard page between two segments, so that an overrun faults.
         self.host.segment_bytes += request.size + everett_vm::PAGE as u64;
         self.host.memory_changes.push(MemoryChange::Map {
             start,
@@ -72,7 +73,7 @@ impl Kernel<'_, '_> {
         Ok(Value::concrete(start))
     }
 
-    /// Nothing is mapped there.
+    /// Whether no file is mapped there.
     pub(crate) fn is_free(&mut self, start: u64, size: u64) -> bool {
         let Some(guest) = &mut self.guest else {
             return self.vm.memory.is_free(start, size);
@@ -81,7 +82,7 @@ impl Kernel<'_, '_> {
         pages.all(|page| !guest.is_mapped(page))
     }
 
-    /// What is mapped natively is to go.
+    /// Requests that a native mapping is removed.
     pub(crate) fn unmap_natively(&mut self, start: u64, size: u64) {
         let change = MemoryChange::Unmap { start, size };
         self.host.memory_changes.push(change);
@@ -89,7 +90,7 @@ impl Kernel<'_, '_> {
 }
 
 impl Host {
-    /// The file that `mmap` with these arguments maps, as the model sees it; none for `/dev/zero`.
+    /// The file that `mmap` with these arguments maps, as the model sees it; `None` for `/dev/zero`.
     pub fn file_to_map(
         &mut self,
         around: &mut Surroundings<'_>,
@@ -115,7 +116,7 @@ impl Host {
         }))
     }
 
-    /// What a file holds.
+    /// Contents of a file.
     pub fn mapped_bytes(&self, inode: u32) -> Option<&Bytes> {
         match &self.state.files.tree.get(InodeId(inode)).node {
             Node::Regular(bytes) => Some(bytes),
@@ -123,7 +124,7 @@ impl Host {
         }
     }
 
-    /// The same for changing it.
+    /// Contents of a file, for changing them.
     pub fn mapped_bytes_mut(&mut self, inode: u32) -> Option<&mut Bytes> {
         match &mut self.state.files.tree.get_mut(InodeId(inode)).node {
             Node::Regular(bytes) => Some(bytes),
@@ -131,23 +132,23 @@ impl Host {
         }
     }
 
-    /// The open file of a mapping can be written to.
+    /// Whether the open file of a mapping is writable.
     pub fn is_writable(&self, file: MappedFile) -> bool {
         let open = self.state.files.description(DescriptionId(file.holder));
         open.is_some_and(|open| open.flags.writable())
     }
 
-    /// A mapping keeps its file.
+    /// Retains the file of a new mapping.
     pub fn keep_mapped(&mut self, file: MappedFile) {
         self.state.files.retain(DescriptionId(file.holder));
     }
 
-    /// A mapping is gone.
+    /// Releases the file of a removed mapping.
     pub fn let_go_mapped(&mut self, file: MappedFile) {
         self.state.release(DescriptionId(file.holder));
     }
 
-    /// What the last calls want to be done to the memory of the process that made them.
+    /// Takes the memory changes that the last calls of the running process requested.
     pub fn memory_changes(&mut self) -> Vec<MemoryChange> {
         std::mem::take(&mut self.state.memory_changes)
     }

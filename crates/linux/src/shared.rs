@@ -1,7 +1,8 @@
-//! Files that processes map. While a process runs, the pages of the files that it maps are in its memory; at other
-//! times, and during its system calls, they are where they belong, in the files.
+//! File mappings. While a process runs, the pages of the files that it maps are in its memory; between time
+//! slices and during system calls they are in the files.
 //!
-//! Only one process of a host runs at a time, so all see the same pages, and a program that maps nothing pays nothing.
+//! Only one process of a host runs at a time, so all processes see the same pages, and a program without file
+//! mappings pays nothing.
 
 use everett_vm::{FileView, Memory, Pages};
 use triomphe::Arc;
@@ -15,13 +16,13 @@ fn views_of(memory: &Memory, file: u32) -> usize {
     memory.views().filter(|view| view.file == file).count()
 }
 
-/// Puts what was changed through a mapping into the file.
+/// Writes changes made through a mapping back to the file.
 fn put_back(bytes: &mut Bytes, view: &mut FileView) {
     let Some(pages) = view.pages.take() else {
         return;
     };
     let Some(base) = view.base.take() else {
-        // Nobody else had the file meanwhile.
+        // No other process used the file meanwhile.
         return bytes.set_pages(Some(pages));
     };
     if Arc::ptr_eq(&pages, &base) {
@@ -34,7 +35,7 @@ fn put_back(bytes: &mut Bytes, view: &mut FileView) {
     bytes.set_pages(Some(merged));
 }
 
-/// The pages of a file, with those in place that a mapping has changed since it had `base`.
+/// The pages of a file, with those replaced that a mapping has changed since it had `base`.
 fn merge(bytes: &mut Bytes, pages: &Pages, base: &Pages) -> Pages {
     let mut merged = (*bytes.pages()).clone();
     let end = bytes.len().div_ceil(everett_vm::PAGE as u64) as usize;
@@ -62,7 +63,7 @@ impl HostState {
         }
     }
 
-    /// A process runs: it gets the pages of the files that it maps.
+    /// Before a process runs: moves the pages of its mapped files into its memory.
     pub(crate) fn show_files(&mut self, memory: &mut Memory) {
         let files: Vec<(u32, usize)> = memory
             .views()
@@ -76,7 +77,7 @@ impl HostState {
             };
             view.len = bytes.len();
             let pages = bytes.pages();
-            // Where nobody else has the pages, they are changed in place.
+            // If no other process has the pages, they are changed in place.
             view.base = (!alone).then(|| pages.clone());
             view.pages = Some(pages);
             if alone {
@@ -85,7 +86,7 @@ impl HostState {
         });
     }
 
-    /// A process stops running: files have their pages again.
+    /// After a process ran: moves the pages back into the files.
     pub(crate) fn put_back_files(&mut self, memory: &mut Memory) {
         memory.for_each_view(|view| {
             if let Some(bytes) = self.mapped_bytes(view.file) {
@@ -94,7 +95,8 @@ impl HostState {
         });
     }
 
-    /// A system call begins: files are as the process left them, and it still sees them in its memory.
+    /// At the start of a system call: copies changed pages into the files; the process still sees them in its
+    /// memory.
     pub(crate) fn publish_files(&mut self, memory: &mut Memory) {
         let alone: Vec<bool> = memory
             .views()
@@ -116,7 +118,7 @@ impl HostState {
         });
     }
 
-    /// A system call is over: what it did to files shows in memory.
+    /// At the end of a system call: makes its changes to files visible in memory.
     pub(crate) fn take_over_files(&mut self, memory: &mut Memory) {
         let mut untouched = Vec::new();
         for view in memory.views() {
@@ -131,7 +133,7 @@ impl HostState {
             self.put_back_files(memory);
             return self.show_files(memory);
         }
-        // The usual case: what a mapping has behind the end of its file stays as well.
+        // The common case. Bytes that a mapping has behind the end of its file stay as well.
         memory.for_each_view(|view| {
             view.base = None;
             if let Some(bytes) = self.mapped_bytes(view.file) {
@@ -141,7 +143,7 @@ impl HostState {
         });
     }
 
-    /// A copy of a memory, made by `fork`, maps the same files.
+    /// The copy of a memory that `fork` made maps the same files.
     pub(crate) fn inherit_files(&mut self, memory: &mut Memory) {
         let mut holders = Vec::new();
         memory.for_each_view(|view| {
@@ -154,7 +156,7 @@ impl HostState {
         }
     }
 
-    /// Open files are kept by the mappings that a memory has now, and no more by those that it had.
+    /// Retains the open files of the current mappings of a memory, and releases those of its mappings before.
     pub(crate) fn settle_holders(&mut self, before: &[u32], memory: &Memory) {
         let mut gone = before.to_vec();
         for holder in holders(memory) {
@@ -170,7 +172,7 @@ impl HostState {
         }
     }
 
-    /// A file of so many zeros that has no name: what anonymous shared memory is.
+    /// An unlinked file of zeros, which backs anonymous shared memory.
     pub(crate) fn nameless_file(&mut self, size: u64) -> InodeId {
         let mut bytes = Bytes::default();
         bytes.set_len(size);
@@ -180,7 +182,7 @@ impl HostState {
     }
 }
 
-/// Open files that keep what a memory maps.
+/// The open file descriptions that a memory's mappings hold.
 pub(crate) fn holders(memory: &Memory) -> Vec<u32> {
     memory.views().map(|view| view.holder).collect()
 }

@@ -1,5 +1,6 @@
-//! What a thread waits for, and whether it has come. A pure function of the host: nobody is woken, so no
-//! waking can be lost; the scheduler looks which threads can go on.
+//! What a blocked task waits for, and whether it can continue. This is a pure function of the kernel's
+//! tables: there are no wake-up events that could be lost; the scheduler evaluates the conditions of all
+//! blocked tasks.
 
 use crate::files::{DescriptionId, InodeId};
 use crate::host::{Host, HostState};
@@ -7,21 +8,21 @@ use crate::ipc::IpcWait;
 use crate::objects::ObjectId;
 use crate::process::{Doing, Life, TaskState};
 
-/// A word of memory that threads wait at, told apart from all others of the host.
+/// Identity of a futex word on a host.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum FutexKey {
-    /// An address in one process.
+    /// An address in the private memory of one process.
     Private {
         /// The process.
         pid: u32,
         /// The address.
         address: u64,
     },
-    /// A place in a file or in anonymous shared memory, which several processes can map.
+    /// An offset in a file or in anonymous shared memory, which several processes can map.
     Shared {
         /// The file.
         inode: u64,
-        /// Where in it.
+        /// The offset in it.
         offset: u64,
     },
 }
@@ -29,76 +30,78 @@ pub enum FutexKey {
 /// What ends a wait, besides its deadline and signals.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Until {
-    /// Nothing.
+    /// Nothing: the wait ends by its deadline or a signal only.
     Never,
-    /// Somebody wakes it at this futex, with one of these bits.
+    /// A wake-up at this futex with one of these bits.
     Futex(FutexKey, u32),
-    /// One of these open files has one of its events (`POLLIN` and so on); errors and hang-ups always count.
+    /// One of these open files has one of its poll events (`POLLIN` and so on). Errors and hang-ups always
+    /// count.
     Ready(Vec<(DescriptionId, u16)>),
-    /// A counter (`eventfd`) has at most this value.
+    /// The counter of an `eventfd` is at most this value.
     CountAtMost(ObjectId, u64),
-    /// One of these children has something to tell.
+    /// One of these children has changed its state.
     Child(Children),
-    /// The child that shares our memory (`vfork`) has ended or executes a program of its own.
+    /// The child of `vfork` has exited or called `execve`.
     ChildIsOnItsOwn(u32),
     /// One of these signals is pending, blocked or not.
     Signals(u64),
-    /// Somebody lets go of a lock on a file: the number of releases so far.
+    /// A file lock is released: the number of releases at the start of the wait.
     Released(u64),
-    /// A socket takes one more message or connection, or is gone.
+    /// A socket has space for one more message or connection, or is closed.
     Room(ObjectId),
-    /// Somebody opens the other end of a FIFO; this one is opened for reading, or for writing.
+    /// The other end of a FIFO is opened; the flag says whether this end is opened for reading.
     Fifo(InodeId, bool),
-    /// Semaphores or messages of System V.
+    /// System V semaphores or messages.
     Ipc(IpcWait),
 }
 
-/// Children that `wait` is about, and its options, which say what of them.
+/// The children that a `wait` call selects, and its options, which say which state changes count.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Children {
-    /// Which.
+    /// The selected children.
     pub which: Which,
     /// Options of `waitid`.
     pub options: u64,
 }
 
-/// Which children `wait` is about.
+/// Which children a `wait` call selects.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Which {
-    /// All.
+    /// All children.
     Any,
-    /// This one.
+    /// The child with this pid.
     Pid(u32),
-    /// Those of a process group.
+    /// The children in this process group.
     Group(u32),
 }
 
-/// A system call that waits.
+/// The wait of a blocked system call.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Wait {
-    /// Until this time of the virtual clock at most.
+    /// Deadline on the virtual clock.
     pub deadline_ns: Option<u64>,
-    /// What ends it.
+    /// The condition that ends it.
     pub until: Until,
-    /// For what, for people.
+    /// A description for people.
     pub what: &'static str,
-    /// It goes on after a signal whose action says `SA_RESTART`.
+    /// It restarts after a signal whose action has `SA_RESTART`.
     pub restarts: bool,
 }
 
-/// Where the answer to a wait can come from.
+/// Where the event that ends a wait can come from once all threads of the host are blocked, least hopeful
+/// first.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Hope {
-    /// Only from threads of the host that wait too.
+    /// Only from threads of the host, which are blocked too: a deadlock.
     None,
-    /// From outside of the host: the network, or whoever sends signals.
+    /// From outside of the host: the network, or a sender of signals.
     Outside,
     /// From a live standard input.
     Input,
 }
 
 impl HostState {
-    /// What the task waits for is there, or its time is over.
+    /// Whether the wait is over: its condition holds, or its deadline has passed.
     pub fn wait_is_over(&self, task: &TaskState, wait: &Wait) -> bool {
         if wait.deadline_ns.is_some_and(|at| at <= self.clock_ns) {
             return true;
@@ -122,7 +125,7 @@ impl HostState {
         }
     }
 
-    /// A child has something to tell, or there is none left.
+    /// Whether a selected child has changed its state, or no selected child is left.
     fn has_news_of(&self, parent: u32, wanted: &Children) -> bool {
         let mut children = self.processes.iter().filter(|child| {
             let is_gone = matches!(child.life, Life::Gone);
@@ -136,11 +139,11 @@ impl HostState {
         news || !any
     }
 
-    /// The best hope of all threads that wait.
+    /// The most hopeful wake-up source of all blocked tasks.
     pub fn hope_of_all(&self) -> Hope {
         let waits = self.tasks.iter().filter_map(|task| match &task.doing {
             Doing::Ended => None,
-            // Somebody outside may let it go on.
+            // A process outside of the host may continue it.
             _ if self.is_stopped(task) => Some(Hope::Outside),
             Doing::Waiting(wait) => Some(self.hope(wait)),
             Doing::Running => None,
@@ -148,7 +151,7 @@ impl HostState {
         waits.max().unwrap_or(Hope::None)
     }
 
-    /// Where what a task waits for can come from when all others wait as well.
+    /// Where the event that ends a wait can come from when all other tasks are blocked too.
     pub fn hope(&self, wait: &Wait) -> Hope {
         match &wait.until {
             Until::Ready(files) => {
@@ -156,7 +159,7 @@ impl HostState {
                 hopes.max().unwrap_or(Hope::None)
             }
             Until::Signals(_) => Hope::Outside,
-            // `pause` and its kin: only a signal can end it.
+            // `pause` and its like: only a signal can end it.
             Until::Never if wait.deadline_ns.is_none() => Hope::Outside,
             _ => Hope::None,
         }
@@ -164,11 +167,11 @@ impl HostState {
 }
 
 impl Host {
-    /// Somebody on it waits for what only others could send, and does not merely let time go by.
+    /// Whether a task of the host waits for an event from outside, not merely for time to pass.
     pub fn awaits_others(&self) -> bool {
         self.state.hope_of_all() == Hope::Outside
     }
 }
 
-/// `POLLERR` and `POLLHUP`, which are told of whether asked for or not.
+/// `POLLERR` and `POLLHUP`, which `poll` reports whether requested or not.
 pub const ALWAYS: u16 = 0x18;

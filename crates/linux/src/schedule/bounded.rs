@@ -1,10 +1,10 @@
-//! All orders in which threads that could go on are stopped at most so many times.
+//! Preemption-bounded search: all orders with a limited number of preemptions.
 
 use everett_vm::{Interrupt, Oracle};
 
 use super::{Moment, Schedule, SchedulerKind, ask};
 
-/// Asks freely where the thread that ran cannot go on; stops it only while that is allowed.
+/// Asks freely where the last thread is blocked; preempts a runnable thread only while the bound allows it.
 pub fn pick(
     moment: &Moment<'_>,
     schedule: &mut Schedule,

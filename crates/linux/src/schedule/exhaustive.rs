@@ -1,10 +1,10 @@
-//! All orders: whoever can run may run.
+//! Exhaustive search: all orders of runnable threads.
 
 use everett_vm::{Interrupt, Oracle};
 
 use super::{Moment, Schedule, ask};
 
-/// Asks at every point.
+/// Asks the oracle at every scheduling point.
 pub fn pick(
     moment: &Moment<'_>,
     _: &mut Schedule,

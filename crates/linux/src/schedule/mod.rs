@@ -1,4 +1,5 @@
-//! Who runs next. A scheduler is one file with one function, and one line in the list.
+//! The scheduler of a host: which thread runs next. A policy is one file with one function, and one row in
+//! [`SchedulerKind::picker`].
 
 mod bounded;
 mod exhaustive;
@@ -16,48 +17,48 @@ use crate::native::TaskName;
 use crate::process::{Death, Doing, Life};
 use crate::wait::Hope;
 
-/// Instructions that a thread executes between two system calls before another one has its turn.
+/// Instructions that a thread may execute between two system calls before its time slice is over.
 const QUANTUM: u64 = 1_000_000;
-/// System calls that a thread makes before another one has its turn.
+/// System calls that a thread may make before its time slice is over.
 const MAX_CALLS: u32 = 100;
 
-/// Times that the clock jumps on although nobody can run then.
+/// How often the clock may jump to a timer in a row without any thread becoming runnable.
 const MAX_IDLE_JUMPS: u32 = 10_000;
 
-/// Which threads run next.
+/// Scheduling policies.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub enum SchedulerKind {
-    /// One after the other.
+    /// Round robin.
     #[default]
     RoundRobin,
-    /// All orders.
+    /// All orders of runnable threads.
     Exhaustive,
-    /// All orders with at most so many switches away from a thread that could go on.
+    /// All orders with at most this many preemptions.
     Bounded(u32),
-    /// At random, from this seed.
+    /// A random order, from this seed.
     Random(u64),
 }
 
-/// Where a thread can be made to wait for another although it could go on.
+/// Where a runnable thread can be preempted. Each level includes the ones before it.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub enum PreemptAt {
-    /// Only when its time is over.
+    /// Only when its time slice is over.
     #[default]
     Quantum,
     /// Before system calls.
     SystemCalls,
-    /// And before atomic accesses.
+    /// Before atomic accesses.
     Atomics,
-    /// And before every access to memory that several threads can reach.
+    /// Before every access to memory that several threads can reach.
     Memory,
 }
 
-/// A point between system calls at which another thread could have run.
+/// A preemption point between system calls: another thread could have run here.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Passed {
     /// The thread that ran.
     pub task: TaskName,
-    /// System calls that it had made.
+    /// System calls that it had made before.
     pub calls: u64,
     /// The instruction that it was about to execute.
     pub site: CallSite,
@@ -65,43 +66,43 @@ pub struct Passed {
     pub switches: bool,
 }
 
-/// A moment at which somebody must be picked.
+/// A scheduling decision: the threads that a policy picks from.
 pub struct Moment<'m> {
-    /// Places in [`HostState::tasks`] of those that can run, ascending; at least one.
+    /// Indices in [`HostState::tasks`] of the runnable tasks, ascending; at least one.
     pub ready: &'m [usize],
-    /// The one that ran, if it can go on.
+    /// The task that ran, if it is still runnable.
     pub current: Option<usize>,
-    /// Place of the one that ran, whether it can go on or not.
+    /// Index of the task that ran, runnable or not.
     pub last: usize,
-    /// The current one has used up its time or asked for others.
+    /// The current task has used up its time slice or called `sched_yield`.
     pub yields: bool,
 }
 
-/// Picks one of those that are ready.
+/// Picks one of the runnable tasks.
 type Picker = fn(&Moment<'_>, &mut Schedule, &mut dyn Oracle) -> Result<usize, Interrupt>;
 
-/// Who runs, and what schedulers remember.
+/// The scheduler's state.
 #[derive(Clone, Debug, Default)]
 pub struct Schedule {
-    /// How.
+    /// The scheduling policy.
     pub kind: SchedulerKind,
-    /// Place of the thread that runs in [`HostState::tasks`].
+    /// Index of the running task in [`HostState::tasks`].
     pub running: usize,
-    /// Somebody has to be picked.
+    /// A thread must be picked before anything runs.
     pub due: bool,
-    /// The thread that runs asked for others.
+    /// The running thread has called `sched_yield` or used up its time slice.
     pub yielded: bool,
-    /// Instructions that it has left before it must make a system call.
+    /// Instructions that the running thread may still execute before it must make a system call.
     pub quantum: u64,
-    /// System calls that it has made since it was picked.
+    /// System calls that the running thread has made in its time slice.
     pub calls: u32,
-    /// Switches away from threads that could go on.
+    /// Preemptions so far.
     pub preemptions: u32,
-    /// Where the random scheduler is.
+    /// State of the random policy.
     pub random: u64,
-    /// The running thread stands at the point that was logged last.
+    /// The running thread is at the preemption point that was logged last.
     pub at_logged_point: bool,
-    /// A thread that does not run, whatever it could do.
+    /// The tid of a thread that is held back, runnable or not.
     pub held: Option<u32>,
 }
 
@@ -122,7 +123,7 @@ impl Schedule {
 }
 
 impl Schedule {
-    /// The thread that runs has made a system call.
+    /// Accounts for a system call of the running thread.
     pub(crate) fn called(&mut self) {
         self.calls += 1;
         if self.calls >= MAX_CALLS {
@@ -133,7 +134,7 @@ impl Schedule {
         }
     }
 
-    /// Goes on with another scheduler.
+    /// Switches to another scheduling policy.
     pub fn change(&mut self, kind: SchedulerKind) {
         self.kind = kind;
         if let SchedulerKind::Random(seed) = kind {
@@ -152,18 +153,18 @@ impl SchedulerKind {
         }
     }
 
-    /// It wants to be asked at points where a thread could go on.
+    /// Whether the policy is consulted at preemption points.
     fn wants_points(self) -> bool {
         self != SchedulerKind::RoundRobin
     }
 }
 
-/// Asks which of those that are ready goes first: `name` says what kind of question it is.
+/// Asks the oracle which runnable task runs. `name` is the name of the choice site.
 fn ask(moment: &Moment<'_>, name: &str, oracle: &mut dyn Oracle) -> Result<usize, Interrupt> {
     if moment.ready.len() == 1 {
         return Ok(moment.ready[0]);
     }
-    // The one that would go on by itself is the first alternative, so that it counts as no deviation.
+    // The task that would continue anyway is the first alternative: picking it is no deviation.
     let first = moment.current.unwrap_or(moment.ready[0]);
     let others = moment.ready.iter().copied().filter(|task| *task != first);
     let order: SmallVec<[usize; 8]> = std::iter::once(first).chain(others).collect();
@@ -175,7 +176,7 @@ fn ask(moment: &Moment<'_>, name: &str, oracle: &mut dyn Oracle) -> Result<usize
 }
 
 impl Kernel<'_, '_> {
-    /// The running thread has come to a point between two system calls.
+    /// Logs a preemption point between two system calls of the running thread.
     pub(crate) fn note_point(&mut self) {
         let Some(frame) = self.vm.thread.top() else {
             return;
@@ -199,7 +200,7 @@ impl Kernel<'_, '_> {
         }
     }
 
-    /// Another thread may run before the system call that the running one is about to make.
+    /// Stops the running thread before its system call, once, if the policy may preempt it there.
     pub(crate) fn is_point(&mut self) -> bool {
         let options = &self.host.options;
         let wanted =
@@ -213,7 +214,7 @@ impl Kernel<'_, '_> {
 }
 
 impl HostState {
-    /// A thread that computes without end sees time go by, and others have their turn.
+    /// Ends the time slice of a thread that computes without system calls, and advances its clocks.
     pub(crate) fn long_computation(&mut self) {
         self.clock_ns += QUANTUM;
         if let Some(task) = self.tasks.get_mut(self.schedule.running) {
@@ -228,13 +229,13 @@ impl HostState {
         self.schedule.due = true;
     }
 
-    /// Before which instructions the thread that runs stops for others.
+    /// The instructions before which the running thread stops for preemption.
     pub(crate) fn points(&self, alone: bool, shares: bool) -> Points {
         if self.tasks.len() == 1 || !self.schedule.kind.wants_points() {
             return Points::None;
         }
         if alone && !shares {
-            // Memory is its own; processes meet at system calls.
+            // The memory is private: processes interact at system calls only.
             return Points::None;
         }
         match self.options.preempt_at {
@@ -264,7 +265,7 @@ impl HostState {
             .collect()
     }
 
-    /// When the next thread that waits goes on by itself.
+    /// The earliest deadline of a blocked task.
     fn next_deadline(&self) -> Option<u64> {
         let deadlines = self.tasks.iter().filter_map(|task| match &task.doing {
             Doing::Waiting(wait) => wait.deadline_ns,
@@ -274,7 +275,8 @@ impl HostState {
         deadlines.chain(others).min()
     }
 
-    /// The process that the host was started with has ended, and nobody else holds its outputs.
+    /// The exit status of the host, once its first process has exited and no other process holds its output
+    /// streams.
     fn is_over(&self) -> Option<Death> {
         let first = self.processes.first()?;
         let Life::Zombie(death) = first.life else {
@@ -310,7 +312,7 @@ impl From<Death> for Ending {
 }
 
 impl Host {
-    /// Runs until something stops it or about `budget` instructions were executed.
+    /// Runs until an event stops the host or about `budget` instructions were executed.
     pub fn run(&mut self, mut around: Surroundings<'_>, budget: u64) -> HostExit {
         let end = self.state.instructions.saturating_add(budget);
         loop {
@@ -347,7 +349,7 @@ impl Host {
         }
     }
 
-    /// Picks who runs next. `Some` if nobody can.
+    /// Picks the thread that runs next. Returns `Some` if no thread is runnable.
     pub(crate) fn pick(
         &mut self,
         around: &mut Surroundings<'_>,
@@ -363,7 +365,7 @@ impl Host {
             if ready.is_empty() {
                 idle_jumps += 1;
                 if idle_jumps > MAX_IDLE_JUMPS {
-                    // A timer goes on for ever, and nobody cares.
+                    // A periodic timer fires forever, and no thread reacts to it.
                     return Ok(Some(HostExit::Ended(Ending::Idle)));
                 }
                 match self.idle() {
@@ -399,7 +401,7 @@ impl Host {
         }
     }
 
-    /// Nobody can run: time jumps to where somebody can, or the host is at its end.
+    /// No thread is runnable: advances the clock to the next deadline, or reports how the host ends.
     fn idle(&mut self) -> Option<HostExit> {
         let hope = self.state.hope_of_all();
         if hope == Hope::Input {
@@ -430,7 +432,7 @@ impl Host {
             .filter(|at| matches!(self.state.tasks[*at].doing, Doing::Waiting(_)))
             .collect();
         if let Some(first) = waiting.first() {
-            // Its stack is the one that is shown first.
+            // The report shows the stack of this thread first.
             self.state.schedule.running = *first;
         }
         let threads: Vec<String> = self.threads().into_iter().map(|(who, _)| who).collect();

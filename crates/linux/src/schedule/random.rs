@@ -1,11 +1,11 @@
-//! At random: the same seed gives the same order.
+//! Random scheduling: the same seed gives the same order.
 
 use everett_vm::{Interrupt, Oracle};
 
 use super::{Moment, Schedule};
 use crate::host::split_mix;
 
-/// Any one of those that are ready.
+/// Picks a runnable task at random.
 pub fn pick(
     moment: &Moment<'_>,
     schedule: &mut Schedule,

@@ -1,10 +1,10 @@
-//! One after the other, each until it waits or its time is over.
+//! Round robin: each thread runs until it blocks or its time slice is over.
 
 use everett_vm::{Interrupt, Oracle};
 
 use super::{Moment, Schedule};
 
-/// The one that ran, while it has time; else the next one behind it.
+/// The current task while it has time left; otherwise the next runnable one behind it.
 pub fn pick(moment: &Moment<'_>, _: &mut Schedule, _: &mut dyn Oracle) -> Result<usize, Interrupt> {
     match moment.current {
         Some(current) if !moment.yields => Ok(current),
