@@ -1,14 +1,14 @@
-//! What a path leaves behind: the files that it made, changed or took away.
+//! File changes of a path: files created, changed or removed since boot.
 
 use super::Files;
 use super::inode::Node;
 use super::tree::{PROC, ROOT, Tree};
 use crate::bytes::Bytes;
 
-/// What became of a file.
+/// How a file changed.
 #[derive(Clone, Debug)]
 pub enum Left {
-    /// A regular file that is new, or other than it was.
+    /// A regular file, new or with other contents.
     File(Bytes),
     /// A new directory.
     Directory,
@@ -16,23 +16,23 @@ pub enum Left {
     Link(Vec<u8>),
     /// A new FIFO, socket or device.
     Special,
-    /// It was there at the start and is not any more.
+    /// It existed at boot and was removed.
     Removed,
 }
 
-/// A file that is not as it was at the start.
+/// A file that differs from its state at boot.
 #[derive(Clone, Debug)]
 pub struct LeftFile {
     /// Its absolute path.
     pub path: Vec<u8>,
     /// Permission bits.
     pub mode: u32,
-    /// What became of it.
+    /// How it changed.
     pub what: Left,
 }
 
 impl Files {
-    /// What is not as it was at the start, by path. `/proc` is nobody's work.
+    /// All changes since boot, by path, `/proc` excluded.
     pub fn left(&self) -> Vec<LeftFile> {
         let (now, origin) = (&self.tree, self.tree.at_the_start());
         let mut left = Vec::new();

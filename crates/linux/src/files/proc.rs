@@ -1,4 +1,4 @@
-//! `/proc`: what always lies in it, and what is brought up to date when somebody looks.
+//! `/proc`: its static files, and the process directories, which are updated on access.
 
 use super::Files;
 use super::description::Target;
@@ -24,7 +24,7 @@ HugePages_Free:        0\nHugepagesize:       2048 kB\n";
 const MOUNTS: &str = "everett / ext4 rw,relatime 0 0\nproc /proc proc rw,nosuid,nodev,noexec,relatime 0 0\n\
 tmpfs /dev/shm tmpfs rw,nosuid,nodev 0 0\n";
 
-/// Files that always say the same.
+/// Files with constant contents.
 const TEXTS: &[(&str, &str)] = &[
     ("/proc/cpuinfo", CPU),
     ("/proc/meminfo", MEMORY),
@@ -43,7 +43,7 @@ const TEXTS: &[(&str, &str)] = &[
     ),
 ];
 
-/// Files that can be written, and then hold what was written.
+/// Writable files (`sysctl`), with their initial contents.
 const SETTINGS: &[(&str, &str)] = &[
     ("/proc/sys/fs/file-max", "1048576\n"),
     ("/proc/sys/fs/nr_open", "1048576\n"),
@@ -70,7 +70,7 @@ const SETTINGS: &[(&str, &str)] = &[
     ("/proc/sys/vm/swappiness", "60\n"),
 ];
 
-/// Puts into `/proc` what is always there.
+/// Creates the static files of `/proc`.
 pub fn furnish(tree: &mut Tree, now_ns: u64) -> Result<(), Errno> {
     let generated = |what| Inode::new(Node::Generated(what), 0o444, now_ns);
     for (path, text) in TEXTS {
@@ -96,7 +96,7 @@ pub fn furnish(tree: &mut Tree, now_ns: u64) -> Result<(), Errno> {
 }
 
 impl HostState {
-    /// Brings `/proc` up to date, as a thread of a process sees it.
+    /// Updates `/proc` as the thread `tid` of process `pid` sees it.
     pub fn refresh_proc(&mut self, pid: u32, tid: u32) {
         let now_ns = self.start_time_ns.saturating_add(self.clock_ns);
         let tree = &mut self.files.tree;
@@ -173,7 +173,7 @@ fn set_link(tree: &mut Tree, name: &[u8], target: String) {
 }
 
 impl Files {
-    /// Takes a name away with all that lies below it.
+    /// Removes a directory entry with everything below it.
     fn forget_tree(&mut self, directory: InodeId, name: &[u8]) {
         let Some(id) = self.tree.remove(directory, name) else {
             return;
@@ -187,7 +187,7 @@ impl Files {
 }
 
 impl Tree {
-    /// The directory of a process.
+    /// Creates the directory of a process.
     fn add_process(&mut self, pid: u32, now_ns: u64) -> InodeId {
         let name = pid.to_string();
         let id = self.add(PROC, name.as_bytes(), Inode::directory(PROC, 0o555, now_ns));
@@ -207,7 +207,7 @@ impl Tree {
         id
     }
 
-    /// Makes the links in `fd` those of what is open.
+    /// Updates the links in `fd` to match the open descriptors.
     fn list_open(&mut self, process: InodeId, open: &[(String, Target)], now_ns: u64) {
         let Ok(Some(folder)) = self.child(process, b"fd") else {
             return;
@@ -231,7 +231,7 @@ impl Tree {
         }
     }
 
-    /// Makes the links in `task` those of the threads.
+    /// Updates the links in `task` to match the threads.
     fn list_threads(&mut self, process: InodeId, tids: &[u32], now_ns: u64) {
         let Ok(Some(folder)) = self.child(process, b"task") else {
             return;
@@ -246,7 +246,7 @@ impl Tree {
         for tid in tids {
             let name = tid.to_string();
             if let Ok(None) = self.child(folder, name.as_bytes()) {
-                // What is told of a thread is what is told of its process.
+                // The directory of a thread is that of its process.
                 let link = Inode::new(Node::Magic(Target::Inode(process)), 0o777, now_ns);
                 self.add(folder, name.as_bytes(), link);
             }

@@ -1,4 +1,5 @@
-//! What every host's root has: the usual directories, devices, and the files in `/etc` that libraries look for.
+//! The root directory that every host has: standard directories, devices, and the files in `/etc` that
+//! libraries read.
 
 use super::inode::{Device, Inode, Node};
 use super::tree::{ROOT, Tree};
@@ -24,7 +25,7 @@ const DIRECTORIES: &[&str] = &[
     "/var/tmp",
 ];
 
-/// Directories in which everyone can make files and remove their own.
+/// World-writable directories with the sticky bit.
 const OPEN_TO_ALL: &[&str] = &["/tmp", "/var/tmp", "/dev/shm"];
 
 const DEVICES: &[(&str, Device)] = &[
@@ -80,7 +81,7 @@ const TEXTS: &[(&str, &str)] = &[
     ("/etc/shells", "/bin/sh\n"),
 ];
 
-/// Puts the usual into an empty tree.
+/// Creates the standard files in an empty tree.
 pub fn furnish(tree: &mut Tree, now_ns: u64) -> Result<(), Errno> {
     for path in DIRECTORIES {
         tree.make_directories(ROOT, path.as_bytes())?;

@@ -1,4 +1,4 @@
-//! What `stat` and its kin say of a file.
+//! File status, as `stat` and `statx` report it.
 
 use super::description::Target;
 use super::inode::{InodeId, Node};
@@ -14,38 +14,38 @@ const SOCKET: u32 = 0o140_000;
 const BLOCK: u64 = 4096;
 const SECOND_NS: i64 = 1_000_000_000;
 
-/// What `stat` says of a file.
+/// File status.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Status {
-    /// Device that it lies on.
+    /// Device that contains the file.
     pub device: u64,
-    /// Its number.
+    /// Inode number.
     pub inode: u64,
-    /// Names that it has.
+    /// Number of hard links.
     pub links: u64,
     /// Type and permission bits.
     pub mode: u32,
-    /// Owner.
+    /// Owner's user id.
     pub uid: u32,
-    /// Group.
+    /// Group id.
     pub gid: u32,
-    /// For devices: which.
+    /// Device number, for device files.
     pub represents: (u32, u32),
     /// Size in bytes.
     pub size: u64,
-    /// When it was last read, written, and changed, in nanoseconds since 1970.
+    /// Times of last access, modification and status change, in nanoseconds since 1970.
     pub times_ns: [i64; 3],
 }
 
 impl HostState {
-    /// What `stat` says of what is open.
+    /// Status of the target of an open file description.
     pub fn status(&self, target: Target) -> Status {
         match target {
             Target::Inode(id) => match self.files.tree.get(id).node {
                 Node::Magic(target) if !matches!(target, Target::Inode(_)) => self.status(target),
                 _ => Status::of_inode(&self.files.tree, id),
             },
-            // Standard streams are pipes: neither files nor terminals.
+            // Standard streams are pipes, neither files nor terminals.
             Target::Stdin(_) => self.nameless_status(1, PIPE | 0o600),
             Target::Output(stream) => self.nameless_status(2 + stream as u64, PIPE | 0o600),
             Target::Object(id) if let Some(fifo) = self.files.fifo_of(id) => {
@@ -76,7 +76,7 @@ impl HostState {
 }
 
 impl Status {
-    /// Of a file.
+    /// Status of an inode.
     pub fn of_inode(tree: &Tree, id: InodeId) -> Status {
         let inode = tree.get(id);
         let (kind, size, represents) = match &inode.node {
@@ -106,7 +106,7 @@ impl Status {
         self.size.div_ceil(BLOCK) * (BLOCK / 512)
     }
 
-    /// As `struct stat`.
+    /// Encodes a `struct stat`.
     pub fn to_stat(self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(144);
         for field in [self.device, self.inode, self.links] {
@@ -128,7 +128,7 @@ impl Status {
         bytes
     }
 
-    /// As `struct statx`.
+    /// Encodes a `struct statx`.
     pub fn to_statx(self) -> Vec<u8> {
         const BASIC_STATS: u32 = 0x7ff;
         let mut bytes = vec![0; 256];

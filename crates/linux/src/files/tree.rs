@@ -1,4 +1,4 @@
-//! The tree of names and what the files hold.
+//! The directory tree and its inodes.
 
 use everett_expr::ExprId;
 
@@ -13,20 +13,20 @@ pub const ROOT: InodeId = InodeId(1);
 /// `/proc`.
 pub const PROC: InodeId = InodeId(2);
 
-/// The tree.
+/// The directory tree.
 #[derive(Clone, Debug)]
 pub struct Tree {
     inodes: Table,
-    /// Files with smaller numbers are those that every host has.
+    /// Inodes with lower numbers exist on every host.
     furnished: InodeId,
-    /// All files as they were when the host started.
+    /// All inodes as they were at boot.
     origin: Table,
-    /// Stands for files that are not there.
+    /// Stands for an inode that does not exist.
     nobody: Inode,
 }
 
 impl Tree {
-    /// A root with an empty `/proc`.
+    /// A root directory with an empty `/proc`.
     pub fn new(now_ns: u64) -> Tree {
         let mut tree = Tree {
             inodes: Table::default(),
@@ -37,19 +37,19 @@ impl Tree {
                 ..Inode::new(Node::Link(Vec::new()), 0, 0)
             },
         };
-        // Number 0 is nobody's.
+        // Inode number 0 is not used.
         tree.inodes.push(tree.nobody.clone());
         tree.inodes.push(Inode::directory(ROOT, 0o755, now_ns));
         tree.add(ROOT, b"proc", Inode::directory(ROOT, 0o555, now_ns));
         tree
     }
 
-    /// A file.
+    /// The inode with this number.
     pub fn get(&self, id: InodeId) -> &Inode {
         self.inodes.get(id).unwrap_or(&self.nobody)
     }
 
-    /// A file, to be changed.
+    /// The inode with this number, for changing it.
     pub fn get_mut(&mut self, id: InodeId) -> &mut Inode {
         match self.inodes.get_mut(id) {
             Some(inode) => inode,
@@ -57,7 +57,7 @@ impl Tree {
         }
     }
 
-    /// A directory's names.
+    /// The directory with this inode number, if it is one.
     pub fn directory(&self, id: InodeId) -> Option<&Directory> {
         match &self.get(id).node {
             Node::Directory(directory) => Some(directory),
@@ -72,12 +72,12 @@ impl Tree {
         }
     }
 
-    /// Adds a file without a name.
+    /// Adds an unlinked inode.
     pub fn add_nameless(&mut self, inode: Inode) -> InodeId {
         self.inodes.push(Inode { links: 0, ..inode })
     }
 
-    /// Adds a file under a name that is free.
+    /// Adds an inode under a free name.
     pub fn add(&mut self, directory: InodeId, name: &[u8], inode: Inode) -> InodeId {
         let is_directory = inode.is_directory();
         let id = self.inodes.push(inode);
@@ -88,7 +88,7 @@ impl Tree {
         id
     }
 
-    /// Gives a file that is no directory one more name, which is free.
+    /// Adds a hard link under a free name to a file that is no directory.
     pub fn link(&mut self, directory: InodeId, name: &[u8], id: InodeId) {
         if let Some(names) = self.directory_mut(directory) {
             names.insert(name, id);
@@ -96,7 +96,7 @@ impl Tree {
         }
     }
 
-    /// Takes a name away; the file stays for those who have it open. Which file it was.
+    /// Unlinks a name and returns its inode, which stays while it is open.
     pub fn remove(&mut self, directory: InodeId, name: &[u8]) -> Option<InodeId> {
         let entry = self.directory_mut(directory)?.names.remove(name)?;
         let inode = self.get_mut(entry.id);
@@ -110,7 +110,7 @@ impl Tree {
         Some(entry.id)
     }
 
-    /// Moves a name to another directory and name, which is free.
+    /// Renames an entry to a free name.
     pub fn rename(&mut self, from: (InodeId, &[u8]), to: (InodeId, &[u8])) {
         let taken = self
             .directory_mut(from.0)
@@ -122,7 +122,7 @@ impl Tree {
         self.set_parent(entry.id, from.0, to.0);
     }
 
-    /// Swaps what two names mean.
+    /// Exchanges two entries.
     pub fn exchange(&mut self, one: (InodeId, &[u8]), other: (InodeId, &[u8])) {
         let found = |tree: &Tree, place: (InodeId, &[u8])| {
             let entry = tree.directory(place.0)?.names.get(place.1)?;
@@ -143,7 +143,7 @@ impl Tree {
         self.set_parent(second, other.0, one.0);
     }
 
-    /// A directory lies elsewhere now.
+    /// Updates a directory's parent after a rename.
     fn set_parent(&mut self, id: InodeId, from: InodeId, to: InodeId) {
         if from == to {
             return;
@@ -156,12 +156,12 @@ impl Tree {
         }
     }
 
-    /// Forgets a file that has no name and that nobody has open.
+    /// Frees an inode that has no link and is not open.
     pub fn forget(&mut self, id: InodeId) {
         self.inodes.remove(id);
     }
 
-    /// A directory lies below another, or is it.
+    /// Whether a directory is another one or lies below it.
     pub fn is_below(&self, directory: InodeId, above: InodeId) -> bool {
         let mut at = directory;
         loop {
@@ -175,22 +175,23 @@ impl Tree {
         }
     }
 
-    /// A directory lies in `/proc`.
+    /// Whether a directory lies in `/proc`.
     pub fn is_in_proc(&self, directory: InodeId) -> bool {
         directory != ROOT && self.is_below(directory, PROC)
     }
 
-    /// The file with this name in a directory.
+    /// The inode with this name in a directory.
     pub fn child(&self, directory: InodeId, name: &[u8]) -> Result<Option<InodeId>, Errno> {
         Walk::new(self, &Who::ROOT).child(directory, name)
     }
 
-    /// The file that a path names, for root. A link at its end is followed if `follow` says so.
+    /// Resolves a path with root's permissions. `follow` says whether a symbolic link as its last component
+    /// is followed.
     pub fn lookup(&self, from: InodeId, path: &[u8], follow: bool) -> Result<InodeId, Errno> {
         Walk::new(self, &Who::ROOT).lookup(from, path, follow)
     }
 
-    /// Makes a file with its directories, or replaces it. For setting up.
+    /// Creates or replaces a file, and creates its parent directories. Used at boot.
     pub fn install(&mut self, from: InodeId, path: &[u8], inode: Inode) -> Result<InodeId, Errno> {
         let cut = path
             .iter()
@@ -207,7 +208,7 @@ impl Tree {
         Ok(self.add(directory, name, inode))
     }
 
-    /// The directory of this path, made where it is not there.
+    /// Resolves the path of a directory, creating missing ones.
     pub fn make_directories(&mut self, from: InodeId, path: &[u8]) -> Result<InodeId, Errno> {
         let mut at = if path.first() == Some(&b'/') {
             ROOT
@@ -249,7 +250,7 @@ impl Tree {
         Some(parts.flat_map(|part| [b"/", *part].concat()).collect())
     }
 
-    /// A name that a file has in a directory.
+    /// A name of an inode in a directory.
     pub fn name_in(&self, directory: InodeId, id: InodeId) -> Option<&[u8]> {
         let mut names = self.directory(directory)?.names.iter();
         names
@@ -257,7 +258,7 @@ impl Tree {
             .map(|(name, _)| name.as_slice())
     }
 
-    /// A path of a file, of whatever kind; `None` if it has none.
+    /// A path of an inode of any type; `None` if it has none.
     pub fn any_path_of(&self, id: InodeId) -> Option<Vec<u8>> {
         if self.get(id).is_directory() {
             return self.path_of(id);
@@ -271,17 +272,17 @@ impl Tree {
         found
     }
 
-    /// What is there now is what every host has.
+    /// Marks the current inodes as those that every host has.
     pub fn finish_furnishing(&mut self) {
         self.furnished = self.inodes.next_id();
     }
 
-    /// What is there now is what the host starts with.
+    /// Marks the current state as that at boot.
     pub fn start(&mut self) {
         self.origin = self.inodes.clone();
     }
 
-    /// The tree as it was when the host started.
+    /// The tree as it was at boot.
     pub fn at_the_start(&self) -> Tree {
         Tree {
             inodes: self.origin.clone(),
@@ -289,8 +290,8 @@ impl Tree {
         }
     }
 
-    /// Calls `visit` with the path, relative to a directory, of everything below it, also of what is reached by
-    /// one link, and whether every host has it.
+    /// Calls `visit` with the path, relative to a directory, of everything below it, including what one
+    /// symbolic link leads to, and whether every host has it.
     pub fn for_each_name(&self, directory: InodeId, visit: &mut dyn FnMut(&[u8], bool)) {
         let mut waiting = vec![(directory, Vec::new(), false)];
         while let Some((at, prefix, linked)) = waiting.pop() {
@@ -304,7 +305,7 @@ impl Tree {
                 let below = [path.as_slice(), b"/"].concat();
                 let is_link = matches!(self.get(entry.id).node, Node::Link(_) | Node::Magic(_));
                 match self.lookup(at, name, true) {
-                    // A link to a directory that it lies in would go on for ever.
+                    // A link to a directory above it would recurse forever.
                     Ok(id) if is_link && (linked || self.is_below(at, id)) => {}
                     Ok(id) => waiting.push((id, below, linked || is_link)),
                     Err(_) => {}
@@ -313,7 +314,7 @@ impl Tree {
         }
     }
 
-    /// Calls `visit` with the path, relative to a directory, of everything below it, and the file.
+    /// Calls `visit` with the path, relative to a directory, and the inode of everything below it.
     pub fn for_each_file(&self, directory: InodeId, visit: &mut dyn FnMut(&[u8], InodeId)) {
         let mut waiting = vec![(directory, Vec::new())];
         while let Some((at, prefix)) = waiting.pop() {
@@ -328,7 +329,7 @@ impl Tree {
         }
     }
 
-    /// All terms, for marking what is alive.
+    /// Visits all terms, so that the arena can mark live ones.
     pub fn for_each_term(&self, visit: &mut dyn FnMut(ExprId)) {
         for inode in self.inodes.iter() {
             if let Node::Regular(bytes) = &inode.node {

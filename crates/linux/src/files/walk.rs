@@ -1,4 +1,4 @@
-//! From a path to a file.
+//! Path resolution.
 
 use super::access::{EXECUTE, Who};
 use super::description::Target;
@@ -6,41 +6,41 @@ use super::inode::{InodeId, Node};
 use super::tree::{PROC, ROOT, Tree};
 use crate::errno::Errno;
 
-/// Symbolic links that one walk follows.
+/// The most symbolic links followed in one resolution.
 const MAX_LINKS: u32 = 40;
-/// Longest name of one component.
+/// The longest component of a path.
 const NAME_MAX: usize = 255;
 
-/// Where the last component of a path lies.
+/// The parent directory and the last component of a path.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Place {
-    /// The directory.
+    /// The parent directory.
     pub directory: InodeId,
-    /// The name in it; empty for the root itself.
+    /// The last component; empty for the root itself.
     pub name: Vec<u8>,
-    /// The path ends with a slash: only a directory will do.
+    /// The path ends with a slash: it must name a directory.
     pub must_be_directory: bool,
 }
 
 impl Place {
-    /// The name is one that a file can have: neither `.` nor `..` nor nothing.
+    /// Whether the last component can name a file: it is neither empty nor `.` nor `..`.
     pub fn is_ordinary(&self) -> bool {
         !matches!(self.name.as_slice(), b"" | b"." | b"..")
     }
 }
 
-/// A walk along a path.
+/// The resolution of a path.
 pub struct Walk<'t> {
     tree: &'t Tree,
     who: &'t Who,
-    /// Links that may still be followed.
+    /// Symbolic links that may still be followed.
     links: u32,
-    /// It came through `/proc`, whose contents must be up to date for that.
+    /// It passed through `/proc`, whose contents must be updated first.
     pub entered_proc: bool,
 }
 
 impl<'t> Walk<'t> {
-    /// A walk on somebody's behalf.
+    /// A resolution with these credentials.
     pub fn new(tree: &'t Tree, who: &'t Who) -> Walk<'t> {
         Walk {
             tree,
@@ -50,7 +50,7 @@ impl<'t> Walk<'t> {
         }
     }
 
-    /// The file with this name in a directory.
+    /// The inode with this name in a directory, if the directory may be searched.
     pub fn child(&mut self, directory: InodeId, name: &[u8]) -> Result<Option<InodeId>, Errno> {
         self.entered_proc |= directory == PROC;
         let inode = self.tree.get(directory);
@@ -68,7 +68,7 @@ impl<'t> Walk<'t> {
         }
     }
 
-    /// The directory that the last component of a path lies in, and that component.
+    /// Resolves all but the last component of a path.
     pub fn place(&mut self, from: InodeId, path: &[u8]) -> Result<Place, Errno> {
         if path.is_empty() {
             return Err(Errno::ENOENT);
@@ -97,7 +97,7 @@ impl<'t> Walk<'t> {
         })
     }
 
-    /// One component further, following links.
+    /// Resolves one component, following symbolic links.
     fn step(&mut self, directory: InodeId, name: &[u8]) -> Result<InodeId, Errno> {
         let id = self.child(directory, name)?.ok_or(Errno::ENOENT)?;
         let tree = self.tree;
@@ -120,7 +120,7 @@ impl<'t> Walk<'t> {
         Ok(id)
     }
 
-    /// The file that a path names. A link at its end is followed if `follow` says so.
+    /// Resolves a path. `follow` says whether a symbolic link as its last component is followed.
     pub fn lookup(&mut self, from: InodeId, path: &[u8], follow: bool) -> Result<InodeId, Errno> {
         let place = self.place(from, path)?;
         let id = if follow || place.must_be_directory {
@@ -132,7 +132,8 @@ impl<'t> Walk<'t> {
         self.only_directory(id, place.must_be_directory)
     }
 
-    /// Where the file lies that a path names once all links at its end are followed, there or not.
+    /// Resolves all but the last component, after following symbolic links at its end. The file need not
+    /// exist.
     pub fn final_place(
         &mut self,
         from: InodeId,

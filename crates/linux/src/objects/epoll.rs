@@ -1,8 +1,8 @@
-//! Sets of descriptors that are watched for events (`epoll`).
+//! Epoll instances.
 //!
-//! An object says with [`HostState::announce`] that events came to it. Whoever watches it is put on the list of
-//! those that may have something to tell, in the order of what happened: that is the edge of edge-triggered
-//! watches, and the order of all. What is told is always what holds when it is asked for.
+//! An object announces new events with [`HostState::announce`]. That appends its watches to the ready list of
+//! each epoll instance, in the order of events: this implements edge triggering, and the order of results.
+//! The reported events are always those that hold when `epoll_wait` is called.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -15,40 +15,40 @@ use crate::files::{DescriptionId, Target};
 use crate::host::{HostState, Stream};
 use crate::wait::{ALWAYS, Hope};
 
-/// Told once for each time that events come, not as long as they last.
+/// `EPOLLET`: report once for each new event, not as long as the condition holds.
 pub const EDGE: u32 = 1 << 31;
-/// Told once, then not before it is asked for again.
+/// `EPOLLONESHOT`: report once, then disable.
 pub const ONE_SHOT: u32 = 1 << 30;
-/// Keeps the machine awake.
+/// `EPOLLWAKEUP`: prevent suspend; no effect here.
 pub const WAKE_UP: u32 = 1 << 29;
-/// Not all who wait need to be woken.
+/// `EPOLLEXCLUSIVE`: wake only one of several waiters.
 pub const EXCLUSIVE: u32 = 1 << 28;
-/// All that are no events.
+/// All bits that are no events.
 const FLAGS: u32 = EDGE | ONE_SHOT | WAKE_UP | EXCLUSIVE;
 
-/// Sets within sets within sets end here.
+/// The deepest nesting of epoll instances.
 const MOST_NESTED: u32 = 4;
 
-/// A watch is named by the open file and the descriptor through which it was added.
+/// Key of a watch: the open file description and descriptor that it was added with.
 pub type Key = (DescriptionId, i32);
 
-/// A descriptor that is watched.
+/// A watched descriptor (`struct epitem`).
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Watch {
-    /// What announces its events.
+    /// The object that announces its events.
     pub source: ObjectId,
-    /// Events that are asked for, and flags.
+    /// Requested events and flags.
     pub events: u32,
-    /// What the program wants to be told with them.
+    /// User data that is reported with the events.
     pub data: u64,
-    /// The how-manieth of its set it is: of several that watch the same, the latest hears first.
+    /// Sequence number in its set: of several watches of the same object, the latest is notified first.
     number: u64,
-    /// It is in the list of those that may have something to tell.
+    /// It is in the ready list.
     listed: bool,
 }
 
 impl Watch {
-    /// Events that are told; none while it is switched off.
+    /// Requested events; none while it is disabled.
     fn interest(&self) -> u16 {
         match self.events & !FLAGS {
             0 => 0,
@@ -61,18 +61,18 @@ impl Watch {
     }
 }
 
-/// A set of descriptors that are watched.
+/// An epoll instance.
 #[derive(Clone, Debug, Default)]
 pub struct Epoll {
     watches: BTreeMap<Key, Watch>,
-    /// Those that may have something to tell, in the order in which it happened.
+    /// The ready list: watches that may have events to report, in the order of events.
     ready: VecDeque<Key>,
-    /// Watches that were ever added.
+    /// Watches ever added.
     added: u64,
 }
 
 impl Epoll {
-    /// A watch.
+    /// The watch with this key.
     pub fn watch(&self, key: Key) -> Option<&Watch> {
         self.watches.get(&key)
     }
@@ -97,31 +97,31 @@ impl Epoll {
     }
 }
 
-/// Who watches what: the sets in which an object is, each once. Cloning is O(1).
+/// The epoll instances that watch an object, each once. Cloning is O(1).
 #[derive(Clone, Debug, Default)]
 pub struct Watchers {
     of: Arc<BTreeMap<ObjectId, Vec<ObjectId>>>,
 }
 
 impl Watchers {
-    /// Nobody watches anything.
+    /// Whether nothing is watched.
     pub fn is_empty(&self) -> bool {
         self.of.is_empty()
     }
 }
 
-/// What is told of a watch.
+/// A reported event (`struct epoll_event`).
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Told {
-    /// Which.
+    /// The watch.
     pub key: Key,
     /// Its events.
     pub events: u16,
-    /// What the program wanted to be told with them.
+    /// User data of the watch.
     pub data: u64,
 }
 
-/// What can be done with a set.
+/// Operations of an epoll instance.
 pub const OPERATIONS: Operations = Operations {
     readiness,
     hope,
@@ -130,7 +130,7 @@ pub const OPERATIONS: Operations = Operations {
     ..Operations::CLOSED
 };
 
-/// A set, if it is one.
+/// The epoll instance with this id, if it is one.
 pub fn epoll(host: &HostState, id: ObjectId) -> Option<&Epoll> {
     match host.objects.get(id.0)? {
         Object::Epoll(epoll) => Some(epoll),
@@ -179,7 +179,7 @@ fn close(host: &mut HostState, open: Open<'_>) {
     host.objects.remove(open.object.0);
 }
 
-/// What announces the events of an open file; `None` if it cannot be watched.
+/// The object that announces the events of an open file; `None` if it cannot be watched.
 pub fn source(target: Target) -> Option<ObjectId> {
     match target {
         Target::Object(object) => Some(object),
@@ -191,7 +191,7 @@ pub fn source(target: Target) -> Option<ObjectId> {
 }
 
 impl HostState {
-    /// Events came to an object, or may have: edge-triggered watches tell of them.
+    /// Announces that an object has or may have new events, which triggers its watches.
     pub fn announce(&mut self, source: ObjectId, events: u16) {
         let Some(epolls) = self.watchers.of.get(&source) else {
             return;
@@ -203,7 +203,8 @@ impl HostState {
         }
     }
 
-    /// Puts the watches of a source on the list of a set. Says whether one was not there yet.
+    /// Appends the watches of a source to the ready list of an epoll instance. Returns whether one was new on
+    /// it.
     fn list_watches_of(&mut self, id: ObjectId, source: ObjectId, events: u16) -> bool {
         let Some(watcher) = epoll(self, id) else {
             return false;
@@ -213,7 +214,7 @@ impl HostState {
                 return false;
             };
             let flags = description.flags;
-            // The ends of a pipe are one object: what comes to one is no news at the other.
+            // Both ends of a pipe are one object: an event at one end does not concern the other.
             let here = events & event::READING != 0 && flags.readable()
                 || events & event::WRITING != 0 && flags.writable()
                 || events & !(event::READING | event::WRITING) != 0;
@@ -230,7 +231,7 @@ impl HostState {
             .fold(false, |new, (_, key)| watcher.list(key) | new)
     }
 
-    /// Adds a watch, or changes it.
+    /// Adds or changes a watch.
     pub fn watch(&mut self, id: ObjectId, key: Key, source: ObjectId, events: u32, data: u64) {
         let Some(watcher) = epoll_mut(self, id) else {
             return;
@@ -259,7 +260,7 @@ impl HostState {
         }
     }
 
-    /// Takes a watch away.
+    /// Removes a watch.
     pub fn unwatch(&mut self, id: ObjectId, key: Key) {
         let Some(watcher) = epoll_mut(self, id) else {
             return;
@@ -284,7 +285,7 @@ impl HostState {
         }
     }
 
-    /// An open file was closed: no set watches it any more.
+    /// Removes all watches of an open file that was closed.
     pub(super) fn unwatch_closed(&mut self, closed: DescriptionId, target: Target) {
         let Some(source) = source(target) else {
             return;
@@ -300,14 +301,14 @@ impl HostState {
         }
     }
 
-    /// What a set has to tell, at most so much, in the order in which it happened.
+    /// The events to report, at most `most`, in the order of events.
     pub fn harvest(&self, id: ObjectId, most: usize) -> Vec<Told> {
         let Some(watcher) = epoll(self, id) else {
             return Vec::new();
         };
         let listed = watcher.ready.iter();
         let listed = listed.filter_map(|key| Some((key, watcher.watches.get(key)?)));
-        // What was never announced is found all the same.
+        // Events that were never announced are found as well.
         let rest = watcher.watches.iter();
         let rest = rest.filter(|(_, watch)| !watch.listed && watch.is_level());
         let told = listed.chain(rest).filter_map(|(key, watch)| {
@@ -321,12 +322,13 @@ impl HostState {
         told.take(most).collect()
     }
 
-    /// This was told: level-triggered watches go to the end of the list, others wait for new events.
+    /// Records that events were reported: level-triggered watches go to the end of the ready list, others
+    /// leave it.
     pub fn harvested(&mut self, id: ObjectId, told: &[Told], most: usize) {
         let Some(watcher) = epoll(self, id) else {
             return;
         };
-        // Those that were looked at and had nothing to tell leave the list too.
+        // Watches that were checked without events leave the list too.
         let last = told.last().filter(|_| told.len() == most);
         let listed = watcher.ready.iter();
         let seen = match last.and_then(|last| listed.clone().position(|key| *key == last.key)) {
@@ -354,7 +356,8 @@ impl HostState {
         }
     }
 
-    /// A set can be put into another one: there would be no circle, and not too many within each other.
+    /// Whether an epoll instance may be added to another one: this must not create a cycle or nest too
+    /// deeply.
     pub fn can_nest(&self, outer: ObjectId, inner: ObjectId) -> Result<(), Errno> {
         let depth = self.nesting(inner, outer, 0)?;
         let above = self.nesting_above(outer, 0)?;
@@ -364,7 +367,7 @@ impl HostState {
         Ok(())
     }
 
-    /// How many sets are within each other from this one down.
+    /// Nesting depth from this instance down.
     fn nesting(&self, id: ObjectId, forbidden: ObjectId, level: u32) -> Result<u32, Errno> {
         if id == forbidden || level > MOST_NESTED {
             return Err(Errno::ELOOP);
@@ -378,7 +381,7 @@ impl HostState {
         Ok(depth)
     }
 
-    /// The same upwards.
+    /// Nesting depth from this instance up.
     fn nesting_above(&self, id: ObjectId, level: u32) -> Result<u32, Errno> {
         if level > MOST_NESTED {
             return Err(Errno::ELOOP);

@@ -1,4 +1,4 @@
-//! Counters that threads wait for (`eventfd`).
+//! Event counters (`eventfd`).
 
 use everett_vm::Buffer;
 
@@ -9,19 +9,19 @@ use crate::host::HostState;
 use crate::kernel::{Kernel, Stop};
 use crate::wait::Until;
 
-/// A counter.
+/// An event counter.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct EventCounter {
-    /// How much was added and not yet taken.
+    /// The current count.
     pub count: u64,
-    /// One is taken at a time.
+    /// `EFD_SEMAPHORE`: a read takes one.
     pub is_semaphore: bool,
 }
 
-/// The counter never gets larger.
+/// The largest count.
 const MOST: u64 = u64::MAX - 1;
 
-/// What can be done with a counter.
+/// Operations of an event counter.
 pub const OPERATIONS: Operations = Operations {
     read,
     write,
@@ -80,7 +80,7 @@ fn write(kernel: &mut Kernel<'_, '_>, open: Open<'_>, parts: &[Buffer]) -> Resul
 }
 
 impl Kernel<'_, '_> {
-    /// The count when the number in a buffer was added.
+    /// The count after adding the number in a buffer.
     fn sum(&mut self, open: Open<'_>, count: u64, part: &Buffer) -> Result<u64, Stop> {
         if part.len() != 8 {
             return Err(Errno::EINVAL.into());
@@ -102,7 +102,7 @@ impl Kernel<'_, '_> {
 }
 
 impl HostState {
-    /// A counter has at most this value.
+    /// Whether a counter is at most this value.
     pub fn counts_at_most(&self, id: ObjectId, most: u64) -> bool {
         counter(self, id).is_none_or(|counter| counter.count <= most)
     }

@@ -1,11 +1,11 @@
-//! Descriptors of processes: readable when the process has ended.
+//! Process descriptors (`pidfd`): readable when the process has exited.
 
 use super::{Object, Open, Operations, event};
 use crate::host::HostState;
 use crate::process::Life;
 use crate::wait::Hope;
 
-/// What can be done with them.
+/// Operations of a pidfd.
 pub const OPERATIONS: Operations = Operations {
     mode: 0o600,
     readiness,
@@ -13,7 +13,7 @@ pub const OPERATIONS: Operations = Operations {
     ..Operations::CLOSED
 };
 
-/// The process that an object stands for.
+/// The pid of a pidfd.
 pub fn process_of(host: &HostState, open: Open<'_>) -> Option<u32> {
     match host.objects.get(open.object.0) {
         Some(Object::Process(pid)) => Some(*pid),

@@ -1,4 +1,4 @@
-//! Signals that are read instead of delivered (`signalfd`).
+//! Signal descriptors (`signalfd`).
 
 use everett_vm::Buffer;
 
@@ -13,7 +13,7 @@ use crate::wait::{Hope, Until};
 /// Size of `struct signalfd_siginfo`.
 const SIZE: usize = 128;
 
-/// What can be done with them.
+/// Operations of a signalfd.
 pub const OPERATIONS: Operations = Operations {
     read,
     readiness,
@@ -22,7 +22,7 @@ pub const OPERATIONS: Operations = Operations {
     ..Operations::CLOSED
 };
 
-/// The signals that can be read, if it is such an object.
+/// The signal mask of a signalfd, if it is one.
 pub fn signals(host: &HostState, id: ObjectId) -> Option<u64> {
     match host.objects.get(id.0)? {
         Object::Signals(mask) => Some(*mask),
@@ -67,7 +67,7 @@ fn readiness(host: &HostState, open: Open<'_>) -> u16 {
 }
 
 impl Kernel<'_, '_> {
-    /// A `struct signalfd_siginfo`.
+    /// Encodes a `struct signalfd_siginfo`.
     fn described(&mut self, signal: &Signal) -> Buffer {
         const PID: usize = 12;
         const UID: usize = 16;
@@ -111,7 +111,7 @@ impl Kernel<'_, '_> {
 }
 
 impl HostState {
-    /// A signal was sent: those that watch descriptors of signals hear of it.
+    /// Announces a sent signal to the epoll instances that watch a signalfd.
     pub fn announce_signal(&mut self, number: i32) {
         if self.watchers.is_empty() {
             return;

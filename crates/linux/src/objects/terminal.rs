@@ -1,6 +1,7 @@
-//! Pseudo-terminals: what is written at one side is input of the other, through a line discipline.
+//! Pseudo-terminals with a line discipline.
 //!
-//! The side of `/dev/ptmx` is an object that holds all; the side of `/dev/pts/N` is another that refers to it.
+//! The master side (`/dev/ptmx`) is an object that holds all state; the slave side (`/dev/pts/N`) is another
+//! one that refers to it.
 
 use std::collections::VecDeque;
 
@@ -12,9 +13,9 @@ use crate::host::HostState;
 use crate::kernel::{Kernel, Stop};
 use crate::queue::Queue;
 
-/// Bytes that wait for whoever holds the terminal.
+/// The most output bytes that wait for the master side.
 const MOST_OUTPUT: u64 = 65536;
-/// Bytes of one line, and of all that was typed ahead.
+/// The most bytes of one line, and of all pending input.
 const MOST_INPUT: u64 = 4095;
 /// Size of the kernel's `struct termios`.
 pub const SETTINGS_SIZE: usize = 36;
@@ -24,7 +25,7 @@ const SIGINT: i32 = 2;
 const SIGQUIT: i32 = 3;
 const SIGTSTP: i32 = 20;
 
-/// Flags of input, output and the line discipline.
+/// Input, output and local flags of `termios`.
 mod flag {
     pub const IGNORE_RETURN: u32 = 0o200;
     pub const RETURN_TO_NEWLINE: u32 = 0o400;
@@ -42,7 +43,7 @@ mod flag {
     pub const ECHO_KILL_ERASE: u32 = 0o4000;
 }
 
-/// Places of the special characters.
+/// Indices of the special characters.
 mod character {
     pub const INTERRUPT: usize = 0;
     pub const QUIT: usize = 1;
@@ -54,7 +55,7 @@ mod character {
     pub const END_OF_LINE: usize = 11;
 }
 
-/// How a terminal behaves: `struct termios`.
+/// Terminal settings (`struct termios`).
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Settings {
     input: u32,
@@ -77,7 +78,7 @@ impl Settings {
         ],
     };
 
-    /// As the kernel shows them.
+    /// Encodes them.
     pub fn to_bytes(self) -> Vec<u8> {
         let flags = [self.input, self.output, self.control, self.local];
         let mut bytes: Vec<u8> = flags.iter().flat_map(|flag| flag.to_le_bytes()).collect();
@@ -86,7 +87,7 @@ impl Settings {
         bytes
     }
 
-    /// As a program sets them.
+    /// Decodes them.
     pub fn from_bytes(bytes: &[u8]) -> Option<Settings> {
         let word = |at: usize| Some(u32::from_le_bytes(*bytes.get(4 * at..)?.first_chunk()?));
         Some(Settings {
@@ -113,36 +114,36 @@ impl Settings {
 pub struct Terminal {
     /// The N of `/dev/pts/N`.
     pub number: u32,
-    /// The other side.
+    /// The slave side.
     pub line: ObjectId,
-    /// The other side cannot be opened yet.
+    /// The slave side is locked (`unlockpt`).
     pub is_locked: bool,
-    /// How it behaves.
+    /// Terminal settings.
     pub settings: Settings,
-    /// Rows, columns, and the same in pixels.
+    /// Window size: rows, columns, and the same in pixels.
     pub window: [u16; 4],
     /// The session that it controls.
     pub session: Option<u32>,
-    /// The process group that gets its signals.
+    /// The foreground process group.
     pub foreground: u32,
-    /// The side of `/dev/ptmx` is open.
+    /// The master side is open.
     is_held: bool,
-    /// Open files of the other side.
+    /// Open file descriptions of the slave side.
     users: u32,
-    /// It was opened at least once.
+    /// The slave side was opened at least once.
     was_used: bool,
-    /// What was typed and can be read.
+    /// Input that can be read.
     input: Queue,
-    /// Lengths of the lines in it; the last may be without an end.
+    /// Lengths of the lines in it; the last may be incomplete.
     lines: VecDeque<u64>,
-    /// The line that is being typed.
+    /// The line being edited.
     typed: Vec<Value>,
-    /// What was printed.
+    /// Output.
     output: Queue,
 }
 
 impl Terminal {
-    /// A new one, with nobody at its other side.
+    /// A new pseudo-terminal whose slave side is not open.
     pub fn new(number: u32, line: ObjectId) -> Terminal {
         Terminal {
             number,
@@ -162,13 +163,13 @@ impl Terminal {
         }
     }
 
-    /// Somebody opens the other side.
+    /// The slave side is opened.
     pub fn add_user(&mut self) {
         self.users += 1;
         self.was_used = true;
     }
 
-    /// Other settings: what was typed so far can be read, or is a line of its own.
+    /// Changes the settings: pending input becomes readable, or a line of its own.
     pub fn set(&mut self, settings: Settings) {
         if self.settings.is_canonical() != settings.is_canonical() {
             let typed = std::mem::take(&mut self.typed);
@@ -177,7 +178,7 @@ impl Terminal {
         self.settings = settings;
     }
 
-    /// Forgets what was typed or printed and nobody has read.
+    /// Discards unread input or output.
     pub fn flush(&mut self, input: bool, output: bool) {
         if input {
             self.input = Queue::default();
@@ -189,7 +190,7 @@ impl Terminal {
         }
     }
 
-    /// Bytes that a read of the other side finds.
+    /// Bytes that a read of the slave side gets.
     pub fn readable(&self) -> u64 {
         self.input.len()
     }
@@ -224,7 +225,7 @@ impl Terminal {
         self.input.take(len)
     }
 
-    /// Prints bytes as the settings say.
+    /// Outputs bytes as the settings say.
     fn print(&mut self, bytes: &[Value]) {
         let mut printed = Vec::with_capacity(bytes.len());
         let both = flag::PROCESS | flag::NEWLINE_TO_BOTH;
@@ -256,7 +257,7 @@ impl Terminal {
         }
     }
 
-    /// Takes the last character of the line that is being typed back.
+    /// Erases the last character of the line being edited.
     fn erase(&mut self) -> bool {
         let Some(gone) = self.typed.pop() else {
             return false;
@@ -272,7 +273,7 @@ impl Terminal {
         true
     }
 
-    /// A character is typed. Says which signal it sends.
+    /// Processes an input character. Returns the signal that it sends.
     fn type_byte(&mut self, byte: Value) -> Option<i32> {
         let settings = self.settings;
         let Some(bits) = byte.as_concrete() else {
@@ -369,7 +370,7 @@ fn buffer(bytes: &[Value]) -> Buffer {
     buffer
 }
 
-/// What can be done at the side of `/dev/ptmx`.
+/// Operations of the master side.
 pub const OPERATIONS: Operations = Operations {
     mode: 0o020_600,
     read: read_output,
@@ -391,7 +392,7 @@ pub const OPERATIONS: Operations = Operations {
     ..Operations::CLOSED
 };
 
-/// What can be done at the side of `/dev/pts/N`.
+/// Operations of the slave side.
 pub const LINE_OPERATIONS: Operations = Operations {
     mode: 0o020_620,
     read: read_input,
@@ -412,7 +413,7 @@ pub const LINE_OPERATIONS: Operations = Operations {
     ..Operations::CLOSED
 };
 
-/// A terminal, if it is one.
+/// The terminal with this id, if it is one.
 pub fn terminal(host: &HostState, id: ObjectId) -> Option<&Terminal> {
     match host.objects.get(id.0)? {
         Object::Terminal(terminal) => Some(terminal),
@@ -420,7 +421,7 @@ pub fn terminal(host: &HostState, id: ObjectId) -> Option<&Terminal> {
     }
 }
 
-/// The same for changing it.
+/// The terminal with this id, for changing it.
 pub fn terminal_mut(host: &mut HostState, id: ObjectId) -> Option<&mut Terminal> {
     match host.objects.get_mut(id.0)? {
         Object::Terminal(terminal) => Some(terminal),
@@ -428,7 +429,7 @@ pub fn terminal_mut(host: &mut HostState, id: ObjectId) -> Option<&mut Terminal>
     }
 }
 
-/// The terminal of which this is the other side.
+/// The master side of a slave side.
 pub fn holder(host: &HostState, line: ObjectId) -> Option<ObjectId> {
     match host.objects.get(line.0)? {
         Object::TerminalLine(terminal) => Some(*terminal),
@@ -584,7 +585,7 @@ fn close_line(host: &mut HostState, open: Open<'_>) {
 }
 
 impl HostState {
-    /// Sends a signal of the kernel to all processes of a group.
+    /// Sends a signal from the kernel to a process group.
     pub fn send_to_group(&mut self, group: u32, signal: i32) {
         let members = self
             .processes
@@ -596,7 +597,7 @@ impl HostState {
         }
     }
 
-    /// The terminal that controls a session.
+    /// The controlling terminal of a session.
     pub fn terminal_of_session(&self, session: u32) -> Option<ObjectId> {
         let mut objects = self.objects.iter();
         let found = objects.find(|(_, object)| match object {

@@ -1,4 +1,4 @@
-//! What is known of files: permissions, owners, times, sizes.
+//! File attributes: permissions, owners, times and sizes.
 
 use everett_vm::Value;
 
@@ -11,7 +11,7 @@ use crate::objects::happened;
 use crate::table::ArgKind::{Fd, Flags, Int, Path, Pointer};
 use crate::table::{Answer, Call, Row};
 
-/// The family.
+/// Rows of this family.
 pub const ROWS: &[Row] = &[
     Row::new("chmod", 90, &[Path, Int], CHANGE_ERRORS, chmod),
     Row::new("fchmod", 91, &[Fd, Int], FD_ERRORS, fchmod),
@@ -124,7 +124,7 @@ fn fchownat(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     kernel.change_owner(target, [call.args[2] as u32, call.args[3] as u32])
 }
 
-/// What one of the two times of `utimensat` and its kin becomes.
+/// A time argument of `utimensat` and its like.
 #[derive(Copy, Clone, PartialEq, Eq)]
 enum Time {
     Now,
@@ -263,7 +263,7 @@ fn fstatfs(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 }
 
 impl Kernel<'_, '_> {
-    /// What a descriptor has open, unless it was opened as a path only.
+    /// The target of a descriptor, unless it was opened with `O_PATH`.
     pub fn usable(&self, fd: i32) -> Result<Target, Errno> {
         let (_, description) = self.description(fd)?;
         if description.flags.has(OpenFlags::PATH) {
@@ -273,7 +273,7 @@ impl Kernel<'_, '_> {
     }
 
     fn change_mode(&mut self, target: Target, mode: u32) -> Answer {
-        // Nobody asks for the permissions of pipes and sockets without names.
+        // Permissions of anonymous pipes and sockets are not observable.
         let Target::Inode(id) = target else {
             return Ok(Value::ZERO);
         };
@@ -295,7 +295,7 @@ impl Kernel<'_, '_> {
         Ok(Value::ZERO)
     }
 
-    /// Sets owner and group; those that are -1 stay.
+    /// Sets owner and group; -1 leaves one unchanged.
     fn change_owner(&mut self, target: Target, [uid, gid]: [u32; 2]) -> Answer {
         const KEPT: u32 = u32::MAX;
         let Target::Inode(id) = target else {
@@ -329,7 +329,7 @@ impl Kernel<'_, '_> {
         Ok(Value::ZERO)
     }
 
-    /// An array of two `struct timeval`.
+    /// Reads an array of two `struct timeval`.
     fn read_microseconds(&mut self, address: u64) -> Result<[Time; 2], Stop> {
         let mut times = [Time::Now; 2];
         if address == 0 {
@@ -347,7 +347,7 @@ impl Kernel<'_, '_> {
         Ok(times)
     }
 
-    /// An array of two `struct timespec`.
+    /// Reads an array of two `struct timespec`.
     fn read_nanoseconds(&mut self, address: u64) -> Result<[Time; 2], Stop> {
         const NOW: u64 = 0x3fff_ffff;
         const KEPT: u64 = 0x3fff_fffe;
@@ -377,7 +377,7 @@ impl Kernel<'_, '_> {
         let who = self.who();
         let now_ns = self.wall_clock_ns();
         let inode = self.host.files.tree.get(id);
-        // Whoever may write a file may say that it is new.
+        // Write permission suffices to set both times to the current time.
         let both_now = times == [Time::Now; 2];
         if both_now && who.check_owner(inode).is_err() {
             who.check(inode, WRITE)?;
@@ -427,7 +427,7 @@ impl Kernel<'_, '_> {
         Ok(Value::ZERO)
     }
 
-    /// `struct statfs`: a large disk, half of it free.
+    /// Writes a `struct statfs`: a large disk, half of it free.
     fn tell_of_file_system(&mut self, target: Target, address: u64) -> Answer {
         const EXT4: u64 = 0xef53;
         const PROC: u64 = 0x9fa0;

@@ -1,4 +1,4 @@
-//! `prctl`, limits, and what a process is held to.
+//! `prctl`, resource limits and `personality`.
 
 use everett_vm::Value;
 use triomphe::Arc;
@@ -10,7 +10,7 @@ use crate::signals::is_signal;
 use crate::table::ArgKind::{Int, Pointer};
 use crate::table::{Answer, Call, Row};
 
-/// The family.
+/// Rows of this family.
 pub const ROWS: &[Row] = &[
     Row::new("getrlimit", 97, &[Int, Pointer], &[], getrlimit),
     Row::new("setrlimit", 160, &[Int, Pointer], &[], setrlimit).without(HELD_TO),
@@ -88,7 +88,7 @@ impl Kernel<'_, '_> {
     }
 
     fn set_limit(&mut self, pid: u32, resource: usize, to: Limit) -> Result<(), Stop> {
-        /// The most descriptors that anybody can be allowed.
+        /// The most descriptors that any process may have.
         const MOST_DESCRIPTORS: u64 = 1 << 20;
         let may_raise = self.is_privileged();
         let process = self.host.process_by_pid_mut(pid).ok_or(Errno::ESRCH)?;
@@ -107,7 +107,7 @@ impl Kernel<'_, '_> {
         Ok(())
     }
 
-    /// Size that a file may have at most.
+    /// The largest file that the process may write.
     pub fn file_size_limit(&self) -> Option<u64> {
         let limit = self.process().limits.soft(crate::limits::FILE_SIZE);
         (limit != UNLIMITED).then_some(limit)
@@ -189,7 +189,7 @@ fn prctl(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 }
 
 impl Kernel<'_, '_> {
-    /// The name of a thread, at most 15 bytes.
+    /// Reads a thread name, at most 15 bytes.
     fn read_name(&mut self, address: u64) -> Result<[u8; 16], Stop> {
         let mut name = [0; 16];
         for (at, byte) in name.iter_mut().enumerate().take(15) {

@@ -1,4 +1,4 @@
-//! Files without names, copies within the kernel, and what concerns disks.
+//! Memory files, in-kernel copies, and synchronisation with the disk.
 
 use everett_vm::{Buffer, Value};
 
@@ -10,7 +10,7 @@ use crate::kernel::{Kernel, Stop};
 use crate::table::ArgKind::{Fd, Flags, Int, Path, Pointer};
 use crate::table::{Answer, Call, Row};
 
-/// The family.
+/// Rows of this family.
 pub const ROWS: &[Row] = &[
     Row::new(
         "memfd_create",
@@ -50,9 +50,9 @@ fn memfd_create(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     const NO_EXECUTE: u64 = 8;
     const EXECUTABLE: u64 = 0x10;
     const KNOWN: u64 = CLOSE_ON_EXEC | ALLOW_SEALING | NO_EXECUTE | EXECUTABLE;
-    /// Seals that keep others from being added.
+    /// `F_SEAL_SEAL`: no more seals can be added.
     const SEALED: u32 = 1;
-    /// Longest name, without what the kernel puts before it.
+    /// The longest name, without the kernel's prefix.
     const NAME_MAX: usize = 249;
     let flags = call.args[1];
     if flags & !KNOWN != 0 || flags & (NO_EXECUTE | EXECUTABLE) == NO_EXECUTE | EXECUTABLE {
@@ -192,7 +192,7 @@ fn readahead(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 }
 
 impl Kernel<'_, '_> {
-    /// The regular file that is open.
+    /// The regular file behind a target.
     fn regular(&self, target: Target) -> Result<InodeId, Errno> {
         let Target::Inode(id) = target else {
             return Err(Errno::EINVAL);
@@ -204,7 +204,7 @@ impl Kernel<'_, '_> {
         }
     }
 
-    /// The offset that a pointer leads to, or that of the open file.
+    /// The offset at an address, or `own`, that of the open file, at address 0.
     fn offset_at(&mut self, address: u64, own: u64) -> Result<u64, Stop> {
         if address == 0 {
             return Ok(own);

@@ -1,4 +1,4 @@
-//! Descriptors and open files: closing, copying, seeking, their flags and sizes.
+//! File descriptors: closing, duplicating, seeking, flags and sizes.
 
 use everett_vm::Value;
 
@@ -10,7 +10,7 @@ use crate::objects::pipe;
 use crate::table::ArgKind::{Fd, Flags, Int};
 use crate::table::{Answer, Call, Row};
 
-/// The family.
+/// Rows of this family.
 pub const ROWS: &[Row] = &[
     Row::new("close", 3, &[Fd], &[Errno::EINTR, Errno::EIO], close),
     Row::new("lseek", 8, &[Fd, Int, Int], &[], lseek),
@@ -68,7 +68,7 @@ fn lseek(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     };
     let wanted = call.args[1];
     let offset = match (call.int(2), &kernel.host.files.tree.get(id).node) {
-        // Devices have no places in them.
+        // Devices have no file offset.
         (SET | CURRENT | END, Node::Device(_)) => 0,
         (SET, _) => moved(0, wanted)?,
         (CURRENT, _) => moved(description.offset, wanted)?,
@@ -99,11 +99,11 @@ fn ioctl(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     const FIONCLEX: u64 = 0x5450;
     const FIOCLEX: u64 = 0x5451;
     const FIONREAD: u64 = 0x541b;
-    /// Sharing the blocks of another file, which programs try before they copy.
+    /// `FICLONE`, which programs try before they copy.
     const FICLONE: u64 = 0x4004_9409;
     const FICLONERANGE: u64 = 0x4020_940d;
     const FIONBIO: u64 = 0x5421;
-    /// Terminal requests, which what is no terminal refuses without a warning.
+    /// Terminal requests, which other files refuse without a warning.
     const TERMINAL: std::ops::RangeInclusive<u64> = 0x5401..=0x541f;
     let (descriptor, description) = kernel.description(call.int(0))?;
     let opened = kernel
@@ -243,7 +243,7 @@ impl Kernel<'_, '_> {
         matches!(description.target, Target::Object(id) if pipe(self.host, id).is_some())
     }
 
-    /// How many bytes can be read without waiting, where there is such a number.
+    /// Bytes that can be read without blocking, if known.
     pub fn available(&mut self, fd: i32) -> Result<Option<u64>, Errno> {
         self.usable(fd)?;
         let (descriptor, description) = self.description(fd)?;
@@ -277,7 +277,7 @@ impl Kernel<'_, '_> {
         self.process_mut().descriptors.set(fd, Some(changed));
     }
 
-    /// A second descriptor for an open file, the lowest free one from `lowest` on.
+    /// Duplicates a descriptor to the lowest free one from `lowest` on.
     fn duplicate(&mut self, fd: i32, lowest: i32, close_on_exec: bool) -> Answer {
         let descriptor = self.process().descriptors.get(fd)?;
         let to = self.process().descriptors.free_from(lowest)?;
@@ -310,7 +310,7 @@ impl Kernel<'_, '_> {
     }
 
     fn add_seals(&mut self, description: &Description, more: u32) -> Answer {
-        /// No more seals, shrinking, growing, writing, writing later.
+        /// `F_SEAL_` bits: seal, shrink, grow, write, future write.
         const KNOWN: u32 = 0x1f;
         const SEALED: u32 = 1;
         let Target::Inode(id) = description.target else {

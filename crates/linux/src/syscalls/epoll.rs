@@ -1,4 +1,4 @@
-//! Sets of descriptors that are watched.
+//! Epoll.
 
 use everett_vm::Value;
 
@@ -10,7 +10,7 @@ use crate::table::ArgKind::{Fd, Flags, Int, Pointer};
 use crate::table::{Answer, Call, Row};
 use crate::wait::Until;
 
-/// The family.
+/// Rows of this family.
 pub const ROWS: &[Row] = &[
     Row::new("epoll_create", 213, &[Int], OPEN_ERRORS, epoll_create),
     Row::new("epoll_create1", 291, &[Flags], OPEN_ERRORS, epoll_create1),
@@ -107,13 +107,13 @@ fn epoll_ctl(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
         (CHANGE, Some(old)) if old.events & EXCLUSIVE == 0 => {}
         _ => return Err(Errno::EINVAL.into()),
     }
-    // Errors and hang-ups are told of whether asked for or not.
+    // Errors and hang-ups are reported whether requested or not.
     let events = events | u32::from(event::ERROR | event::HANG_UP);
     kernel.host.watch(id, key, source, events, data);
     Ok(Value::ZERO)
 }
 
-/// What can be asked for where not all who wait are woken.
+/// Events that may be combined with `EPOLLEXCLUSIVE`.
 const EXCLUSIVE_ALLOWS: u32 =
     EXCLUSIVE | EDGE | WAKE_UP | (event::IN | event::OUT | event::ERROR | event::HANG_UP) as u32;
 
@@ -132,7 +132,7 @@ fn epoll_pwait2(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     kernel.wait_for_watched(call, timeout, mask)
 }
 
-/// A timeout in nanoseconds; none where it is negative.
+/// A timeout in nanoseconds; `None` if it is negative.
 fn milliseconds(timeout: i32) -> Option<u64> {
     let timeout = u64::try_from(timeout).ok()?;
     Some(timeout * 1_000_000)
@@ -155,7 +155,7 @@ impl Kernel<'_, '_> {
         }
     }
 
-    /// `timeout` is in nanoseconds; `None` waits for ever.
+    /// `timeout` is in nanoseconds; `None` waits forever.
     fn wait_for_watched(&mut self, call: &Call, timeout: Option<u64>, mask: Option<u64>) -> Answer {
         let most = call.int(2);
         if most <= 0 || most > i32::MAX / EVENT_SIZE as i32 {
@@ -181,7 +181,7 @@ impl Kernel<'_, '_> {
         Ok(Value::concrete(told.len() as u64))
     }
 
-    /// A set of signals in guest memory that are blocked while a system call waits; none at address 0.
+    /// Reads the temporary signal mask of a system call; `None` at address 0.
     pub fn read_mask(&mut self, address: u64, size: u64) -> Result<Option<u64>, Stop> {
         if address == 0 {
             return Ok(None);
@@ -192,7 +192,7 @@ impl Kernel<'_, '_> {
         Ok(Some(self.read_u64(address)?))
     }
 
-    /// A timeout in guest memory, in nanoseconds; none at address 0.
+    /// Reads a timeout, in nanoseconds; `None` at address 0.
     pub fn read_timeout(&mut self, address: u64) -> Result<Option<u64>, Stop> {
         match address {
             0 => Ok(None),

@@ -1,4 +1,4 @@
-//! Opening FIFOs: each end waits for the other.
+//! Opening FIFOs: each end blocks until the other is opened.
 
 use crate::errno::Errno;
 use crate::files::{InodeId, OpenFlags, Target};
@@ -9,12 +9,12 @@ use crate::wait::Until;
 use triomphe::Arc;
 
 impl Kernel<'_, '_> {
-    /// Opens a FIFO. Threads that wait at the other end are let in at once, so that neither finds the other gone
-    /// before it had a chance to run.
+    /// Opens a FIFO. Threads that wait at the other end complete at once, so that neither end finds the other
+    /// closed before it had a chance to run.
     pub fn open_fifo(&mut self, fifo: InodeId, flags: OpenFlags) -> Result<Target, Stop> {
         let pipe = self.host.files.pipe_of(fifo);
         if let (Some(pipe), true) = (pipe, self.task().woken) {
-            // Whoever opened the other end has let this one in.
+            // The thread that opened the other end has completed this open.
             return Ok(Target::Object(pipe));
         }
         let (reads, writes) = (flags.readable(), flags.writable());
@@ -49,7 +49,7 @@ impl Kernel<'_, '_> {
         Ok(Target::Object(pipe))
     }
 
-    /// Threads that wait for the other end, and are not let in yet.
+    /// Threads that wait for the other end and are not woken yet.
     fn waiting_at(&self, fifo: InodeId, reads: bool, writes: bool) -> Vec<usize> {
         let tasks = self.host.tasks.iter().enumerate();
         let waits = tasks.filter(|(_, task)| match &task.doing {
@@ -78,7 +78,7 @@ impl Kernel<'_, '_> {
         }
     }
 
-    /// Opens a pipe that somebody has open, by its name in `/proc`.
+    /// Reopens a pipe through its link in `/proc`.
     pub fn open_object_again(&mut self, id: ObjectId, flags: OpenFlags) -> Result<Target, Stop> {
         if !matches!(self.host.objects.get(id.0), Some(Object::Pipe(_))) {
             return Err(Errno::ENXIO.into());

@@ -1,4 +1,4 @@
-//! Futexes: words of memory at which threads wait and are woken.
+//! Futexes.
 
 use everett_vm::Value;
 use triomphe::Arc;
@@ -11,7 +11,7 @@ use crate::table::ArgKind::{Flags, Int, Pointer, Symbolic};
 use crate::table::{Answer, Call, Row};
 use crate::wait::{FutexKey, Until};
 
-/// The family.
+/// Rows of this family.
 pub const ROWS: &[Row] = &[
     Row::new(
         "futex",
@@ -51,13 +51,13 @@ const WAKE_BITSET: u64 = 10;
 const PRIVATE: u64 = 128;
 const CLOCK_REALTIME: u64 = 256;
 
-/// In a word that holds the number of its owner: others wait.
+/// `FUTEX_WAITERS`: other threads wait for the lock.
 const WAITERS: u32 = 0x8000_0000;
-/// The owner has ended without letting go.
+/// `FUTEX_OWNER_DIED`.
 const OWNER_DIED: u32 = 0x4000_0000;
 const OWNER: u32 = 0x3fff_ffff;
 
-/// Entries of a robust list that are looked at: the list is the program's, and may be a circle.
+/// The most entries of a robust list that are processed: the program may have built a cycle.
 const MAX_ROBUST: usize = 2048;
 
 fn futex(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
@@ -140,7 +140,7 @@ fn get_robust_list(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 }
 
 impl Kernel<'_, '_> {
-    /// The futex at an address.
+    /// The identity of the futex at an address.
     pub fn futex_key(&mut self, address: u64) -> Result<FutexKey, Stop> {
         self.check(address, 4, false)?;
         let shared = match &mut self.guest {
@@ -157,7 +157,7 @@ impl Kernel<'_, '_> {
         Ok(FutexKey::Private { pid, address })
     }
 
-    /// The word at an address is this value.
+    /// Whether the word at an address has this value.
     fn holds(&mut self, address: u64, value: Value) -> Result<bool, Stop> {
         let held = self.read_value(address, 4)?.to_term(self.vm.arena, 32);
         let value = narrow(self.vm.arena, value);
@@ -186,7 +186,7 @@ impl Kernel<'_, '_> {
         Err(Errno::ETIMEDOUT.into())
     }
 
-    /// An absolute time, of the clock that the call names.
+    /// Reads an absolute timeout on the clock that the call names.
     fn futex_deadline(&mut self, call: &Call, timeout: u64) -> Result<u64, Stop> {
         let at = self.read_time(timeout)?;
         let wall = call.args[1] & CLOCK_REALTIME != 0;
@@ -202,7 +202,8 @@ impl Kernel<'_, '_> {
         Ok(self.vm.concretize(value)? as u32)
     }
 
-    /// Changes the second word, wakes at the first one, and at the second one where the old value compares so.
+    /// `FUTEX_WAKE_OP`: changes the second word, wakes waiters of the first, and those of the second if its
+    /// old value passes the comparison.
     fn futex_wake_op(&mut self, call: &Call, key: FutexKey) -> Answer {
         let encoded = self.vm.concretize(call.raw[5])? as u32;
         let most = self.vm.concretize(call.raw[2])? as u32;
@@ -241,7 +242,7 @@ impl Kernel<'_, '_> {
         Ok(count(woken))
     }
 
-    /// Takes a lock whose word holds the number of its owner.
+    /// `FUTEX_LOCK_PI`: takes a lock whose word holds the tid of its owner.
     fn futex_lock(&mut self, call: &Call, key: FutexKey, only_try: bool) -> Answer {
         let tid = self.task().tid;
         let word = self.read_word(call.args[0])?;
@@ -264,7 +265,7 @@ impl Kernel<'_, '_> {
                 Some(at.saturating_sub(self.host.start_time_ns))
             }
         };
-        // Who is woken tries again.
+        // A woken thread tries again.
         self.task_mut().woken = false;
         self.wait(Until::Futex(key, u32::MAX), deadline, "futex lock")?;
         Err(Errno::ETIMEDOUT.into())
@@ -280,7 +281,7 @@ impl Kernel<'_, '_> {
         Ok(Value::ZERO)
     }
 
-    /// A thread of the process ends: locks on its robust list are marked, and whoever waits for them is woken.
+    /// A thread exits: marks the locks on its robust list and wakes a waiter of each.
     pub(crate) fn release_robust_locks(&mut self, task: usize) {
         const OFFSET: u64 = 8;
         const PENDING: u64 = 16;
@@ -330,7 +331,7 @@ impl Kernel<'_, '_> {
 }
 
 impl HostState {
-    /// Wakes threads that wait at a futex, the longest waiting first, and says how many.
+    /// Wakes at most `most` threads at a futex, longest waiting first, and returns how many.
     pub fn wake(&mut self, key: FutexKey, mask: u32, most: u32) -> u32 {
         let mut woken = 0;
         while woken < most
@@ -343,7 +344,7 @@ impl HostState {
         woken
     }
 
-    /// Lets threads that wait at one futex wait at another, and says how many.
+    /// Moves at most `most` waiting threads to another futex, and returns how many.
     fn requeue(&mut self, from: FutexKey, to: FutexKey, most: u32) -> u32 {
         let mut moved = 0;
         while moved < most

@@ -1,4 +1,4 @@
-//! Who and where one is: numbers, names, limits, usage.
+//! Process ids, system names, random numbers and resource usage.
 
 use everett_vm::Value;
 use triomphe::Arc;
@@ -8,7 +8,7 @@ use crate::kernel::{Kernel, Stop};
 use crate::table::ArgKind::{Buffer, Flags, Int, Pointer};
 use crate::table::{Answer, Call, Row};
 
-/// The family.
+/// Rows of this family.
 pub const ROWS: &[Row] = &[
     Row::new("getpid", 39, &[], &[], getpid),
     Row::new("gettid", 186, &[], &[], gettid),
@@ -65,7 +65,7 @@ fn uname(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     Ok(Value::ZERO)
 }
 
-/// A name that a host or its domain gets.
+/// Reads a new host or domain name.
 fn new_name(kernel: &mut Kernel<'_, '_>, call: &Call) -> Result<Vec<u8>, Stop> {
     const LONGEST: i32 = 64;
     if !kernel.is_privileged() {
@@ -109,7 +109,7 @@ fn getrandom(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 /// Size of a `struct rusage`.
 pub const USAGE_SIZE: u64 = 144;
 
-/// A `struct rusage` of whoever has executed for so long.
+/// Encodes a `struct rusage` with this CPU time.
 pub fn usage(cpu_ns: u64) -> Vec<u8> {
     let words = [cpu_ns / 1_000_000_000, cpu_ns / 1000 % 1_000_000];
     let mut bytes = words.map(u64::to_le_bytes).concat();

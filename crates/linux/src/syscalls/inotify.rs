@@ -1,4 +1,4 @@
-//! Being told what happens to files.
+//! Inotify.
 
 use everett_vm::Value;
 
@@ -10,7 +10,7 @@ use crate::objects::{Inotify, Object, ObjectId, happened, inotify};
 use crate::table::ArgKind::{Fd, Flags, Int, Path};
 use crate::table::{Answer, Call, Row};
 
-/// The family.
+/// Rows of this family.
 pub const ROWS: &[Row] = &[
     Row::new("inotify_init", 253, &[], OPEN_ERRORS, inotify_init),
     Row::new("inotify_init1", 294, &[Flags], OPEN_ERRORS, inotify_init1),
@@ -57,7 +57,7 @@ fn inotify_add_watch(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     }
     let id = kernel.inotify_behind(call.int(0));
     if mask & (ONLY_NEW | ADD) == ONLY_NEW | ADD {
-        // A descriptor that is not open is told of first.
+        // A closed descriptor is reported first.
         kernel.description(call.int(0))?;
         return Err(Errno::EINVAL.into());
     }

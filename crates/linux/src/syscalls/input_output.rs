@@ -12,7 +12,7 @@ use crate::table::ArgKind::{Buffer as Bytes, Fd, Flags, Int, Pointer, Symbolic};
 use crate::table::{Answer, Call, Row};
 use crate::wait::Until;
 
-/// The family.
+/// Rows of this family.
 pub const ROWS: &[Row] = &[
     Row::new("read", 0, &[Fd, Bytes, Symbolic], READ_ERRORS, read),
     Row::new("write", 1, &[Fd, Bytes, Int], WRITE_ERRORS, write),
@@ -59,26 +59,26 @@ pub const ROWS: &[Row] = &[
 const READ_ERRORS: &[Errno] = &[Errno::EINTR, Errno::EIO];
 const WRITE_ERRORS: &[Errno] = &[Errno::EINTR, Errno::EIO, Errno::ENOSPC];
 
-/// Most buffers of one call.
+/// The most buffers of one call (`IOV_MAX`).
 const IOV_MAX: u64 = 1024;
-/// Most bytes of one call.
+/// The most bytes of one call.
 const MAX_TRANSFER: u64 = 0x7fff_f000;
-/// Largest offset in a file; larger files are refused rather than held in memory.
+/// The largest file offset; larger files are refused rather than held in memory.
 pub const MAX_FILE: u64 = 1 << 32;
 
-/// A stretch of guest memory.
+/// A range of guest memory.
 #[derive(Copy, Clone)]
 pub struct Range {
     pub address: u64,
     pub len: u64,
 }
 
-/// Where in the file.
+/// File offset of a transfer.
 #[derive(Copy, Clone)]
 enum At {
-    /// Where the last one ended.
+    /// The offset of the open file, which advances.
     Current,
-    /// There.
+    /// An explicit offset.
     Offset(u64),
 }
 
@@ -152,7 +152,7 @@ fn pwritev2(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     })
 }
 
-/// What is left of ranges behind their first bytes.
+/// The ranges behind their first `count` bytes.
 pub fn skip(ranges: &[Range], mut count: u64) -> Vec<Range> {
     let mut rest = Vec::with_capacity(ranges.len());
     for range in ranges {
@@ -174,7 +174,7 @@ fn offset(offset: u64) -> Result<At, Errno> {
     }
 }
 
-/// The first bytes of buffers that follow each other.
+/// The first `left` bytes of consecutive buffers.
 fn first_bytes(parts: Vec<Buffer>, mut left: u64) -> Vec<Buffer> {
     let mut first = Vec::with_capacity(parts.len());
     for part in parts {
@@ -192,14 +192,14 @@ fn first_bytes(parts: Vec<Buffer>, mut left: u64) -> Vec<Buffer> {
 }
 
 impl Kernel<'_, '_> {
-    /// The open file behind a descriptor.
+    /// A descriptor, and the open file description behind it.
     pub fn description(&self, fd: i32) -> Result<(Descriptor, Description), Errno> {
         let descriptor = self.process().descriptors.get(fd)?;
         let description = self.host.files.description(descriptor.description);
         Ok((descriptor, description.cloned().ok_or(Errno::EBADF)?))
     }
 
-    /// Reads or writes as the flags of `preadv2` and `pwritev2` say, where their offset says.
+    /// Reads or writes with the flags and the offset of `preadv2` and `pwritev2`.
     fn with_transfer_flags(
         &mut self,
         call: &Call,
@@ -226,7 +226,7 @@ impl Kernel<'_, '_> {
             more |= OpenFlags::APPEND;
         }
         let before = description.flags;
-        // The open file has these flags for this one call.
+        // The open file description has these flags for this call only.
         let set = |kernel: &mut Self, flags: OpenFlags| {
             if let Some(open) = kernel.host.files.description_mut(descriptor.description) {
                 open.flags = flags;
@@ -238,7 +238,7 @@ impl Kernel<'_, '_> {
         answer
     }
 
-    /// An array of `struct iovec`.
+    /// Reads an array of `struct iovec`.
     pub fn ranges(&mut self, address: u64, count: u64) -> Result<Vec<Range>, Stop> {
         if count > IOV_MAX {
             return Err(Errno::EINVAL.into());
@@ -260,7 +260,8 @@ impl Kernel<'_, '_> {
         Ok(ranges)
     }
 
-    /// How much a read wants. Of a symbolic count, all values beyond what there is are one: they read the same.
+    /// Concretizes the byte count of a read. All values beyond the available bytes are one case: they read
+    /// the same.
     pub fn count_to_read(&mut self, fd: i32, address: u64, count: Value) -> Result<u64, Stop> {
         if count.term.is_none() {
             return Ok(count.bits);
@@ -365,8 +366,8 @@ impl Kernel<'_, '_> {
         Ok(Value::concrete(bytes.len() as u64))
     }
 
-    /// Looks, before bytes leave an object, whether they can be written where they are wanted: those that are there, since
-    /// a count beyond the end of a buffer does no harm where less arrives.
+    /// Checks, before bytes are consumed, that their destination is writable. Only the bytes that are
+    /// available count: a count beyond the end of a buffer is harmless if fewer arrive.
     pub fn check_targets(
         &mut self,
         open: Open<'_>,
@@ -384,7 +385,7 @@ impl Kernel<'_, '_> {
         Ok(())
     }
 
-    /// How many bytes a read of an object takes at once, where what arrives is to come in pieces.
+    /// How many bytes a read of an object takes at once, if its bytes arrive in fragments.
     pub fn piece(
         &mut self,
         open: Open<'_>,
@@ -409,7 +410,7 @@ impl Kernel<'_, '_> {
         Ok(piece)
     }
 
-    /// What was read, or symbolic bytes in its place where the program asked for them.
+    /// The bytes that were read, or symbolic bytes in their place if the program asked for them.
     pub fn made_symbolic(&mut self, id: DescriptionId, bytes: Buffer) -> Result<Buffer, Stop> {
         let symbolic = self
             .host
@@ -434,7 +435,7 @@ impl Kernel<'_, '_> {
         Ok(made)
     }
 
-    /// Writes to an object, the whole of it where it blocks: what is left waits until there is room.
+    /// Writes to an object. A blocking write continues until everything is written.
     fn write_object(
         &mut self,
         open: Open<'_>,
@@ -454,7 +455,7 @@ impl Kernel<'_, '_> {
         })
     }
 
-    /// Writes until all is written, there is an error, or it has to wait; what was written until then counts.
+    /// Writes until everything is written, an error occurs, or it blocks; what was written so far counts.
     pub fn write_all(
         &mut self,
         ranges: &[Range],
@@ -565,14 +566,14 @@ impl Kernel<'_, '_> {
         Ok(Value::concrete(written))
     }
 
-    /// It is a file of `memfd_create` that may not be written any more.
+    /// Whether it is a memory file that is sealed against writing.
     fn is_sealed(&self, id: crate::files::InodeId) -> bool {
         const WRITE_SEALS: u32 = 0x18;
         let seals = self.host.files.tree.get(id).seals;
         seals.is_some_and(|seals| seals & WRITE_SEALS != 0)
     }
 
-    /// Where a write to a file ends, for a process that may not make files larger than so.
+    /// The end of a write, limited by `RLIMIT_FSIZE`.
     fn limit_file(&mut self, start: u64, end: u64) -> Result<u64, Stop> {
         match self.file_size_limit() {
             Some(limit) if start >= limit && end > start => {
@@ -589,7 +590,7 @@ impl Kernel<'_, '_> {
         self.gather_most(ranges, self.limit_transfer(all).min(MAX_TRANSFER))
     }
 
-    /// The whole of the ranges: messages are not cut.
+    /// All bytes of the ranges: messages are not truncated.
     pub fn gather_all(&mut self, ranges: &[Range]) -> Result<Vec<Buffer>, Stop> {
         self.gather_most(ranges, MAX_TRANSFER)
     }

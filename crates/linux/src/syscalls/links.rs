@@ -1,4 +1,4 @@
-//! Names of files: making, removing, linking and moving them.
+//! Directory entries: creating, unlinking, linking and renaming.
 
 use everett_vm::Value;
 
@@ -11,7 +11,7 @@ use crate::objects::happened;
 use crate::table::ArgKind::{Fd, Flags, Int, Path};
 use crate::table::{Answer, Call, Row};
 
-/// The family.
+/// Rows of this family.
 pub const ROWS: &[Row] = &[
     Row::new("mkdir", 83, &[Path, Int], MAKE_ERRORS, mkdir),
     Row::new("mkdirat", 258, &[Fd, Path, Int], MAKE_ERRORS, mkdirat),
@@ -125,7 +125,7 @@ const NO_REPLACE: u64 = 1;
 const EXCHANGE: u64 = 2;
 
 impl Kernel<'_, '_> {
-    /// A place for a new file that is no directory.
+    /// Parent directory and name of a new file that is no directory.
     fn new_place(&mut self, fd: i32, path: u64) -> Result<Place, Stop> {
         let path = self.read_new_path(path)?;
         let base = self.base(fd, &path)?;
@@ -161,7 +161,7 @@ impl Kernel<'_, '_> {
                     return Err(Errno::EPERM.into());
                 }
                 let number = ((device >> 8) as u32 & 0xfff, device as u32 & 0xff);
-                // Devices that nobody serves cannot be opened, and so need not be told apart.
+                // Devices without a driver cannot be opened, so all of them are alike.
                 let known = Device::with_number(number);
                 Node::Device(known.unwrap_or(Device::Terminal))
             }
@@ -217,7 +217,7 @@ impl Kernel<'_, '_> {
         Ok(Value::ZERO)
     }
 
-    /// Whether a name can be taken away from a file.
+    /// Whether a name may be unlinked.
     fn check_removal(&self, place: &Place, id: InodeId) -> Result<(), Errno> {
         let tree = &self.host.files.tree;
         if tree.is_in_proc(place.directory) {
@@ -227,7 +227,7 @@ impl Kernel<'_, '_> {
             .check_removal(tree.get(place.directory), tree.get(id))
     }
 
-    /// Tells whoever watches that a name was taken away.
+    /// Reports the removal of a name to inotify.
     fn tell_of_removal(&mut self, place: &Place, id: InodeId) {
         let is_directory = self.host.files.tree.get(id).is_directory();
         if !is_directory {
@@ -238,7 +238,7 @@ impl Kernel<'_, '_> {
         self.host.notify_name(place.directory, &place.name, mask, 0);
     }
 
-    /// Takes a name away, and the file if that was its last.
+    /// Unlinks a name, and frees the file if that was its last link.
     fn take_away(&mut self, place: &Place) {
         let now_ns = self.wall_clock_ns();
         let tree = &mut self.host.files.tree;
@@ -414,7 +414,7 @@ impl Kernel<'_, '_> {
         if tree.get(place.directory).links == 0 {
             return Err(Errno::ENOENT.into());
         }
-        // Others' files can be linked to only by those who could write a copy of them.
+        // A hard link to another user's file requires permission to read and write it.
         let who = self.who();
         let inode = self.host.files.tree.get(id);
         let is_own = who.check_owner(inode).is_ok();

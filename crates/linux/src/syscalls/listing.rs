@@ -8,7 +8,7 @@ use crate::kernel::Kernel;
 use crate::table::ArgKind::{Buffer, Fd, Int};
 use crate::table::{Answer, Call, Row};
 
-/// The family.
+/// Rows of this family.
 pub const ROWS: &[Row] = &[
     Row::new("getdents", 78, &[Fd, Buffer, Int], &[Errno::EIO], getdents),
     Row::new(
@@ -50,11 +50,11 @@ fn getdents64(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     })
 }
 
-/// An entry of a directory as programs see it.
+/// An encoded directory entry (`struct linux_dirent64`).
 struct Listed<'n> {
     inode: u64,
     name: &'n [u8],
-    /// Where the next one stands.
+    /// Position of the next one.
     next: u64,
     /// `DT_REG` and so on.
     kind: u8,
@@ -110,7 +110,7 @@ impl Kernel<'_, '_> {
         Ok(Value::concrete(bytes.len() as u64))
     }
 
-    /// A file was read.
+    /// Updates the access time of a file.
     pub fn note_access(&mut self, id: crate::files::InodeId) {
         let now_ns = self.wall_clock_ns();
         if let Some(time) = self.host.files.tree.get(id).access_to_note(now_ns) {

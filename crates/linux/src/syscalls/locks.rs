@@ -1,4 +1,4 @@
-//! Locks on files.
+//! File locks.
 
 use everett_vm::Value;
 
@@ -12,7 +12,7 @@ use crate::table::ArgKind::{Fd, Int};
 use crate::table::{Answer, Call, Row};
 use crate::wait::Until;
 
-/// The family.
+/// Rows of this family.
 pub const ROWS: &[Row] = &[Row::new(
     "flock",
     73,
@@ -21,7 +21,7 @@ pub const ROWS: &[Row] = &[Row::new(
     flock,
 )];
 
-/// Commands of `fcntl` that are about locks.
+/// Lock commands of `fcntl`.
 pub const GET_LOCK: i32 = 5;
 pub const SET_LOCK: i32 = 6;
 pub const SET_LOCK_WAIT: i32 = 7;
@@ -46,7 +46,7 @@ fn flock(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
         RELEASE => None,
         _ => return Err(Errno::EINVAL.into()),
     };
-    // What has no file cannot be opened a second time, so nobody else can want its lock.
+    // A target without an inode cannot be opened a second time, so its lock is never contended.
     let Target::Inode(inode) = description.target else {
         return Ok(Value::ZERO);
     };
@@ -55,7 +55,7 @@ fn flock(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     if held == wanted {
         return Ok(Value::ZERO);
     }
-    // A lock that becomes another is given back first.
+    // A lock is released before it is converted.
     if kernel.host.files.locks.set_whole(inode, owner, None) {
         kernel.host.lock_releases += 1;
     }
@@ -74,14 +74,14 @@ fn flock(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     Ok(Value::ZERO)
 }
 
-/// What is asked for.
+/// A requested lock.
 struct Wanted {
     kind: u16,
     range: LockRange,
 }
 
 impl Kernel<'_, '_> {
-    /// The commands of `fcntl` that are about locks.
+    /// The lock commands of `fcntl`.
     pub fn lock(
         &mut self,
         descriptor: Descriptor,
@@ -151,7 +151,7 @@ impl Kernel<'_, '_> {
         self.wait_restartable(Until::Released(releases), "lock of a file")
     }
 
-    /// `struct flock`.
+    /// Reads a `struct flock`.
     fn read_lock(
         &mut self,
         address: u64,
@@ -191,7 +191,7 @@ impl Kernel<'_, '_> {
             _ => (start.saturating_add(len), Some(start as u64)),
         };
         let start = u64::try_from(start).map_err(|_| Errno::EINVAL)?;
-        // The last byte that a file can have is its end.
+        // The largest offset stands for the end of the file.
         let end = end
             .filter(|end| *end <= i64::MAX as u64)
             .unwrap_or(u64::MAX);

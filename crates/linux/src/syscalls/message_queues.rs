@@ -12,7 +12,7 @@ use crate::table::ArgKind::{Buffer, Fd, Flags, Int, Path, Pointer};
 use crate::table::{Answer, Call, Row};
 use crate::wait::Until;
 
-/// The family.
+/// Rows of this family.
 pub const ROWS: &[Row] = &[
     Row::new(
         "mq_open",
@@ -48,12 +48,12 @@ pub const ROWS: &[Row] = &[
 
 const DEFAULT_MOST: u64 = 10;
 const DEFAULT_LARGEST: u64 = 8192;
-/// Root can have more.
+/// The limit for root.
 const MOST: u64 = 65536;
 const LARGEST: u64 = 16 << 20;
 const MOST_PRIORITIES: u64 = 32768;
 const NAME_MAX: usize = 255;
-/// What receivers wait for, which pollers do not.
+/// What blocked receivers wait for; it distinguishes them from pollers.
 const EMPTY: &str = "empty message queue";
 
 /// Bytes of `struct mq_attr`.
@@ -228,7 +228,7 @@ fn mq_getsetattr(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     Ok(Value::ZERO)
 }
 
-/// The name of a queue. The C library has taken its slash away.
+/// Reads the name of a queue. The C library has removed its slash.
 fn queue_name(kernel: &mut Kernel<'_, '_>, address: u64) -> Result<Vec<u8>, Stop> {
     let name = kernel.read_path(address)?;
     match name.as_slice() {
@@ -240,7 +240,7 @@ fn queue_name(kernel: &mut Kernel<'_, '_>, address: u64) -> Result<Vec<u8>, Stop
 }
 
 impl Kernel<'_, '_> {
-    /// The caller may open a queue so.
+    /// Whether the caller may open a queue with this access mode.
     fn may_open(&self, id: ObjectId, flags: u32) -> Result<(), Errno> {
         let Some(queue) = queue(self.host, id) else {
             return Err(Errno::ENOENT);
@@ -289,7 +289,7 @@ impl Kernel<'_, '_> {
         Ok(id)
     }
 
-    /// The queue behind a descriptor.
+    /// The message queue behind a descriptor.
     fn queue_of(&self, fd: i32) -> Result<(ObjectId, DescriptionId, OpenFlags), Errno> {
         let (descriptor, description) = self.description(fd)?;
         match description.target {
@@ -300,7 +300,7 @@ impl Kernel<'_, '_> {
         }
     }
 
-    /// A time of the wall clock, as one of the virtual clock.
+    /// Reads a deadline on the wall clock, and converts it to the virtual clock.
     fn queue_deadline(&mut self, address: u64) -> Result<Option<u64>, Stop> {
         if address == 0 {
             return Ok(None);
@@ -330,7 +330,7 @@ impl Kernel<'_, '_> {
         }
     }
 
-    /// A message came to an empty queue where nobody waits for it: who wanted to know is told, once.
+    /// A message arrived at an empty queue without a blocked receiver: notifies the registered process, once.
     fn tell_of_message(&mut self, id: ObjectId) {
         let is_awaited = self.host.is_awaited(id);
         let Some(queue) = queue_mut(self.host, id).filter(|_| !is_awaited) else {
@@ -346,7 +346,7 @@ impl Kernel<'_, '_> {
 }
 
 impl crate::host::HostState {
-    /// A thread waits for a message of a queue.
+    /// Whether a thread is blocked in a receive.
     fn is_awaited(&self, id: ObjectId) -> bool {
         self.tasks.iter().any(|task| {
             let crate::process::Doing::Waiting(wait) = &task.doing else {

@@ -1,4 +1,5 @@
-//! System calls, one file a family. Each is one function with its row beside it.
+//! System call handlers, one file for each family. Each handler is a function with its row of the table
+//! beside it.
 
 mod attributes;
 pub(crate) mod bootstrap;

@@ -1,4 +1,4 @@
-//! Files by name: finding, opening and asking about them.
+//! Files by path name: resolving, opening and `stat`.
 
 use everett_vm::Value;
 
@@ -12,7 +12,7 @@ use crate::objects::happened;
 use crate::table::ArgKind::{Buffer, Fd, Flags, Int, Path, Pointer};
 use crate::table::{Answer, Call, Row};
 
-/// The family.
+/// Rows of this family.
 pub const ROWS: &[Row] = &[
     Row::new("open", 2, &[Path, Flags, Int], OPEN_ERRORS, open),
     Row::new("openat", 257, &[Fd, Path, Flags, Int], OPEN_ERRORS, openat),
@@ -86,7 +86,7 @@ fn openat(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 }
 
 fn openat2(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
-    /// Size of `struct open_how` when it was first made.
+    /// Size of the first version of `struct open_how`.
     const FIRST_SIZE: u64 = 24;
     if call.args[3] < FIRST_SIZE {
         return Err(Errno::EINVAL.into());
@@ -98,7 +98,7 @@ fn openat2(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
         kernel
             .host
             .warn("restrictions of the way of openat2 are not modelled");
-        // As kernels answer that do not have it: programs then go another way.
+        // As kernels without it answer: programs fall back to `openat`.
         return Err(Errno::ENOSYS.into());
     }
     if mode & !0o7777 != 0 || flags >> 32 != 0 {
@@ -195,7 +195,7 @@ fn fchdir(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 }
 
 impl Kernel<'_, '_> {
-    /// On whose behalf files are used.
+    /// Credentials of the process, for permission checks.
     pub fn who(&self) -> Who {
         let process = self.process();
         Who {
@@ -205,7 +205,7 @@ impl Kernel<'_, '_> {
         }
     }
 
-    /// Walks along a path, with `/proc` up to date where the path leads through it.
+    /// Resolves a path, with `/proc` updated if the path leads through it.
     pub fn walk<T>(
         &mut self,
         who: &Who,
@@ -221,13 +221,13 @@ impl Kernel<'_, '_> {
         work(&mut Walk::new(&self.host.files.tree, who))
     }
 
-    /// The file that a path names.
+    /// Resolves a path.
     pub fn resolve(&mut self, base: InodeId, path: &[u8], follow: bool) -> Result<InodeId, Errno> {
         let who = self.who();
         self.walk(&who, |walk| walk.lookup(base, path, follow))
     }
 
-    /// Where the last component of a path lies, and the file that it names, if it is there.
+    /// Resolves a path to its parent directory and last component, and to the file if it exists.
     pub fn resolve_place(
         &mut self,
         base: InodeId,
@@ -241,7 +241,7 @@ impl Kernel<'_, '_> {
         })
     }
 
-    /// The directory that relative paths start from.
+    /// The directory that a relative path starts from.
     pub fn base(&self, fd: i32, path: &[u8]) -> Result<InodeId, Errno> {
         if fd == AT_FDCWD || path.first() == Some(&b'/') {
             return Ok(self.process().cwd);
@@ -254,14 +254,14 @@ impl Kernel<'_, '_> {
         }
     }
 
-    /// The file that a path in guest memory names.
+    /// Resolves a path in guest memory.
     pub fn find(&mut self, fd: i32, path: u64, follow: bool) -> Result<InodeId, Stop> {
         let path = self.read_path(path)?;
         let base = self.base(fd, &path)?;
         Ok(self.resolve(base, &path, follow)?)
     }
 
-    /// What a path names, or with `AT_EMPTY_PATH` the descriptor itself.
+    /// The target of a path, or of the descriptor itself with `AT_EMPTY_PATH`.
     pub fn target(&mut self, fd: i32, path: u64, flags: u64) -> Result<Target, Stop> {
         if flags & AT_EMPTY_PATH != 0 {
             let empty = path == 0 || self.read_path(path)?.is_empty();
@@ -282,7 +282,7 @@ impl Kernel<'_, '_> {
         Ok(Value::ZERO)
     }
 
-    /// Of the file itself, also where it is a link into what is open.
+    /// Writes the status of the link itself, also if it is a magic link.
     fn tell_of_link(&mut self, id: InodeId, address: u64) -> Answer {
         let status = crate::files::Status::of_inode(&self.host.files.tree, id);
         self.write_bytes(address, &status.to_stat())?;
@@ -299,7 +299,7 @@ impl Kernel<'_, '_> {
         Ok(Value::ZERO)
     }
 
-    /// `access`: as the real user and group, unless the flags ask for the effective ones.
+    /// `access`: with real user and group ids, unless the flags ask for the effective ones.
     fn may_access(&mut self, fd: i32, path: u64, wanted: u64, flags: u64) -> Answer {
         const EFFECTIVE: u64 = 0x200;
         if wanted & !7 != 0 || flags & !(EFFECTIVE | AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH) != 0 {
@@ -331,7 +331,7 @@ impl Kernel<'_, '_> {
         }
         let path = self.read_path(path)?;
         let id = match self.description(fd) {
-            // A link that was opened as such.
+            // A link that was opened with `O_PATH`.
             Ok((_, description)) if path.is_empty() => match description.target {
                 Target::Inode(id) => id,
                 _ => return Err(Errno::ENOENT.into()),
@@ -352,7 +352,7 @@ impl Kernel<'_, '_> {
         Ok(Value::concrete(target.len() as u64))
     }
 
-    /// What `/proc` calls what is open.
+    /// The name of an open target in `/proc`.
     fn name_of_target(&self, target: Target) -> Vec<u8> {
         let name = |kind: &str| {
             let inode = self.host.status(target).inode;
@@ -446,7 +446,7 @@ impl Kernel<'_, '_> {
         }
     }
 
-    /// Makes a file under a name that is free.
+    /// Creates a file under a free name.
     pub fn make(&mut self, place: &Place, node: Node, mode: u32) -> Result<InodeId, Errno> {
         let who = self.who();
         let now_ns = self.wall_clock_ns();
@@ -489,7 +489,7 @@ impl Kernel<'_, '_> {
         Ok(Target::Inode(self.host.files.tree.add_nameless(new)))
     }
 
-    /// Opens a file that is there. Nothing is changed if it cannot be opened.
+    /// Opens an existing file. Nothing changes if it cannot be opened.
     fn open_existing(&mut self, id: InodeId, flags: OpenFlags) -> Result<Target, Stop> {
         let inode = self.host.files.tree.get(id);
         let is_directory = inode.is_directory();
@@ -540,7 +540,7 @@ impl Kernel<'_, '_> {
         }
     }
 
-    /// Opens what somebody has open, through `/proc`.
+    /// Reopens an open target through `/proc`.
     fn open_again(&mut self, target: Target, flags: OpenFlags) -> Result<Target, Stop> {
         match target {
             Target::Inode(id) => self.open_existing(id, flags),

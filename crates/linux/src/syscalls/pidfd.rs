@@ -1,4 +1,4 @@
-//! Descriptors that stand for processes.
+//! Process descriptors.
 
 use everett_vm::Value;
 
@@ -11,7 +11,7 @@ use crate::signals::{Signal, code, is_signal};
 use crate::table::ArgKind::{Fd, Flags, Int, Pointer};
 use crate::table::{Answer, Call, Row};
 
-/// The family.
+/// Rows of this family.
 pub const ROWS: &[Row] = &[
     Row::new(
         "pidfd_open",
@@ -67,7 +67,7 @@ fn pidfd_send_signal(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 }
 
 impl Kernel<'_, '_> {
-    /// The process that a descriptor stands for.
+    /// The pid behind a pidfd.
     pub fn process_of_descriptor(&mut self, fd: i32) -> Result<u32, Stop> {
         let (descriptor, description) = self.description(fd)?;
         let open = self.host.open_object(descriptor.description, &description);

@@ -9,7 +9,7 @@ use crate::objects::{Object, ObjectId, Pipe};
 use crate::table::ArgKind::{Flags, Pointer};
 use crate::table::{Answer, Call, Row};
 
-/// The family.
+/// Rows of this family.
 pub const ROWS: &[Row] = &[
     Row::new(
         "pipe",

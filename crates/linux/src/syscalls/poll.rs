@@ -1,4 +1,4 @@
-//! Waiting for descriptors.
+//! `poll` and `select`.
 
 use everett_vm::Value;
 
@@ -12,7 +12,7 @@ use crate::table::ArgKind::{Int, Pointer};
 use crate::table::{Answer, Call, Row};
 use crate::wait::{ALWAYS, Until};
 
-/// The family.
+/// Rows of this family.
 pub const ROWS: &[Row] = &[
     Row::new("poll", 7, &[Pointer, Int, Int], POLL_ERRORS, poll),
     Row::new(
@@ -40,7 +40,7 @@ pub const ROWS: &[Row] = &[
 
 const POLL_ERRORS: &[Errno] = &[Errno::EINTR, Errno::ENOMEM];
 
-/// Most descriptors of one `poll`.
+/// The most descriptors of one `poll`.
 const MOST: u64 = 1024;
 
 fn poll(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
@@ -88,7 +88,7 @@ fn pselect6(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     kernel.select_descriptors(call, timeout, mask, 1)
 }
 
-/// The sets of `select`: which events put a descriptor into them.
+/// The sets of `select`: the events that put a descriptor into each.
 const SETS: [u16; 3] = [
     event::IN | event::READ_NORMAL | event::READ_BAND | event::HANG_UP | event::ERROR,
     event::OUT | event::WRITE_NORMAL | event::WRITE_BAND | event::ERROR,
@@ -96,7 +96,7 @@ const SETS: [u16; 3] = [
 ];
 
 impl Kernel<'_, '_> {
-    /// `timeout` is in nanoseconds; `None` waits for ever.
+    /// `timeout` is in nanoseconds; `None` waits forever.
     fn poll_descriptors(
         &mut self,
         address: u64,
@@ -129,13 +129,13 @@ impl Kernel<'_, '_> {
             0 => self.wait_for_descriptors(waits_for, timeout, mask, "poll"),
             _ => Ok(()),
         };
-        // That there are no events is told also where a signal will end the wait.
+        // Empty events are stored even if a signal interrupts the wait.
         self.write_bytes(address, &entries)?;
         waited?;
         Ok(Value::concrete(ready))
     }
 
-    /// Waits for events of open files. `Ok` when the time is over.
+    /// Blocks until events of open files. `Ok` when the timeout is over.
     fn wait_for_descriptors(
         &mut self,
         files: Vec<(DescriptionId, u16)>,
@@ -147,7 +147,7 @@ impl Kernel<'_, '_> {
             let deadline = self.deadline(timeout);
             return self.wait_masked(Until::Ready(files), deadline, mask, what);
         }
-        // Signals that only the mask of this call lets through end it though it does not wait.
+        // Signals that only the temporary mask admits interrupt the call even if it does not block.
         if let Some(mask) = mask {
             let mut task = TaskState::clone(self.task());
             task.blocked = mask;
@@ -159,13 +159,13 @@ impl Kernel<'_, '_> {
         Ok(())
     }
 
-    /// The time of the virtual clock at which a timeout is over.
+    /// The deadline of a timeout on the virtual clock.
     fn deadline(&self, timeout: Option<u64>) -> Option<u64> {
         let new = self.host.clock_ns.saturating_add(timeout?);
         Some(self.task().deadline_ns.unwrap_or(new))
     }
 
-    /// Tells how much of a timeout is left, in seconds and units of so many nanoseconds.
+    /// Stores the remaining time, in seconds and units of so many nanoseconds.
     fn write_time_left(
         &mut self,
         address: u64,
@@ -179,7 +179,7 @@ impl Kernel<'_, '_> {
         let left = deadline.saturating_sub(self.host.clock_ns);
         let words = [left / SECOND, left % SECOND / unit_ns];
         match self.write_bytes(address, &words.map(u64::to_le_bytes).concat()) {
-            // What cannot be told is not told.
+            // A bad address is ignored.
             Err(Stop::Errno(_)) => Ok(()),
             other => other,
         }
@@ -196,7 +196,7 @@ impl Kernel<'_, '_> {
         if count < 0 {
             return Err(Errno::EINVAL.into());
         }
-        // Bits beyond the table are not looked at, and stay as they are: no descriptor of theirs was ever open.
+        // Bits beyond the descriptor table are ignored and left unchanged.
         let count = (count as u64).min(self.process().descriptors.places());
         let len = count.div_ceil(64) * 8;
         let mut sets = Vec::with_capacity(SETS.len());
@@ -223,7 +223,7 @@ impl Kernel<'_, '_> {
         Ok(Value::concrete(ready))
     }
 
-    /// How many bits are set in the answer, the sets of the answer, and what to wait for where there are none.
+    /// The number of bits in the result, the result sets, and what to wait for if there are none.
     #[allow(clippy::type_complexity)]
     fn look_at_sets(
         &self,
@@ -256,7 +256,7 @@ impl Kernel<'_, '_> {
         Ok((ready, results, waits_for))
     }
 
-    /// Waits for something with other signals blocked than otherwise.
+    /// Blocks with a temporary signal mask.
     pub fn wait_masked(
         &mut self,
         until: Until,
@@ -271,7 +271,7 @@ impl Kernel<'_, '_> {
         waited
     }
 
-    /// Blocks these signals instead of others until the system call is over.
+    /// Replaces the signal mask until the system call is over.
     pub fn block_meanwhile(&mut self, mask: u64) {
         let task = self.task_mut();
         if task.restored_mask.is_none() {

@@ -1,4 +1,4 @@
-//! The life of processes and threads.
+//! Creation, execution and exit of processes and threads.
 
 use everett_vm::{Buffer, Value, resize};
 
@@ -11,7 +11,7 @@ use crate::table::ArgKind::{Fd, Flags, Int, Path, Pointer, Symbolic};
 use crate::table::{Answer, Call, Row};
 use crate::wait::Until;
 
-/// The family.
+/// Rows of this family.
 pub const ROWS: &[Row] = &[
     Row::new(
         "clone",
@@ -88,13 +88,13 @@ fn exit_group(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 }
 
 impl Kernel<'_, '_> {
-    /// Makes a process or thread; after `vfork` waits until the child is on its own.
+    /// Creates a process or thread; after `vfork`, blocks until the child exits or calls `execve`.
     fn born(&mut self, birth: Birth) -> Answer {
         const VFORK: u64 = 0x4000;
         if birth.flags & VFORK == 0 {
             return self.give_birth(birth);
         }
-        // The first time it runs it makes the child, the second time the child is on its own.
+        // The first run creates the child; the second one finds that it has exited or called `execve`.
         if let Some(child) = self.task_mut().vforked.take() {
             return Ok(Value::concrete(u64::from(child)));
         }
@@ -103,7 +103,7 @@ impl Kernel<'_, '_> {
         Err(self.wait_restartable(Until::ChildIsOnItsOwn(child), "vfork"))
     }
 
-    /// The low 8 bits of what was given to `exit`.
+    /// The low 8 bits of an exit status.
     pub fn exit_status(&mut self, value: Value) -> Value {
         match value.term {
             None => Value::concrete(value.bits & 0xff),
@@ -123,13 +123,13 @@ fn execve(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     kernel.execute(call.args[0], call.args[1], call.args[2])
 }
 
-/// Strings that one `execve` passes on.
+/// The most strings that one `execve` passes.
 const MAX_STRINGS: u64 = 1 << 20;
-/// Bytes of one of them, with its NUL.
+/// The longest of them, with its NUL.
 const MAX_STRING: u64 = 32 * 4096;
-/// Bytes of all of them, with the pointers to them.
+/// The most bytes of all of them, with the pointers to them.
 const MAX_ARGUMENTS: u64 = 2 << 20;
-/// Scripts whose interpreter is a script, and so on.
+/// The deepest chain of scripts whose interpreters are scripts.
 const MAX_INTERPRETERS: usize = 4;
 
 impl Kernel<'_, '_> {
@@ -175,7 +175,7 @@ impl Kernel<'_, '_> {
         Err(Errno::ELOOP.into())
     }
 
-    /// An array of strings that ends with NULL, each without its NUL.
+    /// Reads a NULL-terminated array of strings, each without its NUL.
     fn strings(&mut self, array: u64, room: &mut u64) -> Result<Vec<Buffer>, Stop> {
         let mut strings = Vec::new();
         if array == 0 {
@@ -194,7 +194,7 @@ impl Kernel<'_, '_> {
         Err(Errno::E2BIG.into())
     }
 
-    /// Bytes of a string before its NUL. Symbolic ones are asked whether they are it.
+    /// Length of a string. Symbolic bytes are asked whether they are NUL.
     fn string_len(&mut self, address: u64) -> Result<u64, Stop> {
         let mut len = 0;
         if self.guest.is_some() {
@@ -217,7 +217,7 @@ impl Kernel<'_, '_> {
 }
 
 impl Kernel<'_, '_> {
-    /// The same in native memory, page by page.
+    /// Length of a string in native memory, read page by page.
     fn native_string_len(&mut self, address: u64) -> Result<u64, Stop> {
         const PAGE: u64 = everett_vm::PAGE as u64;
         let mut len = 0;
@@ -267,7 +267,7 @@ fn set_tid_address(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     Ok(Value::concrete(u64::from(kernel.task().tid)))
 }
 
-/// No command is offered, so that programs take their other way.
+/// Offers no command, so that programs use their fallback.
 fn membarrier(_: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     match call.args[0] {
         0 => Ok(Value::ZERO),

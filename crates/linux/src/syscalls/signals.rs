@@ -1,4 +1,4 @@
-//! Signals: sending them, what to do with them, and waiting for them.
+//! Signals: sending, actions, masks and waiting.
 
 use everett_vm::Value;
 use triomphe::Arc;
@@ -14,7 +14,7 @@ use crate::wait::Until;
 
 pub use crate::signals::SIGPIPE;
 
-/// The family.
+/// Rows of this family.
 pub const ROWS: &[Row] = &[
     Row::new(
         "rt_sigaction",
@@ -64,10 +64,10 @@ pub const ROWS: &[Row] = &[
     ),
 ];
 
-/// Who is there on every host.
+/// The pid of init, which exists on every host.
 const INIT: i32 = 1;
 
-/// Bytes of a mask.
+/// Size of a signal mask.
 const MASK_SIZE: u64 = 8;
 
 fn valid(signal: i32) -> Result<i32, Errno> {
@@ -78,7 +78,7 @@ fn valid(signal: i32) -> Result<i32, Errno> {
     }
 }
 
-/// A signal, or 0, which asks whether one could be sent.
+/// A valid signal number, or 0, which only checks permissions.
 fn valid_or_none(signal: i32) -> Result<i32, Errno> {
     if signal == 0 { Ok(0) } else { valid(signal) }
 }
@@ -141,7 +141,7 @@ fn rt_sigprocmask(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     Ok(Value::ZERO)
 }
 
-/// Handlers return without it: their frames are the vm's own.
+/// Never needed: signal frames are the vm's own.
 fn rt_sigreturn(kernel: &mut Kernel<'_, '_>, _: &Call) -> Answer {
     Err(kernel.unsupported("rt_sigreturn was called where no handler returns"))
 }
@@ -257,7 +257,7 @@ fn kill(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
         .collect();
     if targets.is_empty() {
         return match target {
-            // The parent of the first process is not on the host, and minds no signal.
+            // Init is not on the host, and signals to it have no effect.
             INIT if kernel.is_privileged() => Ok(Value::ZERO),
             INIT => Err(Errno::EPERM.into()),
             _ => Err(Errno::ESRCH.into()),
@@ -318,7 +318,7 @@ fn rt_tgsigqueueinfo(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 }
 
 impl ProcessState {
-    /// It may send this signal to another process.
+    /// Whether it may send this signal to another process.
     fn may_signal(&self, target: &ProcessState, signal: i32) -> bool {
         let [real, effective, _] = self.uid;
         let [target_real, _, target_saved] = target.uid;
@@ -332,7 +332,7 @@ impl ProcessState {
 }
 
 impl Kernel<'_, '_> {
-    /// The process may send this signal to another.
+    /// Whether the calling process may send this signal to another.
     pub fn may_signal(&self, pid: u32, signal: i32) -> bool {
         let target = self.host.process_by_pid(pid);
         target.is_none_or(|target| self.process().may_signal(target, signal))
@@ -343,7 +343,7 @@ impl Kernel<'_, '_> {
         Ok(Signal::from_process(number, code::THREAD, self.process()))
     }
 
-    /// A signal that a process describes itself.
+    /// Reads a `siginfo_t` that a process supplies.
     pub fn read_signal(&mut self, number: i32, address: u64, to: u32) -> Result<Signal, Stop> {
         let bytes = self.read_bytes(address, INFORMATION_SIZE as u64)?;
         let number = valid_or_none(number)?;
@@ -352,7 +352,7 @@ impl Kernel<'_, '_> {
             bytes.map_or(0, |bytes| u64::from_le_bytes(*bytes))
         };
         let code = word(8) as i32;
-        // Only the kernel says who sent a signal; a process can lie to itself.
+        // A process may not forge the kernel's codes, except to itself.
         if (code >= 0 || code == code::THREAD) && to != self.process().pid {
             return Err(Errno::EPERM.into());
         }
@@ -375,7 +375,7 @@ impl Kernel<'_, '_> {
         Ok(Value::ZERO)
     }
 
-    /// Sends a signal to the running thread. It is delivered when the system call is over.
+    /// Sends a signal to the running thread. It is delivered when the system call returns.
     pub fn raise(&mut self, signal: i32) {
         let signal = Signal::from_process(signal, code::USER, self.process());
         self.host.send_to_task(self.task, signal);

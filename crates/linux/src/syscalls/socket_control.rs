@@ -1,4 +1,4 @@
-//! What travels beside the bytes of a message: open files and who sends (`struct cmsghdr`).
+//! Ancillary data of messages: passed descriptors and credentials (`struct cmsghdr`).
 
 use std::net::IpAddr;
 
@@ -13,22 +13,22 @@ const RIGHTS: u32 = 1;
 const CREDENTIALS: u32 = 2;
 /// Bytes of a `struct cmsghdr`.
 const HEADER: u64 = 16;
-/// Most open files of one message.
+/// The most descriptors in one message (`SCM_MAX_FD`).
 const MOST_RIGHTS: u64 = 253;
-/// Most bytes beside a message.
+/// The most bytes of ancillary data.
 const MOST: u64 = 1 << 16;
 
-/// `IP_PKTINFO`, `IPV6_PKTINFO`, and the option that asks for the latter.
+/// `IP_PKTINFO`, `IPV6_PKTINFO`, and the option that enables the latter.
 const PACKET_INFO: u32 = 8;
 const PACKET_INFO6: u32 = 50;
 const RECEIVE_PACKET_INFO6: u32 = 49;
 
-/// The number of the interface at which a datagram to this address arrives.
+/// Index of the interface at which a datagram to this address arrives.
 fn interface_of(ip: IpAddr) -> u32 {
     if ip.is_loopback() { 1 } else { 2 }
 }
 
-/// A `struct in_pktinfo`.
+/// Encodes a `struct in_pktinfo`.
 fn packet_info(ip: IpAddr) -> Vec<u8> {
     let octets = match ip {
         IpAddr::V4(ip) => ip.octets(),
@@ -37,7 +37,7 @@ fn packet_info(ip: IpAddr) -> Vec<u8> {
     [interface_of(ip).to_le_bytes(), octets, octets].concat()
 }
 
-/// A `struct in6_pktinfo`.
+/// Encodes a `struct in6_pktinfo`.
 fn packet_info6(ip: IpAddr) -> Vec<u8> {
     let octets = match ip {
         IpAddr::V4(ip) => ip.to_ipv6_mapped().octets(),
@@ -46,11 +46,11 @@ fn packet_info6(ip: IpAddr) -> Vec<u8> {
     [&octets[..], &interface_of(ip).to_le_bytes()].concat()
 }
 
-/// One entry: level, kind and bytes.
+/// An ancillary data entry: level, type and bytes.
 type Entry = (u32, u32, Vec<u8>);
 
 impl Kernel<'_, '_> {
-    /// Reads what is to travel beside a message.
+    /// Reads the ancillary data of a message to send.
     pub(super) fn control_to_send(
         &mut self,
         socket: &OpenSocket,
@@ -121,7 +121,7 @@ impl Kernel<'_, '_> {
         Ok(())
     }
 
-    /// Hands over what came beside a message: how many bytes it takes, and flags that say what is missing.
+    /// Writes the ancillary data of a received message. Returns its length, and flags for what was truncated.
     pub(super) fn control_received(
         &mut self,
         socket: &OpenSocket,
@@ -180,7 +180,7 @@ impl Kernel<'_, '_> {
         self.write_bytes(at, &entry)
     }
 
-    /// What the socket's options ask for, besides open files.
+    /// Ancillary data that the socket's options enable, besides descriptors.
     fn entries(&mut self, socket: &OpenSocket, received: &Received) -> Result<Vec<Entry>, Stop> {
         let socket = self.socket_of(socket.open())?;
         let mut entries = Vec::new();
@@ -200,7 +200,7 @@ impl Kernel<'_, '_> {
         Ok(entries)
     }
 
-    /// Gives the process descriptors for open files, as many as it can have. The others come back.
+    /// Installs descriptors for passed files, as many as fit, and returns the rest.
     fn install_rights(
         &mut self,
         rights: &[DescriptionId],

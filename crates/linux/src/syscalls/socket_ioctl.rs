@@ -1,4 +1,4 @@
-//! Requests to sockets and questions about interfaces, as `ioctl` has them.
+//! Requests of `ioctl` about sockets and network interfaces.
 
 use std::net::IpAddr;
 
@@ -23,12 +23,12 @@ const METRIC: u64 = 0x891d;
 const MTU: u64 = 0x8921;
 const HARDWARE: u64 = 0x8927;
 const INDEX: u64 = 0x8933;
-/// Bytes of a `struct ifreq`, and of the name at its start.
+/// Sizes of a `struct ifreq`, and of the name at its start.
 const REQUEST: u64 = 40;
 const NAME: usize = 16;
 
 impl Kernel<'_, '_> {
-    /// A request to a socket; `None` where it is for others to answer.
+    /// A socket request; `None` if it is not one.
     pub(super) fn socket_ioctl(
         &mut self,
         object: ObjectId,
@@ -85,7 +85,7 @@ impl Kernel<'_, '_> {
         self.write_int(at, told.len() as u64)
     }
 
-    /// `SIOCGIFNAME`: the name of an interface by its number.
+    /// `SIOCGIFNAME`: the name of an interface by its index.
     fn tell_name(&mut self, at: u64) -> Answer {
         let request = self.read_bytes(at, REQUEST)?;
         let index = int_at(&request, NAME);
@@ -117,7 +117,7 @@ impl Kernel<'_, '_> {
         Ok(Value::ZERO)
     }
 
-    /// The IPv4 address of an interface, its mask, or the address of all in its net.
+    /// The IPv4 address of an interface, its netmask, or its broadcast address.
     fn address_of(&self, interface: &Interface, request: u64) -> Result<IpAddr, Stop> {
         let all = self.host.network.addresses_of(interface.index);
         let (ip, bits) = all
@@ -146,7 +146,7 @@ fn socket_address(ip: IpAddr) -> Vec<u8> {
     Address::Internet((ip, 0).into()).to_bytes(Domain::Inet)
 }
 
-/// A `struct ifreq`.
+/// Encodes a `struct ifreq`.
 fn with_name(interface: &Interface, value: &[u8]) -> Vec<u8> {
     let mut request = interface.name.as_bytes().to_vec();
     request.resize(NAME, 0);

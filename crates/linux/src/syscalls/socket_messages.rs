@@ -15,7 +15,7 @@ use crate::objects::socket::{
 use crate::table::ArgKind::{Buffer as Bytes, Fd, Flags, Int, Pointer, Symbolic};
 use crate::table::{Answer, Call, Row};
 
-/// The family.
+/// Rows of this family.
 pub const ROWS: &[Row] = &[
     Row::new(
         "sendto",
@@ -60,10 +60,10 @@ pub const ROWS: &[Row] = &[
     .without("the timeout, MSG_OOB, MSG_ERRQUEUE"),
 ];
 
-/// Bytes of a `struct mmsghdr`, and where the length is in it.
+/// Size of a `struct mmsghdr`, and the offset of the length in it.
 const MANY_SIZE: u64 = 64;
 const MANY_LEN_AT: u64 = 56;
-/// Most messages of one call.
+/// The most messages of one call.
 const MANY: u64 = 1024;
 
 const SEND_ERRORS: &[Errno] = &[
@@ -76,7 +76,7 @@ const RECEIVE_ERRORS: &[Errno] = &[Errno::EINTR, Errno::ECONNRESET];
 
 /// A `struct msghdr`.
 struct Header {
-    /// Where it is.
+    /// Its address.
     at: u64,
     name: u64,
     name_len: u32,
@@ -85,7 +85,7 @@ struct Header {
     control_len: u64,
 }
 
-/// Places of what `recvmsg` changes in a `struct msghdr`.
+/// Offsets of the fields of a `struct msghdr` that `recvmsg` changes.
 const NAME_LEN_AT: u64 = 8;
 const CONTROL_LEN_AT: u64 = 40;
 const FLAGS_AT: u64 = 48;
@@ -117,7 +117,7 @@ fn recvfrom(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
         len: kernel.count_to_read(call.int(0), call.args[1], call.raw[2])?,
     };
     let flags = call.args[3] as u32;
-    // All is asked before anything is taken out of the socket.
+    // All questions come before anything is consumed.
     let room = match call.args[4] {
         0 => 0,
         _ => kernel.address_room(call.args[5])?,
@@ -151,7 +151,7 @@ fn sendmmsg(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let mut index = if whole { kernel.task().progress } else { 0 };
     while index < count {
         let at = call.args[1].wrapping_add(index * MANY_SIZE);
-        // What is left of a stream waits for the next call.
+        // The rest of a stream is left to the next call.
         let more = if whole || index == 0 {
             0
         } else {
@@ -199,7 +199,7 @@ fn recvmmsg(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     Ok(Value::concrete(index))
 }
 
-/// The sender as the receiver is told it: a UNIX socket without a name has no address at all.
+/// Encodes a source address: an unnamed UNIX socket has none.
 fn from_bytes(from: &Address, domain: Domain) -> Vec<u8> {
     match (from, domain) {
         (Address::Unnamed, Domain::Unix) => Vec::new(),
@@ -232,7 +232,7 @@ impl Kernel<'_, '_> {
         })
     }
 
-    /// Sends one message, or a piece of a stream.
+    /// Sends one message, or bytes of a stream.
     fn send_message(&mut self, socket: &OpenSocket, at: u64, flags: u32) -> Answer {
         let header = self.header(at)?;
         let to = if header.name == 0 || header.name_len == 0 {
@@ -268,15 +268,15 @@ impl Kernel<'_, '_> {
         })
     }
 
-    /// Where a message goes to, as the bytes of an address say.
+    /// Decodes a destination address.
     fn destination(&mut self, socket: &OpenSocket, bytes: &[u8]) -> Result<Address, Stop> {
         let socket = self.socket_of(socket.open())?;
         Ok(match socket.domain {
             Domain::Unix => Address::parse_unix(bytes)?,
             Domain::Netlink => Address::Unnamed,
-            // A stream goes to its peer whatever is said.
+            // A stream ignores the destination.
             _ if socket.is_tcp() => Address::Unnamed,
-            // As old programs do it.
+            // Accepted for compatibility, as in Linux.
             Domain::Inet if family(bytes) == Some(AF_UNSPEC) && bytes.len() >= 16 => {
                 let port = u16::from_be_bytes([bytes[2], bytes[3]]);
                 let ip = Ipv4Addr::new(bytes[4], bytes[5], bytes[6], bytes[7]);
@@ -310,7 +310,7 @@ impl Kernel<'_, '_> {
         Ok(Value::concrete(len))
     }
 
-    /// Receives into guest memory, and says what the call returns.
+    /// Receives into guest memory, and returns the result of the call.
     fn receive_into(
         &mut self,
         socket: &OpenSocket,

@@ -1,4 +1,4 @@
-//! Sockets: making them, giving them addresses, connecting them.
+//! Sockets: creating, binding and connecting.
 
 use std::net::SocketAddr;
 
@@ -15,7 +15,7 @@ use crate::objects::{Object, ObjectId, Open};
 use crate::table::ArgKind::{Fd, Flags, Int, Pointer};
 use crate::table::{Answer, Call, Row};
 
-/// The family.
+/// Rows of this family.
 pub const ROWS: &[Row] = &[
     Row::new(
         "socket",
@@ -74,10 +74,10 @@ const CONNECT_ERRORS: &[Errno] = &[
 ];
 const ACCEPT_ERRORS: &[Errno] = &[Errno::EINTR, Errno::ECONNABORTED, Errno::EMFILE];
 
-/// Connections that wait to be accepted: the most that `listen` allows.
+/// The largest backlog that `listen` accepts (`somaxconn`).
 const MOST_PENDING: u32 = 4096;
 
-/// The open file of a socket, apart from the tables so that both can be used.
+/// A socket and its open file description, copied out of the tables so that both can be used.
 pub struct OpenSocket {
     pub object: ObjectId,
     pub id: DescriptionId,
@@ -90,7 +90,7 @@ impl OpenSocket {
             object: self.object,
             description: &self.description,
             id: self.id,
-            // Sockets are the same for all.
+            // Sockets do not depend on the calling thread.
             asker: (0, 0),
         }
     }
@@ -106,7 +106,7 @@ fn socket(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     Ok(Value::concrete(fd as u64))
 }
 
-/// Checks what kind of socket is asked for: domain, kind, protocol, and flags of the descriptor.
+/// Checks the arguments of `socket`: family, type, protocol and descriptor flags.
 pub fn what_socket(call: &Call) -> Result<(Domain, Kind, u32, u32), Errno> {
     const KIND_MASK: u64 = 0xf;
     const KINDS: u64 = 11;
@@ -249,7 +249,7 @@ fn socketpair(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 }
 
 impl Kernel<'_, '_> {
-    /// Who the calling process is.
+    /// Credentials of the calling process.
     pub fn credentials(&self) -> Credentials {
         let process = self.process();
         Credentials {
@@ -275,7 +275,7 @@ impl Kernel<'_, '_> {
         })
     }
 
-    /// The bytes of an address that the program passes.
+    /// Reads an encoded address.
     pub fn read_address(&mut self, address: u64, len: i32) -> Result<Vec<u8>, Stop> {
         match u64::try_from(len) {
             Ok(len) if len <= STORAGE_SIZE => self.read_bytes(address, len),
@@ -283,13 +283,13 @@ impl Kernel<'_, '_> {
         }
     }
 
-    /// Tells the program an address: as much of it as there is room for, and how long it is.
+    /// Writes an address, truncated to the size of the buffer, and its full length.
     pub fn write_address(&mut self, address: u64, len_at: u64, bytes: &[u8]) -> Result<(), Stop> {
         let room = self.address_room(len_at)?;
         self.put_address(address, len_at, room, bytes)
     }
 
-    /// How many bytes of an address there is room for.
+    /// Reads the size of an address buffer.
     pub fn address_room(&mut self, len_at: u64) -> Result<usize, Stop> {
         let room = self.read_value(len_at, 4)?;
         let room = self.vm.concretize(room)? as i32;
@@ -297,7 +297,7 @@ impl Kernel<'_, '_> {
         Ok(usize::try_from(room).map_err(|_| Errno::EINVAL)?)
     }
 
-    /// Tells the program an address where the room for it is known.
+    /// Writes an address into a buffer of known size.
     pub fn put_address(
         &mut self,
         address: u64,
@@ -313,7 +313,7 @@ impl Kernel<'_, '_> {
         let socket = self.host.socket(object).ok_or(Errno::ENOTSOCK)?;
         let domain = socket.domain;
         let wanted = match family(bytes) {
-            // As old programs do it.
+            // Accepted for compatibility, as in Linux.
             Some(AF_UNSPEC) if domain == Domain::Inet && bytes.len() >= 16 => {
                 if bytes[4..8] != [0; 4] {
                     return Err(Errno::EAFNOSUPPORT.into());

@@ -1,4 +1,4 @@
-//! Bytes that go from one open file to another without passing through the program.
+//! Transfers between open files within the kernel: `sendfile`, `splice`, `tee` and `vmsplice`.
 
 use everett_vm::{Buffer, Value};
 
@@ -11,7 +11,7 @@ use crate::table::ArgKind::{Fd, Flags, Int, Pointer};
 use crate::table::{Answer, Call, Row};
 use crate::wait::Until;
 
-/// The family.
+/// Rows of this family.
 pub const ROWS: &[Row] = &[
     Row::new("sendfile", 40, &[Fd, Fd, Pointer, Int], ERRORS, sendfile),
     Row::new(
@@ -33,22 +33,22 @@ pub const ROWS: &[Row] = &[
 
 const ERRORS: &[Errno] = &[Errno::EINTR, Errno::EIO, Errno::ENOMEM];
 
-/// Bytes that one call moves at most.
+/// The most bytes of one call.
 const MOST: u64 = 0x7fff_f000;
-/// Bytes that are moved at once.
+/// Bytes moved at once.
 const PIECE: u64 = 1 << 16;
 const PAGE: u64 = 4096;
 
 /// `SPLICE_F_NONBLOCK`.
 const NONBLOCK: u64 = 2;
-/// All flags of `splice` and its kin.
+/// All flags of `splice` and its like.
 const KNOWN: u64 = 0xf;
 
-/// An open file that bytes come from or go to.
+/// Source or destination of a transfer.
 struct Side {
     id: DescriptionId,
     description: Description,
-    /// Where in guest memory the place is that is used instead of that of the open file.
+    /// Address of an explicit offset, which is used instead of that of the open file.
     offset_at: u64,
 }
 
@@ -80,7 +80,7 @@ fn sendfile(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     }
     let wanted = call.args[3].min(MOST);
     let to_pipe = to.pipe(kernel);
-    // Both places are moved on with each piece, so a wait or a signal finds them where they belong.
+    // Both offsets advance with each piece, so that they are right when the call blocks or a signal arrives.
     loop {
         let done = kernel.task().progress;
         let place = kernel.place_of(&from)?;
@@ -104,7 +104,7 @@ fn sendfile(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
         };
         kernel.move_on(&from, place + written)?;
         kernel.task_mut().progress = done + written;
-        // A pipe takes what it has room for, once.
+        // A pipe takes as much as it has space for, once.
         if done + written == wanted || written == 0 || to_pipe.is_some() {
             return Ok(Value::concrete(done + written));
         }
@@ -221,7 +221,7 @@ impl Kernel<'_, '_> {
         })
     }
 
-    /// Where in a file the next bytes are.
+    /// The current offset.
     fn place_of(&mut self, side: &Side) -> Result<u64, Stop> {
         let place = match side.offset_at {
             0 => {
@@ -237,7 +237,7 @@ impl Kernel<'_, '_> {
         }
     }
 
-    /// The next bytes are there now.
+    /// Advances the offset.
     fn move_on(&mut self, side: &Side, place: u64) -> Result<(), Stop> {
         match side.offset_at {
             0 => {
@@ -292,7 +292,7 @@ impl Kernel<'_, '_> {
         Ok(len)
     }
 
-    /// A pipe with something in it; `None` at its end.
+    /// A non-empty pipe; `None` at end of file.
     fn full_pipe(&mut self, from: &Side, flags: u64) -> Result<Option<ObjectId>, Stop> {
         let id = from.pipe(self).ok_or(Errno::EINVAL)?;
         match pipe(self.host, id) {
@@ -302,7 +302,7 @@ impl Kernel<'_, '_> {
         }
     }
 
-    /// Waits until a pipe has room, or nobody reads it.
+    /// Blocks until a pipe has space or no readers.
     fn pipe_with_room(&mut self, to: &Side, id: ObjectId, flags: u64) -> Result<(), Stop> {
         self.check_readers(id)?;
         match pipe(self.host, id) {

@@ -1,4 +1,4 @@
-//! Users and groups, process groups and sessions.
+//! User and group ids, process groups and sessions.
 
 use everett_vm::Value;
 use triomphe::Arc;
@@ -9,7 +9,7 @@ use crate::process::{Life, ProcessState};
 use crate::table::ArgKind::{Int, Pointer};
 use crate::table::{Answer, Call, Row};
 
-/// The family.
+/// Rows of this family.
 pub const ROWS: &[Row] = &[
     Row::new("getuid", 102, &[], &[], |kernel, _| {
         number(kernel.process().uid[0])
@@ -104,9 +104,9 @@ fn number(number: u32) -> Answer {
     Ok(Value::concrete(u64::from(number)))
 }
 
-/// Real, effective and saved numbers.
+/// Real, effective and saved ids.
 type Numbers = [u32; 3];
-/// Where a process has them.
+/// Selects the user or group ids of a process.
 type Place = fn(&mut ProcessState) -> &mut Numbers;
 
 fn user(process: &mut ProcessState) -> &mut Numbers {
@@ -117,7 +117,7 @@ fn group(process: &mut ProcessState) -> &mut Numbers {
     &mut process.gid
 }
 
-/// Stands for a number that stays as it is.
+/// An id that stays unchanged.
 const SAME: u32 = u32::MAX;
 
 fn set_one(kernel: &mut Kernel<'_, '_>, call: &Call, place: Place) -> Answer {
@@ -271,12 +271,12 @@ fn setsid(kernel: &mut Kernel<'_, '_>, _: &Call) -> Answer {
 }
 
 impl Kernel<'_, '_> {
-    /// The process may do what only root may.
+    /// Whether the process has root's privileges.
     pub fn is_privileged(&self) -> bool {
         self.process().uid[1] == 0
     }
 
-    /// A process by its number; 0 is the one that calls.
+    /// The process with a pid; 0 is the calling one.
     pub fn process_or_self(&self, pid: i32) -> Result<&ProcessState, Errno> {
         if pid == 0 {
             return Ok(self.process());

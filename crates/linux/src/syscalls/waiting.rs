@@ -1,4 +1,4 @@
-//! Waiting for children: what they tell, and forgetting those that have told all.
+//! Waiting for state changes of children, and reaping them.
 
 use everett_vm::{Buffer, Value, resize};
 
@@ -10,7 +10,7 @@ use crate::table::ArgKind::{Flags, Int, Pointer};
 use crate::table::{Answer, Call, Row};
 use crate::wait::{Children, Until, Which};
 
-/// The family.
+/// Rows of this family.
 pub const ROWS: &[Row] = &[
     Row::new(
         "wait4",
@@ -39,7 +39,7 @@ const NO_THREAD: u64 = 0x2000_0000;
 const ALL: u64 = 0x4000_0000;
 const CLONE: u64 = 0x8000_0000;
 
-/// What a child tells.
+/// A state change of a child, as `wait` reports it.
 #[derive(Copy, Clone)]
 enum Report {
     Death(Death),
@@ -47,7 +47,7 @@ enum Report {
 }
 
 impl Children {
-    /// A child is one of these.
+    /// Whether a child is selected.
     pub fn include(&self, child: &ProcessState) -> bool {
         let is_clone = child.exit_signal != SIGCHLD;
         let is_wanted = self.options & ALL != 0 || is_clone == (self.options & CLONE != 0);
@@ -59,7 +59,7 @@ impl Children {
             }
     }
 
-    /// A child has something to tell that was asked for.
+    /// Whether a child has a state change that the options ask for.
     pub fn have_news_of(&self, child: &ProcessState) -> bool {
         self.report_of(child).is_some()
     }
@@ -180,7 +180,7 @@ fn waitid(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 }
 
 impl Kernel<'_, '_> {
-    /// A child that tells something; `None` if there are only others and they shall not be waited for.
+    /// A child with a state change to report; `None` if there is none yet and `WNOHANG` is set.
     fn report(&mut self, children: Children) -> Result<Option<(u32, Report)>, Stop> {
         let own = self.process().pid;
         let mut any = false;
@@ -203,7 +203,7 @@ impl Kernel<'_, '_> {
         Err(self.wait_restartable(Until::Child(children), "a child"))
     }
 
-    /// The parent knows now.
+    /// Marks a state change as reported; reaps a zombie.
     fn note_report(&mut self, pid: u32, report: Report) {
         let Some(child) = self.host.process_by_pid_mut(pid) else {
             return;

@@ -1,11 +1,11 @@
-//! Programs that declare what they are hosts of.
+//! Programs that declare their world.
 
 use everett_vm::OWN_CALLS;
 
 use super::*;
 use crate::{Begin, Boot};
 
-/// A host whose path becomes this where it is set up.
+/// A host with this boot mode.
 fn booting(boot: Boot) -> (Bench, Host) {
     let mut bench = Bench::new(Script::default().program());
     let config = HostConfig {
@@ -16,7 +16,7 @@ fn booting(boot: Boot) -> (Bench, Host) {
     (bench, host)
 }
 
-/// What a C program gets.
+/// The result as a C program sees it.
 fn declare(bench: &mut Bench, host: &mut Host, name: &str, args: &[u64]) -> i32 {
     let result = bench.call(host, name, args).unwrap();
     assert!(result <= u64::from(u32::MAX), "{name} returns an int");

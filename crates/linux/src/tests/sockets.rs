@@ -1,4 +1,4 @@
-//! Sockets called by hand: terms, clones, and what a host that waits for a socket hopes for.
+//! Socket handlers called directly: symbolic bytes, clones, and wake-up sources.
 
 use everett_vm::{Buffer, Value};
 
@@ -32,7 +32,7 @@ fn loopback(host: &mut Host, port: u16) -> u64 {
     put(host, &bytes)
 }
 
-/// Descriptors of two connected TCP sockets and of the one that listens.
+/// Descriptors of two connected TCP sockets and of the listener.
 fn tcp(bench: &mut Bench, host: &mut Host, port: u16) -> [u64; 3] {
     let address = loopback(host, port);
     let server = bench.call(host, "socket", &[AF_INET, STREAM]).unwrap();

@@ -1,4 +1,4 @@
-//! Messages that travel on their own: UDP, and datagrams and packets of UNIX sockets.
+//! Datagrams: UDP, and datagrams and sequenced packets of UNIX sockets.
 
 use std::net::SocketAddr;
 
@@ -17,27 +17,27 @@ use crate::objects::{ObjectId, Open, event};
 use crate::packets::PacketKind;
 use crate::wait::Until;
 
-/// Longest datagram of UDP.
+/// The longest UDP datagram.
 const MOST_UDP: u64 = 65507;
-/// What a message costs of the room for it, besides its bytes.
+/// Buffer space that a message takes besides its bytes.
 const OVERHEAD: u64 = 768;
-/// Messages of strangers that wait, but one: `net.unix.max_dgram_qlen`.
+/// The most queued messages from unconnected peers, minus one: `net.unix.max_dgram_qlen`.
 const MOST_MESSAGES: usize = 10;
 
 impl Socket {
-    /// What came in takes so much room.
+    /// Receive buffer space in use.
     fn room_used(&self) -> u64 {
         self.inbox.len() + self.inbox.count() as u64 * OVERHEAD
     }
 
-    /// Messages of strangers wait until some of those that are there were received.
+    /// Whether unconnected senders must wait for queued messages to be received.
     pub(super) fn is_full_for_strangers(&self) -> bool {
         self.inbox.count() > MOST_MESSAGES
     }
 
-    /// What this UNIX socket sends to its peer has to wait.
+    /// Whether a message from this UNIX socket to its peer must wait.
     pub(super) fn must_wait_for(&self, peer: &Socket) -> bool {
-        // Two that send to each other are limited by bytes alone.
+        // Sockets connected to each other are limited by bytes only.
         if peer.is_connected() {
             peer.room_used() * 4 > u64::from(self.options.send_buffer)
         } else {
@@ -47,7 +47,7 @@ impl Socket {
 }
 
 impl Kernel<'_, '_> {
-    /// The next message.
+    /// Receives a message.
     pub(super) fn receive_datagram(
         &mut self,
         open: Open<'_>,
@@ -88,14 +88,14 @@ impl Kernel<'_, '_> {
                 credentials: message.credentials,
             });
         }
-        // One that does not wait is told the end of a connection only.
+        // A non-blocking receive reports the end of a connection only.
         if socket.read_shut && (!nonblocking || socket.kind == Kind::Packets) {
             return Ok(Received::end());
         }
         Err(self.wait_for_socket(open, event::IN, flags, "receive a message"))
     }
 
-    /// Sends one datagram of UDP.
+    /// Sends a UDP datagram.
     pub(super) fn send_udp(
         &mut self,
         open: Open<'_>,
@@ -156,19 +156,19 @@ impl Kernel<'_, '_> {
         }
         match self.host.datagram_receiver(from, to) {
             Some(receiver) => self.host.deliver_udp(receiver, from, to, bytes),
-            // Nobody is there; a socket that is connected learns it.
+            // No socket is bound there; a connected sender is notified.
             None if connected => {
                 self.socket_of(open)?.error = Some(Errno::ECONNREFUSED);
                 self.host.announce(open.object, event::ERROR);
             }
             None => {}
         }
-        // The datagram has left: there is room again.
+        // The datagram has left the send buffer.
         self.host.announce(open.object, event::WRITING);
         Ok(len)
     }
 
-    /// `connect` of UDP: from now on it talks with one address alone.
+    /// `connect` of UDP: restricts the socket to one peer address.
     pub fn connect_udp(&mut self, open: Open<'_>, to: SocketAddr) -> Result<(), Stop> {
         let (to, from) = match self.host.network.route(to.ip()) {
             Route::Local { to: ip, from } => (SocketAddr::new(ip, to.port()), from),
@@ -194,7 +194,7 @@ impl Kernel<'_, '_> {
         Ok(())
     }
 
-    /// `connect` of a UNIX socket without connections.
+    /// `connect` of a UNIX datagram socket.
     pub fn connect_unix_datagram(&mut self, open: Open<'_>, to: &Address) -> Result<(), Stop> {
         let peer = self.find_unix(to, Kind::Datagram)?;
         if !self.host.may_send(open.object, peer) {
@@ -208,7 +208,7 @@ impl Kernel<'_, '_> {
         Ok(())
     }
 
-    /// Sends one message of a UNIX socket.
+    /// Sends a message of a UNIX socket.
     pub(super) fn send_unix_message(
         &mut self,
         open: Open<'_>,
@@ -259,7 +259,8 @@ impl Kernel<'_, '_> {
             return Err(Errno::EPIPE.into());
         }
         if receiver.peer() == Some(open.object) || peer == open.object {
-            // Two that send to each other are limited by bytes alone; the last message may exceed the limit.
+            // Sockets connected to each other are limited by bytes only; the last message may exceed the
+            // limit.
             if receiver.room_used() >= limit {
                 let what = "send to a UNIX socket";
                 return Err(self.wait_for_socket(open, event::OUT, flags, what));
@@ -280,13 +281,13 @@ impl Kernel<'_, '_> {
     }
 }
 
-/// It can talk with IPv6 alone.
+/// Whether it is a genuine IPv6 address, neither wildcard nor IPv4-mapped.
 fn is_true_v6(address: SocketAddr) -> bool {
     address.is_ipv6() && !address.ip().is_unspecified()
 }
 
 impl HostState {
-    /// Gives a UDP socket that has none an address at which all can reach it.
+    /// Binds a UDP socket to the wildcard address and an ephemeral port.
     fn bind_udp_anywhere(&mut self, id: ObjectId) -> Result<(), Errno> {
         let socket = self.socket(id).ok_or(Errno::ENOTSOCK)?;
         let own = socket.local.internet();
@@ -302,7 +303,7 @@ impl HostState {
         Ok(())
     }
 
-    /// A datagram arrives from another host. Where it was for this host alone and nobody is there, the sender is told.
+    /// Receives a datagram from another host. If no socket takes a unicast datagram, its sender is notified.
     pub(crate) fn datagram_arrives(&mut self, from: SocketAddr, to: SocketAddr, bytes: &Buffer) {
         if self.network.is_own(to.ip()) {
             match self.datagram_receiver(from, to) {
@@ -313,7 +314,7 @@ impl HostState {
             }
             return;
         }
-        // Everybody who listens at the port gets what is for all.
+        // All sockets bound to the port receive a broadcast or multicast datagram.
         let takes = |socket: &Socket| {
             let local = socket.local.internet();
             let is_there = local.is_some_and(|own| {
@@ -331,7 +332,7 @@ impl HostState {
         }
     }
 
-    /// A datagram arrives; where there is no room for it, it is lost.
+    /// Queues a datagram; it is dropped if the receive buffer is full.
     fn deliver_udp(&mut self, to: ObjectId, from: SocketAddr, at: SocketAddr, bytes: Buffer) {
         let Some(socket) = self.socket_mut(to) else {
             return;
@@ -348,13 +349,13 @@ impl HostState {
         self.deliver(to, message);
     }
 
-    /// A UNIX socket that talks with one alone takes messages from no other.
+    /// Whether a UNIX socket accepts messages from another: a connected one only from its peer.
     fn may_send(&self, from: ObjectId, to: ObjectId) -> bool {
         let peer = self.socket(to).and_then(Socket::peer);
         peer.is_none_or(|peer| peer == from)
     }
 
-    /// What `shutdown` means for UDP.
+    /// `shutdown` of UDP.
     pub(super) fn shut_down_udp(&self, id: ObjectId) -> Result<(), Errno> {
         let socket = self.socket(id).ok_or(Errno::ENOTSOCK)?;
         if socket.is_connected() {
@@ -365,7 +366,7 @@ impl HostState {
     }
 }
 
-/// Events of a UDP socket.
+/// Poll events of a UDP socket.
 pub fn udp_readiness(socket: &Socket) -> u16 {
     const READ: u16 = event::IN | event::READ_NORMAL;
     let mut events = event::OUT | event::WRITE_NORMAL | event::WRITE_BAND;

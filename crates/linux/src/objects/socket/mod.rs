@@ -1,5 +1,4 @@
-//! Sockets: what is behind the descriptor. How bytes get from one socket to another is in `stream` and
-//! `datagram`; which socket an address leads to is in `network`.
+//! Sockets. `stream` and `datagram` transfer bytes between them; `network` finds the socket of an address.
 
 mod address;
 mod datagram;
@@ -29,21 +28,21 @@ use crate::packets::PacketKind;
 use crate::syscalls::signals::SIGPIPE;
 use crate::wait::{Hope, Until};
 
-/// How bytes travel.
+/// Socket types.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Kind {
-    /// `SOCK_STREAM`: bytes in order.
+    /// `SOCK_STREAM`: a byte stream.
     Stream,
-    /// `SOCK_DGRAM`: messages, each on its own.
+    /// `SOCK_DGRAM`: independent messages.
     Datagram,
-    /// `SOCK_SEQPACKET`: messages in order over a connection.
+    /// `SOCK_SEQPACKET`: sequenced messages over a connection.
     Packets,
-    /// `SOCK_RAW`, as `AF_NETLINK` has it.
+    /// `SOCK_RAW`, for `AF_NETLINK`.
     Raw,
 }
 
 impl Kind {
-    /// The kind with this number.
+    /// The type with this number.
     pub fn from_number(number: u64) -> Option<Kind> {
         let mut kinds = [Kind::Stream, Kind::Datagram, Kind::Packets, Kind::Raw].into_iter();
         kinds.find(|kind| u64::from(kind.number()) == number)
@@ -59,89 +58,89 @@ impl Kind {
         }
     }
 
-    /// Nothing is sent before there is a connection.
+    /// Whether it is connection-oriented.
     pub fn has_connections(self) -> bool {
         matches!(self, Kind::Stream | Kind::Packets)
     }
 }
 
-/// Where a socket is in its life.
+/// Connection state of a socket.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum State {
-    /// Not connected, or not any more.
+    /// Not connected, or disconnected.
     Idle,
-    /// It takes connections.
+    /// It listens for connections.
     Listening {
-        /// How many connections wait at most, but one.
+        /// The backlog: the most pending connections, minus one.
         backlog: u32,
-        /// Connections that were not accepted yet, the oldest first.
+        /// The accept queue, oldest connection first.
         pending: Vec<ObjectId>,
     },
-    /// It waits until there is room for it where it wants to connect to.
+    /// `connect` waits for space in the accept queue of the listener.
     Connecting {
-        /// It began in this order.
+        /// Sequence number, for first come, first served.
         since: u64,
     },
-    /// It has a peer, or had one that is gone.
+    /// It has a peer, or had one that is closed.
     Connected {
-        /// The socket at the other end; `None` if it is closed, or where addresses are looked up each time.
+        /// The socket at the other end; `None` if it is closed, or if each message looks up its receiver.
         peer: Option<ObjectId>,
     },
 }
 
-/// What `connect` has told its callers so far.
+/// What `connect` has reported so far.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Told {
     /// Nothing.
     Nothing,
-    /// That a connection is under way.
+    /// `EINPROGRESS`: a connection is being established.
     Underway,
-    /// That there is a connection.
+    /// That the connection is established.
     Connected,
 }
 
 /// A socket.
 #[derive(Clone, Debug)]
 pub struct Socket {
-    /// Family of its addresses.
+    /// Address family.
     pub domain: Domain,
-    /// How bytes travel.
+    /// Socket type.
     pub kind: Kind,
-    /// Number of the protocol.
+    /// Protocol number.
     pub protocol: u32,
-    /// What can be set.
+    /// Socket options.
     pub options: Options,
-    /// Where it is in its life.
+    /// Connection state.
     pub state: State,
-    /// What `connect` has told.
+    /// What `connect` has reported.
     pub told: Told,
-    /// The error that the next call gets.
+    /// `SO_ERROR`: the error that the next call returns.
     pub error: Option<Errno>,
-    /// Nothing more is received, once what is there is gone.
+    /// No more bytes are received after those in the queue.
     pub read_shut: bool,
     /// Nothing more can be sent.
     pub write_shut: bool,
-    /// The peer knows that nothing more is sent.
+    /// The peer has been told that no more bytes are sent (FIN).
     pub end_sent: bool,
-    /// The peer has said that it sends no more.
+    /// The peer sends no more bytes.
     pub end_received: bool,
-    /// Its own address.
+    /// Local address.
     pub local: Address,
-    /// The address of its peer.
+    /// Remote address.
     pub remote: Address,
-    /// Its address was chosen by the program, and stays when it is disconnected.
+    /// The local address was chosen with `bind`, and survives a disconnect.
     pub bound: bool,
-    /// So was its port.
+    /// The local port was chosen with `bind`.
     pub bound_port: bool,
-    /// The node in the tree that bears its name.
+    /// Inode of its path name.
     pub inode: Option<InodeId>,
-    /// What came in.
+    /// Receive queue.
     pub inbox: Inbox,
-    /// It wanted to send more than there was room for.
+    /// A send found the receive buffer of the peer full.
     pub wants_room: bool,
-    /// Who made it, or listens.
+    /// Credentials of the process that created it or listens.
     pub owner: Credentials,
-    /// Who is at the other end.
+    /// Credentials of the peer.
     pub peer_owner: Option<Credentials>,
     /// The connection to a socket of another host.
     pub link: Option<Box<Link>>,
@@ -175,12 +174,12 @@ impl Socket {
         }
     }
 
-    /// It speaks TCP.
+    /// Whether it is a TCP socket.
     pub fn is_tcp(&self) -> bool {
         self.domain.is_internet() && self.kind == Kind::Stream
     }
 
-    /// It speaks UDP.
+    /// Whether it is a UDP socket.
     pub fn is_udp(&self) -> bool {
         self.domain.is_internet() && self.kind == Kind::Datagram
     }
@@ -193,17 +192,17 @@ impl Socket {
         }
     }
 
-    /// It has a peer, or had one.
+    /// Whether it has or had a peer.
     pub fn is_connected(&self) -> bool {
         matches!(self.state, State::Connected { .. })
     }
 
-    /// It takes connections.
+    /// Whether it listens.
     pub fn is_listening(&self) -> bool {
         matches!(self.state, State::Listening { .. })
     }
 
-    /// There is room for one more that waits to be accepted.
+    /// Whether the accept queue has space for one more connection.
     pub fn has_backlog_room(&self) -> bool {
         match &self.state {
             State::Listening { backlog, pending } => pending.len() <= *backlog as usize,
@@ -211,7 +210,7 @@ impl Socket {
         }
     }
 
-    /// Takes connections from now on, or takes another number of them.
+    /// Starts to listen, or changes the backlog.
     pub fn listen(&mut self, most: u32) {
         match &mut self.state {
             State::Listening { backlog, .. } => *backlog = most,
@@ -224,13 +223,13 @@ impl Socket {
         }
     }
 
-    /// Takes the error that the next call gets.
+    /// Takes the pending error.
     pub fn take_error(&mut self) -> Option<Errno> {
         self.error.take()
     }
 }
 
-/// What can be done with a socket.
+/// Operations of a socket.
 pub const OPERATIONS: Operations = Operations {
     mode: 0o140_777,
     read: |kernel, open, wanted| {
@@ -257,31 +256,31 @@ pub const OPERATIONS: Operations = Operations {
     ..Operations::CLOSED
 };
 
-/// What travels with bytes that are sent.
+/// Destination and ancillary data of a send.
 #[derive(Clone, Debug, Default)]
 pub struct Parcel {
-    /// Where they go to, where that is said.
+    /// Destination address, if given.
     pub to: Option<Address>,
-    /// Open files.
+    /// Open file descriptions to pass (`SCM_RIGHTS`).
     pub rights: Vec<crate::files::DescriptionId>,
-    /// Who sends them, where that is said.
+    /// Credentials to pass, if given (`SCM_CREDENTIALS`).
     pub credentials: Option<Credentials>,
 }
 
-/// What was received.
+/// The result of a receive.
 #[derive(Clone, Debug)]
 pub struct Received {
     /// The bytes.
     pub bytes: Buffer,
-    /// How long the message was.
+    /// Full length of the message before truncation.
     pub full_len: u64,
-    /// From where, where it is a message.
+    /// Source address of a datagram.
     pub from: Option<Address>,
-    /// To which address.
+    /// Destination address.
     pub to: Address,
-    /// Open files that came along. They belong to the receiver now.
+    /// Open file descriptions that were passed; the receiver owns them.
     pub rights: Vec<crate::files::DescriptionId>,
-    /// Who sent it.
+    /// Credentials of the sender.
     pub credentials: Option<Credentials>,
 }
 
@@ -298,13 +297,13 @@ impl Received {
         }
     }
 
-    /// The end of a stream.
+    /// End of a stream.
     pub fn end() -> Received {
         Received::bytes(Buffer::zeroed(0))
     }
 }
 
-/// Flags of sending and receiving.
+/// `MSG_` flags.
 pub mod message_flag {
     pub const OUT_OF_BAND: u32 = 0x1;
     pub const PEEK: u32 = 0x2;
@@ -318,7 +317,7 @@ pub mod message_flag {
 }
 
 impl HostState {
-    /// A socket.
+    /// The socket with this id, if it is one.
     pub fn socket(&self, id: ObjectId) -> Option<&Socket> {
         match self.objects.get(id.0)? {
             Object::Socket(socket) => Some(socket),
@@ -326,7 +325,7 @@ impl HostState {
         }
     }
 
-    /// The same for changing it.
+    /// The socket with this id, for changing it.
     pub fn socket_mut(&mut self, id: ObjectId) -> Option<&mut Socket> {
         match self.objects.get_mut(id.0)? {
             Object::Socket(socket) => Some(socket),
@@ -334,7 +333,7 @@ impl HostState {
         }
     }
 
-    /// All sockets, by number.
+    /// All sockets, by id.
     pub fn sockets(&self) -> impl Iterator<Item = (ObjectId, &Socket)> {
         self.objects.iter().filter_map(|(id, object)| match object {
             Object::Socket(socket) => Some((ObjectId(id), &**socket)),
@@ -342,7 +341,7 @@ impl HostState {
         })
     }
 
-    /// Something arrives at a socket.
+    /// Appends a message to the receive queue of a socket.
     pub(self) fn deliver(&mut self, to: ObjectId, message: Message) {
         if self.packets.is_some() {
             self.log_received(to, PacketKind::Data((*message.bytes).clone()));
@@ -353,7 +352,7 @@ impl HostState {
         }
     }
 
-    /// An object hands on messages, each as a whole.
+    /// Whether an object preserves message boundaries.
     pub fn keeps_messages(&self, id: ObjectId) -> bool {
         self.socket(id)
             .is_some_and(|socket| socket.kind != Kind::Stream)
@@ -376,7 +375,7 @@ impl HostState {
         }
     }
 
-    /// A socket takes one more message or connection, or is none any more.
+    /// Whether a socket has space for one more message or connection, or is closed.
     pub fn has_room(&self, id: ObjectId) -> bool {
         self.socket(id).is_none_or(|socket| {
             if socket.is_listening() {
@@ -389,7 +388,7 @@ impl HostState {
 }
 
 impl Kernel<'_, '_> {
-    /// The next bytes or the next message.
+    /// Receives bytes or a message.
     pub fn receive(&mut self, open: Open<'_>, wanted: u64, flags: u32) -> Result<Received, Stop> {
         let socket = self.socket_of(open)?;
         match (socket.domain, socket.kind) {
@@ -399,7 +398,7 @@ impl Kernel<'_, '_> {
         }
     }
 
-    /// Sends bytes, as many as there is room for, or one message.
+    /// Sends as many bytes as fit, or one message.
     pub fn send(
         &mut self,
         open: Open<'_>,
@@ -423,7 +422,7 @@ impl Kernel<'_, '_> {
         socket.ok_or(Stop::Errno(Errno::ENOTSOCK))
     }
 
-    /// Waits for events of a socket as long as its options and the call's flags say.
+    /// Blocks until events of a socket, subject to its timeouts and the flags of the call.
     pub fn wait_for_socket(
         &mut self,
         open: Open<'_>,
@@ -440,7 +439,8 @@ impl Kernel<'_, '_> {
         )
     }
 
-    /// The same for any condition; `events` say whether it is for receiving or for sending.
+    /// Blocks until a condition holds, subject to timeouts and flags; `events` say whether it is for
+    /// receiving or for sending.
     pub fn wait_until(
         &mut self,
         open: Open<'_>,
@@ -470,9 +470,9 @@ impl Kernel<'_, '_> {
         }
     }
 
-    /// Nobody is there to receive: a signal, unless the caller wants none.
+    /// No receiver is left: `EPIPE`, and `SIGPIPE` unless `MSG_NOSIGNAL` is set.
     fn broken_pipe(&mut self, flags: u32) -> Stop {
-        // What was sent before it had to wait is what the call returns; then there is no signal.
+        // If bytes were sent before the call blocked, it returns their number and sends no signal.
         if flags & message_flag::NO_SIGNAL == 0 && self.task().progress == 0 {
             self.raise(SIGPIPE);
         }
@@ -515,7 +515,7 @@ fn close(host: &mut HostState, open: Open<'_>) {
     }
 }
 
-/// Bytes that can be received without waiting.
+/// Bytes that can be received without blocking.
 pub fn available(host: &HostState, id: ObjectId) -> Option<u64> {
     let socket = host.socket(id)?;
     if socket.kind.has_connections() {

@@ -1,4 +1,4 @@
-//! What `AF_NETLINK` tells of the host's interfaces: as much as `getifaddrs` asks.
+//! Netlink sockets: the requests about interfaces that `getifaddrs` makes.
 
 use std::net::IpAddr;
 
@@ -20,20 +20,20 @@ const DUMP: u16 = 0x300;
 /// Bytes of a `struct nlmsghdr`.
 const HEADER: usize = 16;
 
-/// An interface of the host.
+/// A network interface of the host.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Interface {
-    /// Its number.
+    /// Interface index.
     pub index: u32,
     /// Its name.
     pub name: &'static str,
     /// `IFF_` flags.
     pub flags: u32,
-    /// Longest packet.
+    /// Maximum transmission unit.
     pub mtu: u32,
-    /// Its address on the wire.
+    /// Hardware address.
     pub hardware: [u8; 6],
-    /// Kind of that address (`ARPHRD_`).
+    /// Type of the hardware address (`ARPHRD_`).
     pub kind: u16,
 }
 
@@ -58,7 +58,7 @@ pub const INTERFACES: &[Interface] = &[
 ];
 
 impl Network {
-    /// Addresses of an interface, with the bits that its net has in common.
+    /// Addresses of an interface, with prefix lengths.
     pub fn addresses_of(&self, index: u32) -> Vec<(IpAddr, u8)> {
         if index == 1 {
             return vec![
@@ -71,7 +71,7 @@ impl Network {
     }
 }
 
-/// One attribute: kind and bytes, padded.
+/// Appends an attribute: type and bytes, padded.
 fn attribute(to: &mut Vec<u8>, kind: u16, bytes: &[u8]) {
     to.extend_from_slice(&(4 + bytes.len() as u16).to_le_bytes());
     to.extend_from_slice(&kind.to_le_bytes());
@@ -84,7 +84,7 @@ fn message(to: &mut Vec<u8>, kind: u16, flags: u16, sequence: &[u8], body: &[u8]
     to.extend_from_slice(&len.to_le_bytes());
     to.extend_from_slice(&kind.to_le_bytes());
     to.extend_from_slice(&flags.to_le_bytes());
-    // Sequence and port of who asked.
+    // Sequence number and port of the requester.
     to.extend_from_slice(sequence);
     to.extend_from_slice(body);
     to.resize(to.len().next_multiple_of(4), 0);
@@ -125,7 +125,7 @@ fn address(interface: &Interface, ip: IpAddr, bits: u8) -> Vec<u8> {
 }
 
 impl Kernel<'_, '_> {
-    /// Answers a question about interfaces.
+    /// Answers a netlink request.
     pub(super) fn send_netlink(&mut self, open: Open<'_>, parts: &[Buffer]) -> Result<u64, Stop> {
         let mut request = Vec::new();
         for part in parts {

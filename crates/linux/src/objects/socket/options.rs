@@ -1,4 +1,4 @@
-//! What can be set about a socket.
+//! Socket options.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use super::Kind;
 use super::address::Domain;
 use crate::errno::Errno;
 
-/// Levels of options.
+/// Levels of socket options.
 pub mod level {
     pub const SOCKET: u32 = 1;
     pub const IP: u32 = 0;
@@ -18,7 +18,7 @@ pub mod level {
     pub const NETLINK: u32 = 270;
 }
 
-/// What can be set about a socket and changes what it does; and the rest, which is only remembered.
+/// Socket options: those with an effect, and the rest, which is only stored.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Options {
     /// `SO_REUSEADDR`.
@@ -33,9 +33,9 @@ pub struct Options {
     pub pass_credentials: bool,
     /// `SO_LINGER`: seconds that `close` waits at most.
     pub linger_s: Option<u32>,
-    /// `SO_RCVBUF`, as it is told.
+    /// `SO_RCVBUF`, as `getsockopt` reports it.
     pub receive_buffer: u32,
-    /// `SO_SNDBUF`, as it is told.
+    /// `SO_SNDBUF`, as `getsockopt` reports it.
     pub send_buffer: u32,
     /// `SO_RCVLOWAT`.
     pub receive_low_water: u32,
@@ -43,24 +43,24 @@ pub struct Options {
     pub receive_timeout_ns: Option<u64>,
     /// `SO_SNDTIMEO`.
     pub send_timeout_ns: Option<u64>,
-    /// Level, name and value of what changes nothing here.
+    /// Values of options without effect, by level and name.
     others: Option<Arc<BTreeMap<(u32, u32), i32>>>,
 }
 
-/// What values an option takes that is only remembered.
+/// Values that an option without effect accepts.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 enum Takes {
-    /// Yes or no.
+    /// A boolean.
     Flag,
     /// A number in this range.
     Number(i32, i32),
-    /// The same, where -1 means the value at the start.
+    /// A number in this range, or -1 for the default.
     NumberOrDefault(i32, i32),
-    /// Anything; it is not told again.
+    /// Anything; it cannot be read back.
     Command,
 }
 
-/// Options that are only remembered: level, name, value at the start, what they take.
+/// Options without effect: level, name, default, accepted values.
 #[rustfmt::skip]
 const REMEMBERED: &[(u32, u32, i32, Takes)] = &[
     (level::SOCKET, 1, 0, Takes::Flag), // SO_DEBUG
@@ -129,7 +129,7 @@ const REMEMBERED: &[(u32, u32, i32, Takes)] = &[
     (level::NETLINK, 12, 0, Takes::Flag), // NETLINK_GET_STRICT_CHK
 ];
 
-/// The largest size of a buffer that can be asked for, and the least that there is.
+/// Bounds of buffer sizes.
 const MOST_BUFFER: u32 = 4_194_304;
 const LEAST_RECEIVE_BUFFER: u32 = 2304;
 const LEAST_SEND_BUFFER: u32 = 4608;
@@ -141,7 +141,7 @@ fn remembered(level: u32, name: u32) -> Option<(i32, Takes)> {
 }
 
 impl Options {
-    /// As they are in the beginning.
+    /// The default options.
     pub fn new(domain: Domain, kind: Kind) -> Options {
         let (receive_buffer, send_buffer) = match (domain, kind) {
             (Domain::Inet | Domain::Inet6, Kind::Stream) => (131_072, 16_384),
@@ -163,7 +163,7 @@ impl Options {
         }
     }
 
-    /// The value of an option that is only remembered; `None` if there is no such option.
+    /// The value of an option without effect; `None` if there is no such option.
     pub fn other(&self, level: u32, name: u32) -> Option<i32> {
         let (default, takes) = remembered(level, name)?;
         if takes == Takes::Command && level != level::IP {
@@ -173,7 +173,7 @@ impl Options {
         Some(set.copied().unwrap_or(default))
     }
 
-    /// Sets an option that is only remembered.
+    /// Sets an option without effect.
     pub fn set_other(&mut self, level: u32, name: u32, value: i32) -> Result<(), Errno> {
         let (default, takes) = remembered(level, name).ok_or(Errno::ENOPROTOOPT)?;
         let value = match takes {
@@ -192,13 +192,13 @@ impl Options {
         Ok(())
     }
 
-    /// `SO_RCVBUF`: twice what is asked for, for what the kernel itself needs of it.
+    /// `SO_RCVBUF`: doubled, to account for the kernel's overhead.
     pub fn set_receive_buffer(&mut self, wanted: u32, force: bool) {
         let most = if force { u32::MAX / 4 } else { MOST_BUFFER };
         self.receive_buffer = (wanted.min(most) * 2).max(LEAST_RECEIVE_BUFFER);
     }
 
-    /// `SO_SNDBUF`, the same.
+    /// `SO_SNDBUF`, likewise.
     pub fn set_send_buffer(&mut self, wanted: u32, force: bool) {
         let most = if force { u32::MAX / 4 } else { MOST_BUFFER };
         self.send_buffer = (wanted.min(most) * 2).max(LEAST_SEND_BUFFER);

@@ -1,6 +1,6 @@
-//! TCP between hosts: a connection is a socket at each, and what one tells the other. The network brings everything in order,
-//! so nothing is acknowledged or sent again; what shows of a window is kept: who sends more than there is room for at the
-//! other end has to wait.
+//! TCP between hosts. A connection is a socket on each host; they exchange segments. The network delivers
+//! segments in order, so there are no acknowledgements or retransmissions. Flow control is modelled: a sender
+//! waits when the window of the other end is full.
 
 use std::net::SocketAddr;
 
@@ -15,19 +15,19 @@ use crate::kernel::{Kernel, Stop};
 use crate::objects::{Object, ObjectId, Open, event};
 use crate::packets::{Packet, PacketKind};
 
-/// This end of a connection to another host.
+/// The local end of a connection to another host.
 #[derive(Clone, Debug, Default)]
 pub struct Link {
-    /// Bytes that there is room for at the other end.
+    /// Send window: bytes that the other end can still receive.
     pub window: u64,
-    /// Bytes that wait for room there.
+    /// Send queue: bytes that wait for the window to open.
     pub unsent: Inbox,
-    /// Bytes that were received here and that the other end does not know of yet.
+    /// Bytes consumed here that no window update has announced yet.
     untold: u64,
 }
 
 impl Socket {
-    /// A connection to another host has room for so many more bytes at this end.
+    /// Free space in the send buffer.
     pub(super) fn room_in_link(&self) -> u64 {
         let unsent = self.link.as_ref().map_or(0, |link| link.unsent.len());
         u64::from(self.options.send_buffer).saturating_sub(unsent)
@@ -39,7 +39,7 @@ impl Socket {
 }
 
 impl Kernel<'_, '_> {
-    /// Sends to another host as many bytes as there is room for here.
+    /// Sends bytes to another host, as many as fit into the send buffer.
     pub(super) fn send_remote(
         &mut self,
         open: Open<'_>,
@@ -77,7 +77,7 @@ impl HostState {
         }
     }
 
-    /// A socket asks another host for a connection.
+    /// Sends a connection request to another host.
     pub(super) fn request_connection(&mut self, id: ObjectId) {
         let Some(socket) = self.socket_mut(id) else {
             return;
@@ -87,7 +87,7 @@ impl HostState {
         self.tell_peer(id, PacketKind::Request { room });
     }
 
-    /// Sends what there is room for at the other end, or all of it.
+    /// Sends queued bytes, as the window permits, or all of them.
     fn push_bytes(&mut self, id: ObjectId, all: bool) {
         let Some(link) = self.socket_mut(id).and_then(|socket| socket.link.as_mut()) else {
             return;
@@ -105,7 +105,7 @@ impl HostState {
         self.tell_peer(id, PacketKind::Data(bytes));
     }
 
-    /// The program took bytes of a connection to another host. The other end is told when it is worth it.
+    /// The program has consumed bytes: sends a window update once it is worthwhile.
     pub(super) fn give_room(&mut self, id: ObjectId, count: u64) {
         let Some(socket) = self.socket_mut(id) else {
             return;
@@ -119,18 +119,18 @@ impl HostState {
         }
     }
 
-    /// Nothing more is sent to the other host, once what waits is on its way.
+    /// Sends the end of the stream behind the queued bytes.
     pub(super) fn end_remote(&mut self, id: ObjectId) {
         self.push_bytes(id, true);
         self.tell_peer(id, PacketKind::End);
     }
 
-    /// Breaks a connection to another host off.
+    /// Resets a connection to another host.
     pub(super) fn reset_remote(&mut self, id: ObjectId) {
         self.tell_peer(id, PacketKind::Reset);
     }
 
-    /// A connection to another host cannot be.
+    /// Fails a connection to another host.
     pub(crate) fn refuse_remote(&mut self, id: ObjectId, error: Errno) {
         let is_under_way = |socket: &Socket| matches!(socket.state, State::Connecting { .. });
         if self.socket(id).is_some_and(is_under_way) {
@@ -138,7 +138,7 @@ impl HostState {
         }
     }
 
-    /// The end of a connection that something from another host is for.
+    /// The local socket of a connection, by its addresses.
     fn connection_between(&self, local: SocketAddr, remote: SocketAddr) -> Option<ObjectId> {
         let mut sockets = self.sockets();
         let found = sockets.find(|(_, socket)| {
@@ -153,7 +153,7 @@ impl HostState {
         found.map(|(id, _)| id)
     }
 
-    /// Something about a connection arrives from another host.
+    /// Receives a TCP segment from another host.
     pub(crate) fn segment_arrives(&mut self, packet: &Packet) {
         let (local, remote) = (packet.to, packet.from);
         if let PacketKind::Request { room } = packet.kind {
@@ -202,7 +202,7 @@ impl HostState {
             return;
         };
         if !server.has_backlog_room() {
-            // As if the request had been lost: it comes again after a while.
+            // As if the request had been lost: it is retried later.
             return self.wire.ask_again(self.clock_ns, packet.clone());
         }
         let mut accepted = Socket::new(server.domain, server.kind, server.protocol, server.owner);
@@ -242,7 +242,7 @@ impl HostState {
             return;
         };
         if socket.read_shut && !socket.end_received {
-            // Nobody will read it: it is taken and gone.
+            // The receiver has shut down reading: the bytes are discarded.
             return self.give_room(id, bytes.len() as u64);
         }
         socket.inbox.push(Message::plain(bytes.clone()));

@@ -1,5 +1,5 @@
-//! TCP: connections between two sockets of the host. What one sends is at once with the other; what a real
-//! network does meanwhile (acknowledging, sending again) does not show.
+//! TCP connections between two sockets of the same host. Sent bytes arrive at once; acknowledgements and
+//! retransmissions of a real network are not observable.
 
 use std::net::SocketAddr;
 
@@ -17,11 +17,11 @@ use crate::packets::PacketKind;
 use crate::queue::slice;
 use crate::wait::Until;
 
-/// How long `connect` tries: six times, each twice as long as the one before.
+/// Timeout of `connect`: six retries, with exponential backoff.
 const CONNECT_TIMEOUT_NS: u64 = 127_000_000_000;
 
 impl Kernel<'_, '_> {
-    /// `connect` of TCP. It may be called again while a connection is under way.
+    /// `connect` of TCP. It may be called again while a connection is being established.
     pub fn connect_tcp(&mut self, open: Open<'_>, to: SocketAddr) -> Result<(), Stop> {
         let nonblocking = open.description.flags.has(OpenFlags::NONBLOCK);
         let socket = self.socket_of(open)?;
@@ -65,7 +65,7 @@ impl Kernel<'_, '_> {
         Err(Errno::ETIMEDOUT.into())
     }
 
-    /// The next bytes of a stream.
+    /// Receives bytes of a stream.
     pub(super) fn receive_tcp(
         &mut self,
         open: Open<'_>,
@@ -109,7 +109,7 @@ impl Kernel<'_, '_> {
         Err(self.wait_for_socket(open, event::IN, flags, "receive from a TCP socket"))
     }
 
-    /// Sends as many bytes as there is room for.
+    /// Sends as many bytes as fit.
     pub(super) fn send_tcp(
         &mut self,
         open: Open<'_>,
@@ -137,7 +137,7 @@ impl Kernel<'_, '_> {
             return self.send_remote(open, parts, wanted, flags);
         }
         let Some(peer) = peer else {
-            // What is sent to a closed socket is answered with a reset.
+            // Bytes sent to a closed socket are answered with a reset.
             self.host.reset_by_closed_peer(open.object);
             return Ok(wanted);
         };
@@ -154,7 +154,7 @@ impl Kernel<'_, '_> {
         Ok(sent)
     }
 
-    /// The oldest connection that waits to be accepted.
+    /// The oldest connection in the accept queue.
     pub fn pending_connection(&mut self, open: Open<'_>) -> Result<ObjectId, Stop> {
         let socket = self.socket_of(open)?;
         let State::Listening { pending, .. } = &socket.state else {
@@ -187,7 +187,8 @@ pub fn first_bytes(parts: &[Buffer], len: u64) -> Buffer {
 }
 
 impl HostState {
-    /// A socket wants a connection. It has one when this returns, or waits for room, or was refused.
+    /// Starts a connection. When this returns it is established, waits for space in the accept queue, or was
+    /// refused.
     fn begin_connection(&mut self, id: ObjectId, to: SocketAddr) -> Result<(), Errno> {
         let (to, from, is_remote) = match self.network.route(to.ip()) {
             Route::Local { to: ip, from } => (SocketAddr::new(ip, to.port()), from, false),
@@ -217,7 +218,8 @@ impl HostState {
         Ok(())
     }
 
-    /// A connection under way is made, refused, or goes on waiting for room.
+    /// Continues a connection attempt: it is established, refused, or goes on waiting for space in the accept
+    /// queue.
     fn try_connection(&mut self, id: ObjectId, to: SocketAddr) {
         match self.listener_at(to) {
             Some(listener) if self.has_room(listener) => self.establish(id, listener),
@@ -229,7 +231,7 @@ impl HostState {
         }
     }
 
-    /// A connection under way comes to nothing.
+    /// Fails a connection attempt.
     pub(super) fn fail_connection(&mut self, id: ObjectId, error: Errno) {
         if let Some(socket) = self.socket_mut(id) {
             socket.error = Some(error);
@@ -240,7 +242,7 @@ impl HostState {
         }
     }
 
-    /// The listener gets one more connection, from this socket.
+    /// Establishes a connection from this socket to a listener.
     pub(super) fn establish(&mut self, id: ObjectId, listener: ObjectId) {
         let (Some(client), Some(server)) = (self.socket(id), self.socket(listener)) else {
             return;
@@ -274,7 +276,7 @@ impl HostState {
         self.announce(listener, event::READING);
     }
 
-    /// The oldest connection that waited to be accepted is accepted.
+    /// Removes the oldest connection from the accept queue.
     pub fn take_pending(&mut self, listener: ObjectId) {
         let Some(socket) = self.socket_mut(listener) else {
             return;
@@ -290,7 +292,7 @@ impl HostState {
         }
     }
 
-    /// Another socket takes connections at this address already.
+    /// Whether another socket already listens at this address.
     pub fn is_listened_at(&self, who: ObjectId, local: SocketAddr) -> bool {
         let Some(own) = self.socket(who) else {
             return false;
@@ -307,7 +309,7 @@ impl HostState {
         })
     }
 
-    /// `connect` to no address: a connection is broken off.
+    /// `connect` with `AF_UNSPEC`: resets the connection.
     pub fn disconnect_by_request(&mut self, id: ObjectId) {
         let Some(socket) = self.socket(id) else {
             return;
@@ -326,7 +328,8 @@ impl HostState {
         }
     }
 
-    /// There may be room now for those who wait for a connection to this port, or nobody is there any more.
+    /// Retries waiting connection attempts to a port after its accept queue has changed or its listener was
+    /// closed.
     pub fn retry_connections(&mut self, port: u16) {
         loop {
             let waiting = self.sockets().filter_map(|(id, socket)| {
@@ -348,7 +351,7 @@ impl HostState {
         }
     }
 
-    /// Bytes that a connected socket can send before it must wait: what both ends hold for it.
+    /// Bytes that a connected socket can send before it blocks: the free space of both buffers.
     fn room_to_send(&self, id: ObjectId) -> u64 {
         let socket = self.socket(id);
         let peer = socket
@@ -360,7 +363,7 @@ impl HostState {
         send_capacity(socket, peer).saturating_sub(peer.inbox.len())
     }
 
-    /// Bytes that were sent and that the peer has no room for yet.
+    /// Bytes sent that do not fit into the receive buffer of the peer yet.
     pub fn bytes_on_the_way(&self, id: ObjectId) -> u64 {
         if let Some(link) = self.socket(id).and_then(|socket| socket.link.as_ref()) {
             return link.unsent.len();
@@ -372,7 +375,7 @@ impl HostState {
         })
     }
 
-    /// Something was received: there may be room again for who wanted to send more.
+    /// Announces free space to a sender after bytes were received.
     fn tell_room(&mut self, sender: ObjectId) {
         let Some(socket) = self.socket(sender).filter(|socket| socket.wants_room) else {
             return;
@@ -385,7 +388,7 @@ impl HostState {
         }
     }
 
-    /// A socket is as it was made, except for what the program has set.
+    /// Resets a socket to its unconnected state; its options stay.
     pub fn disconnect(&mut self, id: ObjectId) {
         let Some(socket) = self.socket_mut(id) else {
             return;
@@ -406,7 +409,7 @@ impl HostState {
         }
     }
 
-    /// A TCP socket says that it sends no more.
+    /// Sends the end of the stream (FIN).
     pub(super) fn send_end(&mut self, id: ObjectId) {
         let Some(socket) = self.socket_mut(id) else {
             return;
@@ -442,7 +445,7 @@ impl HostState {
                 peer.end_received = true;
                 peer.read_shut = true;
                 if both {
-                    // It said so first: it knows of the connection for a while.
+                    // It closed first: it enters TIME_WAIT.
                     peer.state = State::Idle;
                     let reuse = peer.options.reuse_address;
                     if let Some((local, remote)) = addresses {
@@ -460,7 +463,7 @@ impl HostState {
         }
     }
 
-    /// A TCP socket learns that its connection was broken off.
+    /// Receives a reset.
     pub(super) fn reset(&mut self, id: ObjectId) {
         let Some(socket) = self.socket_mut(id) else {
             return;
@@ -495,7 +498,7 @@ impl HostState {
         self.reset(id);
     }
 
-    /// What `shutdown` means for TCP.
+    /// `shutdown` of TCP.
     pub(super) fn shut_down_tcp(
         &mut self,
         id: ObjectId,
@@ -524,7 +527,7 @@ impl HostState {
         }
     }
 
-    /// Breaks off the connections that nobody has accepted, and refuses those that wait.
+    /// Resets the connections in the accept queue, and refuses those that wait for it.
     pub(super) fn stop_listening(&mut self, id: ObjectId) {
         let Some(socket) = self.socket_mut(id) else {
             return;
@@ -542,7 +545,7 @@ impl HostState {
         }
     }
 
-    /// Forgets a TCP socket and tells its peer that the connection is broken off.
+    /// Removes a TCP socket and resets its peer.
     fn break_off(&mut self, id: ObjectId) {
         self.reset_remote(id);
         if let Some(peer) = self.socket(id).and_then(Socket::peer) {
@@ -556,7 +559,7 @@ fn send_capacity(socket: &Socket, peer: &Socket) -> u64 {
     u64::from(socket.options.send_buffer) + u64::from(peer.options.receive_buffer)
 }
 
-/// The last descriptor of a TCP socket is gone.
+/// Last close of a TCP socket.
 pub fn close_tcp(host: &mut HostState, id: ObjectId) {
     let Some(socket) = host.socket(id) else {
         return;
@@ -586,7 +589,7 @@ pub fn close_tcp(host: &mut HostState, id: ObjectId) {
     host.objects.remove(id.0);
 }
 
-/// Events of a TCP socket.
+/// Poll events of a TCP socket.
 pub fn tcp_readiness(host: &HostState, socket: &Socket) -> u16 {
     const READ: u16 = event::IN | event::READ_NORMAL;
     const WRITE: u16 = event::OUT | event::WRITE_NORMAL;
@@ -615,7 +618,7 @@ pub fn tcp_readiness(host: &HostState, socket: &Socket) -> u16 {
         _ if socket.link.is_some() => {
             socket.room_in_link() * 3 >= u64::from(socket.options.send_buffer)
         }
-        // A third of what can be on its way is free.
+        // A third of the send capacity must be free.
         Some(peer) => peer.inbox.len() * 3 <= send_capacity(socket, peer) * 2,
         None => true,
     };

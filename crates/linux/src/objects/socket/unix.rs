@@ -16,7 +16,7 @@ use crate::objects::{Object, ObjectId, Open, event};
 use crate::wait::Until;
 
 impl Kernel<'_, '_> {
-    /// The UNIX socket with a name, which must be of this kind.
+    /// The UNIX socket with a name, which must be of this type.
     pub fn find_unix(&self, name: &Address, kind: Kind) -> Result<ObjectId, Errno> {
         let found = match name {
             Address::Path(path) => {
@@ -27,7 +27,7 @@ impl Kernel<'_, '_> {
                 }
                 self.host.unix_socket_at(inode)
             }
-            // Names apart from the tree are told apart by kind as well.
+            // Abstract names are distinct for each socket type.
             Address::Abstract(_) => self.host.unix_socket_named(name, kind),
             _ => return Err(Errno::EINVAL),
         };
@@ -40,7 +40,7 @@ impl Kernel<'_, '_> {
         }
     }
 
-    /// `connect` of a UNIX socket that has connections.
+    /// `connect` of a connection-oriented UNIX socket.
     pub fn connect_unix(&mut self, open: Open<'_>, to: &Address) -> Result<(), Stop> {
         let kind = self.socket_of(open)?.kind;
         let listener = self.find_unix(to, kind)?;
@@ -70,7 +70,7 @@ impl Kernel<'_, '_> {
         Ok(())
     }
 
-    /// The next bytes of a stream, with what came along.
+    /// Receives bytes of a stream, with ancillary data.
     pub(super) fn receive_unix(
         &mut self,
         open: Open<'_>,
@@ -111,7 +111,7 @@ impl Kernel<'_, '_> {
         Err(self.wait_for_socket(open, event::IN, flags, "receive from a UNIX socket"))
     }
 
-    /// Sends as many bytes as there is room for; what travels with them goes with the first.
+    /// Sends as many bytes as fit; ancillary data goes with the first byte.
     pub(super) fn send_unix(
         &mut self,
         open: Open<'_>,
@@ -165,7 +165,7 @@ impl Kernel<'_, '_> {
         Ok(sent)
     }
 
-    /// Two sockets that are connected with each other.
+    /// Creates two connected sockets.
     pub fn unix_pair(&mut self, kind: Kind) -> [ObjectId; 2] {
         let owner = self.credentials();
         let mut make = || {
@@ -184,7 +184,8 @@ impl Kernel<'_, '_> {
     }
 }
 
-/// The next bytes: across messages, but not across senders who are told apart, and not beyond open files.
+/// Reads across messages, but not across different senders (if credentials are passed) and not beyond passed
+/// descriptors.
 fn read_stream(socket: &mut Socket, wanted: u64) -> Received {
     let apart = socket.options.pass_credentials;
     let mut received = Received::end();
@@ -217,18 +218,18 @@ impl HostState {
         Some(found.0)
     }
 
-    /// The socket with a name apart from the tree.
+    /// The socket with an abstract name.
     pub fn unix_socket_named(&self, name: &Address, kind: Kind) -> Option<ObjectId> {
         let mut sockets = self.sockets();
         let found = sockets.find(|(_, socket)| {
-            // What was accepted has the name of who accepted it, but cannot be found by it.
+            // An accepted socket has the name of its listener, but cannot be found by it.
             let has_it = socket.domain == Domain::Unix && socket.local == *name;
             has_it && socket.bound && socket.kind == kind
         })?;
         Some(found.0)
     }
 
-    /// A name apart from the tree that nobody has.
+    /// An unused abstract name.
     pub fn free_unix_name(&mut self, kind: Kind) -> Address {
         loop {
             let number = self.network.next_name & 0xf_ffff;
@@ -240,21 +241,21 @@ impl HostState {
         }
     }
 
-    /// Open files are on their way.
+    /// Retains open file descriptions in transit.
     pub fn retain_all(&mut self, rights: &[DescriptionId]) {
         for id in rights {
             self.files.retain(*id);
         }
     }
 
-    /// Open files that were on their way and arrive nowhere.
+    /// Releases open file descriptions in transit that will not arrive.
     pub fn release_all(&mut self, rights: &[DescriptionId]) {
         for id in rights {
             self.release(*id);
         }
     }
 
-    /// What `shutdown` means for a UNIX socket: the peer of a connection knows.
+    /// `shutdown` of a UNIX socket: the peer of a connection is notified.
     pub(super) fn shut_down_unix(
         &mut self,
         id: ObjectId,
@@ -274,7 +275,7 @@ impl HostState {
     }
 }
 
-/// The last descriptor of a UNIX socket is gone, or it was never accepted.
+/// Last close of a UNIX socket, or removal of one that was never accepted.
 pub fn close_unix(host: &mut HostState, id: ObjectId, accepted: bool) {
     let Some(socket) = host.socket_mut(id) else {
         return;
@@ -315,7 +316,7 @@ pub fn close_unix(host: &mut HostState, id: ObjectId, accepted: bool) {
 }
 
 impl HostState {
-    /// Those who send to a socket by default learn, when they send, that it is gone.
+    /// Disconnects the sockets whose default destination was closed; they notice at their next send.
     fn forget_unix_peer(&mut self, gone: ObjectId) {
         let peers: Vec<ObjectId> = self
             .sockets()
@@ -330,7 +331,7 @@ impl HostState {
         }
     }
 
-    /// A message of a UNIX socket was received: those who send to it may send again.
+    /// Announces space to senders after a message was received.
     pub(super) fn tell_senders(&mut self, receiver: ObjectId) {
         let senders: Vec<ObjectId> = self
             .sockets()
@@ -343,7 +344,7 @@ impl HostState {
     }
 }
 
-/// Events of a UNIX socket.
+/// Poll events of a UNIX socket.
 pub fn unix_readiness(host: &HostState, socket: &Socket) -> u16 {
     const READ: u16 = event::IN | event::READ_NORMAL;
     const WRITE: u16 = event::OUT | event::WRITE_NORMAL | event::WRITE_BAND;
@@ -375,7 +376,7 @@ pub fn unix_readiness(host: &HostState, socket: &Socket) -> u16 {
     }
     let writable = match peer {
         None => true,
-        // A quarter of what can be on its way is, at most.
+        // Writable while at most a quarter of the capacity is in use.
         Some(peer) if socket.kind == Kind::Stream => {
             peer.inbox.len() * 4 <= u64::from(socket.options.send_buffer)
         }
@@ -388,7 +389,7 @@ pub fn unix_readiness(host: &HostState, socket: &Socket) -> u16 {
 }
 
 impl Credentials {
-    /// Of nobody, as a socket without a peer tells.
+    /// Credentials of a missing peer.
     pub const NOBODY: Credentials = Credentials {
         pid: 0,
         uid: u32::MAX,

@@ -1,4 +1,4 @@
-//! Queues of messages, each with a type.
+//! System V message queues.
 
 use std::collections::VecDeque;
 
@@ -11,11 +11,11 @@ use crate::kernel::Kernel;
 use crate::table::{Answer, Call};
 use crate::wait::Until;
 
-/// Bytes of a message.
+/// The longest message.
 const LARGEST: u64 = 8192;
-/// Bytes that a queue holds when it is made.
+/// Default capacity of a queue in bytes.
 const CAPACITY: u64 = 16384;
-/// Queues of a host.
+/// The most queues of a host.
 const MOST: usize = 32000;
 
 pub(super) fn msgget(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {

@@ -1,4 +1,4 @@
-//! Sets of semaphores, changed several at once.
+//! System V semaphore sets.
 
 use everett_vm::Value;
 
@@ -11,11 +11,11 @@ use crate::process::Doing;
 use crate::table::{Answer, Call};
 use crate::wait::Until;
 
-/// Semaphores of a set.
+/// The most semaphores of a set.
 const MOST_SEMAPHORES: u64 = 32000;
-/// Operations of a call.
+/// The most operations of a call.
 const MOST_OPERATIONS: u64 = 500;
-/// Sets of a host.
+/// The most sets of a host.
 const MOST_SETS: usize = 32000;
 
 const UNDO: u16 = 0x1000;
@@ -163,7 +163,7 @@ impl Kernel<'_, '_> {
 }
 
 impl HostState {
-    /// Threads that wait for a semaphore to be zero, or to be larger.
+    /// Number of threads that wait for a semaphore to become zero, or to increase.
     fn waiting_at(&self, id: u32, number: u16, for_zero: bool) -> u64 {
         let waiting = self.tasks.iter().filter(|task| {
             let Doing::Waiting(wait) = &task.doing else {

@@ -1,4 +1,4 @@
-//! Shared memory: a file without a name that processes map.
+//! System V shared memory: an unlinked file that processes map.
 
 use everett_vm::Value;
 
@@ -13,10 +13,10 @@ use crate::table::{Answer, Call};
 const PAGE_SIZE: u64 = everett_vm::PAGE as u64;
 /// The largest segment.
 const LARGEST: u64 = 1 << 32;
-/// Segments of a host.
+/// The most segments of a host.
 const MOST: usize = 4096;
 
-/// `SHM_DEST`: it is about to go.
+/// `SHM_DEST`: it is destroyed at the last detach.
 const GOING: u32 = 0o1000;
 
 pub(super) fn shmget(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
@@ -166,7 +166,7 @@ pub(super) fn shmctl(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 }
 
 impl Kernel<'_, '_> {
-    /// What is known of a segment.
+    /// The segment with this id.
     fn segment(&self, id: u32) -> Result<Segment, Errno> {
         let segment = self.host.ipc.segments.get(&id);
         segment.cloned().ok_or(Errno::EINVAL)

@@ -1,4 +1,4 @@
-//! Making mappings, taking them away, and what may be done with their pages.
+//! Creating and removing mappings, and page protection.
 
 use everett_vm::{Backing, FileView, Placement, Protection, Traits, Value};
 
@@ -20,23 +20,23 @@ const FIXED_NO_REPLACE: u64 = 0x10_0000;
 /// `PROT_READ`, `PROT_WRITE` and `PROT_EXEC`.
 const PROTECTION: u64 = 7;
 const PROT_WRITE: u64 = 2;
-/// `PROT_SEM`, `PROT_GROWSDOWN` and `PROT_GROWSUP`, which change nothing here.
+/// `PROT_SEM`, `PROT_GROWSDOWN` and `PROT_GROWSUP`, which have no effect here.
 const PROTECTION_HINTS: u64 = 0x8 | 0x100_0000 | 0x200_0000;
 /// The lowest address that can be mapped.
 const LOWEST: u64 = 0x1_0000;
 
-/// A mapping that is asked for.
+/// A requested mapping.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct MapRequest {
-    /// Where, if it matters.
+    /// Address, or a hint.
     pub address: u64,
-    /// Whole pages.
+    /// Size in bytes, a multiple of the page size.
     pub size: u64,
     pub protection: u64,
     pub flags: u64,
-    /// The file and the open file that keeps it, with the page that it begins with.
+    /// The file, the open file description that keeps it alive, and the first page.
     pub file: Option<(InodeId, u32, u64)>,
-    /// It can be made writable.
+    /// It may be made writable later.
     pub may_write: bool,
 }
 
@@ -45,7 +45,7 @@ pub(super) fn mmap(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     kernel.map(request)
 }
 
-/// What `mmap` is asked for, if it can be.
+/// Decodes and checks the arguments of `mmap`.
 pub(crate) fn wanted_mapping(kernel: &mut Kernel<'_, '_>, call: &Call) -> Result<MapRequest, Stop> {
     let [address, len, protection, flags, _, offset] = call.args;
     if !offset.is_multiple_of(PAGE_SIZE) {
@@ -109,7 +109,7 @@ pub(super) fn mprotect(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
         kernel.vm.memory.protect(address, range.size, wanted);
         return Ok(Value::ZERO);
     }
-    // All up to the first page that is not mapped or does not allow it is changed.
+    // Changes everything up to the first page that is unmapped or does not permit it.
     let end = range.hole().unwrap_or(range.start + range.size);
     let forbidden = range
         .mappings
@@ -135,7 +135,7 @@ pub(super) fn mprotect(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 }
 
 impl Kernel<'_, '_> {
-    /// The file behind what is open, if it can be mapped so; none for `/dev/zero`.
+    /// The file of a target, if it can be mapped this way; `None` for `/dev/zero`.
     fn mappable(
         &mut self,
         description: &Description,
@@ -161,7 +161,7 @@ impl Kernel<'_, '_> {
         }
     }
 
-    /// Makes a mapping.
+    /// Creates a mapping.
     pub(crate) fn map(&mut self, request: MapRequest) -> Answer {
         if self.guest.is_some() {
             return self.map_natively(request);
@@ -182,7 +182,7 @@ impl Kernel<'_, '_> {
         if let Placement::At(address) = placement {
             self.vm.memory.unmap(address, request.size, allocated);
         }
-        // What is shared without a file is a file without a name.
+        // An anonymous shared mapping is backed by an unlinked file.
         let nameless = (is_shared && request.file.is_none()).then(|| {
             let inode = self.host.nameless_file(request.size);
             let open = Description::new(Target::Inode(inode), 2);
@@ -227,7 +227,7 @@ impl Kernel<'_, '_> {
         }
     }
 
-    /// Where a mapping goes.
+    /// Where a mapping is placed.
     fn placement(&mut self, request: &MapRequest) -> Result<Placement, Stop> {
         let MapRequest {
             address,
@@ -262,7 +262,7 @@ impl Kernel<'_, '_> {
         Ok(Placement::At(address))
     }
 
-    /// Takes mappings away.
+    /// Removes mappings.
     pub(crate) fn unmap(&mut self, start: u64, size: u64) {
         if self.guest.is_some() {
             return self.unmap_natively(start, size);

@@ -1,4 +1,4 @@
-//! Mappings that grow, shrink and move.
+//! Growing, shrinking and moving mappings.
 
 use everett_vm::{Backing, Mapping, Placement, Traits, Value};
 
@@ -13,7 +13,7 @@ const MAY_MOVE: u64 = 1;
 const FIXED: u64 = 2;
 const DONT_UNMAP: u64 = 4;
 
-/// What `mremap` is asked for.
+/// Arguments of `mremap`.
 #[derive(Copy, Clone)]
 struct Move {
     old: u64,
@@ -121,7 +121,7 @@ pub(super) fn brk(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     Ok(Value::concrete(wanted))
 }
 
-/// Traits of what lies so many bytes further in a mapping.
+/// Traits of a mapping at an offset.
 fn traits_at(mapping: &Mapping, bytes: u64) -> Traits {
     let pages = bytes / PAGE_SIZE;
     let backing = match mapping.traits.backing {
@@ -142,7 +142,7 @@ fn traits_at(mapping: &Mapping, bytes: u64) -> Traits {
 }
 
 impl Kernel<'_, '_> {
-    /// Maps what is behind a mapping at its end, where nothing is.
+    /// Grows a mapping in place, if the addresses behind it are free.
     fn grow_in_place(&mut self, mapping: Mapping, request: Move) -> Result<Option<Value>, Stop> {
         let end = request.old + request.old_size;
         let more = request.new_size - request.old_size;
@@ -167,7 +167,7 @@ impl Kernel<'_, '_> {
         views.find(|view| view.file == file).cloned()
     }
 
-    /// Where a mapping moves to: free addresses.
+    /// Finds or frees the addresses that a mapping moves to.
     fn make_room(&mut self, mapping: &Mapping, request: Move) -> Result<u64, Stop> {
         let memory = &mut self.vm.memory;
         if request.flags & FIXED != 0 {
@@ -194,7 +194,7 @@ impl Kernel<'_, '_> {
         let before = holders(self.vm.memory);
         let target = self.make_room(&mapping, request)?;
         let memory = &mut self.vm.memory;
-        // What is behind the old end is new; what was there moves with its pages.
+        // Pages behind the old end are new; the old pages move.
         memory.unmap(target, request.new_size, None);
         let keep = request.flags & DONT_UNMAP != 0;
         let moved = memory.relocate(request.old, request.old_size, target, keep);
@@ -211,7 +211,7 @@ impl Kernel<'_, '_> {
         Ok(Value::concrete(target))
     }
 
-    /// An old size of zero: the same shared pages once more.
+    /// An old size of zero: maps the same shared pages once more.
     fn map_again(&mut self, mapping: Mapping, request: Move) -> Answer {
         if !matches!(mapping.traits.backing, Backing::Shared { .. }) {
             return Err(Errno::EINVAL.into());
