@@ -1,5 +1,5 @@
-//! How a real file comes into a native process, which can open none: over a socket that all processes of a run
-//! have and that nobody else can reach.
+//! Passes real files into native processes, which cannot open any: over a socket that all processes of a run
+//! have and that nothing else can reach.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -9,13 +9,13 @@ use crate::tracee::Tracee;
 const CLOSE: u64 = 3;
 const RECVMSG: u64 = 47;
 
-/// Our end and that of the processes.
+/// Our end of the socket and that of the processes.
 pub struct Channel {
     ours: OwnedFd,
     theirs: OwnedFd,
 }
 
-/// `struct msghdr` with all that it points to, for one byte and one file.
+/// A `struct msghdr` with everything that it points to, for one byte and one file.
 #[repr(C)]
 #[derive(Copy, Clone)]
 struct Message {
@@ -42,7 +42,7 @@ const WITH_FILE: u64 = 20;
 const ROOM: u64 = 24;
 
 impl Message {
-    /// One that lies at an address.
+    /// A message laid out for an address.
     fn at(address: u64, file: u64) -> Message {
         Message {
             name: [0; 2],
@@ -78,7 +78,7 @@ impl Message {
 }
 
 impl Channel {
-    /// A new one.
+    /// A new channel.
     pub fn new() -> io::Result<Channel> {
         let (ours, theirs) = std::os::unix::net::UnixDatagram::pair()?;
         Ok(Channel {
@@ -87,17 +87,18 @@ impl Channel {
         })
     }
 
-    /// The end that processes are to have. It goes away when a process executes a program, unless told otherwise.
+    /// The end for processes. It is closed by `execve` unless told otherwise.
     pub fn theirs(&self) -> &OwnedFd {
         &self.theirs
     }
 
-    /// Gives a file to the process of a thread that has the other end and stands at a system call. Its number there.
+    /// Passes a file to the process of a thread that is stopped at a system call. Returns its descriptor
+    /// there.
     pub fn give(&self, tracee: &mut Tracee, file: &impl AsRawFd) -> io::Result<u64> {
         let mut words = Box::new([0; SIZE / 8]);
         let address = words.as_ptr() as u64;
         *words = Message::at(address, file.as_raw_fd() as u64).words();
-        // SAFETY: the message and all that it points to lie in `words`, which is at that address.
+        // SAFETY: the message and everything that it points to lie in `words`, which is at that address.
         let sent = unsafe { libc::sendmsg(self.ours.as_raw_fd(), words.as_ptr().cast(), 0) };
         if sent < 0 {
             return Err(io::Error::last_os_error());
@@ -122,7 +123,7 @@ impl Channel {
         Ok(u64::from(u32::from_le_bytes(number)))
     }
 
-    /// A process does not need a file any more that it was given.
+    /// Closes a file that was passed to a process.
     pub fn take_back(&self, tracee: &mut Tracee, number: u64) -> io::Result<()> {
         tracee.aside(CLOSE, [number, 0, 0, 0, 0, 0])?;
         Ok(())

@@ -1,39 +1,39 @@
-//! The log of a native run: everything that its threads did and were told, in order. Two runs are the same run only if
-//! their logs are the same.
+//! The event log of a native run: everything that its threads did and received, in order. Two runs are equal
+//! only if their logs are.
 
 use std::fmt::{Display, Formatter};
 
 use everett_linux::TaskName;
 
-/// What happened.
+/// Kinds of events.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Kind {
-    /// A thread was picked.
+    /// A thread was scheduled.
     Picked,
     /// It makes a system call: number and arguments follow.
     Call,
-    /// The system call has a result.
+    /// The system call returns a result.
     Result,
     /// It runs the handler of a signal.
     Signal,
     /// It faulted: signal and address follow.
     Fault,
-    /// It was made.
+    /// It was created.
     Born,
     /// It executes another program.
     Executed,
-    /// It computes for long.
+    /// It was interrupted after a long computation.
     Computes,
 }
 
-/// One event.
+/// An event.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Event {
-    /// What.
+    /// What happened.
     pub kind: Kind,
-    /// Which thread.
+    /// The thread.
     pub who: TaskName,
-    /// What belongs to it: numbers, arguments, results.
+    /// Details: numbers, arguments, results.
     pub words: Box<[u64]>,
 }
 
@@ -46,7 +46,7 @@ impl Display for Event {
     }
 }
 
-/// The log, or its digest alone.
+/// The event log, or only its digest.
 #[derive(Default)]
 pub struct EventLog {
     digest: u64,
@@ -54,7 +54,7 @@ pub struct EventLog {
 }
 
 impl EventLog {
-    /// An empty log; `keeps` says whether events are kept beside the digest.
+    /// An empty log; `keeps` says whether events are kept besides the digest.
     pub fn new(keeps: bool) -> EventLog {
         EventLog {
             digest: 0xcbf2_9ce4_8422_2325,
@@ -62,11 +62,11 @@ impl EventLog {
         }
     }
 
-    /// Something happened.
+    /// Logs an event.
     pub fn note(&mut self, kind: Kind, who: TaskName, words: &[u64]) {
         let head = [kind as u64, u64::from(who.pid) << 32 | u64::from(who.tid)];
         for word in head.iter().chain(words) {
-            // Every step is a permutation, so no event is forgotten.
+            // Every step is a permutation, so every event affects the digest.
             self.digest = (self.digest ^ word)
                 .wrapping_mul(0x9e37_79b9_7f4a_7c15)
                 .rotate_left(29);
@@ -77,7 +77,7 @@ impl EventLog {
         }
     }
 
-    /// A number that differs where logs differ.
+    /// Digest of all events: different logs have different digests.
     pub fn digest(&self) -> u64 {
         self.digest
     }

@@ -1,5 +1,5 @@
-//! Native programs under the kernel model: their system calls are trapped and answered by room `linux`, one thread
-//! at a time, so that a trace found symbolically happens again on the real machine code.
+//! Native programs under the kernel model. Ptrace traps their system calls, and crate `linux` answers them,
+//! one thread at a time, so that a trace found symbolically is replayed on the real machine code.
 
 mod allocations;
 mod arithmetic;

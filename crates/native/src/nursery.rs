@@ -1,8 +1,8 @@
-//! Where native processes come from: a process that stands still behind the walls and is copied whenever one is wanted.
+//! The zygote: a stopped process in the sandbox that is forked for every native process.
 //!
-//! The second wall is a filter that the real kernel compiles for every process that puts one up, and takes apart when
-//! nobody is behind it any more. Thousands of these a second have brought a kernel (6.18) to a standstill for ever:
-//! all its workers waited for one another in `bpf_prog_pack_free`. Copies of a process stand behind its wall.
+//! The kernel compiles the seccomp filter for every process that installs one, and frees it with the last
+//! process that uses it. Thousands of these a second have hung a kernel (6.18): all its workers waited for
+//! each other in `bpf_prog_pack_free`. Forks of a process share its filter.
 
 use std::cell::RefCell;
 use std::io;
@@ -15,7 +15,7 @@ use crate::tracee::{Tracee, end_all};
 use crate::world::number::{CLONE, EXECVE, MMAP};
 
 thread_local! {
-    /// Those of this thread, behind close and behind wide walls: who traces a process is a thread.
+    /// The zygotes of this thread, one for each sandbox variant: a process is traced by a thread.
     static NURSERIES: RefCell<[Option<Nursery>; 2]> = const { RefCell::new([None, None]) };
 }
 
@@ -23,11 +23,11 @@ thread_local! {
 pub struct Start<'a> {
     /// The program.
     pub program: &'a Path,
-    /// Its arguments, with its name.
+    /// Its arguments, name included.
     pub args: &'a [Vec<u8>],
     /// Its environment.
     pub env: &'a [Vec<u8>],
-    /// Of which it has one end.
+    /// The channel of which it has one end.
     pub channel: &'a Channel,
 }
 
@@ -38,7 +38,7 @@ pub fn start(start: &Start, walls: Walls) -> io::Result<Tracee> {
         let copied = place.as_mut().and_then(|nursery| nursery.copy().ok());
         let (nursery, mut tracee) = match (place, copied) {
             (Some(nursery), Some(copied)) => (nursery, copied),
-            // There is none yet, or somebody has ended it.
+            // There is no zygote yet, or it was killed.
             (place, _) => {
                 let nursery = place.insert(Nursery::new(walls)?);
                 let copied = nursery.copy()?;
@@ -55,10 +55,10 @@ pub fn start(start: &Start, walls: Walls) -> io::Result<Tracee> {
     })
 }
 
-/// A process that never goes on.
+/// A stopped process that is never resumed.
 struct Nursery {
     template: Option<Tracee>,
-    /// Over which its copies are given what they are to have.
+    /// The channel over which its forks receive files.
     channel: Channel,
 }
 
@@ -73,7 +73,8 @@ impl Nursery {
         })
     }
 
-    /// A copy that stands where the template does. It is a child of ours, not of the template, which could not bury it.
+    /// A fork that is stopped where the zygote is. It is a child of ours, not of the zygote, which could not
+    /// reap it.
     fn copy(&mut self) -> io::Result<Tracee> {
         const CLONE_PARENT: u64 = 0x8000;
         let refused = || io::Error::other("the real machine makes no more processes");
@@ -87,14 +88,14 @@ impl Nursery {
         Ok(copy)
     }
 
-    /// Makes a copy execute a program.
+    /// Makes a fork execute a program.
     fn execute(&self, copy: &mut Tracee, start: &Start) -> io::Result<()> {
         const READ_AND_WRITE: u64 = 3;
         const PRIVATE: u64 = 0x22;
         let given = self.channel.give(copy, start.channel.theirs())?;
         self.channel.take_back(copy, copy.channel)?;
         copy.channel = given;
-        // A name without a folder is no program of the search path.
+        // A name without a slash is not looked up in the search path.
         let mut path = std::path::absolute(start.program)?
             .into_os_string()
             .into_vec();
@@ -117,7 +118,7 @@ impl Nursery {
         let (result, _) = copy.really(EXECVE, [room, argv, envp, 0, 0, 0])?;
         match result as i64 {
             0 if copy.registers().is_ok() => Ok(()),
-            // The real kernel has ended it; it does not say why.
+            // The real kernel has killed it without saying why.
             0 => {
                 let program = start.program.display();
                 Err(io::Error::other(format!("{program} cannot be executed")))
@@ -133,7 +134,8 @@ impl Drop for Nursery {
     }
 }
 
-/// Addresses of strings, with a zero behind them, and then the strings, as they lie at an address; a multiple of eight bytes.
+/// A NULL-terminated array of pointers, followed by the strings, laid out for an address; a multiple of eight
+/// bytes.
 pub fn string_list(strings: &[Vec<u8>], at: u64) -> Vec<u8> {
     let mut next = at + 8 * (strings.len() as u64 + 1);
     let mut list = Vec::new();

@@ -1,4 +1,4 @@
-//! Where a native thread stands in its source: its stack of calls, read through the debug information of the program.
+//! Call stacks of native threads, symbolised with the debug information of the program.
 
 use std::path::Path;
 
@@ -7,36 +7,37 @@ use addr2line::Loader;
 use crate::allocations::Inside;
 use crate::tracee::{Registers, Tracee};
 
-/// A place in the source of a native program.
+/// A source location of a native call stack.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NativeFrame {
-    /// The function, as people write it.
+    /// The demangled function name.
     pub function: String,
-    /// The file, as the compiler knew it; empty where it is not known.
+    /// The file, as the compiler knew it; empty if unknown.
     pub file: String,
-    /// The line; 0 where it is not known.
+    /// The line; 0 if unknown.
     pub line: u32,
 }
 
-/// Where a native run ended.
+/// Call stack at the end of a native run.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct NativeStack {
-    /// Where the thread stood; functions that were inlined there have frames of their own.
+    /// Where the thread stopped; inlined functions have frames of their own.
     pub innermost: Vec<NativeFrame>,
-    /// Who called, as far as frames are linked.
+    /// Its callers, as far as frame pointers lead.
     pub callers: Vec<NativeFrame>,
-    /// Behind which calls the addresses on the stack lie, whoever put them there: code that links no frames leaves these.
+    /// Return addresses found on the stack, whoever put them there: the fallback for code without frame
+    /// pointers.
     pub nearby: Vec<NativeFrame>,
 }
 
-/// Most callers that are looked at.
+/// The most callers that are followed.
 const MOST_CALLERS: usize = 32;
-/// Bytes that a process can address.
+/// Size of the address space.
 const ADDRESSES: u64 = 1 << 47;
-/// Words of the stack that are searched for addresses of code.
+/// Words of the stack that are searched for return addresses.
 const SEARCHED: usize = 64;
 
-/// Addresses of code that a thread has come through.
+/// Code addresses of a call stack.
 #[derive(Clone, Default, Debug)]
 pub struct Addresses {
     at: u64,
@@ -51,8 +52,8 @@ fn word(tracee: &mut Tracee, address: u64) -> Option<u64> {
         .then(|| u64::from_le_bytes(bytes))
 }
 
-/// Reads the stack of a thread. `behind` is the address behind the instruction that is to blame, where that is not
-/// the one at which the thread stands; `inside` is the call of the allocator that it is in.
+/// Reads the call stack of a thread. `behind` is the return address of the instruction to blame, if that is
+/// not the program counter; `inside` is the call into the allocator that it is in.
 pub fn addresses(
     tracee: &mut Tracee,
     registers: &Registers,
@@ -80,7 +81,7 @@ pub fn addresses(
         None => registers.rip,
         Some(behind) => {
             let blamed = real(behind).wrapping_sub(1);
-            // What the runtime did to report is of no interest.
+            // Frames of the reporting runtime are left out.
             if let Some(own) = callers.iter().position(|caller| *caller == blamed) {
                 callers.drain(..=own);
             }
@@ -94,7 +95,7 @@ pub fn addresses(
     }
 }
 
-/// An address that a call returns to.
+/// Whether an address follows a call instruction.
 fn follows_call(tracee: &mut Tracee, address: u64) -> bool {
     const CALL: u8 = 0xe8;
     const INDIRECT: u8 = 0xff;
@@ -107,7 +108,7 @@ fn follows_call(tracee: &mut Tracee, address: u64) -> bool {
 }
 
 impl Addresses {
-    /// The places in the source of a program that lies so far from the addresses in its file.
+    /// Source locations of the addresses in a program with this load bias.
     pub fn places(&self, program: &Path, bias: u64) -> NativeStack {
         let Ok(loader) = Loader::new(program) else {
             return NativeStack::default();
@@ -128,7 +129,7 @@ impl Addresses {
 
 fn frames_at(loader: &Loader, address: u64) -> Vec<NativeFrame> {
     let mut found = Vec::new();
-    // Garbage on a stack is no address of code, and the reader of debug information adds to what it is given.
+    // Garbage on a stack is no code address, and the reader of debug information adds to its argument.
     if address >= ADDRESSES {
         return found;
     }
@@ -149,7 +150,7 @@ fn frames_at(loader: &Loader, address: u64) -> Vec<NativeFrame> {
 }
 
 impl NativeFrame {
-    /// It is in a function of that name, whatever it belongs to and whatever its arguments are.
+    /// Whether its function has this name, ignoring scope and parameters.
     pub fn is_in(&self, function: &str) -> bool {
         let plain = |name: &str| {
             let name = name.split(['(', '<']).next().unwrap_or_default();
@@ -159,7 +160,7 @@ impl NativeFrame {
             && (self.function == function || plain(&self.function) == plain(function))
     }
 
-    /// It is in a file of that name, in whatever folder.
+    /// Whether its file has this name, in any directory.
     pub fn is_of(&self, file: &str) -> bool {
         Path::new(&self.file).file_name() == Path::new(file).file_name()
     }

@@ -1,5 +1,6 @@
-//! Data races: two threads are brought to where both stand before their accesses to the same memory at the same time,
-//! so that nothing orders them. The first that comes to one of the two lines waits there while all others run.
+//! Reproduction of data races: brings two threads to where both are about to access the same memory at the
+//! same time, so that nothing orders the accesses. The first thread that reaches one of the two lines is held
+//! there while all others run.
 
 use std::collections::BTreeMap;
 
@@ -13,17 +14,17 @@ use crate::tracee::{Registers, Stopped, Tracee};
 
 const BREAKPOINT: u8 = 0xcc;
 
-/// A place in the source: file and line.
+/// A source location: file and line.
 pub type Line = (String, u32);
 
-/// The accesses of two lines, and who waits before one of them.
+/// The accesses of two lines, and the thread that is held before one of them.
 #[derive(Clone, Default)]
 pub struct Races {
     points: BTreeMap<u64, Point>,
     held: Option<(TaskName, Vec<Touch>)>,
-    /// Who has waited and goes on.
+    /// The thread that was held and continues.
     released: Option<TaskName>,
-    /// How many threads come to an access before one is held.
+    /// How many threads pass an access before one is held.
     spared: u32,
 }
 
@@ -33,7 +34,7 @@ struct Point {
     instruction: Instruction,
 }
 
-/// Memory that an instruction reads or writes.
+/// A memory operand of an instruction.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 struct Touch {
     start: u64,
@@ -41,18 +42,18 @@ struct Touch {
     writes: bool,
 }
 
-/// What becomes of a thread that has come to an access.
+/// Outcome for a thread that has reached an access.
 pub enum AtAccess {
-    /// It has executed it.
+    /// It has executed the access.
     Passed(Stopped),
-    /// It waits before it.
+    /// It is held before the access.
     Held,
-    /// It stands before it while another one stands before an access to the same memory.
+    /// It is about to access the same memory as the held thread.
     Races,
 }
 
 impl Races {
-    /// Puts breakpoints at the accesses of two lines of a program that has not executed anything yet.
+    /// Sets breakpoints at the accesses of two lines of a program that has not executed anything yet.
     pub fn watch(
         lines: &Lines,
         places: &[Line],
@@ -86,7 +87,7 @@ impl Races {
         Ok(races)
     }
 
-    /// A thread stopped. `None` if that was elsewhere. `can_wait` says that there are others that can run.
+    /// Handles a stopped thread. `None` if it is elsewhere. `can_wait` says that other threads can run.
     pub fn arrive(
         &mut self,
         name: TaskName,
@@ -123,14 +124,14 @@ impl Races {
         Ok(Some(AtAccess::Passed(stopped?)))
     }
 
-    /// Lets go who waits; `false` if nobody does.
+    /// Releases the held thread; `false` if there is none.
     pub fn release(&mut self) -> bool {
         self.released = self.held.take().map(|(name, _)| name);
         self.released.is_some()
     }
 }
 
-/// It reads or writes memory otherwise than by calling, returning and the like.
+/// Whether an instruction accesses memory other than by calls, returns and the like.
 fn accesses(instruction: &Instruction) -> bool {
     let mut factory = InstructionInfoFactory::new();
     let used = factory.info(instruction).used_memory();

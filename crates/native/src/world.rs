@@ -1,5 +1,5 @@
-//! A host whose processes are native: picks threads as the model says, lets them run to their next system call, and
-//! carries out on the real processes what the model decides.
+//! A native machine: a host whose processes are native. It schedules threads as the model says, runs them to
+//! their next system call, and applies to the real processes what the model decides.
 
 mod births;
 mod loading;
@@ -36,40 +36,40 @@ use crate::watch::{Nobody, Watcher};
 use crate::watchdog::Watchdog;
 use points::Reached;
 
-/// A native run could not be made.
+/// Why a native run failed.
 #[derive(Debug, thiserror::Error)]
 pub enum NativeError {
-    /// The real machine refused something.
+    /// An operation of the real machine failed.
     #[error("the native program cannot be run: {0}")]
     Machine(#[from] std::io::Error),
-    /// The host could not be started.
+    /// The host could not boot.
     #[error("the host cannot be started: {0}")]
     Boot(String),
-    /// The program wants what cannot be done with a real process yet.
+    /// The program needs something that native runs do not support yet.
     #[error("{0}")]
     NotReplayable(String),
 }
 
-/// What a native run is told.
+/// Configuration of a native run.
 #[derive(Clone)]
 pub struct NativeConfig {
-    /// The host.
+    /// Configuration of the host.
     pub host: HostConfig,
-    /// The native programs, by number.
+    /// The native programs, by image number.
     pub programs: Vec<PathBuf>,
-    /// Most system calls; a run with more is a hang.
+    /// The most system calls; a run with more is a hang.
     pub max_calls: u64,
-    /// Most stretches of 50 ms without a system call; a run with more is a hang.
+    /// The most stretches of 50 ms without a system call; a run with more is a hang.
     pub max_long_computations: u32,
     /// The allocators of the programs, once they are known.
     pub known_allocators: OnceLock<Vec<Allocator>>,
-    /// Keep all events.
+    /// Keep all events, not only their digest.
     pub keeps_events: bool,
-    /// Where threads take turns between system calls.
+    /// Preemptions between system calls to replay.
     pub script: Option<Script>,
-    /// How that is found out for a trace.
+    /// Computes the preemption script of a trace.
     pub finder: Option<ScriptFinder>,
-    /// Where a race is looked for: how many threads come to one of the accesses before one is held there.
+    /// When reproducing a data race: how many threads pass one of the accesses before one is held there.
     pub spared: u32,
 }
 
@@ -78,55 +78,55 @@ pub struct NativeConfig {
 pub enum NativeEnd {
     /// The first process exited with this status.
     Exit(i32),
-    /// A signal ended it: which, and where the program was.
+    /// A signal killed it.
     Signal {
         /// The signal.
         signal: i32,
-        /// The program and the address in it, where real code faulted.
+        /// The program and the address in it, if real code faulted.
         place: Option<(PathBuf, u64)>,
     },
-    /// The model found something: its kind and what it says.
+    /// The model reported a finding.
     Finding {
-        /// Kind.
+        /// Kind of the bug.
         kind: String,
-        /// For people.
+        /// Description for people.
         message: String,
     },
-    /// All threads wait for what only the outside could send.
+    /// All threads wait for external events.
     Idle,
-    /// Over the limit of system calls.
+    /// A limit on system calls or computation was exceeded.
     Hang,
-    /// The run parted from its trace.
+    /// The run diverged from its trace.
     Diverged(String),
-    /// Whoever watched it stopped it.
+    /// The watcher stopped it.
     Stopped,
     /// Its host was switched off for good.
     Off,
 }
 
-/// What came out of a native run.
+/// Result of a native run.
 pub struct NativeRun {
     /// How it ended.
     pub end: NativeEnd,
-    /// How the processes that the host was started with have ended, those that have.
+    /// How the processes that the host booted with ended; `None` if one is still running.
     pub processes: Vec<Option<NativeEnd>>,
-    /// What was written to standard output and standard error.
+    /// Bytes written to standard output and standard error.
     pub output: [Vec<u8>; 2],
-    /// Where real code was at its end, if it did not end itself.
+    /// The call stack of real code that ended the run, if any.
     pub stack: NativeStack,
-    /// The time of its clock at the end.
+    /// Virtual time at the end.
     pub clock_ns: u64,
-    /// System calls that were answered.
+    /// System calls answered.
     pub calls: u64,
-    /// The log of system calls, where the host keeps one.
+    /// The log of system calls, if enabled.
     pub log: Vec<String>,
-    /// What was chosen and which inputs were given, in order.
+    /// The choices made and inputs supplied, in order.
     pub trace: Trace,
-    /// The log of packets, where the host keeps one.
+    /// The log of packets, if enabled.
     pub packets: Vec<SentPacket>,
-    /// A number that differs where anything that happened differs.
+    /// Digest of all events: different runs have different digests.
     pub digest: u64,
-    /// Everything that happened, where it is kept.
+    /// All events, if they are kept.
     pub events: Vec<Event>,
 }
 
@@ -136,26 +136,26 @@ pub type SentPacket = (Packet, Vec<u8>);
 /// SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV.
 const FAULTS: &[i32] = &[4, 5, 7, 8, 11];
 
-/// A thread and the call at which it stands.
+/// A native thread, and the call that it is stopped at.
 pub(crate) struct Native {
     pub tracee: Tracee,
     image: ImageId,
-    /// The system call that it wants.
+    /// The system call that it is about to make.
     pending: Option<Call>,
-    /// The call of the allocator that it is in.
+    /// The call into the allocator that it is in.
     pub(crate) inside: Option<Inside>,
-    /// The program is being loaded: where it begins, and the byte that the breakpoint there stands for.
+    /// While its program is being loaded: the entry point, and the byte that the breakpoint there replaces.
     loading: Option<(u64, u8)>,
-    /// It has set up its own thread, which is the first thing that a libc does.
+    /// It has set up thread-local storage, which is the first thing that a libc does.
     pub(crate) has_begun: bool,
 }
 
-/// A system call that a thread wants.
+/// A system call that a thread is about to make.
 #[derive(Copy, Clone)]
 pub(crate) struct Call {
     pub number: u64,
     pub args: [u64; 6],
-    /// It is made in the way of 32-bit programs; its number means something else.
+    /// It uses the 32-bit calling convention, so its number has another meaning.
     pub is_foreign: bool,
 }
 
@@ -166,7 +166,7 @@ pub fn run(config: &NativeConfig, source: Source) -> Result<NativeRun, NativeErr
     run_watched(config, source, &mut Nobody)
 }
 
-/// The same while somebody looks.
+/// Runs native programs under the model, with a watcher.
 pub fn run_watched(
     config: &NativeConfig,
     source: Source,
@@ -190,51 +190,51 @@ pub(crate) struct World<'c> {
     coverage: Coverage,
     options: VmOptions,
     pub threads: BTreeMap<TaskName, Native>,
-    /// First threads of processes that go on without them, by process.
+    /// Main threads that have exited while their process continues, by pid.
     parked: BTreeMap<u32, Tracee>,
-    /// The allocators of the programs, where they are watched.
+    /// The allocators of the programs, if they are watched.
     allocators: Vec<Allocator>,
-    /// Memory of the processes, where allocators are watched.
+    /// Heap blocks of the processes, if allocators are watched.
     heaps: BTreeMap<u32, Heap>,
     watchdog: Watchdog,
     pub(crate) calls: u64,
-    /// The number of the last one.
+    /// Number of the last system call.
     last_call: u64,
-    /// Bytes of memory that its processes have asked for in all.
+    /// Bytes of memory that its processes have requested in total.
     asked: u64,
-    /// Times that a thread was stopped because it computed for long.
+    /// How often a thread was interrupted because it computed for long.
     long_computations: u32,
     watcher: &'c mut dyn Watcher,
-    /// Events that it knows.
+    /// Events that the watcher has seen.
     told: usize,
     events: EventLog,
-    /// Where real code was when it ended the run.
+    /// The call stack of real code that ended the run.
     stack: NativeStack,
-    /// Points of the script that are behind us.
+    /// Points of the script that were passed.
     points_passed: usize,
-    /// How often the host was started before.
+    /// How often the host was restarted.
     restarts: u32,
-    /// Arithmetic that is looked at, in the first program.
+    /// Arithmetic that is watched, in the first program.
     arithmetic: Arithmetic,
-    /// Jumps that are looked at, in the first program.
+    /// Jumps that are watched, in the first program.
     jumps: Jumps,
-    /// Accesses that race, in the first program.
+    /// Racing accesses that are watched, in the first program.
     races: Races,
-    /// How files come into processes.
+    /// Passes files into processes.
     pub(crate) channel: Channel,
-    /// Files that processes map.
+    /// Files of the model that processes map.
     pub(crate) shared_files: SharedFiles,
 }
 
-/// How far a host has come.
+/// How far a host has run.
 pub(crate) enum Advance {
     /// To its end.
     Ended(NativeEnd),
-    /// To where others have to know something.
+    /// To an event that the driver must handle.
     Paused(HostExit),
 }
 
-/// What the model needs around it; a macro because it borrows field by field.
+/// The surroundings of the model; a macro, because it borrows field by field.
 macro_rules! around {
     ($world:expr) => {
         Surroundings {
@@ -263,7 +263,7 @@ impl<'c> World<'c> {
         })
     }
 
-    /// Runs until the host is at its end, or until others have to know something.
+    /// Runs until the host ends or the driver must act.
     pub(crate) fn advance(&mut self, max_calls: u64) -> Result<Advance, NativeError> {
         loop {
             if let Some(exit) = self.host.interruption() {
@@ -311,7 +311,7 @@ impl<'c> World<'c> {
             if let Some(end) = self.carry_out(name, served)? {
                 return Ok(Advance::Ended(end));
             }
-            // The call that it waited for may have brought it to its horizon.
+            // The completed wait may have moved the clock to the horizon.
             if self.is_still_running(name)
                 && self.host.interruption().is_none()
                 && let Some(end) = self.step(name)?
@@ -321,12 +321,12 @@ impl<'c> World<'c> {
         }
     }
 
-    /// The thread is there and nobody else has to be picked.
+    /// Whether the thread exists and needs no new scheduling decision.
     fn is_still_running(&self, name: TaskName) -> bool {
         self.threads.contains_key(&name) && !self.host.must_choose() && self.host.running() == name
     }
 
-    /// Lets a thread go to its next system call, if it does not stand at one, and answers it.
+    /// Runs a thread to its next system call, unless it is stopped at one, and answers the call.
     fn step(&mut self, name: TaskName) -> Result<Option<NativeEnd>, NativeError> {
         loop {
             let Some(native) = self.threads.get_mut(&name) else {
@@ -372,7 +372,7 @@ impl<'c> World<'c> {
                 return Ok(None);
             };
             match stopped {
-                // Nobody else stops a thread: a stop of the program itself is the model's affair.
+                // Only the watchdog stops threads; stop signals of the program are handled by the model.
                 Stopped::Signal(libc::SIGSTOP) if !self.watchdog.has_stopped_it() => {}
                 Stopped::Signal(libc::SIGSTOP) => {
                     self.long_computations += 1;
@@ -386,7 +386,7 @@ impl<'c> World<'c> {
                 }
                 Stopped::Call => native.pending = Some(native.tracee.wanted()?),
                 Stopped::Signal(libc::SIGSYS) => native.pending = native.tracee.trapped()?,
-                // Real signals that are not about what the thread executes are none of the program's.
+                // Real signals that no instruction of the thread has caused do not concern the program.
                 Stopped::Signal(number) if !FAULTS.contains(&number) => {}
                 Stopped::Signal(number) => {
                     if emulate(&mut native.tracee, number, self.host.clock_ns())? {
@@ -418,7 +418,7 @@ impl<'c> World<'c> {
         self.answer(name)
     }
 
-    /// Answers the system call at which a thread stands.
+    /// Answers the system call that a thread is stopped at.
     fn answer(&mut self, name: TaskName) -> Result<Option<NativeEnd>, NativeError> {
         let Some(native) = self.threads.get_mut(&name) else {
             return Ok(None);
@@ -501,13 +501,13 @@ impl<'c> World<'c> {
         if matches!(call.number, number::RT_SIGACTION | number::SIGALTSTACK)
             && matches!(served, Served::Done(0, _))
         {
-            // Handlers are run by the real kernel, which has to know them.
+            // The real kernel runs handlers, so it must know them.
             native.tracee.aside(call.number, call.args)?;
         }
         self.carry_out(name, served)
     }
 
-    /// Carries out on the real processes what the model decided.
+    /// Applies a decision of the model to the real processes.
     fn carry_out(
         &mut self,
         name: TaskName,
@@ -532,7 +532,7 @@ impl<'c> World<'c> {
         Ok(None)
     }
 
-    /// The system call at which a thread stands has a result. Who is born by it is made really.
+    /// Completes the system call that a thread is stopped at. Tasks that it created are created really.
     fn finish(&mut self, name: TaskName, result: u64) -> Result<(), NativeError> {
         self.settle(name)?;
         if let Some(native) = self.threads.get_mut(&name)

@@ -1,4 +1,4 @@
-//! Real threads and processes come to be, execute programs and end, as the model says.
+//! Real threads and processes: `clone`, `execve` and exit, as the model decides.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use crate::nursery::string_list;
 use crate::tracee::{Registers, end_all};
 
 impl World<'_> {
-    /// Makes the real thread or process that the model has made.
+    /// Creates the real thread or process of a task that the model has created.
     pub(super) fn make(
         &mut self,
         parent: TaskName,
@@ -27,7 +27,7 @@ impl World<'_> {
         let is_thread = parent.pid == child.pid;
         let args = match call.number {
             number::CLONE => {
-                // Numbers of threads are the model's; memory of a child that is no thread is its own.
+                // The model assigns tids; a child that is no thread has its own memory.
                 let mut flags = call.args[0] & !(SET_TIDS | EXIT_SIGNAL);
                 if !is_thread {
                     flags &= !(CLONE_VM | CLONE_VFORK | CLONE_THREAD);
@@ -52,7 +52,7 @@ impl World<'_> {
             return Err(NativeError::NotReplayable(message));
         };
         let mut tracee = native.tracee.child(born, is_thread)?;
-        // All but the stack and where thread-local data lies is as the program had it at its own call.
+        // All registers but the stack pointer and the TLS base are as the program had them at its own call.
         let own = tracee.registers()?;
         tracee.set_registers(Registers {
             rax: 0,
@@ -86,7 +86,7 @@ impl World<'_> {
         Ok(())
     }
 
-    /// The process executes another program.
+    /// The process replaces its program (`execve`).
     pub(super) fn execute(
         &mut self,
         name: TaskName,
@@ -110,7 +110,7 @@ impl World<'_> {
             .into_os_string()
             .into_encoded_bytes();
         path.push(0);
-        // Below the red zone of the thread's stack nothing is kept.
+        // Below the red zone the thread's stack is free.
         let room = (native.tracee.registers()?.rsp - 4096 - path.len() as u64) & !15;
         native.tracee.put(room, &path);
         let (argv, env) = match call.number {
@@ -136,7 +136,7 @@ impl World<'_> {
         if let Some(allocator) = self.allocators.get_mut(usize::from(execution.image.0)) {
             allocator.watch(&mut native.tracee, self.oracle.expects(BugKind::Leak))?;
         }
-        // The thread that executes takes the number of its process.
+        // The thread that calls `execve` takes over the tid of its process.
         let running = self.host.running();
         self.threads.insert(running, native);
         let image = u64::from(execution.image.0);
@@ -145,7 +145,7 @@ impl World<'_> {
         self.settle(running)
     }
 
-    /// Who was born by the call at which a thread stands is made really; who has ended ends.
+    /// Creates tasks that the current call of a thread has created, and ends exited ones.
     pub(super) fn settle(&mut self, parent: TaskName) -> Result<(), NativeError> {
         let call = self.threads.get(&parent).and_then(|native| native.pending);
         for child in self.host.settle_native() {
@@ -162,8 +162,8 @@ impl World<'_> {
         Ok(())
     }
 
-    /// Where the arguments of a program that is executed lie: where the caller has them, or below `room`, if they are the
-    /// words of a script for its interpreter.
+    /// Addresses of the arguments of an `execve`: where the caller has them, or below `room` if a script
+    /// passes words to its interpreter.
     fn write_arguments(
         &mut self,
         native: &mut Native,
@@ -190,8 +190,8 @@ impl World<'_> {
         start
     }
 
-    /// All threads of a process end but one, which is about to execute a program. The first one is left to the real
-    /// kernel, which gives its number away.
+    /// Ends all threads of a process but one, which is about to call `execve`. The real kernel ends the main
+    /// thread, whose tid it reassigns.
     fn end_other_threads(&mut self, name: TaskName, native: &Native) {
         self.parked.remove(&name.pid);
         let all = self
@@ -204,9 +204,9 @@ impl World<'_> {
         }
     }
 
-    /// Real threads whose thread in the model has ended end too.
+    /// Ends real threads whose task in the model has exited.
     pub(super) fn forget_ended(&mut self) {
-        // Whoever is alive has a real thread, so as many are the same ones.
+        // Every live task has a real thread, so equal counts mean equal sets.
         if self.host.thread_count() == self.threads.len() {
             return;
         }
@@ -226,7 +226,8 @@ impl World<'_> {
                 dead.extend(self.parked.remove(&name.pid));
                 dead.push(native.tracee);
             } else if native.tracee.thread == native.tracee.process {
-                // Who waits for its end gets an answer only when all others are gone, and its number is the process's.
+                // The kernel reports the exit of a main thread only when all other threads are gone, and its
+                // tid is the pid.
                 self.parked.insert(name.pid, native.tracee);
             } else {
                 let _ = native.tracee.really(number::EXIT, [0; 6]);

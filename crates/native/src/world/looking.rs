@@ -1,4 +1,4 @@
-//! What those who watch a native run are shown, and how it has ended.
+//! What a watcher of a native run sees, and how the run ends.
 
 use everett_linux::{Ending, HostExit, PacketKind};
 
@@ -6,7 +6,7 @@ use super::{NativeEnd, SentPacket, World};
 use crate::watch::{Standing, StandingThread};
 
 impl World<'_> {
-    /// Tells who watches what happened; `false` if the run is to stop.
+    /// Reports new events to the watcher; `false` if the run must stop.
     pub(super) fn tell(&mut self) -> bool {
         let clock = self.host.clock_ns();
         let mut goes_on = true;
@@ -17,7 +17,7 @@ impl World<'_> {
         goes_on
     }
 
-    /// Shows the processes to who watches, now that all stand still.
+    /// Shows the stopped processes to the watcher.
     pub(crate) fn stand(&mut self) {
         self.tell();
         let programs = &self.config.programs;
@@ -36,7 +36,7 @@ impl World<'_> {
         });
     }
 
-    /// Where a run parts from its trace: after how many calls, in which one, who made it.
+    /// Where a run diverged from its trace: number of calls, the last call, and the thread that made it.
     pub(super) fn whereabouts(&self) -> String {
         let thread = self.host.running().tid;
         let call = everett_linux::row(self.last_call).map_or("no call", |row| row.name);
@@ -59,7 +59,7 @@ impl World<'_> {
         packets
     }
 
-    /// How a run has ended, as the model sees it.
+    /// How a run ended, from the model's point of view.
     pub(super) fn ended(&self, exit: HostExit) -> NativeEnd {
         match exit {
             HostExit::Ended(Ending::Exit(status)) => {

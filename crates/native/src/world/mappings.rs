@@ -1,4 +1,4 @@
-//! Memory of native processes: the real kernel's, while what files hold comes from the model.
+//! Memory mappings of native processes: the real kernel holds them, the model holds the contents of files.
 
 use std::collections::BTreeSet;
 
@@ -21,7 +21,7 @@ const FIXED_NO_REPLACE: u64 = 0x10_0000;
 const WRITE: u64 = 2;
 
 impl World<'_> {
-    /// Answers a call about memory: by the real kernel, where it is not to fail.
+    /// Answers a memory management call: the real kernel carries it out unless it is made to fail.
     pub(crate) fn memory_call(
         &mut self,
         name: TaskName,
@@ -45,7 +45,7 @@ impl World<'_> {
         Ok(served)
     }
 
-    /// Whether it fails is asked where it succeeds.
+    /// Asks whether a call fails only if it succeeds.
     fn map_or_fail(&mut self, name: TaskName, call: Call) -> Result<Served, NativeError> {
         let served = self.map(name, call)?;
         let Served::Done(start, _) = served else {
@@ -78,7 +78,8 @@ impl World<'_> {
         Ok(Served::Done(result, Vec::new()))
     }
 
-    /// A process that really uses as much memory as it may gets no more. What it reserves and does not use is no harm.
+    /// Refuses memory to a process whose resident set has reached the limit. Reserved but unused memory is
+    /// harmless.
     fn refuses_more(&mut self, name: TaskName, call: &Call) -> Result<Option<u64>, NativeError> {
         let [first, second, third, ..] = call.args;
         let more = match call.number {
@@ -102,7 +103,7 @@ impl World<'_> {
         Ok((first > end).then_some(end))
     }
 
-    /// Looks now and then, and more often where much could be used.
+    /// Checks the memory limit from time to time, more often the more memory could be used.
     pub(super) fn check_memory_at_times(&self) -> Result<(), NativeError> {
         let pause = if self.asked > MAX_MEMORY { 8 } else { 64 };
         match self.calls.is_multiple_of(pause) {
@@ -111,7 +112,7 @@ impl World<'_> {
         }
     }
 
-    /// A run must not take the memory of the whole machine.
+    /// Fails if the run uses too much memory of the real machine.
     pub(crate) fn check_memory(&self) -> Result<(), NativeError> {
         let threads = self.threads.values();
         let processes: BTreeSet<Pid> = threads.map(|native| native.tracee.process).collect();
@@ -123,7 +124,7 @@ impl World<'_> {
         Ok(())
     }
 
-    /// Memory is the real kernel's; what a file holds comes from the model.
+    /// Maps memory of the real kernel; contents of files come from the model.
     fn map(&mut self, name: TaskName, call: Call) -> Result<Served, NativeError> {
         let [address, len, protection, flags, _, offset] = call.args;
         let Some(native) = self.threads.get_mut(&name) else {
@@ -131,7 +132,7 @@ impl World<'_> {
         };
         let is_shared = flags & TYPE != PRIVATE;
         if is_shared {
-            // The real kernel limits only memory that is not shared.
+            // The real kernel limits private memory only.
             let after = shared(native.tracee.process)?.saturating_add(len);
             if after > MAX_MAPPED {
                 return Ok(Served::Done(Errno::ENOMEM.result(), Vec::new()));
@@ -141,7 +142,7 @@ impl World<'_> {
         if flags & ANONYMOUS != 0 {
             let result = native.tracee.aside(number::MMAP, call.args)?;
             if native.tracee.is_checked && result == SHADOW_START {
-                // The shadow itself is no memory of the program: it has none of its own.
+                // The shadow has no shadow of its own.
                 let (start, len) = SHADOW_GAP;
                 native
                     .tracee
@@ -154,7 +155,7 @@ impl World<'_> {
             Err(errno) => return Ok(Served::Done(errno.result(), Vec::new())),
         };
         let Some(mut file) = file else {
-            // What reads as zeros for ever is no file.
+            // A file that always reads as zeros is anonymous memory.
             let args = [address, len, protection, flags | ANONYMOUS, u64::MAX, 0];
             let result = native.tracee.aside(number::MMAP, args)?;
             return Ok(Served::Done(result, Vec::new()));
@@ -171,7 +172,8 @@ impl World<'_> {
         Ok(Served::Done(result, Vec::new()))
     }
 
-    /// A private mapping of a file that nobody writes to, as a copy: most of them are parts of libraries.
+    /// Maps a copy for a private mapping of a file that is never written: most of these are parts of
+    /// libraries.
     fn map_copy(&mut self, name: TaskName, call: Call, inode: u32) -> Result<Served, NativeError> {
         let [address, len, protection, flags, _, offset] = call.args;
         let bytes = self.host.mapped_bytes(inode);
@@ -199,7 +201,7 @@ impl World<'_> {
         Ok(Served::Done(start, Vec::new()))
     }
 
-    /// Maps the real file that stands for one of the model's; the descriptor among the arguments does not count.
+    /// Maps the real file that stands for one of the model; the descriptor argument is replaced.
     fn map_real(
         &mut self,
         name: TaskName,
@@ -222,7 +224,7 @@ impl World<'_> {
         Ok(start)
     }
 
-    /// Does to the memory of a process what a call of it wants, besides having a result.
+    /// Applies the memory changes that the model requested during a call.
     pub(crate) fn change_as_told(&mut self, name: TaskName) -> Result<(), NativeError> {
         for change in self.host.memory_changes() {
             match change {
@@ -254,7 +256,7 @@ impl World<'_> {
         Ok(())
     }
 
-    /// Makes the files that processes map the same for the model and for them.
+    /// Synchronises mapped files between the model and the processes.
     pub(crate) fn sync_files(&mut self) -> Result<(), NativeError> {
         if !self.shared_files.is_empty() {
             let inputs = &self.oracle.inputs;
@@ -264,7 +266,7 @@ impl World<'_> {
         Ok(())
     }
 
-    /// Finds out which files a process still maps.
+    /// Finds the files that a process still maps.
     pub(crate) fn settle_files(&mut self, pid: u32) -> Result<(), NativeError> {
         if self.shared_files.is_empty() {
             return Ok(());
@@ -284,23 +286,23 @@ impl World<'_> {
     }
 }
 
-/// Bytes of addresses of a process behind which is memory that others can have too.
+/// Size of the shared mappings of a process.
 fn shared(process: Pid) -> Result<u64, NativeError> {
     let mappings = mappings_of(process)?;
     let shared = mappings.iter().filter(|mapping| mapping.is_shared);
     Ok(shared.map(|mapping| mapping.end - mapping.start).sum())
 }
 
-/// The result of a system call is an error.
+/// Whether the result of a system call is an error.
 fn is_error(result: u64) -> bool {
     (-4095..0).contains(&(result as i64))
 }
 
-/// What can be done to a real process without reaching anything else of the machine.
+/// Whether a call affects only the process itself, nothing else of the machine.
 fn is_harmless(call: &Call) -> bool {
     const SET_GS: u64 = 0x1001;
     const GET_GS: u64 = 0x1004;
-    /// Pages that are taken away from the machine.
+    /// `MADV_HWPOISON`, which removes pages from the machine.
     const POISON: u64 = 100;
     match call.number {
         number::ARCH_PRCTL => (SET_GS..=GET_GS).contains(&call.args[0]),

@@ -1,4 +1,4 @@
-//! Memory that native programs ask for, and what the model says to it.
+//! Breakpoints in native programs: allocators, watched instructions and reports of checked builds.
 
 use everett_linux::{Errno, Guest, TaskName};
 use everett_vm::{BugKind, Surroundings};
@@ -16,22 +16,22 @@ use crate::races::{AtAccess, Races};
 use crate::sandbox::Walls;
 use crate::tracee::{Stopped, Tracee};
 
-/// What a stop has to do with the allocator.
+/// What a stop of a thread has to do with the allocator.
 pub(super) enum AtAllocator {
     /// Nothing.
     Not,
-    /// It was its entry or its end; the thread goes on.
+    /// It was the entry or the exit of the allocator; the thread continues.
     GoesOn,
     /// It was, and the thread stopped again for another reason.
     Stopped(Stopped),
-    /// The thread waits, so that others can run.
+    /// The thread is held, so that others can run.
     Waits,
-    /// The run is at its end.
+    /// The run ends.
     Ends(NativeEnd),
 }
 
 impl NativeConfig {
-    /// The allocators of all programs, if a run has to watch them; otherwise none.
+    /// The allocators of all programs, if the run must watch them; otherwise none.
     pub(super) fn allocators(&self, source: &Source) -> Result<Vec<Allocator>, NativeError> {
         if self.known_allocators.get().is_none() {
             let programs = self.programs.iter();
@@ -51,7 +51,7 @@ impl NativeConfig {
 }
 
 impl NativeConfig {
-    /// The walls that its programs need.
+    /// The sandbox that its programs need.
     pub(super) fn walls(&self) -> Walls {
         let mut allocators = self.known_allocators.get().into_iter().flatten();
         match allocators.any(|allocator| allocator.knows_written) {
@@ -60,7 +60,7 @@ impl NativeConfig {
         }
     }
 
-    /// Looks at the arithmetic that a trace ends in, where it ends so.
+    /// Watches the arithmetic of the line that a trace ends at, if it ends with such a finding.
     pub(super) fn watch_arithmetic(
         &self,
         oracle: &NativeOracle,
@@ -74,7 +74,7 @@ impl NativeConfig {
         Ok(arithmetic)
     }
 
-    /// Looks at jumps, where a trace ends in one that is bad.
+    /// Watches jumps, if a trace ends with an invalid one.
     pub(super) fn watch_jumps(
         &self,
         oracle: &NativeOracle,
@@ -87,7 +87,7 @@ impl NativeConfig {
         Ok(Jumps::watch(&self.programs[0], tracee, bias)?)
     }
 
-    /// Looks at two accesses, where a trace ends in a race between them.
+    /// Watches two accesses, if a trace ends with a race between them.
     pub(super) fn watch_races(
         &self,
         oracle: &NativeOracle,
@@ -100,7 +100,7 @@ impl NativeConfig {
         Ok(Races::watch(&lines, &places, self.spared, tracee)?)
     }
 
-    /// How far from the addresses in its file the first program lies.
+    /// Load bias of the first program.
     fn first_bias(&self, tracee: &Tracee) -> Result<u64, NativeError> {
         let allocators = self.known_allocators.get();
         Ok(match allocators.and_then(|all| all.first()) {
@@ -111,8 +111,8 @@ impl NativeConfig {
 }
 
 impl World<'_> {
-    /// Asks, as the model does, whether a call about memory fails. The calls of the allocator are its own affair: the model
-    /// does not know of them.
+    /// Asks, as the model does, whether a memory management call fails. Calls of the allocator are excluded:
+    /// the model does not know them.
     pub(crate) fn memory_call_fails(&mut self, name: TaskName, call: Call) -> Option<Errno> {
         let native = self.threads.get(&name)?;
         let allocator = self.allocators.get(usize::from(native.image.0));
@@ -127,7 +127,7 @@ impl World<'_> {
         self.host.memory_call_fails(&mut around!(self), call.number)
     }
 
-    /// A thread that stopped may have come to the allocator, or out of it.
+    /// Handles a thread that stopped at the entry or exit of the allocator.
     pub(super) fn at_allocator(&mut self, name: TaskName) -> Result<AtAllocator, NativeError> {
         if let Some(at) = self.at_access(name)? {
             return Ok(at);
@@ -205,7 +205,7 @@ impl World<'_> {
         })
     }
 
-    /// A thread that stopped may stand before an access that races.
+    /// Handles a thread that stopped before a racing access.
     fn at_access(&mut self, name: TaskName) -> Result<Option<AtAllocator>, NativeError> {
         let mut threads = self.threads.keys();
         let can_wait = threads.any(|other| other.pid == name.pid && *other != name);
@@ -234,7 +234,7 @@ impl World<'_> {
         })
     }
 
-    /// A process ends by itself: memory that nothing refers to is lost, if that is what is looked for.
+    /// A process exits by itself: reports unreachable blocks, if leaks are looked for.
     pub(super) fn find_leaks(&mut self, name: TaskName) -> Result<Option<NativeEnd>, NativeError> {
         let threads = self
             .threads
@@ -267,7 +267,7 @@ impl World<'_> {
         tracee.knows_written = allocator.is_some_and(|allocator| allocator.knows_written);
     }
 
-    /// The kernel wrote to memory that the program of a checked build may not use.
+    /// Reports a write by the kernel to memory that a checked build has poisoned.
     pub(super) fn violated(&mut self, name: TaskName) -> Result<Option<NativeEnd>, NativeError> {
         let native = self.threads.get_mut(&name);
         let Some((address, kind)) = native.and_then(|native| native.tracee.violation.take()) else {
@@ -280,7 +280,7 @@ impl World<'_> {
         }))
     }
 
-    /// A text in the memory of a thread, up to its NUL.
+    /// Reads a NUL-terminated text in the memory of a thread.
     pub(super) fn text_at(&mut self, name: TaskName, address: u64) -> String {
         let mut text = Vec::new();
         if let Some(native) = self.threads.get_mut(&name) {
@@ -292,7 +292,7 @@ impl World<'_> {
         String::from_utf8_lossy(&text).into_owned()
     }
 
-    /// A checked build has found something wrong.
+    /// A checked build reports a bug.
     pub(super) fn reported(
         &mut self,
         name: TaskName,
@@ -307,7 +307,7 @@ impl World<'_> {
         }))
     }
 
-    /// Keeps where a thread stands.
+    /// Records the call stack of a thread.
     pub(super) fn look_at_stack(
         &mut self,
         name: TaskName,
@@ -328,11 +328,11 @@ impl World<'_> {
         Ok(())
     }
 
-    /// Bytes for `everett_make_symbolic` and its kin.
+    /// Supplies bytes for `everett_make_symbolic` and its like.
     pub(super) fn give_input(&mut self, name: TaskName, call: Call) {
         let [text, address, size, ..] = call.args;
         if size == 0 {
-            // It only wants to know whether somebody answers.
+            // A probe: the program only checks whether the call is answered.
             return;
         }
         let label = self.text_at(name, text);
@@ -344,7 +344,7 @@ impl World<'_> {
         }
     }
 
-    /// A fault ends the trace though the program handles it, and this may be it.
+    /// Whether the trace ends with a fault that the program handles, and this may be it.
     pub(super) fn expects_fault(&self, signal: i32) -> bool {
         const KINDS: [(BugKind, i32); 9] = [
             (BugKind::NullPointer, libc::SIGSEGV),
@@ -369,7 +369,7 @@ impl World<'_> {
         signal: i32,
     ) -> Result<Option<NativeEnd>, NativeError> {
         let native = &self.threads[&name];
-        // It may be gone already.
+        // The thread may be gone already.
         let registers = native.tracee.registers().ok();
         let address = registers.map_or(0, |registers| registers.rip);
         let program = self.config.programs[usize::from(native.image.0)].clone();

@@ -1,4 +1,4 @@
-//! Preemption between system calls: a native thread is brought to where the vm switched, and gives way there.
+//! Preemption between system calls: brings a native thread to where the vm switched, and switches there.
 
 use std::collections::BTreeMap;
 
@@ -10,22 +10,22 @@ use crate::events::Kind;
 use crate::points::{Lines, Point, Ranges, look_at};
 use crate::tracee::{Registers, Stopped, Tracee};
 
-/// Instructions that are executed one by one for one point.
+/// The most single-stepped instructions for one point.
 const MAX_STEPS: u32 = 100_000;
 const BREAKPOINT: u8 = 0xcc;
-/// No instruction is longer.
+/// The longest instruction in bytes.
 const LONGEST: usize = 15;
 
-/// Where a thread that was to come to a point is.
+/// Where a thread is that was run towards a point.
 pub(super) enum Reached {
-    /// There.
+    /// At the point.
     Point,
-    /// It stopped before for another reason.
+    /// It stopped earlier for another reason.
     Stopped(Stopped),
 }
 
 impl World<'_> {
-    /// The next point of the script, if the thread that runs comes to it before its next system call.
+    /// The next point of the script, if the running thread reaches it before its next system call.
     fn next_point(&self, name: TaskName) -> Option<&Point> {
         let script = self.config.script.as_ref();
         let script = script.filter(|script| script.restarts == self.restarts)?;
@@ -33,8 +33,8 @@ impl World<'_> {
         (point.task == name && point.calls == self.host.calls_made()).then_some(point)
     }
 
-    /// Lets the scheduler have its say at points at which the thread went on, up to one at which it did not; `all`
-    /// takes that one too, as the thread has come past it. `false` if another one runs now.
+    /// Consults the scheduler at points without a switch, up to one with a switch; `all` includes that one,
+    /// since the thread has passed it. Returns `false` if another thread runs now.
     pub(super) fn pass_points(&mut self, name: TaskName, all: bool) -> bool {
         while let Some(point) = self.next_point(name) {
             if point.switches && !all {
@@ -61,7 +61,7 @@ impl World<'_> {
         true
     }
 
-    /// The same where a thread is about to make a system call. Calls about memory are no landmarks: the vm makes others.
+    /// Passes points before a system call. Memory management calls are no landmarks: the vm makes others.
     pub(super) fn pass_points_before_call(&mut self, name: TaskName, call: u64) -> bool {
         const NO_LANDMARKS: [u64; 10] = [
             number::MMAP,
@@ -78,7 +78,7 @@ impl World<'_> {
         NO_LANDMARKS.contains(&call) || self.pass_points(name, true)
     }
 
-    /// Brings a thread to the next point at which it gives way, if there is one before its next system call.
+    /// Runs a thread to the next point at which it is preempted, if there is one before its next system call.
     pub(super) fn reach_point(&mut self, name: TaskName) -> Result<Option<Reached>, NativeError> {
         let Some(script) = &self.config.script else {
             return Ok(None);
@@ -162,7 +162,7 @@ fn contains(ranges: &Ranges, address: u64) -> bool {
     all.any(|(from, to)| (*from..*to).contains(&address))
 }
 
-/// Puts breakpoints; what was there.
+/// Sets breakpoints and returns the original bytes.
 fn set_breakpoints(tracee: &mut Tracee, at: &[u64]) -> BTreeMap<u64, u8> {
     let mut kept = BTreeMap::new();
     for address in at {

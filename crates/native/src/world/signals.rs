@@ -1,4 +1,4 @@
-//! Signals: the model says whose handlers a native thread runs, the real kernel builds their frames.
+//! Signals: the model decides which handlers a native thread runs, the real kernel builds their frames.
 
 use everett_linux::{Injected, Served, TaskName};
 use everett_vm::Surroundings;
@@ -7,11 +7,11 @@ use super::{NativeError, World};
 use crate::events::Kind;
 use crate::place::NativeStack;
 
-/// Bytes around the stack pointer in which a fault can be about the end of the stack.
+/// Distance from the stack pointer within which a fault can be a stack overflow.
 const NEAR_STACK: u64 = 1 << 20;
 
 impl World<'_> {
-    /// Puts the frames of handlers onto the stack of a thread; the last one runs first.
+    /// Pushes signal frames onto the stack of a thread; the last one runs first.
     pub(super) fn inject(
         &mut self,
         name: TaskName,
@@ -24,7 +24,7 @@ impl World<'_> {
             return Ok(());
         }
         if let Some(call) = native.pending.take() {
-            // It stood before a system call, which is made when the handlers have returned.
+            // It was stopped before a system call, which restarts when the handlers have returned.
             native.tracee.call_again(call.number)?;
         }
         for injected in signals {
@@ -38,7 +38,7 @@ impl World<'_> {
         Ok(())
     }
 
-    /// What a thread has executed raises a signal: runs its handler, if it has one and there is room for its frame.
+    /// An instruction raises a signal: runs its handler, if there is one and its frame fits.
     pub(super) fn handles_fault(
         &mut self,
         name: TaskName,
@@ -51,7 +51,7 @@ impl World<'_> {
         let fault = (signal, code, words);
         let near_stack = words[0].abs_diff(native.tracee.registers()?.rsp) < NEAR_STACK;
         if near_stack {
-            // If there is no room for a frame, the real kernel ends the process at once.
+            // If the frame does not fit, the real kernel kills the process at once.
             self.look_at_stack(name, None)?;
         }
         let Some(native) = self.threads.get_mut(&name) else {

@@ -1,4 +1,4 @@
-//! How a native run begins, and what is left of it.
+//! Start and end of a native run.
 
 use everett_linux::Disk;
 
@@ -15,7 +15,7 @@ impl<'c> World<'c> {
         World::answered_by(config, NativeOracle::new(source), watcher)
     }
 
-    /// The same with somebody who has answered questions before.
+    /// Starts a machine with an oracle that has already answered questions.
     pub(crate) fn answered_by(
         config: &'c NativeConfig,
         oracle: NativeOracle,
@@ -24,7 +24,7 @@ impl<'c> World<'c> {
         World::begin(config, None, Arena::new(), oracle, watcher)
     }
 
-    /// The host was switched off and starts again with the disk that it had. What was asked so far stays answered.
+    /// Restarts a host that was switched off, with its disk. Answers given so far stay.
     pub(crate) fn restart(mut self, disk: &Disk) -> Result<World<'c>, NativeError> {
         self.kill_all();
         let World {
@@ -159,7 +159,7 @@ impl<'c> World<'c> {
         })
     }
 
-    /// What came out of it.
+    /// Ends the run and returns its result.
     pub(crate) fn finish_run(mut self, end: NativeEnd) -> Result<NativeRun, NativeError> {
         self.oracle.look_ahead();
         if let Some(why) = self.oracle.beyond.take() {
@@ -194,7 +194,7 @@ impl<'c> World<'c> {
     }
 }
 
-/// Says where the data lies that is looked at.
+/// Sets the addresses of watched variables.
 fn place_watches(
     host: &mut Host,
     program: &std::path::Path,
