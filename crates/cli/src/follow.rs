@@ -4,7 +4,7 @@ use anyhow::{Context, Result, bail};
 use everett_engine::{
     Explorer, ExplorerConfig, Finding, Limits, Listener, PathEnd, SourceFrame, Start, Trace,
 };
-use everett_linux::Passed;
+use everett_linux::PreemptionPoint;
 use everett_vm::Image;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -182,7 +182,7 @@ pub struct Last {
     /// System calls, where they are logged.
     pub calls: Vec<String>,
     /// Points between system calls, where they are logged.
-    pub points: Vec<(Passed, SourceFrame)>,
+    pub points: Vec<(PreemptionPoint, SourceFrame)>,
     /// What it ended in, if that is a finding.
     pub finding: Option<Finding>,
     /// Instructions on it.

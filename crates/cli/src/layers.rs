@@ -1,7 +1,7 @@
 //! Files of the real disk for the guest: never written, and read when the guest first does.
 
 use anyhow::{Context, Result, bail};
-use everett_linux::{Contents, FileSpec, Source};
+use everett_linux::{ByteSource, Contents, FileSpec};
 use serde::{Deserialize, Serialize};
 use std::fs::Metadata;
 use std::os::unix::ffi::OsStrExt;
@@ -157,7 +157,7 @@ struct DiskFile {
     bytes: OnceLock<Vec<u8>>,
 }
 
-impl Source for DiskFile {
+impl ByteSource for DiskFile {
     fn len(&self) -> u64 {
         self.len
     }

@@ -108,7 +108,7 @@ fn one(args: &NativeArgs) -> Result<u8> {
         known_allocators: OnceLock::new(),
         script: None,
         finder: None,
-        spared: 0,
+        race_skips: 0,
     };
     let source = Source::Random(args.seed);
     let seen = everett_native::run_watched(&config, source, &mut OurInput)?;

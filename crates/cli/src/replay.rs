@@ -5,7 +5,7 @@ use anyhow::{Context, Result};
 use everett_engine::{Trace, TraceEnd};
 use everett_linux::HostConfig;
 use everett_native::{
-    NativeConfig, NativeEnd, NativeError, NativeRun, Nobody, Script, Source, Watcher,
+    NativeConfig, NativeEnd, NativeError, NativeRun, NoWatcher, Script, Source, Watcher,
     is_checked_build, libraries, run_watched,
 };
 use everett_toolchain::{Checks, ToolchainError};
@@ -216,7 +216,7 @@ pub fn native_host_config(mut host: HostConfig, programs: Vec<PathBuf>) -> Resul
         known_allocators: OnceLock::new(),
         script: None,
         finder: None,
-        spared: 0,
+        race_skips: 0,
     })
 }
 
@@ -237,7 +237,7 @@ pub fn replay_one(
     trace: Trace,
     expected: &TraceEnd,
 ) -> Result<(Verdict, Option<NativeRun>)> {
-    replay_watched(config, trace, expected, &mut Nobody)
+    replay_watched(config, trace, expected, &mut NoWatcher)
 }
 
 /// The same while somebody looks.
@@ -289,12 +289,12 @@ fn replay_once(
 ) -> Result<(Verdict, Option<NativeRun>)> {
     let (mut plain, mut seen) = try_once(config, trace.clone(), expected, watcher)?;
     if expected.finding.as_deref() == Some("data-race") {
-        for spared in 1..MAX_SPARED {
+        for race_skips in 1..MAX_SPARED {
             if plain == Verdict::Confirmed {
                 break;
             }
             let config = NativeConfig {
-                spared,
+                race_skips,
                 ..config.clone()
             };
             (plain, seen) = try_once(&config, trace.clone(), expected, watcher)?;
@@ -363,7 +363,7 @@ fn replay_checked(
         known_allocators: OnceLock::new(),
         ..config.clone()
     };
-    let (verdict, seen) = try_once(&config, trace, expected, &mut Nobody)?;
+    let (verdict, seen) = try_once(&config, trace, expected, &mut NoWatcher)?;
     Ok(match verdict {
         Verdict::NotReproduced(other) => {
             let why = format!("{why}; in its build that checks {checks}, {other}");
@@ -439,7 +439,7 @@ fn replay_scripted(
             ..config.clone()
         };
         tried += 1;
-        let (verdict, seen) = replay_once(&config, trace.clone(), expected, &mut Nobody)?;
+        let (verdict, seen) = replay_once(&config, trace.clone(), expected, &mut NoWatcher)?;
         if let Verdict::NotReproduced(_) = verdict {
             last = seen;
             continue;

@@ -4,7 +4,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use everett_engine::Trace;
 use everett_linux::PacketKind;
 use everett_native::{
-    NativeConfig, NativeEnd, NativeRun, SentPacket, Source, Standing, Watcher, run_watched,
+    NativeConfig, NativeEnd, NativeRun, SentPacket, Source, StoppedRun, Watcher, run_watched,
 };
 use everett_report::{CapturedPacket, PacketContent, pcap};
 use std::io::{BufRead, Write};
@@ -170,7 +170,7 @@ impl Watcher for HandOver {
         self.goes_on(number)
     }
 
-    fn leaves(&mut self, number: usize) -> bool {
+    fn before_exit(&mut self, number: usize) -> bool {
         if self.at == Some(number) {
             self.seen = number;
             println!("{number:>6} is the end of the process or thread, which stands before it");
@@ -178,7 +178,7 @@ impl Watcher for HandOver {
         self.goes_on(number)
     }
 
-    fn stands(&mut self, world: &mut Standing<'_>) {
+    fn stopped(&mut self, world: &mut StoppedRun<'_>) {
         self.outcome = match self.at {
             Some(at) if at > self.seen => Err(anyhow!("the replay has only {} events", self.seen)),
             _ => open_debugger(world, self.faults),
@@ -187,8 +187,8 @@ impl Watcher for HandOver {
 }
 
 /// Opens the debugger on the process that ran last, and waits until it is closed.
-fn open_debugger(world: &mut Standing<'_>, faults: bool) -> Result<()> {
-    let Some(process) = world.hand_over()? else {
+fn open_debugger(world: &mut StoppedRun<'_>, faults: bool) -> Result<()> {
+    let Some(process) = world.detach()? else {
         bail!("no process is left at that event");
     };
     println!(
@@ -302,7 +302,7 @@ impl Watcher for Walker {
         self.wish.is_none()
     }
 
-    fn stands(&mut self, world: &mut Standing<'_>) {
+    fn stopped(&mut self, world: &mut StoppedRun<'_>) {
         if self.wish == Some(Wish::Debugger) {
             self.outcome = open_debugger(world, false);
         }
@@ -373,13 +373,15 @@ pub fn write_packets(file: &Path, config: &NativeConfig, seen: &NativeRun) -> Re
     let start = config.host.start_time_ns;
     let captured = |(packet, bytes): &SentPacket| {
         let content = match packet.kind {
-            PacketKind::Opened | PacketKind::Accepted { .. } => PacketContent::Opened,
+            PacketKind::Established | PacketKind::SynAck { .. } => PacketContent::Opened,
             PacketKind::Refused => PacketContent::Refused,
             PacketKind::Data(_) => PacketContent::Data(bytes.clone()),
-            PacketKind::End => PacketContent::End,
+            PacketKind::Fin => PacketContent::End,
             PacketKind::Reset => PacketContent::Reset,
             PacketKind::Datagram(_) => PacketContent::Datagram(bytes.clone()),
-            PacketKind::Request { .. } | PacketKind::Room { .. } | PacketKind::Unreachable(_) => {
+            PacketKind::Syn { .. }
+            | PacketKind::WindowUpdate { .. }
+            | PacketKind::Unreachable(_) => {
                 return None;
             }
         };

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, bail};
 use everett_engine::Message;
-use everett_native::{Guide, NativeHost, Nobody, Standing, Watcher, WorldRun};
+use everett_native::{Guide, NativeHost, NoWatcher, StoppedRun, Watcher, WorldRun};
 use std::cell::RefCell;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -105,7 +105,9 @@ fn prefixed(name: &str, output: &[u8]) -> Vec<u8> {
 type Watchers<'w> = Vec<Box<dyn Watcher + 'w>>;
 
 fn nobody<'w>(hosts: &[NativeHost]) -> Watchers<'w> {
-    let watchers = hosts.iter().map(|_| Box::new(Nobody) as Box<dyn Watcher>);
+    let watchers = hosts
+        .iter()
+        .map(|_| Box::new(NoWatcher) as Box<dyn Watcher>);
     watchers.collect()
 }
 
@@ -207,12 +209,12 @@ impl Watcher for Borrowed<'_> {
         self.0.event(number, line, clock_ns)
     }
 
-    fn leaves(&mut self, number: usize) -> bool {
-        self.0.leaves(number)
+    fn before_exit(&mut self, number: usize) -> bool {
+        self.0.before_exit(number)
     }
 
-    fn stands(&mut self, world: &mut Standing<'_>) {
-        self.0.stands(world);
+    fn stopped(&mut self, world: &mut StoppedRun<'_>) {
+        self.0.stopped(world);
     }
 }
 
@@ -244,10 +246,10 @@ impl Watcher for WalkAt<'_> {
         walk.walker.event(event, &line, clock_ns)
     }
 
-    fn stands(&mut self, world: &mut Standing<'_>) {
+    fn stopped(&mut self, world: &mut StoppedRun<'_>) {
         let mut walk = self.walk.borrow_mut();
         if walk.on == self.name {
-            walk.walker.stands(world);
+            walk.walker.stopped(world);
         }
     }
 }

@@ -4,7 +4,7 @@ use anyhow::{Context, Result, bail};
 use everett_engine::{Expects, Trace, first_expects};
 use everett_invariant::Invariants;
 use everett_native::{
-    Checks, Guide, NativeEnd, NativeError, NativeHost, NativeNetwork, NativeRun, Nobody, Source,
+    Checks, Guide, NativeEnd, NativeError, NativeHost, NativeNetwork, NativeRun, NoWatcher, Source,
     WorldRun, run_world,
 };
 use everett_net::HostIndex;
@@ -108,7 +108,7 @@ impl NativeWorld {
 
     /// Runs them as traces say, with nobody looking.
     fn follow(&self, hosts: &[NativeHost], trace: &WorldTrace) -> Result<WorldRun, NativeError> {
-        let mut watchers: Vec<Nobody> = hosts.iter().map(|_| Nobody).collect();
+        let mut watchers: Vec<NoWatcher> = hosts.iter().map(|_| NoWatcher).collect();
         let watchers = hosts.iter().zip(&mut watchers);
         let guides = watchers.map(|(host, watcher)| Guide {
             source: source_of(trace, &host.name),

@@ -13,9 +13,9 @@ use crate::files::{
 };
 use crate::host::{Host, HostState, Stream};
 use crate::layers;
-use crate::life::Execution;
 use crate::objects::socket::Network;
-use crate::process::{Life, ProcessState, SIGNALS, SignalAction, TaskState};
+use crate::process::Execution;
+use crate::process::{ExitState, ProcessState, SIGNALS, SignalAction, TaskState};
 use crate::schedule::Schedule;
 use crate::slots::Slots;
 
@@ -76,7 +76,9 @@ pub(crate) fn prepare(
                 let cwd = files.tree.lookup(ROOT, &config.cwd, true);
                 (files, cwd.unwrap_or(ROOT))
             }
-            None => layers::lay(&config.cwd, &config.files, &config.programs, now_ns, around)?,
+            None => {
+                layers::build_root(&config.cwd, &config.files, &config.programs, now_ns, around)?
+            }
         };
         let mut starting = vec![(config.image, args, env, cwd)];
         for other in &config.others {
@@ -140,14 +142,14 @@ pub(crate) fn prepare(
             processes,
             tasks,
             next_pid,
-            newborn: Vec::new(),
+            new_tasks: Vec::new(),
             schedule: Schedule::new(config.options.scheduler),
             ipc: Default::default(),
             timers: Slots::default(),
             injected: Vec::new(),
             memory_changes: Vec::new(),
             segment_bytes: 0,
-            aside: false,
+            internal_call: false,
             faults: Default::default(),
             log: config.options.logs_calls.then(Arc::default),
             points: config.options.logs_points.then(Arc::default),
@@ -156,7 +158,7 @@ pub(crate) fn prepare(
             file_watchers: Default::default(),
             lock_releases: 0,
             waits: 0,
-            deaths: Arc::new(vec![None; executions.len()]),
+            exit_statuses: Arc::new(vec![None; executions.len()]),
             wire: crate::wire::Wire::new(config.is_networked()),
             exposed: Default::default(),
             watches: Arc::new(config.watches.clone()),
@@ -174,7 +176,7 @@ fn first_process(pid: u32, cwd: InodeId, descriptors: Descriptors) -> ProcessSta
         group: pid,
         session: pid,
         image: ImageId::default(),
-        life: Life::Running,
+        exit_state: ExitState::Alive,
         borrows_memory: false,
         exit_signal: 0,
         uid: [0; 3],
@@ -189,7 +191,7 @@ fn first_process(pid: u32, cwd: InodeId, descriptors: Descriptors) -> ProcessSta
         execution: Arc::default(),
         executable: None,
         stopped: None,
-        news: None,
+        state_change: None,
         has_executed: true,
         groups: Arc::default(),
         limits: Arc::default(),

@@ -14,7 +14,7 @@ pub type Output = Bytes;
 const FIRST: usize = 64;
 
 /// Concrete bytes that many states share. They may be loaded lazily, but never change.
-pub trait Source: Send + Sync + std::fmt::Debug {
+pub trait ByteSource: Send + Sync + std::fmt::Debug {
     /// Length in bytes.
     fn len(&self) -> u64;
 
@@ -23,11 +23,11 @@ pub trait Source: Send + Sync + std::fmt::Debug {
         self.len() == 0
     }
 
-    /// All bytes; fewer than [`Source::len`] if they cannot be loaded.
+    /// All bytes; fewer than [`ByteSource::len`] if they cannot be loaded.
     fn bytes(&self) -> &[u8];
 }
 
-impl Source for std::sync::Arc<[u8]> {
+impl ByteSource for std::sync::Arc<[u8]> {
     fn len(&self) -> u64 {
         (**self).len() as u64
     }
@@ -40,7 +40,7 @@ impl Source for std::sync::Arc<[u8]> {
 /// The immutable base under the pages.
 #[derive(Clone, Debug)]
 struct Base {
-    source: std::sync::Arc<dyn Source>,
+    source: std::sync::Arc<dyn ByteSource>,
     /// Length of the part that is still visible.
     len: u64,
 }
@@ -84,7 +84,7 @@ impl Bytes {
     }
 
     /// A sequence that refers to these bytes without copying them.
-    pub fn from_source(source: std::sync::Arc<dyn Source>) -> Bytes {
+    pub fn from_source(source: std::sync::Arc<dyn ByteSource>) -> Bytes {
         let len = source.len();
         Bytes {
             base: Some(Base { source, len }),

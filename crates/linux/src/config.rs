@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use everett_vm::ImageId;
 
-use crate::bytes::Source;
+use crate::bytes::ByteSource;
 use crate::faults::FaultOptions;
 use crate::schedule::{PreemptAt, SchedulerKind};
 
@@ -216,7 +216,7 @@ pub enum Contents {
     /// These bytes.
     Concrete(Arc<[u8]>),
     /// Bytes that are loaded when they are first read.
-    Shared(Arc<dyn Source>),
+    Shared(Arc<dyn ByteSource>),
     /// This many symbolic bytes.
     Symbolic {
         /// How many.

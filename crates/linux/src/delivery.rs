@@ -5,7 +5,7 @@ use everett_vm::{Buffer, Bug, BugKind, OnReturn, Value, resize};
 use triomphe::Arc;
 
 use crate::kernel::{Kernel, Stop};
-use crate::process::{Death, SignalAction, Suspended};
+use crate::process::{ExitStatus, SignalAction, Suspended};
 use crate::signals::{
     DEFAULT, IGNORE, SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGSTOP, STOPPING, Signal, bit,
     blockable, code,
@@ -148,7 +148,7 @@ impl Kernel<'_, '_> {
             let bug = Bug::new(BugKind::Abort, "the program aborted (SIGABRT)");
             return Err(bug.into());
         }
-        Err(Stop::Exit(Death::Signal(number)))
+        Err(Stop::Exit(ExitStatus::Signal(number)))
     }
 
     /// Delivers unblocked pending signals: runs a handler, or performs the default action.
@@ -161,7 +161,7 @@ impl Kernel<'_, '_> {
             let Some(signal) = self.host.take_signal(self.task, bit(number)) else {
                 break;
             };
-            let signal = self.note_overrun(signal);
+            let signal = self.store_overrun(signal);
             self.run_handler(&signal, action, None)?;
         }
         self.discard_ignored();
@@ -343,13 +343,13 @@ impl Kernel<'_, '_> {
             task.alternate_stack = stack;
         }
         task.resume(run.call);
-        self.go_on_at(run.program_counter, counter.unwrap_or(run.program_counter))?;
+        self.continue_at(run.program_counter, counter.unwrap_or(run.program_counter))?;
         self.deliver_signals()
     }
 
     /// Continues at the program counter that a handler has set: libc cancels a thread by moving it out of its
     /// system call.
-    fn go_on_at(&mut self, shown: u64, wanted: u64) -> Result<(), Stop> {
+    fn continue_at(&mut self, shown: u64, wanted: u64) -> Result<(), Stop> {
         if shown == wanted {
             return Ok(());
         }

@@ -5,8 +5,8 @@ use everett_vm::{Bug, BugKind, Exit, Interrupt, Jump, SystemCall, Value};
 use crate::errno::Errno;
 use crate::host::{Ending, HostExit};
 use crate::kernel::{Kernel, Stop};
-use crate::life::Execution;
-use crate::process::{Death, Doing};
+use crate::process::Execution;
+use crate::process::{ExitStatus, RunState};
 use crate::table::Row;
 use crate::wait::Wait;
 use crate::{numbers, table};
@@ -15,7 +15,7 @@ use crate::{numbers, table};
 const SYSTEM_CALL_NS: u64 = 1000;
 
 /// Why a time slice ended.
-pub(crate) enum Pause {
+pub(crate) enum SliceEnd {
     /// The instruction budget is used up.
     Budget,
     /// A preemption point: another thread may run.
@@ -29,7 +29,7 @@ pub(crate) enum Pause {
 }
 
 /// A time slice of one thread.
-pub(crate) struct Slice<'k, 'v> {
+pub(crate) struct TimeSlice<'k, 'v> {
     pub(crate) kernel: Kernel<'k, 'v>,
     /// Instructions of the vm that are accounted for already.
     counted: u64,
@@ -41,9 +41,9 @@ pub(crate) struct Slice<'k, 'v> {
     pub(crate) result: Option<Value>,
 }
 
-impl<'k, 'v> Slice<'k, 'v> {
-    pub(crate) fn new(kernel: Kernel<'k, 'v>) -> Slice<'k, 'v> {
-        Slice {
+impl<'k, 'v> TimeSlice<'k, 'v> {
+    pub(crate) fn new(kernel: Kernel<'k, 'v>) -> TimeSlice<'k, 'v> {
+        TimeSlice {
             kernel,
             counted: 0,
             described: None,
@@ -53,7 +53,7 @@ impl<'k, 'v> Slice<'k, 'v> {
     }
 
     /// Runs for at most about `budget` instructions.
-    pub(crate) fn run(mut self, budget: u64) -> Pause {
+    pub(crate) fn run(mut self, budget: u64) -> SliceEnd {
         if let Err(stop) = self.take_up()
             && let Some(pause) = self.stopped(stop)
         {
@@ -63,15 +63,15 @@ impl<'k, 'v> Slice<'k, 'v> {
             let left = budget.saturating_sub(self.kernel.vm.instructions);
             let left = left.min(self.kernel.host.schedule.quantum);
             if left == 0 {
-                return Pause::Budget;
+                return SliceEnd::Budget;
             }
             let exit = self.execute(left);
             let stop = match exit {
-                Exit::Budget => return Pause::Budget,
+                Exit::Budget => return SliceEnd::Budget,
                 Exit::Returned(values) => self.returned(values.first().copied()),
                 Exit::Interrupted(Interrupt::SystemCall(call)) => self.system_call(&call),
                 Exit::Interrupted(Interrupt::Point) => {
-                    self.kernel.note_point();
+                    self.kernel.log_point();
                     Err(Stop::Point)
                 }
                 Exit::Interrupted(Interrupt::Bug(bug)) => self.fault(bug),
@@ -83,9 +83,9 @@ impl<'k, 'v> Slice<'k, 'v> {
                 return pause;
             }
             let host = &self.kernel.host;
-            if !host.newborn.is_empty() || host.wire.interrupts(host.clock_ns) {
+            if !host.new_tasks.is_empty() || host.wire.interrupts(host.clock_ns) {
                 // Continue later, as one of several threads or after other hosts.
-                return Pause::Budget;
+                return SliceEnd::Budget;
             }
         }
     }
@@ -121,20 +121,20 @@ impl<'k, 'v> Slice<'k, 'v> {
     /// Continues a thread that was blocked, or that got a signal while others ran.
     pub(crate) fn take_up(&mut self) -> Result<(), Stop> {
         let kernel = &mut self.kernel;
-        let Doing::Waiting(wait) = &kernel.task().doing else {
+        let RunState::Waiting(wait) = &kernel.task().run_state else {
             return kernel.deliver_signals();
         };
         let wait = wait.clone();
         if kernel.host.wait_is_over(kernel.task(), &wait) {
             // The system call runs again and finds its condition fulfilled.
-            kernel.task_mut().doing = Doing::Running;
+            kernel.task_mut().run_state = RunState::Running;
             return Ok(());
         }
         let Some(restarts) = kernel.interruption(&wait)? else {
             // The wait continues.
             return Err(Stop::Point);
         };
-        kernel.task_mut().doing = Doing::Running;
+        kernel.task_mut().run_state = RunState::Running;
         if restarts {
             return kernel.deliver_signals();
         }
@@ -149,16 +149,16 @@ impl<'k, 'v> Slice<'k, 'v> {
 
     pub(crate) fn system_call(&mut self, call: &SystemCall) -> Result<(), Stop> {
         let number = self.kernel.vm.concretize(call.number)?;
-        let is_aside = self.kernel.host.aside;
+        let is_aside = self.kernel.host.internal_call;
         self.unseen = is_aside || table::row(number).is_some_and(Row::is_about_memory);
-        if !self.unseen && self.kernel.is_point() {
+        if !self.unseen && self.kernel.stop_at_point() {
             return Err(Stop::Point);
         }
         let kernel = &mut self.kernel;
         if kernel.vm.memory.has_views() {
-            kernel.host.publish_files(kernel.vm.memory);
+            kernel.host.flush_views(kernel.vm.memory);
         }
-        if !self.unseen && (kernel.sees_changes() || kernel.must_stop(number)) {
+        if !self.unseen && (kernel.sample_watches() || kernel.stop_before_call(number)) {
             return Err(Stop::Ask);
         }
         let result = match table::row(number) {
@@ -178,7 +178,7 @@ impl<'k, 'v> Slice<'k, 'v> {
             }
         };
         if kernel.vm.memory.has_views() {
-            kernel.host.take_over_files(kernel.vm.memory);
+            kernel.host.refresh_views(kernel.vm.memory);
         }
         match result {
             Ok(value) => self.finish(value, call.jump),
@@ -240,45 +240,45 @@ impl<'k, 'v> Slice<'k, 'v> {
     }
 
     /// Handles a stop. Returns how the time slice ends, or `None` if the thread continues.
-    pub(crate) fn stopped(&mut self, stop: Stop) -> Option<Pause> {
+    pub(crate) fn stopped(&mut self, stop: Stop) -> Option<SliceEnd> {
         let kernel = &mut self.kernel;
         match stop {
-            Stop::Interrupt(Interrupt::Suspend) => Some(Pause::Exit(HostExit::Suspended)),
+            Stop::Interrupt(Interrupt::Suspend) => Some(SliceEnd::Exit(HostExit::Suspended)),
             Stop::Interrupt(Interrupt::Bug(bug)) => self.crashed(bug),
             Stop::Interrupt(Interrupt::EndPath) => {
-                Some(Pause::Exit(HostExit::Ended(Ending::EndPath)))
+                Some(SliceEnd::Exit(HostExit::Ended(Ending::EndPath)))
             }
             Stop::Interrupt(Interrupt::SystemCall(_) | Interrupt::Point) | Stop::Errno(_) => {
                 let message = "a system call was made where none can be";
                 let bug = Box::new(Bug::new(BugKind::Unsupported, message));
-                Some(Pause::Exit(HostExit::Ended(Ending::Bug(bug))))
+                Some(SliceEnd::Exit(HostExit::Ended(Ending::Bug(bug))))
             }
             Stop::Point => {
                 kernel.vm.commit();
-                Some(Pause::Point)
+                Some(SliceEnd::Point)
             }
             Stop::Ask => {
                 kernel.vm.commit();
-                Some(Pause::Budget)
+                Some(SliceEnd::Budget)
             }
-            Stop::SetUp => Some(Pause::Exit(HostExit::Ended(Ending::SetUp))),
+            Stop::SetUp => Some(SliceEnd::Exit(HostExit::Ended(Ending::SetUp))),
             Stop::Block(wait) => {
                 self.block(*wait);
-                Some(Pause::Off)
+                Some(SliceEnd::Off)
             }
             Stop::ExitThread => {
                 self.log_unanswered();
                 self.kernel.end_thread();
-                Some(Pause::Off)
+                Some(SliceEnd::Off)
             }
-            Stop::Exit(death) => {
+            Stop::Exit(exit_status) => {
                 self.log_unanswered();
-                self.kernel.end_process(death);
-                Some(Pause::Off)
+                self.kernel.end_process(exit_status);
+                Some(SliceEnd::Off)
             }
             Stop::Execute(execution) => {
                 self.log_unanswered();
-                Some(Pause::Execute(execution))
+                Some(SliceEnd::Execute(execution))
             }
         }
     }
@@ -301,17 +301,17 @@ impl<'k, 'v> Slice<'k, 'v> {
         // It is not preempted again when it is picked.
         task.at_point = true;
         task.fault_asked = true;
-        task.doing = Doing::Waiting(wait);
+        task.run_state = RunState::Waiting(wait);
     }
 
     /// Handles a bug: it ends the host, or only the process if the host continues without it.
-    fn crashed(&mut self, bug: Box<Bug>) -> Option<Pause> {
+    fn crashed(&mut self, bug: Box<Bug>) -> Option<SliceEnd> {
         let kernel = &mut self.kernel;
         let is_first = kernel.process == 0;
         if kernel.host.options.crashes_end_all || is_first || bug.kind.is_own_limit() {
-            return Some(Pause::Exit(HostExit::Ended(Ending::Bug(bug))));
+            return Some(SliceEnd::Exit(HostExit::Ended(Ending::Bug(bug))));
         }
-        kernel.end_process(Death::Signal(crate::delivery::signal_of(&bug)));
-        Some(Pause::Off)
+        kernel.end_process(ExitStatus::Signal(crate::delivery::signal_of(&bug)));
+        Some(SliceEnd::Off)
     }
 }

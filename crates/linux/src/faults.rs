@@ -109,7 +109,7 @@ impl Kernel<'_, '_> {
     /// How many failures may still be injected into this process.
     fn faults_left_at_most(&self) -> u32 {
         let options = &self.host.options.faults;
-        if self.host.aside
+        if self.host.internal_call
             || self.host.setup.is_under_way()
             || !options.means_program(&self.process().execution.name)
         {
@@ -176,7 +176,7 @@ impl Kernel<'_, '_> {
     }
 
     /// Whether a memory management call fails that would succeed, and that the native kernel carries out.
-    pub(crate) fn memory_call_fails(&mut self, row: &Row) -> Option<Errno> {
+    pub(crate) fn ask_memory_call_fault(&mut self, row: &Row) -> Option<Errno> {
         if self.faults_left() == 0 {
             return None;
         }

@@ -7,16 +7,16 @@ use triomphe::Arc;
 use crate::boot::reborrow;
 use crate::bytes::Output;
 use crate::config::HostOptions;
-use crate::dispatch::Slice;
+use crate::dispatch::TimeSlice;
 use crate::faults::FaultState;
 use crate::files::Files;
 use crate::kernel::Kernel;
-use crate::life::Newborn;
 use crate::native::{Guest, Injected};
 use crate::native_files::MemoryChange;
 use crate::objects::socket::Network;
 use crate::objects::{FileWatchers, Object, ObjectId, Watchers, event};
-use crate::process::{Death, Doing, ProcessState, TaskState};
+use crate::process::NewTask;
+use crate::process::{ExitStatus, ProcessState, RunState, TaskState};
 use crate::schedule::Schedule;
 use crate::slots::Slots;
 use crate::timers::Timer;
@@ -120,7 +120,7 @@ pub struct HostState {
     /// The next free pid or tid.
     pub next_pid: u32,
     /// Tasks that the current system call has created and that are not in the tables yet.
-    pub newborn: Vec<Newborn>,
+    pub new_tasks: Vec<NewTask>,
     /// The scheduler's state.
     pub schedule: Schedule,
     /// System V IPC objects and names of POSIX message queues.
@@ -135,13 +135,13 @@ pub struct HostState {
     pub segment_bytes: u64,
     /// The current system call is not the program's own: it takes no time, is no scheduling point and cannot
     /// be made to fail.
-    pub aside: bool,
+    pub internal_call: bool,
     /// Failures injected so far.
     pub faults: FaultState,
     /// The log of system calls, if enabled.
     pub log: Option<Arc<Vec<String>>>,
     /// The log of preemption points between system calls, if enabled.
-    pub points: Option<Arc<Vec<crate::schedule::Passed>>>,
+    pub points: Option<Arc<Vec<crate::schedule::PreemptionPoint>>>,
     /// The log of packets, if enabled.
     pub packets: Option<Arc<Vec<crate::packets::Packet>>>,
     /// File locks released so far.
@@ -149,7 +149,7 @@ pub struct HostState {
     /// Waits started so far.
     pub waits: u64,
     /// Exit statuses of the processes that the host booted with; `None` while a process runs.
-    pub deaths: Arc<Vec<Option<Death>>>,
+    pub exit_statuses: Arc<Vec<Option<ExitStatus>>>,
     /// The network interface to the other hosts.
     pub wire: crate::wire::Wire,
     /// Data that programs expose to invariants, by state and key.
@@ -208,7 +208,7 @@ impl HostState {
     /// The tasks of a process that have not exited.
     pub fn tasks_of(&self, pid: u32) -> impl Iterator<Item = &TaskState> {
         let tasks = self.tasks.iter().map(|task| &**task);
-        tasks.filter(move |task| task.pid == pid && task.doing != Doing::Ended)
+        tasks.filter(move |task| task.pid == pid && task.run_state != RunState::Ended)
     }
 }
 
@@ -236,7 +236,7 @@ impl Host {
     pub(crate) fn with_running<T>(
         &mut self,
         around: &mut Surroundings<'_>,
-        work: impl FnOnce(Slice<'_, '_>) -> T,
+        work: impl FnOnce(TimeSlice<'_, '_>) -> T,
     ) -> Option<T> {
         self.with_guest(around, None, work)
     }
@@ -246,7 +246,7 @@ impl Host {
         &mut self,
         around: &mut Surroundings<'_>,
         guest: Option<&mut dyn Guest>,
-        work: impl FnOnce(Slice<'_, '_>) -> T,
+        work: impl FnOnce(TimeSlice<'_, '_>) -> T,
     ) -> Option<T> {
         let task = self.state.schedule.running;
         let process = self.process_index(task)?;
@@ -255,7 +255,7 @@ impl Host {
         let memory = &mut self.memories[process];
         let shares = memory.has_views();
         if shares {
-            self.state.show_files(memory);
+            self.state.load_views(memory);
         }
         let mut vm = Vm::new(reborrow(around), image, memory, thread);
         vm.max_heap = vm.max_heap.min(self.state.processes[process].max_heap);
@@ -269,10 +269,10 @@ impl Host {
             guest: guest.map(|guest| guest as &mut dyn Guest),
             host: &mut self.state,
         };
-        let result = work(Slice::new(kernel));
+        let result = work(TimeSlice::new(kernel));
         let memory = &mut self.memories[process];
         if memory.has_views() {
-            self.state.put_back_files(memory);
+            self.state.store_views(memory);
         }
         Some(result)
     }
@@ -304,13 +304,13 @@ impl Host {
     }
 
     /// Logged points between system calls at which another thread could have run.
-    pub fn points(&self) -> &[crate::schedule::Passed] {
+    pub fn points(&self) -> &[crate::schedule::PreemptionPoint] {
         self.state.points.as_deref().map_or(&[], Vec::as_slice)
     }
 
     /// Files that differ from their state at boot.
-    pub fn left_files(&self) -> Vec<crate::files::LeftFile> {
-        self.state.files.left()
+    pub fn changed_files(&self) -> Vec<crate::files::ChangedFile> {
+        self.state.files.changes()
     }
 
     /// Instructions executed so far.
@@ -325,8 +325,8 @@ impl Host {
 
     /// How a process that the host booted with has ended, by its index; `None` while it runs.
     pub fn end_of(&self, number: usize) -> Option<Ending> {
-        let death = self.state.deaths.get(number).copied().flatten();
-        death.map(Ending::from)
+        let exit_status = self.state.exit_statuses.get(number).copied().flatten();
+        exit_status.map(Ending::from)
     }
 
     /// Bytes written to an output stream.
@@ -387,12 +387,12 @@ impl Host {
     pub fn threads(&self) -> Vec<(String, Vec<CallSite>)> {
         let mut threads = Vec::new();
         for (at, task) in self.state.tasks.iter().enumerate() {
-            let doing = match &task.doing {
-                Doing::Running => "runs".to_owned(),
-                Doing::Waiting(wait) => format!("waits: {}", wait.what),
-                Doing::Ended => continue,
+            let run_state = match &task.run_state {
+                RunState::Running => "runs".to_owned(),
+                RunState::Waiting(wait) => format!("waits: {}", wait.what),
+                RunState::Ended => continue,
             };
-            let who = format!("process {}, thread {}: {doing}", task.pid, task.tid);
+            let who = format!("process {}, thread {}: {run_state}", task.pid, task.tid);
             threads.push((who, self.stack_of(at)));
         }
         threads
@@ -410,8 +410,8 @@ impl Host {
         for process in &state.processes {
             process.for_each_term(visit);
         }
-        for death in state.deaths.iter().flatten() {
-            if let Death::Exit(status) = death {
+        for exit_status in state.exit_statuses.iter().flatten() {
+            if let ExitStatus::Exit(status) = exit_status {
                 status.term.into_iter().for_each(&mut *visit);
             }
         }

@@ -79,7 +79,7 @@ pub struct Operation {
 
 /// A message.
 #[derive(Clone, Debug)]
-pub struct Message {
+pub struct SysvMessage {
     /// Its type, above 0.
     pub kind: i64,
     /// Its contents.
@@ -88,11 +88,11 @@ pub struct Message {
 
 /// A System V message queue.
 #[derive(Clone, Debug)]
-pub struct Queue {
+pub struct SysvQueue {
     /// Key and permissions.
     pub permissions: Permissions,
     /// Messages, oldest first.
-    pub messages: VecDeque<Message>,
+    pub messages: VecDeque<SysvMessage>,
     /// The most bytes that it holds.
     pub capacity: u64,
     /// Times of the last send, receive and change.
@@ -101,7 +101,7 @@ pub struct Queue {
     pub pids: [u32; 2],
 }
 
-impl Queue {
+impl SysvQueue {
     /// Bytes in the queue.
     pub fn bytes(&self) -> u64 {
         let sizes = self.messages.iter().map(|message| message.bytes.len());
@@ -144,14 +144,14 @@ pub enum IpcWait {
         except: bool,
     },
     /// Space for this many bytes in a queue.
-    Room(u32, u64),
+    QueueSpace(u32, u64),
 }
 
 impl IpcWait {
     /// The id of the object that it waits for.
     pub fn id(&self) -> u32 {
         match self {
-            IpcWait::Semaphores(id, _) | IpcWait::Room(id, _) => *id,
+            IpcWait::Semaphores(id, _) | IpcWait::QueueSpace(id, _) => *id,
             IpcWait::Message { queue, .. } => *queue,
         }
     }
@@ -165,7 +165,7 @@ pub struct Ipc {
     /// Semaphore sets, by id.
     pub sets: BTreeMap<u32, SemaphoreSet>,
     /// Message queues, by id.
-    pub queues: BTreeMap<u32, Queue>,
+    pub queues: BTreeMap<u32, SysvQueue>,
     /// POSIX message queues, by name.
     pub names: BTreeMap<Vec<u8>, ObjectId>,
     /// Attached segments, by pid and address.
@@ -173,7 +173,7 @@ pub struct Ipc {
     /// `SEM_UNDO`: what is added to a semaphore when a process exits, by pid, set and semaphore.
     pub undo: BTreeMap<(u32, u32, u16), i32>,
     /// Tids of threads that waited at an object that was removed and that have not returned `EIDRM` yet.
-    pub bereft: BTreeSet<u32>,
+    pub removed_waiters: BTreeSet<u32>,
     /// The next free id.
     pub next: u32,
 }
@@ -245,7 +245,7 @@ impl Ipc {
                 let queue = self.queues.get(queue);
                 queue.is_none_or(|queue| queue.find(*kind, *except).is_some())
             }
-            IpcWait::Room(queue, len) => {
+            IpcWait::QueueSpace(queue, len) => {
                 let queue = self.queues.get(queue);
                 queue.is_none_or(|queue| queue.has_room(*len))
             }

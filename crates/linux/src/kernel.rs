@@ -6,11 +6,11 @@ use triomphe::Arc;
 use crate::errno::Errno;
 use crate::files::{Description, Descriptor, Files, OpenFlags};
 use crate::host::HostState;
-use crate::life::Execution;
 use crate::native::Guest;
-use crate::process::{Death, ProcessState, TaskState};
+use crate::process::Execution;
+use crate::process::{ExitStatus, ProcessState, TaskState};
 use crate::table::{ArgKind, Call, Row};
-use crate::wait::{Until, Wait};
+use crate::wait::{Wait, WaitCondition};
 
 /// Why a system call has no result yet. It has changed nothing.
 #[derive(Clone, Debug)]
@@ -30,7 +30,7 @@ pub enum Stop {
     /// The thread exits.
     ExitThread,
     /// The process exits.
-    Exit(Death),
+    Exit(ExitStatus),
     /// The process executes another program.
     Execute(Box<Execution>),
 }
@@ -236,7 +236,7 @@ impl Kernel<'_, '_> {
     /// deadline has passed: a handler that runs again checks its condition first.
     pub fn wait(
         &mut self,
-        until: Until,
+        condition: WaitCondition,
         deadline_ns: Option<u64>,
         what: &'static str,
     ) -> Result<(), Stop> {
@@ -247,17 +247,17 @@ impl Kernel<'_, '_> {
         }
         Err(Stop::Block(Box::new(Wait {
             deadline_ns,
-            until,
+            condition,
             what,
             restarts: false,
         })))
     }
 
     /// Blocks without a deadline. The wait restarts after a signal whose action has `SA_RESTART`.
-    pub fn wait_restartable(&mut self, until: Until, what: &'static str) -> Stop {
+    pub fn wait_restartable(&mut self, condition: WaitCondition, what: &'static str) -> Stop {
         Stop::Block(Box::new(Wait {
             deadline_ns: None,
-            until,
+            condition,
             what,
             restarts: true,
         }))

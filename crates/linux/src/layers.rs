@@ -6,7 +6,7 @@ use everett_vm::{Buffer, Bug, BugKind, ChoiceSite, ImageId, Interrupt, Surroundi
 use crate::bytes::Bytes;
 use crate::config::{Contents, FileSpec, ProgramSpec};
 use crate::errno::Errno;
-use crate::files::{Files, Inode, InodeId, Node, ROOT};
+use crate::files::{Files, Inode, InodeId, InodeKind, ROOT};
 
 /// Creates a configured file in the tree.
 pub fn install(
@@ -18,15 +18,17 @@ pub fn install(
 ) -> Result<(), Interrupt> {
     let node = match &spec.contents {
         Contents::Concrete(bytes) => {
-            Node::Regular(Bytes::from_source(std::sync::Arc::new(bytes.clone())))
+            InodeKind::Regular(Bytes::from_source(std::sync::Arc::new(bytes.clone())))
         }
-        Contents::Shared(source) => Node::Regular(Bytes::from_source(source.clone())),
-        Contents::Symbolic { size } => Node::Regular(symbolic(&spec.path, *size, *size, around)?),
+        Contents::Shared(source) => InodeKind::Regular(Bytes::from_source(source.clone())),
+        Contents::Symbolic { size } => {
+            InodeKind::Regular(symbolic(&spec.path, *size, *size, around)?)
+        }
         Contents::SymbolicBetween { least, most } => {
-            Node::Regular(symbolic(&spec.path, *least, *most, around)?)
+            InodeKind::Regular(symbolic(&spec.path, *least, *most, around)?)
         }
         Contents::Directory => return directory(spec, cwd, files),
-        Contents::Link(target) => Node::Link(target.clone()),
+        Contents::Link(target) => InodeKind::Link(target.clone()),
     };
     let time_ns = spec.modified_ns.unwrap_or(now_ns);
     let inode = Inode {
@@ -75,8 +77,8 @@ fn symbolic(
 }
 
 /// The inode of a program that `execve` can start. Its contents are never read.
-fn program() -> Node {
-    Node::Regular(Bytes::from_concrete(b"\x7fELF"))
+fn program() -> InodeKind {
+    InodeKind::Regular(Bytes::from_concrete(b"\x7fELF"))
 }
 
 /// Creates a program in the tree that `execve` can start.
@@ -129,7 +131,7 @@ pub fn refused(path: &[u8], errno: Errno) -> Bug {
 }
 
 /// Builds the root file system of a host at boot, and returns the working directory of its first process.
-pub fn lay(
+pub fn build_root(
     cwd: &[u8],
     specs: &[FileSpec],
     programs: &[ProgramSpec],

@@ -11,21 +11,22 @@
 
 mod boot;
 mod bytes;
-mod calls;
+mod clone;
 mod config;
 mod delivery;
 mod dispatch;
 mod documentation;
 mod errno;
+mod exec;
+mod exit;
 mod faults;
+mod file_mappings;
 mod files;
 mod host;
 mod ipc;
 mod kernel;
 mod layers;
-mod life;
 mod limits;
-mod names;
 mod native;
 mod native_files;
 mod numbers;
@@ -35,20 +36,21 @@ mod process;
 mod queue;
 mod schedule;
 mod setup;
-mod shared;
 mod signals;
 mod slots;
+mod strace;
+mod symbolic_paths;
 mod syscalls;
 mod table;
 mod timers;
 mod wait;
-mod watched;
+mod watches;
 mod wire;
 
 #[cfg(test)]
 mod tests;
 
-pub use bytes::{Bytes, Output, Source};
+pub use bytes::{ByteSource, Bytes, Output};
 pub use config::{
     Argument, Contents, FileSpec, HostConfig, HostOptions, ProcessConfig, ProgramSpec, RouteSpec,
     Stdin,
@@ -56,13 +58,13 @@ pub use config::{
 pub use documentation::documentation;
 pub use errno::Errno;
 pub use faults::{FaultFilter, FaultOptions};
-pub use files::{Disk, InodeId, Left, LeftFile};
+pub use files::{ChangedFile, Disk, FileChange, InodeId};
 pub use host::{Ending, ExposedData, Host, HostExit, Stream, split_mix};
-pub use life::Execution;
-pub use native::{Guest, Injected, Served, TaskName};
+pub use native::{CallOutcome, Guest, Injected, TaskName};
 pub use native_files::{MappedFile, MemoryChange};
 pub use packets::{Packet, PacketKind};
-pub use schedule::{Passed, PreemptAt, SchedulerKind};
+pub use process::Execution;
+pub use schedule::{PreemptAt, PreemptionPoint, SchedulerKind};
 pub use setup::{Begin, Boot, Interface, Machine, Route, Setup, Subnet};
 pub use table::{ArgKind, Row, row, rows};
-pub use watched::Watch;
+pub use watches::Watch;

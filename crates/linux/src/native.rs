@@ -4,12 +4,12 @@
 use everett_vm::{ALLOCATION_FAULT, Interrupt, Memory, Surroundings, SystemCall, Thread, Value};
 use triomphe::Arc;
 
-use crate::dispatch::{Pause, Slice};
+use crate::dispatch::{SliceEnd, TimeSlice};
 use crate::files::Disk;
 use crate::host::{Ending, Host, HostExit};
 use crate::kernel::{Kernel, Stop};
-use crate::life::Execution;
-use crate::process::Doing;
+use crate::process::Execution;
+use crate::process::RunState;
 use crate::signals::{Signal, bit};
 use crate::{Errno, HostConfig, boot, table};
 
@@ -46,19 +46,19 @@ pub struct Injected {
 
 /// Outcome of a system call, or of resuming a thread.
 #[derive(Debug)]
-pub enum Served {
+pub enum CallOutcome {
     /// The thread continues, after the handlers of these signals.
-    Goes(Vec<Injected>),
+    Continue(Vec<Injected>),
     /// The call returns this result; the thread continues after the handlers of these signals.
     Done(u64, Vec<Injected>),
     /// The call blocks: make it again when the thread is picked again.
-    Waits,
+    Blocked,
     /// The call restarts after the handlers of these signals.
-    Again(Vec<Injected>),
+    Restart(Vec<Injected>),
     /// The thread or its process has exited.
-    Off,
+    Exited,
     /// The process calls `execve`.
-    Executes(Box<Execution>),
+    Exec(Box<Execution>),
     /// The host has ended, or cannot continue.
     Exit(HostExit),
 }
@@ -125,7 +125,7 @@ impl Host {
     /// The tasks that have not exited.
     pub fn alive(&self) -> Vec<TaskName> {
         let tasks = self.state.tasks.iter();
-        let alive = tasks.filter(|task| task.doing != Doing::Ended);
+        let alive = tasks.filter(|task| task.run_state != RunState::Ended);
         let name = |task: &Arc<crate::process::TaskState>| TaskName {
             pid: task.pid,
             tid: task.tid,
@@ -147,10 +147,10 @@ impl Host {
         &mut self,
         around: &mut Surroundings<'_>,
         guest: &mut dyn Guest,
-    ) -> Served {
+    ) -> CallOutcome {
         let waited = {
             let task = &self.state.tasks[self.state.schedule.running];
-            matches!(task.doing, Doing::Waiting(_))
+            matches!(task.run_state, RunState::Waiting(_))
         };
         self.native_step(around, guest, waited, |slice| slice.take_up())
     }
@@ -161,30 +161,30 @@ impl Host {
         around: &mut Surroundings<'_>,
         guest: &mut dyn Guest,
         call: &SystemCall,
-    ) -> Served {
+    ) -> CallOutcome {
         self.native_step(around, guest, true, |slice| slice.system_call(call))
     }
 
     /// Executes a system call that is not the program's own, such as one of its loader: it takes no time, is
     /// no scheduling point, cannot be made to fail and is not logged.
-    pub fn serve_aside(
+    pub fn serve_internal(
         &mut self,
         around: &mut Surroundings<'_>,
         guest: &mut dyn Guest,
         call: &SystemCall,
-    ) -> Served {
-        self.state.aside = true;
+    ) -> CallOutcome {
+        self.state.internal_call = true;
         let served = self.serve(around, guest, call);
-        self.state.aside = false;
+        self.state.internal_call = false;
         served
     }
 
     /// Returns from a signal handler.
-    pub fn handler_has_returned(
+    pub fn return_from_handler(
         &mut self,
         around: &mut Surroundings<'_>,
         guest: &mut dyn Guest,
-    ) -> Served {
+    ) -> CallOutcome {
         self.native_step(around, guest, false, |slice| {
             slice.kernel.handler_returned()
         })
@@ -195,8 +195,8 @@ impl Host {
         around: &mut Surroundings<'_>,
         guest: &mut dyn Guest,
         in_call: bool,
-        step: impl FnOnce(&mut Slice<'_, '_>) -> Result<(), Stop>,
-    ) -> Served {
+        step: impl FnOnce(&mut TimeSlice<'_, '_>) -> Result<(), Stop>,
+    ) -> CallOutcome {
         let stepped = self.with_guest(around, Some(guest), |mut slice| {
             let stop = step(&mut slice);
             let result = slice.result.take();
@@ -204,59 +204,59 @@ impl Host {
             (result, pause)
         });
         let Some((result, pause)) = stepped else {
-            return Served::Exit(HostExit::Ended(Ending::EndPath));
+            return CallOutcome::Exit(HostExit::Ended(Ending::EndPath));
         };
         let signals = std::mem::take(&mut self.state.injected);
         let result = result.map(|value: Value| value.bits);
         match pause {
-            None if in_call && result.is_none() => Served::Again(signals),
-            None | Some(Pause::Budget) => match result {
-                Some(result) => Served::Done(result, signals),
-                None => Served::Goes(signals),
+            None if in_call && result.is_none() => CallOutcome::Restart(signals),
+            None | Some(SliceEnd::Budget) => match result {
+                Some(result) => CallOutcome::Done(result, signals),
+                None => CallOutcome::Continue(signals),
             },
-            Some(Pause::Point) => {
+            Some(SliceEnd::Point) => {
                 self.state.schedule.due = true;
                 match result {
-                    Some(result) => Served::Done(result, signals),
-                    None => Served::Waits,
+                    Some(result) => CallOutcome::Done(result, signals),
+                    None => CallOutcome::Blocked,
                 }
             }
-            Some(Pause::Off) => {
+            Some(SliceEnd::Off) => {
                 self.state.schedule.due = true;
                 let task = &self.state.tasks[self.state.schedule.running];
-                match task.doing {
-                    Doing::Ended => Served::Off,
-                    _ => Served::Waits,
+                match task.run_state {
+                    RunState::Ended => CallOutcome::Exited,
+                    _ => CallOutcome::Blocked,
                 }
             }
-            Some(Pause::Execute(execution)) => Served::Executes(execution),
-            Some(Pause::Exit(exit)) => Served::Exit(exit),
+            Some(SliceEnd::Execute(execution)) => CallOutcome::Exec(execution),
+            Some(SliceEnd::Exit(exit)) => CallOutcome::Exit(exit),
         }
     }
 
     /// Adds new tasks to the tables and removes exited ones. Returns the new ones, in order.
-    pub fn settle_native(&mut self) -> Vec<TaskName> {
-        let name = |newborn: &crate::life::Newborn| TaskName {
-            pid: newborn.task.pid,
-            tid: newborn.task.tid,
+    pub fn update_native_tasks(&mut self) -> Vec<TaskName> {
+        let name = |new: &crate::process::NewTask| TaskName {
+            pid: new.task.pid,
+            tid: new.task.tid,
         };
-        let born = self.state.newborn.iter().map(name).collect();
-        self.settle();
-        born
+        let create_task = self.state.new_tasks.iter().map(name).collect();
+        self.update_tasks();
+        create_task
     }
 
     /// Updates the tables after the running process has replaced its program (`execve`).
-    pub fn has_executed(&mut self, execution: &Execution) {
+    pub fn complete_exec(&mut self, execution: &Execution) {
         let task = self.state.schedule.running;
         if let Some(process) = self.process_index(task) {
-            self.state.become_program(process, task, execution);
+            self.state.reset_for_exec(process, task, execution);
         }
     }
 
     /// Records that a signal of the real kernel has killed a native process.
-    pub fn process_died(&mut self, pid: u32, signal: i32) {
+    pub fn mark_killed(&mut self, pid: u32, signal: i32) {
         self.state
-            .end_process(pid, crate::process::Death::Signal(signal));
+            .end_process(pid, crate::process::ExitStatus::Signal(signal));
         self.state.schedule.due = true;
     }
 
@@ -267,7 +267,7 @@ impl Host {
     }
 
     /// Puts the running thread at a preemption point.
-    pub fn comes_to_point(&mut self) {
+    pub fn reach_preemption_point(&mut self) {
         self.state.schedule.due = true;
     }
 
@@ -277,7 +277,7 @@ impl Host {
     }
 
     /// Whether a thread must be picked before any continues.
-    pub fn must_choose(&self) -> bool {
+    pub fn needs_scheduling(&self) -> bool {
         self.state.schedule.due
     }
 
@@ -294,7 +294,7 @@ impl Host {
         around: &mut Surroundings<'_>,
         guest: &mut dyn Guest,
         (number, code, words): (i32, i32, [u64; 3]),
-    ) -> Option<Served> {
+    ) -> Option<CallOutcome> {
         let task = &self.state.tasks[self.state.schedule.running];
         let action = self.state.process_by_pid(task.pid)?.actions[number as usize - 1];
         if action.handler <= 1 || task.blocked & bit(number) != 0 {
@@ -310,7 +310,7 @@ impl Host {
     }
 
     /// Asks the oracle whether an allocation of the running thread fails.
-    pub fn allocation_fails(&mut self, around: &mut Surroundings<'_>) -> bool {
+    pub fn ask_allocation_fault(&mut self, around: &mut Surroundings<'_>) -> bool {
         let failed = self.with_guest(around, None, |slice| {
             if slice.kernel.malloc_faults_left() == 0 {
                 return false;
@@ -324,14 +324,14 @@ impl Host {
 
     /// Asks the oracle whether a memory management call of the running thread fails; the native kernel
     /// carries those out.
-    pub fn memory_call_fails(
+    pub fn ask_memory_call_fault(
         &mut self,
         around: &mut Surroundings<'_>,
         number: u64,
     ) -> Option<Errno> {
         let row = table::row(number)?;
         self.with_guest(around, None, |mut slice| {
-            slice.kernel.memory_call_fails(row)
+            slice.kernel.ask_memory_call_fault(row)
         })?
     }
 
@@ -342,12 +342,12 @@ impl Host {
     }
 
     /// Random bytes for `AT_RANDOM` at the start of a program.
-    pub fn start_bytes(&mut self) -> Vec<u8> {
+    pub fn auxv_random_bytes(&mut self) -> Vec<u8> {
         self.state.random_bytes(16)
     }
 
     /// Ends the time slice of a native thread that computes without system calls.
-    pub fn time_goes_by(&mut self) {
-        self.state.long_computation();
+    pub fn end_time_slice(&mut self) {
+        self.state.end_quantum();
     }
 }

@@ -3,7 +3,7 @@
 
 use everett_vm::{Surroundings, Value};
 
-use crate::files::{DescriptionId, InodeId, Node};
+use crate::files::{DescriptionId, InodeId, InodeKind};
 use crate::host::Host;
 use crate::kernel::{Kernel, Stop};
 use crate::syscalls::memory::{MapRequest, wanted_mapping};
@@ -118,16 +118,16 @@ impl Host {
 
     /// Contents of a file.
     pub fn mapped_bytes(&self, inode: u32) -> Option<&Bytes> {
-        match &self.state.files.tree.get(InodeId(inode)).node {
-            Node::Regular(bytes) => Some(bytes),
+        match &self.state.files.tree.get(InodeId(inode)).kind {
+            InodeKind::Regular(bytes) => Some(bytes),
             _ => None,
         }
     }
 
     /// Contents of a file, for changing them.
     pub fn mapped_bytes_mut(&mut self, inode: u32) -> Option<&mut Bytes> {
-        match &mut self.state.files.tree.get_mut(InodeId(inode)).node {
-            Node::Regular(bytes) => Some(bytes),
+        match &mut self.state.files.tree.get_mut(InodeId(inode)).kind {
+            InodeKind::Regular(bytes) => Some(bytes),
             _ => None,
         }
     }

@@ -13,30 +13,30 @@ use crate::objects::ObjectId;
 #[derive(Clone, Debug)]
 pub enum PacketKind {
     /// A connection request to another host, with the receive window of the sender.
-    Request {
+    Syn {
         /// Window in bytes.
-        room: u64,
+        window: u64,
     },
     /// The acceptance of a connection from another host, with the receive window of the sender.
-    Accepted {
+    SynAck {
         /// Window in bytes.
-        room: u64,
+        window: u64,
     },
     /// A window update: the sender can receive more bytes.
-    Room {
+    WindowUpdate {
         /// Additional bytes.
-        more: u64,
+        bytes: u64,
     },
     /// A packet could not be delivered.
     Unreachable(Errno),
     /// A connection was established on the same host.
-    Opened,
+    Established,
     /// No socket listens at the destination.
     Refused,
     /// Bytes of a stream.
     Data(Buffer),
     /// End of the stream in this direction.
-    End,
+    Fin,
     /// The connection is reset.
     Reset,
     /// A UDP datagram.

@@ -1,11 +1,10 @@
 //! Processes and tasks, as the kernel's tables hold them.
 
-use everett_vm::{ImageId, Value};
+use everett_vm::{Buffer, ImageId, Memory, Thread, Value};
 use triomphe::Arc;
 
 use crate::delivery::HandlerRun;
 use crate::files::{Descriptors, InodeId};
-use crate::life::Execution;
 use crate::limits::Limits;
 use crate::signals::Pending;
 use crate::slots::Slots;
@@ -30,7 +29,7 @@ pub const SIGNALS: usize = 64;
 
 /// Run state of a task.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Doing {
+pub enum RunState {
     /// It can run.
     Running,
     /// It is blocked in a system call.
@@ -47,7 +46,7 @@ pub struct TaskState {
     /// The pid of its process.
     pub pid: u32,
     /// Its run state.
-    pub doing: Doing,
+    pub run_state: RunState,
     /// It was woken at the futex or FIFO that it waits at.
     pub woken: bool,
     /// Sequence number of its current wait: wake-ups go to the longest waiting task first.
@@ -113,7 +112,7 @@ impl TaskState {
         TaskState {
             tid,
             pid,
-            doing: Doing::Running,
+            run_state: RunState::Running,
             woken: false,
             waiting_since: 0,
             progress: 0,
@@ -187,7 +186,7 @@ pub struct Break {
 
 /// How a process exited.
 #[derive(Copy, Clone, PartialEq, Debug)]
-pub enum Death {
+pub enum ExitStatus {
     /// It exited with this status, 8 bits, which may be symbolic.
     Exit(Value),
     /// This signal killed it.
@@ -196,18 +195,18 @@ pub enum Death {
 
 /// Exit state of a process.
 #[derive(Copy, Clone, PartialEq, Debug)]
-pub enum Life {
+pub enum ExitState {
     /// It is alive.
-    Running,
+    Alive,
     /// It has exited, and its parent has not reaped it.
-    Zombie(Death),
+    Zombie(ExitStatus),
     /// It is reaped and about to be removed.
-    Gone,
+    Reaped,
 }
 
 /// A state change of a live child that its parent can wait for.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum News {
+pub enum StateChange {
     /// This signal stopped it.
     Stopped(i32),
     /// SIGCONT continued it.
@@ -228,7 +227,7 @@ pub struct ProcessState {
     /// The program that it executes.
     pub image: ImageId,
     /// Whether it is alive, a zombie or reaped.
-    pub life: Life,
+    pub exit_state: ExitState,
     /// It was created by `vfork`, and its parent is blocked until it exits or calls `execve`.
     pub borrows_memory: bool,
     /// Signal sent to its parent when it exits.
@@ -258,7 +257,7 @@ pub struct ProcessState {
     /// The signal that stopped it, while it is stopped.
     pub stopped: Option<i32>,
     /// A state change that its parent has not waited for yet.
-    pub news: Option<News>,
+    pub state_change: Option<StateChange>,
     /// It has called `execve` since it was created.
     pub has_executed: bool,
     /// Supplementary groups.
@@ -288,7 +287,7 @@ pub struct ProcessState {
 impl ProcessState {
     /// Visits all terms, so that the arena can mark live ones.
     pub fn for_each_term(&self, visit: &mut dyn FnMut(everett_expr::ExprId)) {
-        if let Life::Zombie(Death::Exit(status)) = self.life {
+        if let ExitState::Zombie(ExitStatus::Exit(status)) = self.exit_state {
             status.term.into_iter().for_each(&mut *visit);
         }
         let execution = &self.execution;
@@ -297,4 +296,28 @@ impl ProcessState {
         }
         self.pending.for_each_term(visit);
     }
+}
+
+/// A task that a system call has created, and its process if that is new.
+#[derive(Clone, Debug)]
+pub struct NewTask {
+    /// The process and its memory, unless the task joins an existing process.
+    pub process: Option<(ProcessState, Memory)>,
+    /// The kernel's state of the task.
+    pub task: TaskState,
+    /// Its frames and registers.
+    pub thread: Thread,
+}
+
+/// Arguments of an `execve`, decoded.
+#[derive(Clone, Debug, Default)]
+pub struct Execution {
+    /// The program.
+    pub image: ImageId,
+    /// Its name in `/proc` and in debuggers.
+    pub name: Vec<u8>,
+    /// Arguments, without their terminating NULs.
+    pub args: Vec<Buffer>,
+    /// Environment, without terminating NULs.
+    pub env: Vec<Buffer>,
 }

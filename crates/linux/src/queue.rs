@@ -8,14 +8,14 @@ use triomphe::Arc;
 
 /// A byte FIFO. Cloning is O(1).
 #[derive(Clone, Debug, Default)]
-pub struct Queue {
+pub struct ByteQueue {
     pieces: Option<Arc<VecDeque<Arc<Buffer>>>>,
     /// Bytes of the first piece that are already consumed.
     gone: usize,
     len: u64,
 }
 
-impl Queue {
+impl ByteQueue {
     /// Length in bytes.
     pub fn len(&self) -> u64 {
         self.len
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn bytes_leave_in_the_order_in_which_they_came() {
-        let mut queue = Queue::default();
+        let mut queue = ByteQueue::default();
         assert_eq!(queue.append(&[buffer("hello"), buffer(" world")], 8), 8);
         let clone = queue.clone();
         assert_eq!(queue.take(3).bytes(), b"hel");

@@ -7,7 +7,7 @@ use everett_expr::ExprId;
 use triomphe::Arc;
 
 use crate::errno::Errno;
-use crate::files::{Left, LeftFile};
+use crate::files::{ChangedFile, FileChange};
 use crate::host::Host;
 
 /// The longest name of a network, router or host.
@@ -50,7 +50,7 @@ pub struct Setup {
     /// Its position in the start order of servers.
     pub sequence: i32,
     /// Snapshot of the files that it asked to save.
-    saved: Option<Arc<Vec<LeftFile>>>,
+    saved: Option<Arc<Vec<ChangedFile>>>,
     boot: Boot,
     has_begun: bool,
     is_over: bool,
@@ -278,14 +278,14 @@ impl Setup {
     }
 
     /// Saves a snapshot of files.
-    pub fn save(&mut self, files: Vec<LeftFile>) {
+    pub fn save(&mut self, files: Vec<ChangedFile>) {
         self.saved = Some(Arc::new(files));
     }
 
     /// Visits all terms, so that the arena can mark live ones.
     pub fn for_each_term(&self, visit: &mut dyn FnMut(ExprId)) {
         for file in self.saved.iter().flat_map(|files| files.iter()) {
-            if let Left::File(bytes) = &file.what {
+            if let FileChange::File(bytes) = &file.what {
                 bytes.for_each_term(visit);
             }
         }
@@ -306,7 +306,7 @@ impl Host {
     }
 
     /// The snapshot of files that its program asked to save.
-    pub fn saved_files(&self) -> Option<&[LeftFile]> {
+    pub fn saved_files(&self) -> Option<&[ChangedFile]> {
         let saved = self.state.setup.saved.as_ref();
         saved.map(|files| files.as_slice())
     }

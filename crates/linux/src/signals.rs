@@ -5,8 +5,10 @@ use everett_vm::Value;
 use triomphe::Arc;
 
 use crate::host::HostState;
-use crate::process::{Death, Doing, Life, News, ProcessState, SIGNALS, TaskState};
-use crate::wait::Until;
+use crate::process::{
+    ExitState, ExitStatus, ProcessState, RunState, SIGNALS, StateChange, TaskState,
+};
+use crate::wait::WaitCondition;
 
 pub const SIGILL: i32 = 4;
 pub const SIGTRAP: i32 = 5;
@@ -275,9 +277,9 @@ impl HostState {
             None => return true,
             Some(first) => first.blocked & bit(signal.number) != 0,
         } || self.is_waited_for(pid, signal.number);
-        self.before_sending(pid, signal.number);
+        self.apply_immediate_effects(pid, signal.number);
         let added = match self.process_by_pid_mut(pid) {
-            Some(process) if matches!(process.life, Life::Running) => {
+            Some(process) if matches!(process.exit_state, ExitState::Alive) => {
                 // An ignored and unblocked signal is discarded.
                 (!is_blocked && process.ignores(signal.number)) || process.pending.add(signal)
             }
@@ -289,9 +291,9 @@ impl HostState {
 
     /// Whether a thread of the process waits for this signal with `sigwait`.
     fn is_waited_for(&self, pid: u32, signal: i32) -> bool {
-        self.tasks_of(pid).any(|task| match &task.doing {
-            Doing::Waiting(wait) => match wait.until {
-                Until::Signals(mask) => mask & bit(signal) != 0,
+        self.tasks_of(pid).any(|task| match &task.run_state {
+            RunState::Waiting(wait) => match wait.condition {
+                WaitCondition::Signals(mask) => mask & bit(signal) != 0,
                 _ => false,
             },
             _ => false,
@@ -301,7 +303,7 @@ impl HostState {
     /// Sends a signal to one thread. Returns whether there was space in the queue.
     pub fn send_to_task(&mut self, task: usize, signal: Signal) -> bool {
         let pid = self.tasks[task].pid;
-        self.before_sending(pid, signal.number);
+        self.apply_immediate_effects(pid, signal.number);
         let is_blocked = self.tasks[task].blocked & bit(signal.number) != 0
             || self.is_waited_for(pid, signal.number);
         let process = self.process_by_pid(pid);
@@ -315,7 +317,7 @@ impl HostState {
 
     /// The immediate effects of sending a signal, whatever its action: SIGCONT and SIGKILL continue a stopped
     /// process, and stop signals and SIGCONT discard each other.
-    fn before_sending(&mut self, pid: u32, signal: i32) {
+    fn apply_immediate_effects(&mut self, pid: u32, signal: i32) {
         match signal {
             SIGKILL => {
                 if let Some(process) = self.process_by_pid_mut(pid) {
@@ -324,7 +326,7 @@ impl HostState {
             }
             SIGCONT => {
                 self.forget_signals(pid, STOPPING);
-                self.go_on(pid);
+                self.continue_process(pid);
             }
             _ if STOPPING & bit(signal) != 0 => self.forget_signals(pid, bit(SIGCONT)),
             _ => {}
@@ -349,24 +351,24 @@ impl HostState {
             return;
         };
         process.stopped = Some(signal);
-        process.news = Some(News::Stopped(signal));
-        self.tell_parent(pid, code::CHILD_STOPPED, signal);
+        process.state_change = Some(StateChange::Stopped(signal));
+        self.notify_parent(pid, code::CHILD_STOPPED, signal);
     }
 
     /// Continues a stopped process.
-    fn go_on(&mut self, pid: u32) {
+    fn continue_process(&mut self, pid: u32) {
         let Some(process) = self.process_by_pid_mut(pid) else {
             return;
         };
         if process.stopped.take().is_some() {
-            process.news = Some(News::Continued);
-            self.tell_parent(pid, code::CHILD_CONTINUED, SIGCONT);
+            process.state_change = Some(StateChange::Continued);
+            self.notify_parent(pid, code::CHILD_CONTINUED, SIGCONT);
         }
     }
 
     /// Notifies the parent of a process that it was stopped or continued, unless the parent has set
     /// `SA_NOCLDSTOP`.
-    fn tell_parent(&mut self, pid: u32, code: i32, status: i32) {
+    fn notify_parent(&mut self, pid: u32, code: i32, status: i32) {
         let Some(child) = self.process_by_pid(pid) else {
             return;
         };
@@ -385,10 +387,9 @@ impl HostState {
 
     /// Whether a process group is orphaned: no process that could continue it controls it.
     pub fn is_orphaned(&self, group: u32) -> bool {
-        let mut members = self
-            .processes
-            .iter()
-            .filter(|process| process.group == group && matches!(process.life, Life::Running));
+        let mut members = self.processes.iter().filter(|process| {
+            process.group == group && matches!(process.exit_state, ExitState::Alive)
+        });
         !members.any(|member| {
             // The parent of the first process is outside of the host and does job control.
             self.processes
@@ -407,20 +408,20 @@ impl HostState {
     }
 
     /// The signal that reports the exit of a child to its parent.
-    pub fn signal_of_death(child: &ProcessState, death: Death) -> Signal {
-        match death {
-            Death::Exit(status) => Signal {
+    pub fn signal_of_exit(child: &ProcessState, exit_status: ExitStatus) -> Signal {
+        match exit_status {
+            ExitStatus::Exit(status) => Signal {
                 status: Some(status),
                 ..Signal::from_child(child, code::CHILD_EXITED, 0)
             },
-            Death::Signal(signal) => Signal::from_child(child, code::CHILD_KILLED, signal),
+            ExitStatus::Signal(signal) => Signal::from_child(child, code::CHILD_KILLED, signal),
         }
     }
 
     /// Index of the live task with this tid.
     pub fn task_by_tid(&self, tid: u32) -> Option<usize> {
         let mut tasks = self.tasks.iter();
-        tasks.position(|task| task.tid == tid && task.doing != Doing::Ended)
+        tasks.position(|task| task.tid == tid && task.run_state != RunState::Ended)
     }
 }
 

@@ -7,7 +7,7 @@ use crate::signals::{SIGALRM, SIGPROF, SIGVTALRM, Signal, code};
 
 /// What happens when a timer expires.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum Action {
+pub enum TimerAction {
     /// A timer of `setitimer`: send its signal.
     Alarm {
         /// The process.
@@ -50,7 +50,7 @@ pub struct Timer {
     /// Period; 0 is a one-shot timer.
     pub interval_ns: u64,
     /// What happens when it expires.
-    pub action: Action,
+    pub action: TimerAction,
 }
 
 /// Signals of timers arrive slightly late, never early: a program that measures sees that time has passed.
@@ -61,7 +61,7 @@ impl Timer {
     fn due_ns(&self) -> u64 {
         match self.action {
             // A descriptor is ready exactly on time: the reader checks the clock itself.
-            Action::Descriptor { .. } => self.at_ns,
+            TimerAction::Descriptor { .. } => self.at_ns,
             _ => self.at_ns.saturating_add(LATENCY_NS),
         }
     }
@@ -153,7 +153,7 @@ impl HostState {
 
     fn fire(&mut self, timer: Timer, missed: u64) {
         match timer.action {
-            Action::Alarm { pid, which } => {
+            TimerAction::Alarm { pid, which } => {
                 if timer.interval_ns == 0
                     && let Some(process) = self.process_by_pid_mut(pid)
                 {
@@ -161,8 +161,8 @@ impl HostState {
                 }
                 self.send_to_process(pid, ALARMS[which]);
             }
-            Action::Descriptor { object } => self.fire_descriptor(object, missed),
-            Action::Posix { pid, timer: number } => {
+            TimerAction::Descriptor { object } => self.fire_descriptor(object, missed),
+            TimerAction::Posix { pid, timer: number } => {
                 let is_once = timer.interval_ns == 0;
                 self.fire_posix(pid, number, is_once, missed);
             }
@@ -229,9 +229,9 @@ impl HostState {
             .timers
             .iter()
             .filter(|(_, timer)| match timer.action {
-                Action::Alarm { pid: owner, .. } => owner == pid && with_alarms,
-                Action::Posix { pid: owner, .. } => owner == pid,
-                Action::Descriptor { .. } => false,
+                TimerAction::Alarm { pid: owner, .. } => owner == pid && with_alarms,
+                TimerAction::Posix { pid: owner, .. } => owner == pid,
+                TimerAction::Descriptor { .. } => false,
             })
             .map(|(number, _)| number)
             .collect();
@@ -243,7 +243,7 @@ impl HostState {
 
 impl Kernel<'_, '_> {
     /// Stores the overrun count in a timer signal that is being taken.
-    pub fn note_overrun(&mut self, mut signal: Signal) -> Signal {
+    pub fn store_overrun(&mut self, mut signal: Signal) -> Signal {
         if signal.code != code::TIMER {
             return signal;
         }

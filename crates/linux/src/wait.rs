@@ -6,7 +6,7 @@ use crate::files::{DescriptionId, InodeId};
 use crate::host::{Host, HostState};
 use crate::ipc::IpcWait;
 use crate::objects::ObjectId;
-use crate::process::{Doing, Life, TaskState};
+use crate::process::{ExitState, RunState, TaskState};
 
 /// Identity of a futex word on a host.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -29,7 +29,7 @@ pub enum FutexKey {
 
 /// What ends a wait, besides its deadline and signals.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Until {
+pub enum WaitCondition {
     /// Nothing: the wait ends by its deadline or a signal only.
     Never,
     /// A wake-up at this futex with one of these bits.
@@ -40,15 +40,15 @@ pub enum Until {
     /// The counter of an `eventfd` is at most this value.
     CountAtMost(ObjectId, u64),
     /// One of these children has changed its state.
-    Child(Children),
+    Child(ChildSelector),
     /// The child of `vfork` has exited or called `execve`.
-    ChildIsOnItsOwn(u32),
+    VforkDone(u32),
     /// One of these signals is pending, blocked or not.
     Signals(u64),
     /// A file lock is released: the number of releases at the start of the wait.
-    Released(u64),
+    LockReleased(u64),
     /// A socket has space for one more message or connection, or is closed.
-    Room(ObjectId),
+    SocketSpace(ObjectId),
     /// The other end of a FIFO is opened; the flag says whether this end is opened for reading.
     Fifo(InodeId, bool),
     /// System V semaphores or messages.
@@ -57,16 +57,16 @@ pub enum Until {
 
 /// The children that a `wait` call selects, and its options, which say which state changes count.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub struct Children {
+pub struct ChildSelector {
     /// The selected children.
-    pub which: Which,
+    pub which: ChildFilter,
     /// Options of `waitid`.
     pub options: u64,
 }
 
 /// Which children a `wait` call selects.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum Which {
+pub enum ChildFilter {
     /// All children.
     Any,
     /// The child with this pid.
@@ -81,7 +81,7 @@ pub struct Wait {
     /// Deadline on the virtual clock.
     pub deadline_ns: Option<u64>,
     /// The condition that ends it.
-    pub until: Until,
+    pub condition: WaitCondition,
     /// A description for people.
     pub what: &'static str,
     /// It restarts after a signal whose action has `SA_RESTART`.
@@ -91,13 +91,13 @@ pub struct Wait {
 /// Where the event that ends a wait can come from once all threads of the host are blocked, least hopeful
 /// first.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Hope {
+pub enum WakeSource {
     /// Only from threads of the host, which are blocked too: a deadlock.
     None,
     /// From outside of the host: the network, or a sender of signals.
-    Outside,
+    External,
     /// From a live standard input.
-    Input,
+    Stdin,
 }
 
 impl HostState {
@@ -106,62 +106,64 @@ impl HostState {
         if wait.deadline_ns.is_some_and(|at| at <= self.clock_ns) {
             return true;
         }
-        match &wait.until {
-            Until::Never => false,
-            Until::Futex(..) => task.woken,
-            Until::Ready(files) => files.iter().any(|(id, events)| {
+        match &wait.condition {
+            WaitCondition::Never => false,
+            WaitCondition::Futex(..) => task.woken,
+            WaitCondition::Ready(files) => files.iter().any(|(id, events)| {
                 self.readiness_for((task.pid, task.tid), *id) & (events | ALWAYS) != 0
             }),
-            Until::CountAtMost(counter, most) => self.counts_at_most(*counter, *most),
-            Until::Child(children) => self.has_news_of(task.pid, children),
-            Until::ChildIsOnItsOwn(pid) => self
-                .process_by_pid(*pid)
-                .is_none_or(|child| !child.borrows_memory || !matches!(child.life, Life::Running)),
-            Until::Signals(mask) => self.pending_signals(task) & mask != 0,
-            Until::Released(count) => self.lock_releases != *count,
-            Until::Room(socket) => self.has_room(*socket),
-            Until::Fifo(..) => task.woken,
-            Until::Ipc(wait) => self.ipc.is_over(wait),
+            WaitCondition::CountAtMost(counter, most) => self.counts_at_most(*counter, *most),
+            WaitCondition::Child(children) => self.has_waitable_child(task.pid, children),
+            WaitCondition::VforkDone(pid) => self.process_by_pid(*pid).is_none_or(|child| {
+                !child.borrows_memory || !matches!(child.exit_state, ExitState::Alive)
+            }),
+            WaitCondition::Signals(mask) => self.pending_signals(task) & mask != 0,
+            WaitCondition::LockReleased(count) => self.lock_releases != *count,
+            WaitCondition::SocketSpace(socket) => self.has_room(*socket),
+            WaitCondition::Fifo(..) => task.woken,
+            WaitCondition::Ipc(wait) => self.ipc.is_over(wait),
         }
     }
 
     /// Whether a selected child has changed its state, or no selected child is left.
-    fn has_news_of(&self, parent: u32, wanted: &Children) -> bool {
+    fn has_waitable_child(&self, parent: u32, wanted: &ChildSelector) -> bool {
         let mut children = self.processes.iter().filter(|child| {
-            let is_gone = matches!(child.life, Life::Gone);
+            let is_gone = matches!(child.exit_state, ExitState::Reaped);
             child.parent == parent && !is_gone && wanted.include(child)
         });
         let mut any = false;
-        let news = children.any(|child| {
+        let change = children.any(|child| {
             any = true;
-            wanted.have_news_of(child)
+            wanted.has_report_on(child)
         });
-        news || !any
+        change || !any
     }
 
     /// The most hopeful wake-up source of all blocked tasks.
-    pub fn hope_of_all(&self) -> Hope {
-        let waits = self.tasks.iter().filter_map(|task| match &task.doing {
-            Doing::Ended => None,
+    pub fn best_wake_source(&self) -> WakeSource {
+        let waits = self.tasks.iter().filter_map(|task| match &task.run_state {
+            RunState::Ended => None,
             // A process outside of the host may continue it.
-            _ if self.is_stopped(task) => Some(Hope::Outside),
-            Doing::Waiting(wait) => Some(self.hope(wait)),
-            Doing::Running => None,
+            _ if self.is_stopped(task) => Some(WakeSource::External),
+            RunState::Waiting(wait) => Some(self.wake_source(wait)),
+            RunState::Running => None,
         });
-        waits.max().unwrap_or(Hope::None)
+        waits.max().unwrap_or(WakeSource::None)
     }
 
     /// Where the event that ends a wait can come from when all other tasks are blocked too.
-    pub fn hope(&self, wait: &Wait) -> Hope {
-        match &wait.until {
-            Until::Ready(files) => {
-                let hopes = files.iter().map(|(id, events)| self.hope_of(*id, *events));
-                hopes.max().unwrap_or(Hope::None)
+    pub fn wake_source(&self, wait: &Wait) -> WakeSource {
+        match &wait.condition {
+            WaitCondition::Ready(files) => {
+                let sources = files
+                    .iter()
+                    .map(|(id, events)| self.wake_source_of(*id, *events));
+                sources.max().unwrap_or(WakeSource::None)
             }
-            Until::Signals(_) => Hope::Outside,
+            WaitCondition::Signals(_) => WakeSource::External,
             // `pause` and its like: only a signal can end it.
-            Until::Never if wait.deadline_ns.is_none() => Hope::Outside,
-            _ => Hope::None,
+            WaitCondition::Never if wait.deadline_ns.is_none() => WakeSource::External,
+            _ => WakeSource::None,
         }
     }
 }
@@ -169,7 +171,7 @@ impl HostState {
 impl Host {
     /// Whether a task of the host waits for an event from outside, not merely for time to pass.
     pub fn awaits_others(&self) -> bool {
-        self.state.hope_of_all() == Hope::Outside
+        self.state.best_wake_source() == WakeSource::External
     }
 }
 

@@ -26,11 +26,11 @@ pub struct Wire {
     /// The system call that is about to be made, and that the driver does not know of yet.
     call: Option<&'static str>,
     /// Connection requests that found the listen queue full, and when they are retried.
-    again: Vec<(u64, Packet)>,
+    retries: Vec<(u64, Packet)>,
 }
 
 /// Delay before a connection request is retried.
-const AGAIN_NS: u64 = 1_000_000_000;
+const CONNECT_RETRY_NS: u64 = 1_000_000_000;
 
 impl Wire {
     /// The network interface at boot.
@@ -42,28 +42,29 @@ impl Wire {
             sent: Vec::new(),
             exposed: false,
             call: None,
-            again: Vec::new(),
+            retries: Vec::new(),
         }
     }
 
     /// Makes the driver set a new horizon before the host continues.
-    pub(crate) fn end_horizon(&mut self) {
+    pub(crate) fn reset_horizon(&mut self) {
         self.horizon_ns = 0;
     }
 
     /// Records that exposed data has changed.
-    pub(crate) fn note_exposed(&mut self) {
+    pub(crate) fn mark_exposed(&mut self) {
         self.exposed = self.is_networked;
     }
 
     /// Schedules a retry of a connection request.
-    pub(crate) fn ask_again(&mut self, clock_ns: u64, packet: Packet) {
-        self.again.push((clock_ns.saturating_add(AGAIN_NS), packet));
+    pub(crate) fn schedule_retry(&mut self, clock_ns: u64, packet: Packet) {
+        self.retries
+            .push((clock_ns.saturating_add(CONNECT_RETRY_NS), packet));
     }
 
     /// Time of the next retry.
-    pub(crate) fn next_again(&self) -> Option<u64> {
-        self.again.iter().map(|(at, _)| *at).min()
+    pub(crate) fn next_retry(&self) -> Option<u64> {
+        self.retries.iter().map(|(at, _)| *at).min()
     }
 
     /// Whether the driver must act before the host continues.
@@ -92,7 +93,7 @@ impl Wire {
 
 impl Kernel<'_, '_> {
     /// Stops before a system call to ask the driver, once for each call. Everett's own calls do not stop.
-    pub(crate) fn must_stop(&mut self, number: u64) -> bool {
+    pub(crate) fn stop_before_call(&mut self, number: u64) -> bool {
         let is_asked = self.task().stop_asked || self.host.setup.leads_to_begin();
         if !self.host.options.stops_at_calls || is_asked {
             return false;
@@ -108,14 +109,14 @@ impl Kernel<'_, '_> {
 
 impl HostState {
     /// Retries connection requests whose delay is over.
-    pub(crate) fn repeat_requests(&mut self) {
+    pub(crate) fn retry_requests(&mut self) {
         while let Some(at) = self
             .wire
-            .again
+            .retries
             .iter()
             .position(|(at, _)| *at <= self.clock_ns)
         {
-            let (_, packet) = self.wire.again.remove(at);
+            let (_, packet) = self.wire.retries.remove(at);
             self.segment_arrives(&packet);
         }
     }
@@ -177,7 +178,7 @@ impl Host {
     }
 
     /// Sets how often the host was restarted: its random bytes and ephemeral ports differ each time.
-    pub fn has_restarted(&mut self, times: u32) {
+    pub fn set_restart_count(&mut self, times: u32) {
         if times > 0 {
             self.state.random ^= u64::from(times).wrapping_mul(0x9e37_79b9_7f4a_7c15);
             self.state.network.skip_ports(times);

@@ -91,7 +91,7 @@ pub struct Allocator {
     /// The program is a checked build.
     pub is_checked: bool,
     /// The program is a checked build that tracks initialisation.
-    pub knows_written: bool,
+    pub tracks_initialisation: bool,
     /// The allocator's own data, by addresses in the file.
     own_data: Vec<(u64, u64)>,
     /// The runtime of a checked build in the file: from its first function to the start of its last.
@@ -100,7 +100,7 @@ pub struct Allocator {
 
 /// A call into the allocator that has not returned.
 #[derive(Copy, Clone, Debug)]
-pub struct Inside {
+pub struct AllocatorCall {
     /// Its return address.
     back: u64,
     /// Requested bytes.
@@ -192,7 +192,7 @@ impl Allocator {
             }
             allocator.bounds |= name == BOUNDS;
             allocator.is_checked |= name == CHECKED;
-            allocator.knows_written |= name == INITIALISED;
+            allocator.tracks_initialisation |= name == INITIALISED;
             if RUNTIME.iter().any(|prefix| name.starts_with(prefix)) {
                 let at = symbol.address();
                 let (first, last) = allocator.runtime.unwrap_or((at, at));
@@ -236,9 +236,9 @@ impl Allocator {
         for (address, (_, original)) in &mut self.entries {
             let address = address.wrapping_add(self.bias);
             let mut byte = [0];
-            tracee.look(address, &mut byte);
+            tracee.peek(address, &mut byte);
             *original = byte[0];
-            tracee.put(address, &[BREAKPOINT]);
+            tracee.poke(address, &[BREAKPOINT]);
         }
         Ok(())
     }
@@ -261,10 +261,10 @@ impl Allocator {
     }
 
     /// The function at whose entry a thread stopped.
-    pub fn stopped_at(&self, registers: &Registers) -> Option<Stop> {
+    pub fn stopped_at(&self, registers: &Registers) -> Option<AllocatorEntry> {
         let address = registers.rip.wrapping_sub(1);
         let (function, original) = *self.entries.get(&address.wrapping_sub(self.bias))?;
-        Some(Stop {
+        Some(AllocatorEntry {
             address,
             function,
             original,
@@ -287,7 +287,7 @@ fn without_number(name: &str) -> &str {
 
 /// A thread at the entry of an allocator function.
 #[derive(Copy, Clone, Debug)]
-pub struct Stop {
+pub struct AllocatorEntry {
     address: u64,
     function: usize,
     original: u8,
@@ -301,7 +301,7 @@ fn argument(registers: &mut Registers, number: usize) -> &mut u64 {
     }
 }
 
-impl Stop {
+impl AllocatorEntry {
     /// The memory request.
     pub fn request(&self, registers: &Registers) -> Request {
         let mut registers = *registers;
@@ -340,12 +340,17 @@ impl Stop {
     }
 
     /// Lets the thread enter, and stop again when it returns.
-    pub fn enter(&self, tracee: &mut Tracee, registers: &Registers, request: Request) -> Inside {
+    pub fn enter(
+        &self,
+        tracee: &mut Tracee,
+        registers: &Registers,
+        request: Request,
+    ) -> AllocatorCall {
         let mut back = [0; 8];
-        tracee.look(registers.rsp, &mut back);
-        tracee.put(registers.rsp, &RETURN.to_le_bytes());
+        tracee.peek(registers.rsp, &mut back);
+        tracee.poke(registers.rsp, &RETURN.to_le_bytes());
         let (name, shape, gives_back) = FUNCTIONS[self.function];
-        Inside {
+        AllocatorCall {
             back: u64::from_le_bytes(back),
             bytes: match request {
                 Request::Bytes(bytes) => bytes,
@@ -364,21 +369,21 @@ impl Stop {
         mut registers: Registers,
     ) -> std::io::Result<Stopped> {
         let pushed = registers.rsp - 8;
-        if self.original == PUSH_RBP && tracee.put(pushed, &registers.rbp.to_le_bytes()) {
+        if self.original == PUSH_RBP && tracee.poke(pushed, &registers.rbp.to_le_bytes()) {
             registers.rsp = pushed;
             tracee.set_registers(registers)?;
             return Ok(Stopped::Signal(libc::SIGTRAP));
         }
         registers.rip = self.address;
         tracee.set_registers(registers)?;
-        tracee.put(self.address, &[self.original]);
+        tracee.poke(self.address, &[self.original]);
         let stopped = tracee.step();
-        tracee.put(self.address, &[BREAKPOINT]);
+        tracee.poke(self.address, &[BREAKPOINT]);
         stopped
     }
 }
 
-impl Inside {
+impl AllocatorCall {
     /// Whether a thread has returned from the allocator.
     pub fn has_returned(registers: &Registers) -> bool {
         registers.rip == RETURN
@@ -397,7 +402,7 @@ impl Inside {
             None => registers.rax,
             Some(place) if registers.rax == 0 => {
                 let mut block = [0; 8];
-                tracee.look(place, &mut block);
+                tracee.peek(place, &mut block);
                 u64::from_le_bytes(block)
             }
             Some(_) => 0,
@@ -416,9 +421,9 @@ impl Inside {
 mod tests {
     use super::*;
 
-    fn stop(name: &str) -> Stop {
+    fn stop(name: &str) -> AllocatorEntry {
         let function = FUNCTIONS.iter().position(|function| function.0 == name);
-        Stop {
+        AllocatorEntry {
             address: 0,
             function: function.unwrap(),
             original: PUSH_RBP,

@@ -9,7 +9,7 @@ use everett_vm::BugKind;
 use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, Register};
 use object::{Object, ObjectSection};
 
-use crate::place::NativeFrame;
+use crate::call_stack::NativeFrame;
 use crate::tracee::{Registers, Stopped, Tracee};
 
 const BREAKPOINT: u8 = 0xcc;
@@ -19,12 +19,12 @@ const OVERFLOW: u64 = 0x800;
 /// Watched instructions.
 #[derive(Clone, Default, Debug)]
 pub struct Arithmetic {
-    points: BTreeMap<u64, Point>,
+    points: BTreeMap<u64, WatchedInstruction>,
     kind: Option<BugKind>,
 }
 
 #[derive(Copy, Clone, Debug)]
-struct Point {
+struct WatchedInstruction {
     original: u8,
     /// Bits of the shifted value; 0 for sums and products.
     width: u64,
@@ -74,7 +74,7 @@ impl Arithmetic {
                 _ => computes(&instruction).then_some(0),
             };
             if let Some(width) = width {
-                let point = Point { original: 0, width };
+                let point = WatchedInstruction { original: 0, width };
                 self.points.insert(instruction.ip(), point);
             }
         }
@@ -86,9 +86,9 @@ impl Arithmetic {
         for (address, mut point) in points {
             let address = address.wrapping_add(bias);
             let mut byte = [0];
-            tracee.look(address, &mut byte);
+            tracee.peek(address, &mut byte);
             point.original = byte[0];
-            tracee.put(address, &[BREAKPOINT]);
+            tracee.poke(address, &[BREAKPOINT]);
             self.points.insert(address, point);
         }
     }
@@ -106,9 +106,9 @@ impl Arithmetic {
             ..registers
         })?;
         let too_far = point.width != 0 && registers.rcx & 0xff >= point.width;
-        tracee.put(address, &[point.original]);
+        tracee.poke(address, &[point.original]);
         let stopped = tracee.step();
-        tracee.put(address, &[BREAKPOINT]);
+        tracee.poke(address, &[BREAKPOINT]);
         let overflows = point.width == 0 && tracee.registers()?.eflags & OVERFLOW != 0;
         Ok(Some((stopped?, too_far || overflows)))
     }

@@ -107,15 +107,16 @@ impl Channel {
     }
 
     fn receive(&self, tracee: &mut Tracee) -> io::Result<u64> {
-        let room = tracee.some_data()?;
+        let room = tracee.data_address()?;
         let mut kept = [0; SIZE];
         let message = Message::at(room, 0).words();
         let message: Vec<u8> = message.iter().flat_map(|word| word.to_le_bytes()).collect();
-        let borrowed = tracee.look(room, &mut kept) && tracee.put(room, &message);
-        let received = tracee.aside(RECVMSG, [tracee.channel, room, 0, 0, 0, 0])?;
+        let borrowed = tracee.peek(room, &mut kept) && tracee.poke(room, &message);
+        let received =
+            tracee.inject_call_preserving(RECVMSG, [tracee.channel, room, 0, 0, 0, 0])?;
         let mut number = [0; 4];
-        let there = tracee.look(room + FILE, &mut number);
-        tracee.put(room, &kept);
+        let there = tracee.peek(room + FILE, &mut number);
+        tracee.poke(room, &kept);
         if !borrowed || !there || received != 1 {
             let message = "a file cannot be given to a native process";
             return Err(io::Error::other(message));
@@ -125,7 +126,7 @@ impl Channel {
 
     /// Closes a file that was passed to a process.
     pub fn take_back(&self, tracee: &mut Tracee, number: u64) -> io::Result<()> {
-        tracee.aside(CLOSE, [number, 0, 0, 0, 0, 0])?;
+        tracee.inject_call_preserving(CLOSE, [number, 0, 0, 0, 0, 0])?;
         Ok(())
     }
 }

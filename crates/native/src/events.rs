@@ -7,7 +7,7 @@ use everett_linux::TaskName;
 
 /// Kinds of events.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum Kind {
+pub enum EventKind {
     /// A thread was scheduled.
     Picked,
     /// It makes a system call: number and arguments follow.
@@ -30,7 +30,7 @@ pub enum Kind {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Event {
     /// What happened.
-    pub kind: Kind,
+    pub kind: EventKind,
     /// The thread.
     pub who: TaskName,
     /// Details: numbers, arguments, results.
@@ -63,7 +63,7 @@ impl EventLog {
     }
 
     /// Logs an event.
-    pub fn note(&mut self, kind: Kind, who: TaskName, words: &[u64]) {
+    pub fn note(&mut self, kind: EventKind, who: TaskName, words: &[u64]) {
         let head = [kind as u64, u64::from(who.pid) << 32 | u64::from(who.tid)];
         for word in head.iter().chain(words) {
             // Every step is a permutation, so every event affects the digest.
@@ -94,7 +94,7 @@ mod tests {
 
     const WHO: TaskName = TaskName { pid: 1, tid: 2 };
 
-    fn digest_of(events: &[(Kind, &[u64])]) -> u64 {
+    fn digest_of(events: &[(EventKind, &[u64])]) -> u64 {
         let mut log = EventLog::new(true);
         for (kind, words) in events {
             log.note(*kind, WHO, words);
@@ -106,22 +106,22 @@ mod tests {
 
     #[test]
     fn logs_that_differ_have_other_digests() {
-        let base = digest_of(&[(Kind::Picked, &[]), (Kind::Call, &[1, 2])]);
+        let base = digest_of(&[(EventKind::Picked, &[]), (EventKind::Call, &[1, 2])]);
         let others = [
-            digest_of(&[(Kind::Call, &[1, 2]), (Kind::Picked, &[])]),
-            digest_of(&[(Kind::Picked, &[]), (Kind::Call, &[2, 1])]),
-            digest_of(&[(Kind::Picked, &[]), (Kind::Result, &[1, 2])]),
-            digest_of(&[(Kind::Picked, &[])]),
+            digest_of(&[(EventKind::Call, &[1, 2]), (EventKind::Picked, &[])]),
+            digest_of(&[(EventKind::Picked, &[]), (EventKind::Call, &[2, 1])]),
+            digest_of(&[(EventKind::Picked, &[]), (EventKind::Result, &[1, 2])]),
+            digest_of(&[(EventKind::Picked, &[])]),
         ];
         assert!(others.iter().all(|other| *other != base));
-        let again = digest_of(&[(Kind::Picked, &[]), (Kind::Call, &[1, 2])]);
+        let again = digest_of(&[(EventKind::Picked, &[]), (EventKind::Call, &[1, 2])]);
         assert_eq!(again, base);
     }
 
     #[test]
     fn events_are_shown_with_their_thread() {
         let event = Event {
-            kind: Kind::Call,
+            kind: EventKind::Call,
             who: WHO,
             words: [1, 16].into(),
         };

@@ -12,10 +12,10 @@ use everett_vm::{Buffer, Oracle};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use crate::machine::{Advance, NativeConfig, NativeEnd, NativeError, NativeMachine, NativeRun};
 use crate::oracle::{NativeOracle, Source};
 use crate::sandbox::Pinned;
 use crate::watch::Watcher;
-use crate::world::{Advance, NativeConfig, NativeEnd, NativeError, NativeRun, World};
 
 /// A host of a world.
 #[derive(Clone)]
@@ -91,7 +91,7 @@ pub struct Checks<'c> {
 }
 
 struct Node<'c> {
-    world: World<'c>,
+    world: NativeMachine<'c>,
     doing: Doing,
     mailbox: Mailbox,
     counters: FaultCounters,
@@ -163,7 +163,7 @@ pub fn run_world<'c>(
         for (fault, answer) in &answers {
             counters.decide(*fault, *answer);
         }
-        let mut world = World::answered_by(&host.config, oracle, guide.watcher)?;
+        let mut world = NativeMachine::answered_by(&host.config, oracle, guide.watcher)?;
         world.oracle.is_free = true;
         world.host.pass_time(host.start_ns.unwrap_or(0));
         nodes.push(Node {
@@ -202,7 +202,7 @@ pub fn run_world<'c>(
     };
     let ran = all.run();
     for node in &mut all.nodes {
-        node.world.stand();
+        node.world.show_stopped();
     }
     for node in &mut all.nodes {
         node.world.kill_all();
@@ -588,7 +588,7 @@ impl Loop<'_, '_, '_> {
             node.world.oracle.again = 0..node.set_up_with;
             node.world = node.world.restart(&disk)?;
             node.restarts += 1;
-            node.world.host.has_restarted(node.restarts);
+            node.world.host.set_restart_count(node.restarts);
             node.world.host.pass_time(now_ns);
         }
         node.doing = Doing::Runs;

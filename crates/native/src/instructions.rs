@@ -1,7 +1,7 @@
 //! Emulation of instructions that would reveal the real machine: they fault.
 
+use crate::machine::NativeError;
 use crate::tracee::{Registers, Tracee};
-use crate::world::NativeError;
 
 const RDTSC: [u8; 2] = [0x0f, 0x31];
 const RDTSCP: [u8; 3] = [0x0f, 0x01, 0xf9];
@@ -17,10 +17,10 @@ pub fn emulate(tracee: &mut Tracee, signal: i32, clock: u64) -> Result<bool, Nat
     let before = tracee.registers()?;
     let mut code = [0; 3];
     // The third byte may lie on an unmapped page.
-    if !tracee.look(before.rip, &mut code[..2]) {
+    if !tracee.peek(before.rip, &mut code[..2]) {
         return Ok(false);
     }
-    tracee.look(before.rip + 2, &mut code[2..]);
+    tracee.peek(before.rip + 2, &mut code[2..]);
     let Some(after) = executed(&before, code, clock) else {
         return Ok(false);
     };

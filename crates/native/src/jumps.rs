@@ -42,8 +42,8 @@ impl Jumps {
             }
             let address = symbol.address().wrapping_add(bias);
             let mut byte = [0];
-            if !jumps.points.contains_key(&address) && tracee.look(address, &mut byte) {
-                tracee.put(address, &[BREAKPOINT]);
+            if !jumps.points.contains_key(&address) && tracee.peek(address, &mut byte) {
+                tracee.poke(address, &[BREAKPOINT]);
                 jumps.points.insert(address, byte[0]);
             }
         }
@@ -63,9 +63,9 @@ impl Jumps {
             rip: address,
             ..registers
         })?;
-        tracee.put(address, &[*original]);
+        tracee.poke(address, &[*original]);
         let stopped = tracee.step();
-        tracee.put(address, &[BREAKPOINT]);
+        tracee.poke(address, &[BREAKPOINT]);
         Ok(Some(Jump {
             stopped: stopped?,
             into_nothing,
@@ -77,7 +77,7 @@ impl Jumps {
 fn into_nothing(tracee: &mut Tracee, registers: &Registers) -> std::io::Result<Option<u64>> {
     let word = |tracee: &mut Tracee, at: u64| {
         let mut bytes = [0; 8];
-        let there = tracee.look(at, &mut bytes);
+        let there = tracee.peek(at, &mut bytes);
         there.then(|| u64::from_le_bytes(bytes))
     };
     let target = word(tracee, registers.rdi.wrapping_add(STACK_POINTER));

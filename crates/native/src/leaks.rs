@@ -21,7 +21,7 @@ pub fn clear_dead_stack(tracee: &mut Tracee, registers: &Registers) {
     let mut at = end;
     while at > end - DEAD_STACK {
         let start = (at - 1) & !(page - 1);
-        if !tracee.put(start, &zeros[..(at - start) as usize]) {
+        if !tracee.poke(start, &zeros[..(at - start) as usize]) {
             break;
         }
         at = start;
@@ -50,20 +50,20 @@ pub fn leaked(
     }
     for (start, end) in data_of(tracee)? {
         // Memory below the stack pointer of a thread is dead.
-        let inside = |registers: &&Registers| (start..end).contains(&registers.rsp);
+        let allocator_call = |registers: &&Registers| (start..end).contains(&registers.rsp);
         let mut all = threads.iter().map(|thread| &thread.0);
-        let start = match all.find(inside) {
+        let start = match all.find(allocator_call) {
             Some(registers) => (registers.rsp - RED_ZONE).max(start) & !7,
             None => start,
         };
         let mut bytes = vec![0; (end - start) as usize];
-        if tracee.look(start, &mut bytes) {
+        if tracee.peek(start, &mut bytes) {
             search.roots(start, &bytes);
         }
     }
     while let Some((start, size)) = search.pending.pop() {
         let mut bytes = vec![0; size as usize];
-        if tracee.look(start, &mut bytes) {
+        if tracee.peek(start, &mut bytes) {
             for value in words(&bytes) {
                 search.word(value);
             }
@@ -118,11 +118,11 @@ fn own_values(r: &Registers) -> [u64; 9] {
 fn data_of(tracee: &Tracee) -> std::io::Result<Vec<(u64, u64)>> {
     let maps = std::fs::read_to_string(format!("/proc/{}/maps", tracee.process))?;
     let range = |line: &str| {
-        let (range, rest) = line.split_once(' ')?;
+        let (range, stop_watching) = line.split_once(' ')?;
         let (start, end) = range.split_once('-')?;
         let start = u64::from_str_radix(start, 16).ok()?;
         let end = u64::from_str_radix(end, 16).ok()?;
-        (rest.starts_with("rw") && end - start <= LARGEST).then_some((start, end))
+        (stop_watching.starts_with("rw") && end - start <= LARGEST).then_some((start, end))
     };
     Ok(maps.lines().filter_map(range).collect())
 }

@@ -162,9 +162,9 @@ impl NativeOracle {
         let (Source::Trace(trace) | Source::Begun(trace, _)) = &self.source else {
             return;
         };
-        let rest = trace.choices.iter().skip(self.choices_used);
-        let skipped =
-            rest.take_while(|choice| choice.site == ALLOCATION_FAULT && choice.site != asked);
+        let stop_watching = trace.choices.iter().skip(self.choices_used);
+        let skipped = stop_watching
+            .take_while(|choice| choice.site == ALLOCATION_FAULT && choice.site != asked);
         for choice in skipped {
             self.choices_used += 1;
             if choice.picked != 0 {
@@ -212,7 +212,7 @@ impl NativeOracle {
     }
 
     /// Redraws random bytes until a condition holds. `false` if it never does.
-    fn draws_again(&mut self, arena: &mut Arena, condition: ExprId) -> bool {
+    fn redraw_inputs(&mut self, arena: &mut Arena, condition: ExprId) -> bool {
         const MOST_DRAWS: u32 = 10_000;
         let (mut state, fixed) = match &self.source {
             Source::Random(state) => (*state, 0),
@@ -361,7 +361,7 @@ impl Oracle for NativeOracle {
     }
 
     fn assume(&mut self, arena: &mut Arena, condition: ExprId) -> Result<bool, Suspend> {
-        Ok(self.eval(arena, condition) != 0 || self.draws_again(arena, condition))
+        Ok(self.eval(arena, condition) != 0 || self.redraw_inputs(arena, condition))
     }
 
     fn input(&mut self, arena: &mut Arena, name: &str, size: u32) -> Result<ArrayId, Suspend> {

@@ -11,7 +11,7 @@ use object::Object;
 
 /// A preemption point of a trace, as the vm passed it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Point {
+pub struct ScriptPoint {
     /// The thread that ran.
     pub task: TaskName,
     /// System calls that it had made before.
@@ -28,7 +28,7 @@ pub struct Point {
 #[derive(Clone, Default)]
 pub struct Script {
     /// The points.
-    pub points: Vec<Point>,
+    pub points: Vec<ScriptPoint>,
     /// Shifts of points by a number of accesses: native code need not have the same accesses as the vm.
     pub shifts: BTreeMap<usize, i32>,
     /// How often the host had been restarted when they were passed.
@@ -92,7 +92,7 @@ impl Lines {
 
 /// Effects of an instruction that matter for preemption points.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
-pub struct Does {
+pub struct InstructionEffects {
     /// It accesses memory outside of its own frame.
     pub reaches_memory: bool,
     /// Return address, if it is a call.
@@ -100,11 +100,11 @@ pub struct Does {
 }
 
 /// Decodes the instruction at an address.
-pub fn look_at(code: &[u8], address: u64) -> Does {
+pub fn decode(code: &[u8], address: u64) -> InstructionEffects {
     let mut decoder = Decoder::with_ip(64, code, address, DecoderOptions::NONE);
     let instruction = decoder.decode();
     if instruction.is_invalid() {
-        return Does::default();
+        return InstructionEffects::default();
     }
     let mut factory = InstructionInfoFactory::new();
     let used = factory.info(&instruction).used_memory();
@@ -118,7 +118,7 @@ pub fn look_at(code: &[u8], address: u64) -> Does {
         instruction.flow_control(),
         FlowControl::Call | FlowControl::IndirectCall
     );
-    Does {
+    InstructionEffects {
         reaches_memory: !is_call && others.next().is_some(),
         returns_to: is_call.then(|| instruction.next_ip()),
     }
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn accesses_are_told_from_the_rest() {
-        let reaches = |code: &[u8]| look_at(code, 0x1000).reaches_memory;
+        let reaches = |code: &[u8]| decode(code, 0x1000).reaches_memory;
         // mov eax, [rip+0x10]; mov [rax], ecx; lock xadd [rdi], eax
         assert!(reaches(&[0x8b, 0x05, 0x10, 0, 0, 0]));
         assert!(reaches(&[0x89, 0x08]));
@@ -141,7 +141,7 @@ mod tests {
         assert!(!reaches(&[0x83, 0xc0, 0x01]));
         assert!(!reaches(&[0x55]));
         assert!(!reaches(&[0xc3]));
-        let call = look_at(&[0xe8, 0, 0, 0, 0], 0x1000);
+        let call = decode(&[0xe8, 0, 0, 0, 0], 0x1000);
         assert_eq!(call.returns_to, Some(0x1005));
     }
 }

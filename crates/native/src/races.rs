@@ -20,23 +20,23 @@ pub type Line = (String, u32);
 /// The accesses of two lines, and the thread that is held before one of them.
 #[derive(Clone, Default)]
 pub struct Races {
-    points: BTreeMap<u64, Point>,
-    held: Option<(TaskName, Vec<Touch>)>,
+    points: BTreeMap<u64, WatchedAccess>,
+    held: Option<(TaskName, Vec<MemoryOperand>)>,
     /// The thread that was held and continues.
     released: Option<TaskName>,
     /// How many threads pass an access before one is held.
-    spared: u32,
+    race_skips: u32,
 }
 
 #[derive(Copy, Clone)]
-struct Point {
+struct WatchedAccess {
     original: u8,
     instruction: Instruction,
 }
 
 /// A memory operand of an instruction.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-struct Touch {
+struct MemoryOperand {
     start: u64,
     end: u64,
     writes: bool,
@@ -56,24 +56,27 @@ impl Races {
     /// Sets breakpoints at the accesses of two lines of a program that has not executed anything yet.
     pub fn watch(
         lines: &Lines,
-        places: &[Line],
-        spared: u32,
+        lines_of_race: &[Line],
+        race_skips: u32,
         tracee: &mut Tracee,
     ) -> std::io::Result<Races> {
         let mut races = Races {
-            spared,
+            race_skips,
             ..Races::default()
         };
         let start = tracee.start_address()?;
-        for (from, to) in places.iter().flat_map(|place| lines.find(place, start)) {
+        for (from, to) in lines_of_race
+            .iter()
+            .flat_map(|place| lines.find(place, start))
+        {
             let mut code = vec![0; (to - from) as usize];
-            if !tracee.look(from, &mut code) {
+            if !tracee.peek(from, &mut code) {
                 continue;
             }
             for instruction in &mut Decoder::with_ip(64, &code, from, DecoderOptions::NONE) {
                 if accesses(&instruction) {
                     let original = code[(instruction.ip() - from) as usize];
-                    let point = Point {
+                    let point = WatchedAccess {
                         original,
                         instruction,
                     };
@@ -82,7 +85,7 @@ impl Races {
             }
         }
         for address in races.points.keys() {
-            tracee.put(*address, &[BREAKPOINT]);
+            tracee.poke(*address, &[BREAKPOINT]);
         }
         Ok(races)
     }
@@ -104,23 +107,23 @@ impl Races {
             ..registers
         };
         tracee.set_registers(registers)?;
-        let touches = touches(&point.instruction, &registers);
+        let memory_operands = memory_operands(&point.instruction, &registers);
         match &self.held {
-            Some((other, theirs)) if *other != name && conflict(&touches, theirs) => {
+            Some((other, theirs)) if *other != name && conflict(&memory_operands, theirs) => {
                 return Ok(Some(AtAccess::Races));
             }
             None if can_wait && self.released.take() != Some(name) => {
-                if self.spared == 0 {
-                    self.held = Some((name, touches));
+                if self.race_skips == 0 {
+                    self.held = Some((name, memory_operands));
                     return Ok(Some(AtAccess::Held));
                 }
-                self.spared -= 1;
+                self.race_skips -= 1;
             }
             _ => {}
         }
-        tracee.put(address, &[point.original]);
+        tracee.poke(address, &[point.original]);
         let stopped = tracee.step();
-        tracee.put(address, &[BREAKPOINT]);
+        tracee.poke(address, &[BREAKPOINT]);
         Ok(Some(AtAccess::Passed(stopped?)))
     }
 
@@ -142,12 +145,12 @@ fn accesses(instruction: &Instruction) -> bool {
             .any(|memory| memory.access() != OpAccess::NoMemAccess)
 }
 
-fn touches(instruction: &Instruction, registers: &Registers) -> Vec<Touch> {
+fn memory_operands(instruction: &Instruction, registers: &Registers) -> Vec<MemoryOperand> {
     let mut factory = InstructionInfoFactory::new();
     let used = factory.info(instruction).used_memory();
     let touch = |memory: &iced_x86::UsedMemory| {
         let start = memory.virtual_address(0, |register, _, _| value_of(register, registers))?;
-        Some(Touch {
+        Some(MemoryOperand {
             start,
             end: start.checked_add(memory.memory_size().size() as u64)?,
             writes: !matches!(memory.access(), OpAccess::Read | OpAccess::CondRead),
@@ -159,8 +162,10 @@ fn touches(instruction: &Instruction, registers: &Registers) -> Vec<Touch> {
     accessed.filter_map(touch).collect()
 }
 
-fn conflict(own: &[Touch], theirs: &[Touch]) -> bool {
-    let meets = |a: &Touch, b: &Touch| a.start < b.end && b.start < a.end && (a.writes || b.writes);
+fn conflict(own: &[MemoryOperand], theirs: &[MemoryOperand]) -> bool {
+    let meets = |a: &MemoryOperand, b: &MemoryOperand| {
+        a.start < b.end && b.start < a.end && (a.writes || b.writes)
+    };
     own.iter().any(|a| theirs.iter().any(|b| meets(a, b)))
 }
 
@@ -204,14 +209,14 @@ mod tests {
         registers.rax = 0x5000;
         registers.rdi = 0x4ffe;
         // mov ecx, [rax]; mov [rdi], ecx; mov ecx, [rdi+6]
-        let read = touches(&decode(&[0x8b, 0x08]), &registers);
-        let write = touches(&decode(&[0x89, 0x0f]), &registers);
-        let beyond = touches(&decode(&[0x8b, 0x4f, 0x06]), &registers);
+        let read = memory_operands(&decode(&[0x8b, 0x08]), &registers);
+        let write = memory_operands(&decode(&[0x89, 0x0f]), &registers);
+        let beyond = memory_operands(&decode(&[0x8b, 0x4f, 0x06]), &registers);
         assert_eq!((read[0].start, read[0].end), (0x5000, 0x5004));
         assert!(conflict(&read, &write) && conflict(&write, &read));
         assert!(!conflict(&read, &read) && !conflict(&beyond, &write));
         // mov eax, [rip+0x10] lies behind the instruction.
-        let relative = touches(&decode(&[0x8b, 0x05, 0x10, 0, 0, 0]), &registers);
+        let relative = memory_operands(&decode(&[0x8b, 0x05, 0x10, 0, 0, 0]), &registers);
         assert_eq!(relative[0].start, 0x1016);
     }
 

@@ -15,7 +15,7 @@ pub const MAX_RESIDENT: u64 = 4 << 30;
 pub const MAX_MAPPED: u64 = 16 << 30;
 const STACK: u64 = 8 << 20;
 
-/// System calls that are carried out on real processes; see `world::number`. With `recvmsg` they receive
+/// System calls that are carried out on real processes; see `machine::call_numbers`. With `recvmsg` they receive
 /// files that stand for those of the model, over the only socket that they have.
 const CARRIED_OUT: [u32; 18] = [
     3, 9, 10, 11, 12, 13, 15, 25, 27, 28, 47, 56, 59, 60, 131, 157, 158, 317,
@@ -56,18 +56,18 @@ const FILTER: [libc::sock_filter; CARRIED_OUT.len() + 6] = {
 
 /// Sandbox variants.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum Walls {
+pub enum SandboxKind {
     /// The address space is limited.
-    Close,
+    LimitedMemory,
     /// The address space is unlimited: a checked build reserves a shadow of it, most of which it never uses.
-    Wide,
+    FullAddressSpace,
 }
 
 /// Applies the sandbox to the calling process, which is about to execute a native program. Makes only calls
 /// that are allowed between `fork` and `exec`.
-pub fn confine(walls: Walls) -> io::Result<()> {
+pub fn confine(kind: SandboxKind) -> io::Result<()> {
     const NO_RANDOM_ADDRESSES: libc::c_ulong = 0x004_0000;
-    if walls == Walls::Close {
+    if kind == SandboxKind::LimitedMemory {
         limit(Resource::RLIMIT_DATA, MAX_MAPPED)?;
     }
     limit(Resource::RLIMIT_STACK, STACK)?;
@@ -132,7 +132,7 @@ impl Pinned {
 }
 
 /// Gives a process the affinity of this thread.
-pub fn keep_together(process: Pid) {
+pub fn share_affinity(process: Pid) {
     // SAFETY: a set is plain bits on our stack; 0 means this thread. A failure costs only speed.
     unsafe {
         let size = size_of::<libc::cpu_set_t>();

@@ -15,7 +15,7 @@ const AFTER_SCOPE: u8 = 0xf8;
 
 /// The first poisoned address of a range, and the kind of error. Before the shadow exists, everything may be
 /// used.
-pub fn first_bad(memory: &File, address: u64, size: usize) -> Option<(u64, &'static str)> {
+pub fn first_poisoned(memory: &File, address: u64, size: usize) -> Option<(u64, &'static str)> {
     let end = address.checked_add(size as u64)?;
     let first = address >> 3;
     let count = ((end + 7) >> 3).checked_sub(first)? as usize;
@@ -43,12 +43,12 @@ pub fn first_bad(memory: &File, address: u64, size: usize) -> Option<(u64, &'sta
 }
 
 /// Where builds that track initialisation keep their shadow: a set bit marks an uninitialised one.
-const WRITTEN: u64 = 0x5000_0000_0000;
+const INITIALISATION_SHADOW: u64 = 0x5000_0000_0000;
 
 /// Marks memory that the kernel writes as initialised.
-pub fn mark_written(memory: &File, address: u64, size: usize) {
+pub fn mark_initialised(memory: &File, address: u64, size: usize) {
     // Before the shadow exists, everything counts as initialised.
-    let _ = memory.write_all_at(&vec![0; size], address ^ WRITTEN);
+    let _ = memory.write_all_at(&vec![0; size], address ^ INITIALISATION_SHADOW);
 }
 
 #[cfg(test)]
@@ -62,14 +62,14 @@ mod tests {
         // 12 bytes, then a gap.
         file.write_all_at(&[0, 4, 0xfa, 0xfa], SHADOW_START + (block >> 3))
             .unwrap();
-        assert_eq!(first_bad(&file, block, 12), None);
+        assert_eq!(first_poisoned(&file, block, 12), None);
         assert_eq!(
-            first_bad(&file, block, 13),
+            first_poisoned(&file, block, 13),
             Some((block + 12, "out-of-bounds"))
         );
-        assert_eq!(first_bad(&file, block + 8, 4), None);
+        assert_eq!(first_poisoned(&file, block + 8, 4), None);
         assert_eq!(
-            first_bad(&file, block + 16, 1),
+            first_poisoned(&file, block + 16, 1),
             Some((block + 16, "out-of-bounds"))
         );
     }

@@ -17,9 +17,9 @@ use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 
 use crate::channel::Channel;
-use crate::sandbox::{self, Walls};
+use crate::machine::Call;
+use crate::sandbox::{self, SandboxKind};
 use crate::shadow;
-use crate::world::Call;
 
 /// Registers of a native thread.
 pub type Registers = libc::user_regs_struct;
@@ -32,7 +32,7 @@ pub enum Stopped {
     /// Before the delivery of a real signal.
     Signal(i32),
     /// It has created a thread or a process.
-    Born(Pid),
+    Created(Pid),
     /// It has executed another program.
     Executed,
     /// It has exited.
@@ -68,7 +68,7 @@ pub struct Tracee {
     /// It executes a checked build, whose memory has a shadow.
     pub is_checked: bool,
     /// It executes a checked build that tracks initialisation.
-    pub knows_written: bool,
+    pub tracks_initialisation: bool,
     /// The first poisoned address that the kernel wrote to, and the kind of error.
     pub violation: Option<(u64, &'static str)>,
     /// It may share memory with other processes.
@@ -84,22 +84,22 @@ impl Guest for Tracee {
         // SAFETY: the buffer is ours, and of the given length.
         match unsafe { transfer(libc::process_vm_readv, self.process, address, here) } {
             Some(done) => done,
-            None => self.look(address, into),
+            None => self.peek(address, into),
         }
     }
 
     fn write(&mut self, address: u64, bytes: &[u8]) -> bool {
         if self.is_checked && self.violation.is_none() {
-            self.violation = shadow::first_bad(&self.memory, address, bytes.len());
+            self.violation = shadow::first_poisoned(&self.memory, address, bytes.len());
         }
-        if self.knows_written {
-            shadow::mark_written(&self.memory, address, bytes.len());
+        if self.tracks_initialisation {
+            shadow::mark_initialised(&self.memory, address, bytes.len());
         }
         let here = (bytes.as_ptr().cast_mut().cast(), bytes.len());
         // SAFETY: the bytes are only read, and of the given length.
         match unsafe { transfer(libc::process_vm_writev, self.process, address, here) } {
             Some(done) => done,
-            None => self.put(address, bytes),
+            None => self.poke(address, bytes),
         }
     }
 
@@ -114,7 +114,7 @@ impl Guest for Tracee {
     }
 
     fn is_mapped(&mut self, address: u64) -> bool {
-        self.look(address, &mut [0])
+        self.peek(address, &mut [0])
     }
 
     fn stack_pointer(&mut self) -> u64 {
@@ -231,7 +231,7 @@ pub fn memory_file() -> std::io::Result<File> {
 const AT_IGNORE: u64 = 1;
 const AT_ENTRY: u64 = 9;
 /// Entries that the model sets for every program.
-const AT_THE_SAME: [(u64, u64); 6] = [
+const AT_FIXED: [(u64, u64); 6] = [
     (11, 0),
     (12, 0),
     (13, 0),
@@ -255,7 +255,7 @@ impl Tracee {
     /// Spawns a process in the sandbox, which inherits one end of a channel. It has not executed an
     /// instruction yet. Its program is our own, which always exists: within the sandbox, a failure to execute
     /// another one could not be reported.
-    pub fn spawn(channel: &Channel, walls: Walls) -> std::io::Result<Tracee> {
+    pub fn spawn(channel: &Channel, kind: SandboxKind) -> std::io::Result<Tracee> {
         let channel = channel.theirs().as_raw_fd();
         let mut command = Command::new("/proc/self/exe");
         command
@@ -269,7 +269,7 @@ impl Tracee {
             command.pre_exec(move || {
                 libc::fcntl(channel, libc::F_SETFD, 0);
                 ptrace::traceme()?;
-                sandbox::confine(walls)
+                sandbox::confine(kind)
             });
         }
         let child = command.spawn()?;
@@ -290,7 +290,7 @@ impl Tracee {
             channel: channel as u64,
             memory: open_memory(thread)?,
             is_checked: false,
-            knows_written: false,
+            tracks_initialisation: false,
             violation: None,
             shares: false,
             mask_of_frame: None,
@@ -312,7 +312,7 @@ impl Tracee {
             channel: self.channel,
             memory,
             is_checked: self.is_checked,
-            knows_written: self.knows_written,
+            tracks_initialisation: self.tracks_initialisation,
             violation: None,
             shares: self.shares,
             mask_of_frame: None,
@@ -320,17 +320,17 @@ impl Tracee {
     }
 
     /// Reads its memory on our behalf, ignoring page protection.
-    pub fn look(&self, address: u64, into: &mut [u8]) -> bool {
+    pub fn peek(&self, address: u64, into: &mut [u8]) -> bool {
         self.memory.read_exact_at(into, address).is_ok()
     }
 
     /// Writes its memory on our behalf, ignoring page protection.
-    pub fn put(&mut self, address: u64, bytes: &[u8]) -> bool {
+    pub fn poke(&mut self, address: u64, bytes: &[u8]) -> bool {
         self.memory.write_all_at(bytes, address).is_ok()
     }
 
     /// The address of some of its data, which can be borrowed while it is stopped.
-    pub fn some_data(&self) -> std::io::Result<u64> {
+    pub fn data_address(&self) -> std::io::Result<u64> {
         let mappings = mappings_of(self.process)?;
         let own = mappings.iter().find(|m| m.is_data && !m.is_shared);
         own.map(|mapping| mapping.start)
@@ -343,7 +343,7 @@ impl Tracee {
         let mut at = self.registers()?.rsp;
         let word = |tracee: &mut Tracee, at: u64| {
             let mut bytes = [0; 8];
-            tracee.look(at, &mut bytes);
+            tracee.peek(at, &mut bytes);
             u64::from_le_bytes(bytes)
         };
         let name = word(self, at + 8);
@@ -357,17 +357,17 @@ impl Tracee {
             match key {
                 0 => break,
                 _ if key == AT_SYSINFO_EHDR || AT_HIDDEN.contains(&key) => {
-                    self.put(at, &AT_IGNORE.to_le_bytes());
+                    self.poke(at, &AT_IGNORE.to_le_bytes());
                 }
                 AT_EXECFN => {
-                    self.put(at + 8, &name.to_le_bytes());
+                    self.poke(at + 8, &name.to_le_bytes());
                 }
                 AT_RANDOM => {
-                    self.put(value, random);
+                    self.poke(value, random);
                 }
                 _ => {
-                    if let Some((_, same)) = AT_THE_SAME.iter().find(|same| same.0 == key) {
-                        self.put(at + 8, &same.to_le_bytes());
+                    if let Some((_, same)) = AT_FIXED.iter().find(|same| same.0 == key) {
+                        self.poke(at + 8, &same.to_le_bytes());
                     }
                 }
             }
@@ -385,7 +385,7 @@ impl Tracee {
     pub fn stand_at_call(&mut self) -> std::io::Result<Registers> {
         const SYSCALL: [u8; 2] = [0x0f, 0x05];
         let before = self.registers()?;
-        self.put(before.rip, &SYSCALL);
+        self.poke(before.rip, &SYSCALL);
         let rip = before.rip + SYSCALL.len() as u64;
         self.set_registers(Registers { rip, ..before })?;
         Ok(before)
@@ -394,16 +394,16 @@ impl Tracee {
     /// Executes a real system call although the thread is not stopped at one. Everything is restored.
     pub fn inject_anywhere(&mut self, number: u64, args: [u64; 6]) -> std::io::Result<u64> {
         let mut code = [0; 2];
-        self.look(self.registers()?.rip, &mut code);
+        self.peek(self.registers()?.rip, &mut code);
         let before = self.stand_at_call()?;
-        let result = self.really(number, args);
-        self.put(before.rip, &code);
+        let result = self.inject_call(number, args);
+        self.poke(before.rip, &code);
         self.set_registers(before)?;
         Ok(result?.0)
     }
 
     /// The system call that it is stopped at.
-    pub(crate) fn wanted(&self) -> std::io::Result<Call> {
+    pub(crate) fn current_call(&self) -> std::io::Result<Call> {
         const ARCH_X86_64: u32 = 0xc000_003e;
         let information = self.information();
         let number = information.words[0];
@@ -509,14 +509,18 @@ impl Tracee {
             (libc::PTRACE_EVENT_EXEC, _) => Stopped::Executed,
             _ => {
                 let child = ptrace::getevent(self.thread)?;
-                Stopped::Born(Pid::from_raw(child as i32))
+                Stopped::Created(Pid::from_raw(child as i32))
             }
         })
     }
 
     /// Executes a real system call instead of the one that the thread is stopped at. Returns the result and
     /// the new thread or process, if any; registers are as the real kernel left them.
-    pub fn really(&mut self, number: u64, args: [u64; 6]) -> std::io::Result<(u64, Option<Pid>)> {
+    pub fn inject_call(
+        &mut self,
+        number: u64,
+        args: [u64; 6],
+    ) -> std::io::Result<(u64, Option<Pid>)> {
         let before = self.registers()?;
         let [rdi, rsi, rdx, r10, r8, r9] = args;
         self.set_registers(Registers {
@@ -531,11 +535,11 @@ impl Tracee {
             r9,
             ..before
         })?;
-        let mut born = None;
+        let mut created = None;
         let mut entered = false;
         loop {
             ptrace::syscall(self.thread, None)?;
-            if entered && number == crate::world::number::EXECVE {
+            if entered && number == crate::machine::call_numbers::EXECVE {
                 self.wait_for_either()?;
             }
             match self.wait()? {
@@ -545,13 +549,13 @@ impl Tracee {
                     Side::Exit if entered => break,
                     Side::Exit => {}
                 },
-                Stopped::Born(child) => born = Some(child),
+                Stopped::Created(child) => created = Some(child),
                 Stopped::Executed => {}
                 Stopped::Signal(_) => {}
-                Stopped::Gone => return Ok((0, born)),
+                Stopped::Gone => return Ok((0, created)),
             }
         }
-        Ok((self.registers()?.rax, born))
+        Ok((self.registers()?.rax, created))
     }
 
     /// After `execve`, waits for a stop of this thread or, if it succeeded, of the main thread, whose tid it
@@ -602,10 +606,10 @@ impl Tracee {
         }
     }
 
-    /// As [`Tracee::really`], then restores all registers.
-    pub fn aside(&mut self, number: u64, args: [u64; 6]) -> std::io::Result<u64> {
+    /// As [`Tracee::inject_call`], then restores all registers.
+    pub fn inject_call_preserving(&mut self, number: u64, args: [u64; 6]) -> std::io::Result<u64> {
         let before = self.registers()?;
-        let (result, _) = self.really(number, args)?;
+        let (result, _) = self.inject_call(number, args)?;
         let after = self.registers()?;
         // The TLS base is kept: it is what `arch_prctl` is called for.
         self.set_registers(Registers {
@@ -640,7 +644,7 @@ impl Tracee {
     }
 
     /// Detaches from it; it stays stopped.
-    pub fn let_go(&self) -> std::io::Result<()> {
+    pub fn detach(&self) -> std::io::Result<()> {
         Ok(ptrace::detach(self.thread, Signal::SIGSTOP)?)
     }
 }
@@ -675,24 +679,24 @@ pub fn confine(tracee: &mut Tracee) -> std::io::Result<()> {
     filter.extend_from_slice(&[0, 0]);
     filter.extend_from_slice(&TRAP.to_le_bytes());
     let mut kept = ([0; 2], vec![0; filter.len()]);
-    tracee.look(code, &mut kept.0);
-    tracee.look(data, &mut kept.1);
-    tracee.put(code, &[0x0f, 0x05]);
-    tracee.put(data, &filter);
+    tracee.peek(code, &mut kept.0);
+    tracee.peek(data, &mut kept.1);
+    tracee.poke(code, &[0x0f, 0x05]);
+    tracee.poke(data, &filter);
     let before = tracee.registers()?;
     let mut call = |number: u64, args: [u64; 6]| {
         tracee.set_registers(Registers {
             rip: code + 2,
             ..before
         })?;
-        Ok::<u64, std::io::Error>(tracee.really(number, args)?.0)
+        Ok::<u64, std::io::Error>(tracee.inject_call(number, args)?.0)
     };
     // Lets debuggers attach where otherwise only parents may.
     call(PRCTL, [SET_PTRACER, u64::MAX, 0, 0, 0, 0])?;
     call(PRCTL, [NO_NEW_PRIVILEGES, 1, 0, 0, 0, 0])?;
     let refused = call(SECCOMP, [SET_FILTER, ALL_THREADS, data, 0, 0, 0])?;
-    tracee.put(code, &kept.0);
-    tracee.put(data, &kept.1);
+    tracee.poke(code, &kept.0);
+    tracee.poke(data, &kept.1);
     tracee.set_registers(Registers {
         orig_rax: u64::MAX,
         ..before
@@ -704,7 +708,7 @@ pub fn confine(tracee: &mut Tracee) -> std::io::Result<()> {
 }
 
 /// Kills the processes of these threads, which must be all of their threads.
-pub fn end_all(mut tracees: Vec<Tracee>) {
+pub fn kill_all_tracees(mut tracees: Vec<Tracee>) {
     for tracee in &tracees {
         let _ = nix::sys::signal::kill(tracee.process, Signal::SIGKILL);
     }

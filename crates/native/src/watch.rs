@@ -16,7 +16,7 @@ pub trait Watcher {
 
     /// A process or thread is about to exit, which will be the event of this number. `false` stops the run
     /// before.
-    fn leaves(&mut self, _number: usize) -> bool {
+    fn before_exit(&mut self, _number: usize) -> bool {
         true
     }
 
@@ -26,33 +26,33 @@ pub trait Watcher {
     }
 
     /// The run is stopped, at its end or earlier. Its remaining processes exist until this returns.
-    fn stands(&mut self, _world: &mut Standing<'_>) {}
+    fn stopped(&mut self, _world: &mut StoppedRun<'_>) {}
 }
 
 /// A watcher that ignores everything.
-pub struct Nobody;
+pub struct NoWatcher;
 
-impl Watcher for Nobody {}
+impl Watcher for NoWatcher {}
 
 /// A native thread of a stopped run.
-pub(crate) struct StandingThread<'w> {
+pub(crate) struct StoppedThread<'w> {
     pub name: TaskName,
     pub tracee: &'w mut Tracee,
     pub program: PathBuf,
     /// The system call that it is stopped at, not answered yet.
-    pub wants: Option<u64>,
+    pub pending_call: Option<u64>,
 }
 
 /// A stopped run.
-pub struct Standing<'w> {
+pub struct StoppedRun<'w> {
     pub(crate) running: TaskName,
-    pub(crate) threads: Vec<StandingThread<'w>>,
+    pub(crate) threads: Vec<StoppedThread<'w>>,
 }
 
 /// A process that was handed over to a debugger. It is stopped; its next system call raises SIGSYS, since it
 /// is no longer answered.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct HandedOver {
+pub struct DetachedProcess {
     /// The real process.
     pub process: i32,
     /// The real thread that ran last.
@@ -61,12 +61,12 @@ pub struct HandedOver {
     pub program: PathBuf,
 }
 
-impl Standing<'_> {
+impl StoppedRun<'_> {
     /// Detaches from the process that ran last, or from another one if that is gone. `None` if no process is
     /// left.
-    pub fn hand_over(&mut self) -> std::io::Result<Option<HandedOver>> {
-        let is_running = |thread: &StandingThread<'_>| thread.name == self.running;
-        let of_process = |thread: &StandingThread<'_>| thread.name.pid == self.running.pid;
+    pub fn detach(&mut self) -> std::io::Result<Option<DetachedProcess>> {
+        let is_running = |thread: &StoppedThread<'_>| thread.name == self.running;
+        let of_process = |thread: &StoppedThread<'_>| thread.name.pid == self.running.pid;
         let all = &self.threads;
         let at = all.iter().position(is_running);
         let at = at.or_else(|| all.iter().position(of_process));
@@ -75,7 +75,7 @@ impl Standing<'_> {
         };
         let pid = self.threads[at].name.pid;
         let chosen = &mut self.threads[at];
-        let handed = HandedOver {
+        let handed = DetachedProcess {
             process: chosen.tracee.process.as_raw(),
             thread: chosen.tracee.thread.as_raw(),
             program: chosen.program.clone(),
@@ -83,10 +83,10 @@ impl Standing<'_> {
         tracee::confine(chosen.tracee)?;
         let own = self.threads.iter_mut();
         for thread in own.filter(|thread| thread.name.pid == pid) {
-            if let Some(number) = thread.wants {
+            if let Some(number) = thread.pending_call {
                 thread.tracee.call_again(number)?;
             }
-            thread.tracee.let_go()?;
+            thread.tracee.detach()?;
         }
         wait_until_stopped(handed.process);
         Ok(Some(handed))
@@ -103,7 +103,7 @@ fn wait_until_stopped(process: i32) {
         let state = stat
             .rsplit(") ")
             .next()
-            .and_then(|rest| rest.chars().next());
+            .and_then(|stop_watching| stop_watching.chars().next());
         if matches!(state, None | Some('T' | 'Z' | 'X')) {
             return;
         }

@@ -66,12 +66,12 @@ impl Watchdog {
 
     /// Whether the watchdog has interrupted the stretch that just ended. A late stop, for a stretch that had
     /// ended by itself, does not count.
-    pub fn has_stopped_it(&self) -> bool {
+    pub fn has_interrupted(&self) -> bool {
         self.watched[3].load(Ordering::Acquire) == self.stretches
     }
 
     /// The thread has stopped.
-    pub fn rest(&mut self) {
+    pub fn stop_watching(&mut self) {
         self.watched[2].store(0, Ordering::Release);
     }
 }

@@ -1,7 +1,7 @@
 //! What happens when a path has ended: accounts, findings, tests.
 
 use super::*;
-use everett_linux::{LeftFile, Passed};
+use everett_linux::{ChangedFile, PreemptionPoint};
 
 /// The finding for memory that nobody can free any more.
 fn leak(arena: &Arena, host: &Host) -> Option<Bug> {
@@ -149,7 +149,7 @@ impl Explorer<'_> {
         if !first && !self.config.all_findings {
             return false;
         }
-        let files = self.left_files(state);
+        let files = self.changed_files(state);
         let finding = self.worker.finding(state, bug, place, trace, output);
         listener.finding(&Finding { files, ..finding });
         first
@@ -181,9 +181,9 @@ impl Explorer<'_> {
     }
 
     /// What a path left behind in its files, where that is asked for, be it by the program.
-    fn left_files(&mut self, state: &State) -> Vec<(LeftFile, Vec<u8>)> {
+    fn changed_files(&mut self, state: &State) -> Vec<(ChangedFile, Vec<u8>)> {
         let host = state.host.as_ref().filter(|_| self.config.keep_files);
-        match host.map(Host::left_files) {
+        match host.map(Host::changed_files) {
             Some(files) => self.worker.written(state, files),
             None => self.worker.saved_files(state),
         }
@@ -212,11 +212,11 @@ impl Explorer<'_> {
         self.count_faults(state);
         let calls = state.host.as_ref().map_or(&[][..], Host::log).to_vec();
         let files = match &trace {
-            Some(_) => self.left_files(state),
+            Some(_) => self.changed_files(state),
             None => Vec::new(),
         };
         let passed = state.host.as_ref().map_or(&[][..], Host::points);
-        let place = |point: &Passed| {
+        let place = |point: &PreemptionPoint| {
             let frames = crate::source::describe(self.worker.images, &[point.site]);
             (*point, frames.into_iter().next().unwrap_or_default())
         };

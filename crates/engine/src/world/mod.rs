@@ -20,7 +20,7 @@ mod traffic;
 mod verdicts;
 
 use everett_invariant::Invariants;
-use everett_linux::{Boot, Ending, HostConfig, HostExit, LeftFile};
+use everett_linux::{Boot, ChangedFile, Ending, HostConfig, HostExit};
 use everett_net::{FaultIndex, Faults, HostIndex, HostMoment, Topology};
 use everett_solver::{SolverConfig, SolverError, SolverStatistics};
 use everett_vm::{Bug, BugKind, Coverage, Image, VmOptions};
@@ -123,7 +123,7 @@ pub enum WorldError {
 }
 
 /// Files that programs of hosts want to have written down, and what they hold.
-pub type SavedFiles = BTreeMap<String, Vec<(LeftFile, Vec<u8>)>>;
+pub type SavedFiles = BTreeMap<String, Vec<(ChangedFile, Vec<u8>)>>;
 
 /// Told while the search goes on.
 pub trait WorldListener {
@@ -548,7 +548,7 @@ impl<'a> Worlds<'a> {
             .worker
             .run(&mut member.state, &config.config, disk, SLICE, deadline);
         if is_start && let Some(started) = &mut member.state.host {
-            started.has_restarted(member.restarts);
+            started.set_restart_count(member.restarts);
             started.pass_time(member.starting.at_ns);
             member.starting.begins();
         }

@@ -118,8 +118,8 @@ pub fn arrive_at_nobody(arrival: &Arrival, for_good: bool) -> AtNobody {
 /// What the sender of a part of a stream learns when it is never answered.
 pub fn given_up(arrival: &Arrival) -> Option<Packet> {
     let after_ns = match &arrival.packet.kind {
-        PacketKind::Request { .. } => NO_CONNECTION_NS,
-        PacketKind::Data(_) | PacketKind::End => NO_ANSWER_NS,
+        PacketKind::Syn { .. } => NO_CONNECTION_NS,
+        PacketKind::Data(_) | PacketKind::Fin => NO_ANSWER_NS,
         _ => return None,
     };
     Some(Packet {

@@ -56,8 +56,8 @@ impl Arrival {
             _ => None,
         };
         let room = match &packet.kind {
-            PacketKind::Request { room } | PacketKind::Accepted { room } => *room,
-            PacketKind::Room { more } => *more,
+            PacketKind::Syn { window } | PacketKind::SynAck { window } => *window,
+            PacketKind::WindowUpdate { bytes: more } => *more,
             PacketKind::Unreachable(errno) => errno.result(),
             _ => 0,
         };

@@ -1,11 +1,11 @@
 //! File permission checks.
 
-use super::inode::{Inode, Node};
+use super::inode::{Inode, InodeKind};
 use crate::errno::Errno;
 
 /// Credentials of a process, as file permission checks use them.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Who {
+pub struct FsCredentials {
     /// Effective user id.
     pub uid: u32,
     /// Effective group id.
@@ -24,9 +24,9 @@ pub const EXECUTE: u32 = 1;
 const SET_GID: u32 = 0o2000;
 const STICKY: u32 = 0o1000;
 
-impl Who {
+impl FsCredentials {
     /// Root, who passes all checks.
-    pub const ROOT: Who = Who {
+    pub const ROOT: FsCredentials = FsCredentials {
         uid: 0,
         gid: 0,
         groups: Vec::new(),
@@ -91,7 +91,7 @@ impl Who {
         inode.gid = self.gid;
         if directory.mode & SET_GID != 0 {
             inode.gid = directory.gid;
-            if matches!(inode.node, Node::Directory(_)) {
+            if matches!(inode.kind, InodeKind::Directory(_)) {
                 inode.mode |= SET_GID;
             }
         }
@@ -107,13 +107,13 @@ mod tests {
         Inode {
             uid,
             gid,
-            ..Inode::new(Node::Link(Vec::new()), mode, 0)
+            ..Inode::new(InodeKind::Link(Vec::new()), mode, 0)
         }
     }
 
     #[test]
     fn the_first_class_that_fits_decides() {
-        let who = Who {
+        let who = FsCredentials {
             uid: 5,
             gid: 6,
             groups: vec![7],
@@ -127,19 +127,25 @@ mod tests {
         assert_eq!(who.check(&inode(0o050, 1, 7), READ | EXECUTE), Ok(()));
         assert_eq!(who.check(&inode(0o050, 1, 7), WRITE), Err(Errno::EACCES));
         assert_eq!(who.check(&inode(0o002, 1, 1), WRITE), Ok(()));
-        assert_eq!(Who::ROOT.check(&inode(0, 5, 5), READ | WRITE), Ok(()));
         assert_eq!(
-            Who::ROOT.check(&inode(0o666, 5, 5), EXECUTE),
+            FsCredentials::ROOT.check(&inode(0, 5, 5), READ | WRITE),
+            Ok(())
+        );
+        assert_eq!(
+            FsCredentials::ROOT.check(&inode(0o666, 5, 5), EXECUTE),
             Err(Errno::EACCES)
         );
-        assert_eq!(Who::ROOT.check(&inode(0o100, 5, 5), EXECUTE), Ok(()));
+        assert_eq!(
+            FsCredentials::ROOT.check(&inode(0o100, 5, 5), EXECUTE),
+            Ok(())
+        );
     }
 
     #[test]
     fn sticky_directories_keep_the_files_of_others() {
-        let who = |uid| Who {
+        let who = |uid| FsCredentials {
             uid,
-            ..Who::default()
+            ..FsCredentials::default()
         };
         let directory = Inode::directory(ROOT, 0o1777, 0);
         let file = inode(0o644, 5, 5);

@@ -165,7 +165,7 @@ impl Descriptors {
 
     /// Size of the kernel's table, which limits `select`. It starts at 64 and doubles as needed; it does not
     /// shrink when descriptors are closed.
-    pub fn places(&self) -> u64 {
+    pub fn table_size(&self) -> u64 {
         const AT_FIRST: usize = 64;
         self.entries.len().next_power_of_two().max(AT_FIRST) as u64
     }

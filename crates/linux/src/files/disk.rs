@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use triomphe::Arc;
 
-use super::inode::{InodeId, Node};
+use super::inode::{InodeId, InodeKind};
 use super::tree::{PROC, ROOT, Tree};
 use super::{Files, Input, Locks};
 use crate::bytes::Bytes;
@@ -38,7 +38,7 @@ impl Disk {
 impl Files {
     /// Makes the contents of a file durable.
     pub fn sync(&mut self, id: InodeId) {
-        if let Node::Regular(bytes) = &self.tree.get(id).node {
+        if let InodeKind::Regular(bytes) = &self.tree.get(id).kind {
             Arc::make_mut(&mut self.synced).insert(id, bytes.clone());
         }
     }
@@ -52,10 +52,10 @@ impl Files {
 
     /// Files with contents that are not durable, in order, with a path of each.
     pub fn unsynced(&self) -> Vec<(InodeId, Vec<u8>)> {
-        let origin = self.tree.at_the_start();
+        let origin = self.tree.at_boot();
         let mut found = BTreeMap::new();
-        self.tree.for_each_file(ROOT, &mut |path, id| {
-            if let Node::Regular(bytes) = &self.tree.get(id).node
+        self.tree.for_each_inode(ROOT, &mut |path, id| {
+            if let InodeKind::Regular(bytes) = &self.tree.get(id).kind
                 && !self.certain(&origin, id).is_same(bytes)
                 && !path.starts_with(b"proc/")
             {
@@ -68,18 +68,18 @@ impl Files {
     /// The durable contents of a file.
     fn certain(&self, origin: &Tree, id: InodeId) -> Bytes {
         let synced = self.synced.get(&id).cloned();
-        synced.unwrap_or_else(|| match &origin.get(id).node {
-            Node::Regular(bytes) => bytes.clone(),
+        synced.unwrap_or_else(|| match &origin.get(id).kind {
+            InodeKind::Regular(bytes) => bytes.clone(),
             _ => Bytes::default(),
         })
     }
 
     /// The disk if the host is switched off now, and `lost` lose what was not synchronised.
     pub(crate) fn disk(&self, lost: &[InodeId]) -> Disk {
-        let origin = self.tree.at_the_start();
+        let origin = self.tree.at_boot();
         let mut tree = self.tree.clone();
         for id in lost {
-            tree.get_mut(*id).node = Node::Regular(self.certain(&origin, *id));
+            tree.get_mut(*id).kind = InodeKind::Regular(self.certain(&origin, *id));
         }
         let processes = tree.directory(PROC).map(|proc| proc.names.clone());
         let is_number = |name: &Vec<u8>| name.iter().all(u8::is_ascii_digit);

@@ -8,7 +8,7 @@ use super::description::MAX_DESCRIPTORS;
 use crate::bytes::Bytes;
 use crate::host::HostState;
 use crate::limits::{Limits, UNLIMITED};
-use crate::process::{Doing, Life, ProcessState};
+use crate::process::{ExitState, ProcessState, RunState};
 
 /// Per-process files in `/proc/PID`.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -72,7 +72,7 @@ impl HostState {
                 let running = self
                     .tasks
                     .iter()
-                    .filter(|task| task.doing == Doing::Running);
+                    .filter(|task| task.run_state == RunState::Running);
                 let (running, all) = (running.count(), self.tasks.len());
                 format!("0.00 0.00 0.00 {running}/{all} {}\n", self.next_pid - 1)
             }
@@ -130,9 +130,12 @@ impl HostState {
     }
 
     fn letter(&self, process: &ProcessState) -> (char, &'static str) {
-        let running = |pid| self.tasks_of(pid).any(|task| task.doing == Doing::Running);
-        match process.life {
-            Life::Zombie(_) | Life::Gone => ('Z', "zombie"),
+        let running = |pid| {
+            self.tasks_of(pid)
+                .any(|task| task.run_state == RunState::Running)
+        };
+        match process.exit_state {
+            ExitState::Zombie(_) | ExitState::Reaped => ('Z', "zombie"),
             _ if running(process.pid) => ('R', "running"),
             _ => ('S', "sleeping"),
         }

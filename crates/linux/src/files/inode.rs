@@ -65,7 +65,7 @@ impl Device {
 
 /// A directory entry.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub struct Entry {
+pub struct DirectoryEntry {
     /// The file.
     pub id: InodeId,
     /// Its position in directory listings; never reused in this directory.
@@ -76,7 +76,7 @@ pub struct Entry {
 #[derive(Clone, Debug)]
 pub struct Directory {
     /// Entries by name.
-    pub names: BTreeMap<Vec<u8>, Entry>,
+    pub names: BTreeMap<Vec<u8>, DirectoryEntry>,
     /// The parent directory.
     pub parent: InodeId,
     next_position: u64,
@@ -99,7 +99,8 @@ impl Directory {
     pub fn insert(&mut self, name: &[u8], id: InodeId) {
         let position = self.next_position;
         self.next_position += 1;
-        self.names.insert(name.to_vec(), Entry { id, position });
+        self.names
+            .insert(name.to_vec(), DirectoryEntry { id, position });
     }
 
     /// Entries from a position on, in order: name, file and position.
@@ -116,7 +117,7 @@ impl Directory {
 
 /// Type and contents of an inode.
 #[derive(Clone, Debug)]
-pub enum Node {
+pub enum InodeKind {
     /// A regular file.
     Regular(Bytes),
     /// A directory.
@@ -139,7 +140,7 @@ pub enum Node {
 #[derive(Clone, Debug)]
 pub struct Inode {
     /// Type and contents.
-    pub node: Node,
+    pub kind: InodeKind,
     /// Permission bits.
     pub mode: u32,
     /// Owner's user id.
@@ -162,15 +163,15 @@ pub struct Inode {
 
 impl Inode {
     /// An inode that belongs to root, with one link (directories have two).
-    pub fn new(node: Node, mode: u32, now_ns: u64) -> Inode {
+    pub fn new(kind: InodeKind, mode: u32, now_ns: u64) -> Inode {
         let now_ns = i64::try_from(now_ns).unwrap_or(i64::MAX);
-        let links = if matches!(node, Node::Directory(_)) {
+        let links = if matches!(kind, InodeKind::Directory(_)) {
             2
         } else {
             1
         };
         Inode {
-            node,
+            kind,
             mode,
             uid: 0,
             gid: 0,
@@ -185,12 +186,12 @@ impl Inode {
 
     /// An empty directory.
     pub fn directory(parent: InodeId, mode: u32, now_ns: u64) -> Inode {
-        Inode::new(Node::Directory(Directory::new(parent)), mode, now_ns)
+        Inode::new(InodeKind::Directory(Directory::new(parent)), mode, now_ns)
     }
 
     /// Whether it is a directory.
     pub fn is_directory(&self) -> bool {
-        matches!(self.node, Node::Directory(_))
+        matches!(self.kind, InodeKind::Directory(_))
     }
 
     /// Updates the times after its contents changed.

@@ -277,8 +277,8 @@ mod tests {
     fn a_ring_of_waiting_processes_is_noticed() {
         let mut locks = Locks::default();
         for pid in 1..=3 {
-            let place = range(u64::from(pid), u64::from(pid) + 1);
-            locks.set(FILE, LockOwner::Process(pid), place, Some(true));
+            let held = range(u64::from(pid), u64::from(pid) + 1);
+            locks.set(FILE, LockOwner::Process(pid), held, Some(true));
         }
         locks.wait(1, FILE, wanted(1, 2, 3, true));
         locks.wait(2, FILE, wanted(2, 3, 4, true));

@@ -1,11 +1,11 @@
 //! The file system of a host: inodes, directories, open file descriptions and locks.
 
 mod access;
+mod changes;
 mod description;
 mod disk;
 mod generated;
 mod inode;
-mod left;
 mod locks;
 mod proc;
 mod root;
@@ -14,18 +14,18 @@ mod table;
 mod tree;
 mod walk;
 
-pub use access::{EXECUTE, READ, WRITE, Who};
+pub use access::{EXECUTE, FsCredentials, READ, WRITE};
+pub use changes::{ChangedFile, FileChange};
 pub use description::{
     Description, DescriptionId, Descriptor, Descriptors, Input, MAX_DESCRIPTORS, OpenFlags, Target,
 };
 pub use disk::Disk;
 use disk::Synced;
-pub use inode::{Device, Directory, Inode, InodeId, Node};
-pub use left::{Left, LeftFile};
+pub use inode::{Device, Directory, Inode, InodeId, InodeKind};
 pub use locks::{Conflict, LockOwner, LockRange, Locks};
 pub use status::Status;
 pub use tree::{ROOT, Tree};
-pub use walk::{Place, Walk};
+pub use walk::{Dentry, Walk};
 
 use everett_expr::ExprId;
 use triomphe::Arc;
@@ -54,9 +54,9 @@ impl Files {
     /// The files that every host has, with nothing open.
     pub fn new(now_ns: u64) -> Result<Files, Errno> {
         let mut tree = Tree::new(now_ns);
-        root::furnish(&mut tree, now_ns)?;
-        proc::furnish(&mut tree, now_ns)?;
-        tree.finish_furnishing();
+        root::populate(&mut tree, now_ns)?;
+        proc::populate(&mut tree, now_ns)?;
+        tree.mark_standard_files();
         Ok(Files {
             tree,
             stdins: vec![Input::default()],
@@ -126,7 +126,7 @@ impl Files {
         }
         let closed = Arc::make_mut(&mut self.descriptions)[id.0 as usize].take()?;
         if let Target::Inode(inode) = closed.target {
-            self.let_go(inode);
+            self.free_if_unused(inode);
         }
         Some(closed)
     }
@@ -156,7 +156,7 @@ impl Files {
     }
 
     /// Frees an inode that has no link and is not open.
-    pub fn let_go(&mut self, id: InodeId) {
+    pub fn free_if_unused(&mut self, id: InodeId) {
         if self.is_gone(id) {
             self.tree.forget(id);
         }

@@ -3,12 +3,12 @@
 use super::Files;
 use super::description::Target;
 use super::generated::{About, Generated};
-use super::inode::{Inode, InodeId, Node};
+use super::inode::{Inode, InodeId, InodeKind};
 use super::tree::{PROC, Tree};
 use crate::bytes::Bytes;
 use crate::errno::Errno;
 use crate::host::HostState;
-use crate::process::Life;
+use crate::process::ExitState;
 
 const CPU: &str = "processor\t: 0\nvendor_id\t: GenuineIntel\ncpu family\t: 6\nmodel\t\t: 63\n\
 model name\t: Everett virtual processor\nstepping\t: 2\ncpu MHz\t\t: 1000.000\ncache size\t: 4096 KB\n\
@@ -71,13 +71,13 @@ const SETTINGS: &[(&str, &str)] = &[
 ];
 
 /// Creates the static files of `/proc`.
-pub fn furnish(tree: &mut Tree, now_ns: u64) -> Result<(), Errno> {
-    let generated = |what| Inode::new(Node::Generated(what), 0o444, now_ns);
+pub fn populate(tree: &mut Tree, now_ns: u64) -> Result<(), Errno> {
+    let generated = |what| Inode::new(InodeKind::Generated(what), 0o444, now_ns);
     for (path, text) in TEXTS {
         tree.install(PROC, path.as_bytes(), generated(Generated::Text(text)))?;
     }
     for (path, text) in SETTINGS {
-        let node = Node::Regular(Bytes::from_concrete(text.as_bytes()));
+        let node = InodeKind::Regular(Bytes::from_concrete(text.as_bytes()));
         tree.install(PROC, path.as_bytes(), Inode::new(node, 0o644, now_ns))?;
     }
     let changing = [
@@ -89,7 +89,7 @@ pub fn furnish(tree: &mut Tree, now_ns: u64) -> Result<(), Errno> {
         tree.install(PROC, path.as_bytes(), generated(what))?;
     }
     for (name, target) in [("mounts", "self/mounts"), ("self", ""), ("thread-self", "")] {
-        let link = Inode::new(Node::Link(target.as_bytes().to_vec()), 0o777, now_ns);
+        let link = Inode::new(InodeKind::Link(target.as_bytes().to_vec()), 0o777, now_ns);
         tree.install(PROC, name.as_bytes(), link)?;
     }
     Ok(())
@@ -105,7 +105,7 @@ impl HostState {
         self.forget_processes();
         for at in 0..self.processes.len() {
             let process = self.processes[at].clone();
-            if matches!(process.life, Life::Gone) {
+            if matches!(process.exit_state, ExitState::Reaped) {
                 continue;
             }
             let name = process.pid.to_string();
@@ -114,15 +114,15 @@ impl HostState {
                 Ok(Some(id)) => id,
                 _ => self.files.tree.add_process(process.pid, now_ns),
             };
-            let places = [
+            let table_size = [
                 (&b"cwd"[..], Some(process.cwd)),
                 (b"exe", process.executable),
             ];
-            for (name, target) in places {
+            for (name, target) in table_size {
                 if let (Ok(Some(id)), Some(target)) =
                     (self.files.tree.child(directory, name), target)
                 {
-                    self.files.tree.get_mut(id).node = Node::Magic(Target::Inode(target));
+                    self.files.tree.get_mut(id).kind = InodeKind::Magic(Target::Inode(target));
                 }
             }
             let open: Vec<(String, Target)> = process
@@ -133,9 +133,9 @@ impl HostState {
                     Some((fd.to_string(), description.target))
                 })
                 .collect();
-            self.files.tree.list_open(directory, &open, now_ns);
+            self.files.tree.update_fd_links(directory, &open, now_ns);
             let tids: Vec<u32> = self.tasks_of(process.pid).map(|task| task.tid).collect();
-            self.files.tree.list_threads(directory, &tids, now_ns);
+            self.files.tree.update_task_links(directory, &tids, now_ns);
         }
     }
 
@@ -152,37 +152,37 @@ impl HostState {
                     .and_then(|name| name.parse().ok());
                 let lives = |pid| {
                     let process = self.process_by_pid(pid);
-                    process.is_some_and(|process| !matches!(process.life, Life::Gone))
+                    process.is_some_and(|process| !matches!(process.exit_state, ExitState::Reaped))
                 };
                 pid.is_some_and(|pid| !lives(pid))
             })
             .cloned()
             .collect();
         for name in gone {
-            self.files.forget_tree(PROC, &name);
+            self.files.remove_tree(PROC, &name);
         }
     }
 }
 
 fn set_link(tree: &mut Tree, name: &[u8], target: String) {
     if let Ok(Some(id)) = tree.child(PROC, name)
-        && !matches!(&tree.get(id).node, Node::Link(old) if *old == target.as_bytes())
+        && !matches!(&tree.get(id).kind, InodeKind::Link(old) if *old == target.as_bytes())
     {
-        tree.get_mut(id).node = Node::Link(target.into_bytes());
+        tree.get_mut(id).kind = InodeKind::Link(target.into_bytes());
     }
 }
 
 impl Files {
     /// Removes a directory entry with everything below it.
-    fn forget_tree(&mut self, directory: InodeId, name: &[u8]) {
+    fn remove_tree(&mut self, directory: InodeId, name: &[u8]) {
         let Some(id) = self.tree.remove(directory, name) else {
             return;
         };
         let names = self.tree.directory(id).map(|below| below.names.clone());
         for name in names.unwrap_or_default().keys() {
-            self.forget_tree(id, name);
+            self.remove_tree(id, name);
         }
-        self.let_go(id);
+        self.free_if_unused(id);
     }
 }
 
@@ -192,13 +192,13 @@ impl Tree {
         let name = pid.to_string();
         let id = self.add(PROC, name.as_bytes(), Inode::directory(PROC, 0o555, now_ns));
         for (name, about, mode) in About::ALL {
-            let node = Node::Generated(Generated::Process(pid, about));
+            let node = InodeKind::Generated(Generated::Process(pid, about));
             self.add(id, name.as_bytes(), Inode::new(node, mode, now_ns));
         }
-        let mounts = Node::Generated(Generated::Text(MOUNTS));
+        let mounts = InodeKind::Generated(Generated::Text(MOUNTS));
         self.add(id, b"mounts", Inode::new(mounts, 0o444, now_ns));
         for (name, target) in [("root", "/"), ("cwd", "/"), ("exe", "")] {
-            let link = Node::Link(target.as_bytes().to_vec());
+            let link = InodeKind::Link(target.as_bytes().to_vec());
             self.add(id, name.as_bytes(), Inode::new(link, 0o777, now_ns));
         }
         for name in ["fd", "task"] {
@@ -208,7 +208,7 @@ impl Tree {
     }
 
     /// Updates the links in `fd` to match the open descriptors.
-    fn list_open(&mut self, process: InodeId, open: &[(String, Target)], now_ns: u64) {
+    fn update_fd_links(&mut self, process: InodeId, open: &[(String, Target)], now_ns: u64) {
         let Ok(Some(folder)) = self.child(process, b"fd") else {
             return;
         };
@@ -216,7 +216,7 @@ impl Tree {
         for (name, entry) in listed.unwrap_or_default() {
             let same = open.iter().any(|(fd, target)| {
                 fd.as_bytes() == name
-                    && matches!(&self.get(entry.id).node, Node::Magic(old) if old == target)
+                    && matches!(&self.get(entry.id).kind, InodeKind::Magic(old) if old == target)
             });
             if !same {
                 self.remove(folder, &name);
@@ -225,14 +225,14 @@ impl Tree {
         }
         for (fd, target) in open {
             if let Ok(None) = self.child(folder, fd.as_bytes()) {
-                let link = Inode::new(Node::Magic(*target), 0o700, now_ns);
+                let link = Inode::new(InodeKind::Magic(*target), 0o700, now_ns);
                 self.add(folder, fd.as_bytes(), link);
             }
         }
     }
 
     /// Updates the links in `task` to match the threads.
-    fn list_threads(&mut self, process: InodeId, tids: &[u32], now_ns: u64) {
+    fn update_task_links(&mut self, process: InodeId, tids: &[u32], now_ns: u64) {
         let Ok(Some(folder)) = self.child(process, b"task") else {
             return;
         };
@@ -247,7 +247,7 @@ impl Tree {
             let name = tid.to_string();
             if let Ok(None) = self.child(folder, name.as_bytes()) {
                 // The directory of a thread is that of its process.
-                let link = Inode::new(Node::Magic(Target::Inode(process)), 0o777, now_ns);
+                let link = Inode::new(InodeKind::Magic(Target::Inode(process)), 0o777, now_ns);
                 self.add(folder, name.as_bytes(), link);
             }
         }

@@ -1,7 +1,7 @@
 //! File status, as `stat` and `statx` report it.
 
 use super::description::Target;
-use super::inode::{InodeId, Node};
+use super::inode::{InodeId, InodeKind};
 use super::tree::Tree;
 use crate::host::HostState;
 
@@ -41,8 +41,10 @@ impl HostState {
     /// Status of the target of an open file description.
     pub fn status(&self, target: Target) -> Status {
         match target {
-            Target::Inode(id) => match self.files.tree.get(id).node {
-                Node::Magic(target) if !matches!(target, Target::Inode(_)) => self.status(target),
+            Target::Inode(id) => match self.files.tree.get(id).kind {
+                InodeKind::Magic(target) if !matches!(target, Target::Inode(_)) => {
+                    self.status(target)
+                }
                 _ => Status::of_inode(&self.files.tree, id),
             },
             // Standard streams are pipes, neither files nor terminals.
@@ -79,15 +81,15 @@ impl Status {
     /// Status of an inode.
     pub fn of_inode(tree: &Tree, id: InodeId) -> Status {
         let inode = tree.get(id);
-        let (kind, size, represents) = match &inode.node {
-            Node::Regular(bytes) => (REGULAR, bytes.len(), (0, 0)),
-            Node::Generated(_) => (REGULAR, 0, (0, 0)),
-            Node::Directory(..) => (DIRECTORY, BLOCK, (0, 0)),
-            Node::Link(target) => (LINK, target.len() as u64, (0, 0)),
-            Node::Magic(_) => (LINK, 64, (0, 0)),
-            Node::Device(device) => (CHARACTER_DEVICE, 0, device.number()),
-            Node::Fifo => (PIPE, 0, (0, 0)),
-            Node::Socket => (SOCKET, 0, (0, 0)),
+        let (kind, size, represents) = match &inode.kind {
+            InodeKind::Regular(bytes) => (REGULAR, bytes.len(), (0, 0)),
+            InodeKind::Generated(_) => (REGULAR, 0, (0, 0)),
+            InodeKind::Directory(..) => (DIRECTORY, BLOCK, (0, 0)),
+            InodeKind::Link(target) => (LINK, target.len() as u64, (0, 0)),
+            InodeKind::Magic(_) => (LINK, 64, (0, 0)),
+            InodeKind::Device(device) => (CHARACTER_DEVICE, 0, device.number()),
+            InodeKind::Fifo => (PIPE, 0, (0, 0)),
+            InodeKind::Socket => (SOCKET, 0, (0, 0)),
         };
         Status {
             device: 1,

@@ -11,12 +11,12 @@ type Chunk = Arc<Vec<Option<Arc<Inode>>>>;
 
 /// Inodes by number; numbers are never reused.
 #[derive(Clone, Debug, Default)]
-pub struct Table {
+pub struct InodeTable {
     chunks: Arc<Vec<Chunk>>,
     len: usize,
 }
 
-impl Table {
+impl InodeTable {
     /// Adds an inode.
     pub fn push(&mut self, inode: Inode) -> InodeId {
         let chunks = Arc::make_mut(&mut self.chunks);
@@ -70,13 +70,13 @@ impl Table {
 
 #[cfg(test)]
 mod tests {
-    use super::super::inode::Node;
+    use super::super::inode::InodeKind;
     use super::*;
 
     #[test]
     fn clones_part_ways() {
-        let mut table = Table::default();
-        let link = |name: &[u8]| Inode::new(Node::Link(name.to_vec()), 0o777, 0);
+        let mut table = InodeTable::default();
+        let link = |name: &[u8]| Inode::new(InodeKind::Link(name.to_vec()), 0o777, 0);
         let ids: Vec<_> = (0..200u8).map(|at| table.push(link(&[at]))).collect();
         let clone = table.clone();
         table.get_mut(ids[150]).unwrap().mode = 1;

@@ -2,9 +2,9 @@
 
 use everett_expr::ExprId;
 
-use super::access::Who;
-use super::inode::{Directory, Inode, InodeId, Node};
-use super::table::Table;
+use super::access::FsCredentials;
+use super::inode::{Directory, Inode, InodeId, InodeKind};
+use super::table::InodeTable;
 use super::walk::Walk;
 use crate::errno::Errno;
 
@@ -16,11 +16,11 @@ pub const PROC: InodeId = InodeId(2);
 /// The directory tree.
 #[derive(Clone, Debug)]
 pub struct Tree {
-    inodes: Table,
+    inodes: InodeTable,
     /// Inodes with lower numbers exist on every host.
-    furnished: InodeId,
+    standard_end: InodeId,
     /// All inodes as they were at boot.
-    origin: Table,
+    origin: InodeTable,
     /// Stands for an inode that does not exist.
     nobody: Inode,
 }
@@ -29,12 +29,12 @@ impl Tree {
     /// A root directory with an empty `/proc`.
     pub fn new(now_ns: u64) -> Tree {
         let mut tree = Tree {
-            inodes: Table::default(),
-            furnished: InodeId(0),
-            origin: Table::default(),
+            inodes: InodeTable::default(),
+            standard_end: InodeId(0),
+            origin: InodeTable::default(),
             nobody: Inode {
                 links: 0,
-                ..Inode::new(Node::Link(Vec::new()), 0, 0)
+                ..Inode::new(InodeKind::Link(Vec::new()), 0, 0)
             },
         };
         // Inode number 0 is not used.
@@ -59,15 +59,15 @@ impl Tree {
 
     /// The directory with this inode number, if it is one.
     pub fn directory(&self, id: InodeId) -> Option<&Directory> {
-        match &self.get(id).node {
-            Node::Directory(directory) => Some(directory),
+        match &self.get(id).kind {
+            InodeKind::Directory(directory) => Some(directory),
             _ => None,
         }
     }
 
     fn directory_mut(&mut self, id: InodeId) -> Option<&mut Directory> {
-        match &mut self.get_mut(id).node {
-            Node::Directory(directory) => Some(directory),
+        match &mut self.get_mut(id).kind {
+            InodeKind::Directory(directory) => Some(directory),
             _ => None,
         }
     }
@@ -124,17 +124,17 @@ impl Tree {
 
     /// Exchanges two entries.
     pub fn exchange(&mut self, one: (InodeId, &[u8]), other: (InodeId, &[u8])) {
-        let found = |tree: &Tree, place: (InodeId, &[u8])| {
-            let entry = tree.directory(place.0)?.names.get(place.1)?;
+        let found = |tree: &Tree, dentry: (InodeId, &[u8])| {
+            let entry = tree.directory(dentry.0)?.names.get(dentry.1)?;
             Some(entry.id)
         };
         let (Some(first), Some(second)) = (found(self, one), found(self, other)) else {
             return;
         };
-        for (place, id) in [(one, second), (other, first)] {
+        for (dentry, id) in [(one, second), (other, first)] {
             let entry = self
-                .directory_mut(place.0)
-                .and_then(|names| names.names.get_mut(place.1));
+                .directory_mut(dentry.0)
+                .and_then(|names| names.names.get_mut(dentry.1));
             if let Some(entry) = entry {
                 entry.id = id;
             }
@@ -182,13 +182,13 @@ impl Tree {
 
     /// The inode with this name in a directory.
     pub fn child(&self, directory: InodeId, name: &[u8]) -> Result<Option<InodeId>, Errno> {
-        Walk::new(self, &Who::ROOT).child(directory, name)
+        Walk::new(self, &FsCredentials::ROOT).child(directory, name)
     }
 
     /// Resolves a path with root's permissions. `follow` says whether a symbolic link as its last component
     /// is followed.
     pub fn lookup(&self, from: InodeId, path: &[u8], follow: bool) -> Result<InodeId, Errno> {
-        Walk::new(self, &Who::ROOT).lookup(from, path, follow)
+        Walk::new(self, &FsCredentials::ROOT).lookup(from, path, follow)
     }
 
     /// Creates or replaces a file, and creates its parent directories. Used at boot.
@@ -228,8 +228,8 @@ impl Tree {
                 Err(errno) => return Err(errno),
             };
         }
-        match self.get(at).node {
-            Node::Directory(..) => Ok(at),
+        match self.get(at).kind {
+            InodeKind::Directory(..) => Ok(at),
             _ => Err(Errno::ENOTDIR),
         }
     }
@@ -264,7 +264,7 @@ impl Tree {
             return self.path_of(id);
         }
         let mut found = None;
-        self.for_each_file(ROOT, &mut |path, file| {
+        self.for_each_inode(ROOT, &mut |path, file| {
             if file == id && found.is_none() {
                 found = Some([b"/", path].concat());
             }
@@ -273,8 +273,8 @@ impl Tree {
     }
 
     /// Marks the current inodes as those that every host has.
-    pub fn finish_furnishing(&mut self) {
-        self.furnished = self.inodes.next_id();
+    pub fn mark_standard_files(&mut self) {
+        self.standard_end = self.inodes.next_id();
     }
 
     /// Marks the current state as that at boot.
@@ -283,7 +283,7 @@ impl Tree {
     }
 
     /// The tree as it was at boot.
-    pub fn at_the_start(&self) -> Tree {
+    pub fn at_boot(&self) -> Tree {
         Tree {
             inodes: self.origin.clone(),
             ..self.clone()
@@ -301,9 +301,12 @@ impl Tree {
             let in_proc = self.is_in_proc(at);
             for (name, entry) in &directory.names {
                 let path = [prefix.as_slice(), name].concat();
-                visit(&path, in_proc || entry.id < self.furnished);
+                visit(&path, in_proc || entry.id < self.standard_end);
                 let below = [path.as_slice(), b"/"].concat();
-                let is_link = matches!(self.get(entry.id).node, Node::Link(_) | Node::Magic(_));
+                let is_link = matches!(
+                    self.get(entry.id).kind,
+                    InodeKind::Link(_) | InodeKind::Magic(_)
+                );
                 match self.lookup(at, name, true) {
                     // A link to a directory above it would recurse forever.
                     Ok(id) if is_link && (linked || self.is_below(at, id)) => {}
@@ -315,7 +318,7 @@ impl Tree {
     }
 
     /// Calls `visit` with the path, relative to a directory, and the inode of everything below it.
-    pub fn for_each_file(&self, directory: InodeId, visit: &mut dyn FnMut(&[u8], InodeId)) {
+    pub fn for_each_inode(&self, directory: InodeId, visit: &mut dyn FnMut(&[u8], InodeId)) {
         let mut waiting = vec![(directory, Vec::new())];
         while let Some((at, prefix)) = waiting.pop() {
             let Some(directory) = self.directory(at) else {
@@ -332,7 +335,7 @@ impl Tree {
     /// Visits all terms, so that the arena can mark live ones.
     pub fn for_each_term(&self, visit: &mut dyn FnMut(ExprId)) {
         for inode in self.inodes.iter() {
-            if let Node::Regular(bytes) = &inode.node {
+            if let InodeKind::Regular(bytes) = &inode.kind {
                 bytes.for_each_term(visit);
             }
         }
@@ -345,11 +348,11 @@ mod tests {
     use crate::bytes::Bytes;
 
     fn file(bytes: &[u8]) -> Inode {
-        Inode::new(Node::Regular(Bytes::from_concrete(bytes)), 0o644, 0)
+        Inode::new(InodeKind::Regular(Bytes::from_concrete(bytes)), 0o644, 0)
     }
 
     fn link(target: &[u8]) -> Inode {
-        Inode::new(Node::Link(target.to_vec()), 0o777, 0)
+        Inode::new(InodeKind::Link(target.to_vec()), 0o777, 0)
     }
 
     #[test]
@@ -382,10 +385,10 @@ mod tests {
         assert_eq!(tree.lookup(ROOT, b"/loop", true), Err(Errno::ELOOP));
         assert_eq!(tree.lookup(ROOT, b"/loop/x", true), Err(Errno::ELOOP));
         tree.install(ROOT, b"/new", link(b"a/later")).unwrap();
-        let (place, found) = Walk::new(&tree, &Who::ROOT)
-            .final_place(ROOT, b"/new")
+        let (dentry, found) = Walk::new(&tree, &FsCredentials::ROOT)
+            .final_dentry(ROOT, b"/new")
             .unwrap();
-        assert_eq!((place.name.as_slice(), found), (&b"later"[..], None));
+        assert_eq!((dentry.name.as_slice(), found), (&b"later"[..], None));
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Path resolution.
 
-use super::access::{EXECUTE, Who};
+use super::access::{EXECUTE, FsCredentials};
 use super::description::Target;
-use super::inode::{InodeId, Node};
+use super::inode::{InodeId, InodeKind};
 use super::tree::{PROC, ROOT, Tree};
 use crate::errno::Errno;
 
@@ -13,7 +13,7 @@ const NAME_MAX: usize = 255;
 
 /// The parent directory and the last component of a path.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Place {
+pub struct Dentry {
     /// The parent directory.
     pub directory: InodeId,
     /// The last component; empty for the root itself.
@@ -22,7 +22,7 @@ pub struct Place {
     pub must_be_directory: bool,
 }
 
-impl Place {
+impl Dentry {
     /// Whether the last component can name a file: it is neither empty nor `.` nor `..`.
     pub fn is_ordinary(&self) -> bool {
         !matches!(self.name.as_slice(), b"" | b"." | b"..")
@@ -32,7 +32,7 @@ impl Place {
 /// The resolution of a path.
 pub struct Walk<'t> {
     tree: &'t Tree,
-    who: &'t Who,
+    who: &'t FsCredentials,
     /// Symbolic links that may still be followed.
     links: u32,
     /// It passed through `/proc`, whose contents must be updated first.
@@ -41,7 +41,7 @@ pub struct Walk<'t> {
 
 impl<'t> Walk<'t> {
     /// A resolution with these credentials.
-    pub fn new(tree: &'t Tree, who: &'t Who) -> Walk<'t> {
+    pub fn new(tree: &'t Tree, who: &'t FsCredentials) -> Walk<'t> {
         Walk {
             tree,
             who,
@@ -54,7 +54,7 @@ impl<'t> Walk<'t> {
     pub fn child(&mut self, directory: InodeId, name: &[u8]) -> Result<Option<InodeId>, Errno> {
         self.entered_proc |= directory == PROC;
         let inode = self.tree.get(directory);
-        let Node::Directory(entries) = &inode.node else {
+        let InodeKind::Directory(entries) = &inode.kind else {
             return Err(Errno::ENOTDIR);
         };
         if !name.is_empty() {
@@ -69,7 +69,7 @@ impl<'t> Walk<'t> {
     }
 
     /// Resolves all but the last component of a path.
-    pub fn place(&mut self, from: InodeId, path: &[u8]) -> Result<Place, Errno> {
+    pub fn parent(&mut self, from: InodeId, path: &[u8]) -> Result<Dentry, Errno> {
         if path.is_empty() {
             return Err(Errno::ENOENT);
         }
@@ -90,7 +90,7 @@ impl<'t> Walk<'t> {
             }
             self.who.check(inode, EXECUTE)?;
         }
-        Ok(Place {
+        Ok(Dentry {
             directory,
             name: name.to_vec(),
             must_be_directory: path.ends_with(b"/"),
@@ -101,13 +101,13 @@ impl<'t> Walk<'t> {
     fn step(&mut self, directory: InodeId, name: &[u8]) -> Result<InodeId, Errno> {
         let id = self.child(directory, name)?.ok_or(Errno::ENOENT)?;
         let tree = self.tree;
-        match &tree.get(id).node {
-            Node::Magic(Target::Inode(target)) => Ok(*target),
-            Node::Link(target) => {
+        match &tree.get(id).kind {
+            InodeKind::Magic(Target::Inode(target)) => Ok(*target),
+            InodeKind::Link(target) => {
                 self.links = self.links.checked_sub(1).ok_or(Errno::ELOOP)?;
-                let place = self.place(directory, target)?;
-                let id = self.step(place.directory, &place.name)?;
-                self.only_directory(id, place.must_be_directory)
+                let dentry = self.parent(directory, target)?;
+                let id = self.step(dentry.directory, &dentry.name)?;
+                self.only_directory(id, dentry.must_be_directory)
             }
             _ => Ok(id),
         }
@@ -122,41 +122,41 @@ impl<'t> Walk<'t> {
 
     /// Resolves a path. `follow` says whether a symbolic link as its last component is followed.
     pub fn lookup(&mut self, from: InodeId, path: &[u8], follow: bool) -> Result<InodeId, Errno> {
-        let place = self.place(from, path)?;
-        let id = if follow || place.must_be_directory {
-            self.step(place.directory, &place.name)?
+        let dentry = self.parent(from, path)?;
+        let id = if follow || dentry.must_be_directory {
+            self.step(dentry.directory, &dentry.name)?
         } else {
-            let found = self.child(place.directory, &place.name)?;
+            let found = self.child(dentry.directory, &dentry.name)?;
             found.ok_or(Errno::ENOENT)?
         };
-        self.only_directory(id, place.must_be_directory)
+        self.only_directory(id, dentry.must_be_directory)
     }
 
     /// Resolves all but the last component, after following symbolic links at its end. The file need not
     /// exist.
-    pub fn final_place(
+    pub fn final_dentry(
         &mut self,
         from: InodeId,
         path: &[u8],
-    ) -> Result<(Place, Option<InodeId>), Errno> {
-        let mut place = self.place(from, path)?;
+    ) -> Result<(Dentry, Option<InodeId>), Errno> {
+        let mut dentry = self.parent(from, path)?;
         loop {
-            let Some(id) = self.child(place.directory, &place.name)? else {
-                return Ok((place, None));
+            let Some(id) = self.child(dentry.directory, &dentry.name)? else {
+                return Ok((dentry, None));
             };
             let tree = self.tree;
-            match &tree.get(id).node {
-                Node::Link(target) => {
+            match &tree.get(id).kind {
+                InodeKind::Link(target) => {
                     self.links = self.links.checked_sub(1).ok_or(Errno::ELOOP)?;
-                    let next = self.place(place.directory, target)?;
-                    let must_be_directory = place.must_be_directory || next.must_be_directory;
-                    place = Place {
+                    let next = self.parent(dentry.directory, target)?;
+                    let must_be_directory = dentry.must_be_directory || next.must_be_directory;
+                    dentry = Dentry {
                         must_be_directory,
                         ..next
                     };
                 }
-                Node::Magic(Target::Inode(target)) => return Ok((place, Some(*target))),
-                _ => return Ok((place, Some(id))),
+                InodeKind::Magic(Target::Inode(target)) => return Ok((dentry, Some(*target))),
+                _ => return Ok((dentry, Some(id))),
             }
         }
     }

@@ -9,11 +9,11 @@ use std::collections::{BTreeMap, VecDeque};
 use smallvec::SmallVec;
 use triomphe::Arc;
 
-use super::{Object, ObjectId, Open, Operations, event};
+use super::{Object, ObjectId, OpenObject, Operations, event};
 use crate::errno::Errno;
 use crate::files::{DescriptionId, Target};
 use crate::host::{HostState, Stream};
-use crate::wait::{ALWAYS, Hope};
+use crate::wait::{ALWAYS, WakeSource};
 
 /// `EPOLLET`: report once for each new event, not as long as the condition holds.
 pub const EDGE: u32 = 1 << 31;
@@ -27,14 +27,14 @@ pub const EXCLUSIVE: u32 = 1 << 28;
 const FLAGS: u32 = EDGE | ONE_SHOT | WAKE_UP | EXCLUSIVE;
 
 /// The deepest nesting of epoll instances.
-const MOST_NESTED: u32 = 4;
+const MAX_NESTING: u32 = 4;
 
 /// Key of a watch: the open file description and descriptor that it was added with.
-pub type Key = (DescriptionId, i32);
+pub type WatchKey = (DescriptionId, i32);
 
 /// A watched descriptor (`struct epitem`).
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub struct Watch {
+pub struct EpollWatch {
     /// The object that announces its events.
     pub source: ObjectId,
     /// Requested events and flags.
@@ -47,7 +47,7 @@ pub struct Watch {
     listed: bool,
 }
 
-impl Watch {
+impl EpollWatch {
     /// Requested events; none while it is disabled.
     fn interest(&self) -> u16 {
         match self.events & !FLAGS {
@@ -64,20 +64,20 @@ impl Watch {
 /// An epoll instance.
 #[derive(Clone, Debug, Default)]
 pub struct Epoll {
-    watches: BTreeMap<Key, Watch>,
+    watches: BTreeMap<WatchKey, EpollWatch>,
     /// The ready list: watches that may have events to report, in the order of events.
-    ready: VecDeque<Key>,
+    ready: VecDeque<WatchKey>,
     /// Watches ever added.
     added: u64,
 }
 
 impl Epoll {
     /// The watch with this key.
-    pub fn watch(&self, key: Key) -> Option<&Watch> {
+    pub fn watch(&self, key: WatchKey) -> Option<&EpollWatch> {
         self.watches.get(&key)
     }
 
-    fn list(&mut self, key: Key) -> bool {
+    fn list(&mut self, key: WatchKey) -> bool {
         match self.watches.get_mut(&key) {
             Some(watch) if !watch.listed => {
                 watch.listed = true;
@@ -88,7 +88,7 @@ impl Epoll {
         }
     }
 
-    fn unlist(&mut self, key: Key) {
+    fn unlist(&mut self, key: WatchKey) {
         if let Some(watch) = self.watches.get_mut(&key)
             && std::mem::take(&mut watch.listed)
         {
@@ -112,9 +112,9 @@ impl Watchers {
 
 /// A reported event (`struct epoll_event`).
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub struct Told {
+pub struct EpollEvent {
     /// The watch.
-    pub key: Key,
+    pub key: WatchKey,
     /// Its events.
     pub events: u16,
     /// User data of the watch.
@@ -124,7 +124,7 @@ pub struct Told {
 /// Operations of an epoll instance.
 pub const OPERATIONS: Operations = Operations {
     readiness,
-    hope,
+    wake_source,
     close,
     seeks: true,
     ..Operations::CLOSED
@@ -145,13 +145,13 @@ fn epoll_mut(host: &mut HostState, id: ObjectId) -> Option<&mut Epoll> {
     }
 }
 
-fn readiness(host: &HostState, open: Open<'_>) -> u16 {
+fn readiness(host: &HostState, open: OpenObject<'_>) -> u16 {
     let Some(epoll) = epoll(host, open.object) else {
         return event::INVALID;
     };
-    let tells = |(key, watch): (&Key, &Watch)| {
+    let tells = |(key, watch): (&WatchKey, &EpollWatch)| {
         (watch.listed || watch.is_level())
-            && host.readiness_for(open.asker, key.0) & watch.interest() != 0
+            && host.readiness_for(open.caller, key.0) & watch.interest() != 0
     };
     if epoll.watches.iter().any(tells) {
         event::IN | event::READ_NORMAL
@@ -160,15 +160,15 @@ fn readiness(host: &HostState, open: Open<'_>) -> u16 {
     }
 }
 
-fn hope(host: &HostState, open: Open<'_>, _: u16) -> Hope {
+fn wake_source(host: &HostState, open: OpenObject<'_>, _: u16) -> WakeSource {
     let watches = epoll(host, open.object)
         .into_iter()
         .flat_map(|epoll| &epoll.watches);
-    let hopes = watches.map(|(key, watch)| host.hope_of(key.0, watch.interest()));
-    hopes.max().unwrap_or(Hope::None)
+    let sources = watches.map(|(key, watch)| host.wake_source_of(key.0, watch.interest()));
+    sources.max().unwrap_or(WakeSource::None)
 }
 
-fn close(host: &mut HostState, open: Open<'_>) {
+fn close(host: &mut HostState, open: OpenObject<'_>) {
     let sources: Vec<ObjectId> = epoll(host, open.object)
         .into_iter()
         .flat_map(|epoll| epoll.watches.values().map(|watch| watch.source))
@@ -209,7 +209,7 @@ impl HostState {
         let Some(watcher) = epoll(self, id) else {
             return false;
         };
-        let concerned = |(key, watch): &(&Key, &Watch)| {
+        let concerned = |(key, watch): &(&WatchKey, &EpollWatch)| {
             let Some(description) = self.files.description(key.0) else {
                 return false;
             };
@@ -221,7 +221,7 @@ impl HostState {
             watch.source == source && here && events & watch.interest() != 0
         };
         let watches = watcher.watches.iter().filter(concerned);
-        let mut keys: SmallVec<[(u64, Key); 4]> =
+        let mut keys: SmallVec<[(u64, WatchKey); 4]> =
             watches.map(|(key, watch)| (watch.number, *key)).collect();
         keys.sort_unstable_by(|a, b| b.cmp(a));
         let Some(watcher) = epoll_mut(self, id) else {
@@ -232,14 +232,14 @@ impl HostState {
     }
 
     /// Adds or changes a watch.
-    pub fn watch(&mut self, id: ObjectId, key: Key, source: ObjectId, events: u32, data: u64) {
+    pub fn watch(&mut self, id: ObjectId, key: WatchKey, source: ObjectId, events: u32, data: u64) {
         let Some(watcher) = epoll_mut(self, id) else {
             return;
         };
         watcher.added += 1;
         let number = watcher.added;
         let old = watcher.watches.get(&key);
-        let watch = Watch {
+        let watch = EpollWatch {
             source,
             events,
             data,
@@ -261,7 +261,7 @@ impl HostState {
     }
 
     /// Removes a watch.
-    pub fn unwatch(&mut self, id: ObjectId, key: Key) {
+    pub fn unwatch(&mut self, id: ObjectId, key: WatchKey) {
         let Some(watcher) = epoll_mut(self, id) else {
             return;
         };
@@ -294,7 +294,7 @@ impl HostState {
             let watches = epoll(self, id)
                 .into_iter()
                 .flat_map(|epoll| epoll.watches.keys());
-            let keys: Vec<Key> = watches.filter(|key| key.0 == closed).copied().collect();
+            let keys: Vec<WatchKey> = watches.filter(|key| key.0 == closed).copied().collect();
             for key in keys {
                 self.unwatch(id, key);
             }
@@ -302,7 +302,7 @@ impl HostState {
     }
 
     /// The events to report, at most `most`, in the order of events.
-    pub fn harvest(&self, id: ObjectId, most: usize) -> Vec<Told> {
+    pub fn ready_events(&self, id: ObjectId, most: usize) -> Vec<EpollEvent> {
         let Some(watcher) = epoll(self, id) else {
             return Vec::new();
         };
@@ -311,25 +311,25 @@ impl HostState {
         // Events that were never announced are found as well.
         let rest = watcher.watches.iter();
         let rest = rest.filter(|(_, watch)| !watch.listed && watch.is_level());
-        let told = listed.chain(rest).filter_map(|(key, watch)| {
+        let reported = listed.chain(rest).filter_map(|(key, watch)| {
             let events = self.readiness(key.0) & watch.interest();
-            (events != 0).then_some(Told {
+            (events != 0).then_some(EpollEvent {
                 key: *key,
                 events,
                 data: watch.data,
             })
         });
-        told.take(most).collect()
+        reported.take(most).collect()
     }
 
     /// Records that events were reported: level-triggered watches go to the end of the ready list, others
     /// leave it.
-    pub fn harvested(&mut self, id: ObjectId, told: &[Told], most: usize) {
+    pub fn mark_reported(&mut self, id: ObjectId, reported: &[EpollEvent], most: usize) {
         let Some(watcher) = epoll(self, id) else {
             return;
         };
         // Watches that were checked without events leave the list too.
-        let last = told.last().filter(|_| told.len() == most);
+        let last = reported.last().filter(|_| reported.len() == most);
         let listed = watcher.ready.iter();
         let seen = match last.and_then(|last| listed.clone().position(|key| *key == last.key)) {
             Some(at) => at + 1,
@@ -343,15 +343,15 @@ impl HostState {
                 watch.listed = false;
             }
         }
-        for told in told {
-            let Some(watch) = watcher.watches.get_mut(&told.key) else {
+        for reported in reported {
+            let Some(watch) = watcher.watches.get_mut(&reported.key) else {
                 continue;
             };
             if watch.events & ONE_SHOT != 0 {
                 watch.events &= FLAGS;
             } else if watch.is_level() && !watch.listed {
                 watch.listed = true;
-                watcher.ready.push_back(told.key);
+                watcher.ready.push_back(reported.key);
             }
         }
     }
@@ -361,7 +361,7 @@ impl HostState {
     pub fn can_nest(&self, outer: ObjectId, inner: ObjectId) -> Result<(), Errno> {
         let depth = self.nesting(inner, outer, 0)?;
         let above = self.nesting_above(outer, 0)?;
-        if depth + above + 1 > MOST_NESTED {
+        if depth + above + 1 > MAX_NESTING {
             return Err(Errno::ELOOP);
         }
         Ok(())
@@ -369,7 +369,7 @@ impl HostState {
 
     /// Nesting depth from this instance down.
     fn nesting(&self, id: ObjectId, forbidden: ObjectId, level: u32) -> Result<u32, Errno> {
-        if id == forbidden || level > MOST_NESTED {
+        if id == forbidden || level > MAX_NESTING {
             return Err(Errno::ELOOP);
         }
         let mut depth = 0;
@@ -383,7 +383,7 @@ impl HostState {
 
     /// Nesting depth from this instance up.
     fn nesting_above(&self, id: ObjectId, level: u32) -> Result<u32, Errno> {
-        if level > MOST_NESTED {
+        if level > MAX_NESTING {
             return Err(Errno::ELOOP);
         }
         let mut depth = 0;

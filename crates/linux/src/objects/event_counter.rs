@@ -2,12 +2,12 @@
 
 use everett_vm::Buffer;
 
-use super::{Object, ObjectId, Open, Operations, event};
+use super::{Object, ObjectId, OpenObject, Operations, event};
 use crate::errno::Errno;
 use crate::files::OpenFlags;
 use crate::host::HostState;
 use crate::kernel::{Kernel, Stop};
-use crate::wait::Until;
+use crate::wait::WaitCondition;
 
 /// An event counter.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -44,7 +44,7 @@ fn set(host: &mut HostState, id: ObjectId, count: u64) {
     }
 }
 
-fn read(kernel: &mut Kernel<'_, '_>, open: Open<'_>, wanted: u64) -> Result<Buffer, Stop> {
+fn read(kernel: &mut Kernel<'_, '_>, open: OpenObject<'_>, wanted: u64) -> Result<Buffer, Stop> {
     let counter = *counter(kernel.host, open.object).ok_or(Errno::EBADF)?;
     if wanted < 8 {
         return Err(Errno::EINVAL.into());
@@ -63,7 +63,7 @@ fn read(kernel: &mut Kernel<'_, '_>, open: Open<'_>, wanted: u64) -> Result<Buff
 }
 
 /// Each buffer of `writev` is a write of its own.
-fn write(kernel: &mut Kernel<'_, '_>, open: Open<'_>, parts: &[Buffer]) -> Result<u64, Stop> {
+fn write(kernel: &mut Kernel<'_, '_>, open: OpenObject<'_>, parts: &[Buffer]) -> Result<u64, Stop> {
     let mut count = counter(kernel.host, open.object).ok_or(Errno::EBADF)?.count;
     let mut written = 0;
     for part in parts {
@@ -81,7 +81,7 @@ fn write(kernel: &mut Kernel<'_, '_>, open: Open<'_>, parts: &[Buffer]) -> Resul
 
 impl Kernel<'_, '_> {
     /// The count after adding the number in a buffer.
-    fn sum(&mut self, open: Open<'_>, count: u64, part: &Buffer) -> Result<u64, Stop> {
+    fn sum(&mut self, open: OpenObject<'_>, count: u64, part: &Buffer) -> Result<u64, Stop> {
         if part.len() != 8 {
             return Err(Errno::EINVAL.into());
         }
@@ -94,8 +94,8 @@ impl Kernel<'_, '_> {
             Some(sum) => Ok(sum),
             None if open.description.flags.has(OpenFlags::NONBLOCK) => Err(Errno::EAGAIN.into()),
             None => {
-                let until = Until::CountAtMost(open.object, MOST - added);
-                Err(self.wait_restartable(until, "write to an eventfd"))
+                let condition = WaitCondition::CountAtMost(open.object, MOST - added);
+                Err(self.wait_restartable(condition, "write to an eventfd"))
             }
         }
     }
@@ -108,7 +108,7 @@ impl HostState {
     }
 }
 
-fn readiness(host: &HostState, open: Open<'_>) -> u16 {
+fn readiness(host: &HostState, open: OpenObject<'_>) -> u16 {
     let Some(counter) = counter(host, open.object) else {
         return event::INVALID;
     };

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 use everett_vm::Buffer;
 use triomphe::Arc;
 
-use super::{Object, ObjectId, Open, Operations, event};
+use super::{Object, ObjectId, OpenObject, Operations, event};
 use crate::errno::Errno;
 use crate::files::{InodeId, OpenFlags};
 use crate::host::HostState;
@@ -157,7 +157,7 @@ fn inotify_mut(host: &mut HostState, id: ObjectId) -> Option<&mut Inotify> {
     }
 }
 
-fn read(kernel: &mut Kernel<'_, '_>, open: Open<'_>, wanted: u64) -> Result<Buffer, Stop> {
+fn read(kernel: &mut Kernel<'_, '_>, open: OpenObject<'_>, wanted: u64) -> Result<Buffer, Stop> {
     let Some(inotify) = inotify_mut(kernel.host, open.object) else {
         return Err(Errno::EBADF.into());
     };
@@ -175,7 +175,7 @@ fn read(kernel: &mut Kernel<'_, '_>, open: Open<'_>, wanted: u64) -> Result<Buff
     }
 }
 
-fn readiness(host: &HostState, open: Open<'_>) -> u16 {
+fn readiness(host: &HostState, open: OpenObject<'_>) -> u16 {
     match inotify(host, open.object) {
         Some(inotify) if inotify.queue.is_empty() => 0,
         Some(_) => event::READING,
@@ -183,7 +183,7 @@ fn readiness(host: &HostState, open: Open<'_>) -> u16 {
     }
 }
 
-fn close(host: &mut HostState, open: Open<'_>) {
+fn close(host: &mut HostState, open: OpenObject<'_>) {
     let watched = inotify(host, open.object);
     let watched = watched.map(|inotify| inotify.watches.values().map(|watch| watch.0).collect());
     let watched: Vec<InodeId> = watched.unwrap_or_default();
@@ -254,13 +254,13 @@ impl HostState {
             for parent in watched {
                 let name = self.files.tree.name_in(parent, inode);
                 if let Some(name) = name.map(<[u8]>::to_vec) {
-                    self.tell_watchers(parent, mask | directory, &name, 0);
+                    self.queue_event(parent, mask | directory, &name, 0);
                 }
             }
         }
         // Events about the watched directory itself do not have `IN_ISDIR`.
         let directory = if mask & of_self == 0 { directory } else { 0 };
-        self.tell_watchers(inode, mask | directory, b"", 0);
+        self.queue_event(inode, mask | directory, b"", 0);
         if mask & happened::DELETE_SELF != 0 {
             for id in self
                 .file_watchers
@@ -280,7 +280,7 @@ impl HostState {
     /// Reports an event of a file to its own watches only.
     pub fn notify_self(&mut self, inode: InodeId, mask: u32) {
         if !self.file_watchers.of.is_empty() {
-            self.tell_watchers(inode, mask, b"", 0);
+            self.queue_event(inode, mask, b"", 0);
         }
     }
 
@@ -309,7 +309,7 @@ impl HostState {
     /// Reports an event of a name in a directory. `cookie` is 0 except for renames.
     pub fn notify_name(&mut self, directory: InodeId, name: &[u8], mask: u32, cookie: u32) {
         if !self.file_watchers.of.is_empty() {
-            self.tell_watchers(directory, mask, name, cookie);
+            self.queue_event(directory, mask, name, cookie);
         }
     }
 
@@ -321,7 +321,7 @@ impl HostState {
         self.file_watchers.moves
     }
 
-    fn tell_watchers(&mut self, inode: InodeId, mask: u32, name: &[u8], cookie: u32) {
+    fn queue_event(&mut self, inode: InodeId, mask: u32, name: &[u8], cookie: u32) {
         let watchers = self.file_watchers.of.get(&inode).cloned();
         for id in watchers.unwrap_or_default() {
             let Some(inotify) = inotify_mut(self, id) else {

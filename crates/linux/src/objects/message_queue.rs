@@ -3,7 +3,7 @@
 use everett_expr::ExprId;
 use everett_vm::Buffer;
 
-use super::{Object, ObjectId, Open, Operations, event};
+use super::{Object, ObjectId, OpenObject, Operations, event};
 use crate::host::HostState;
 
 /// A message.
@@ -84,7 +84,7 @@ pub fn queue_mut(host: &mut HostState, id: ObjectId) -> Option<&mut MessageQueue
     }
 }
 
-fn readiness(host: &HostState, open: Open<'_>) -> u16 {
+fn readiness(host: &HostState, open: OpenObject<'_>) -> u16 {
     let Some(queue) = queue(host, open.object) else {
         return 0;
     };
@@ -98,7 +98,7 @@ fn readiness(host: &HostState, open: Open<'_>) -> u16 {
     events
 }
 
-fn close(host: &mut HostState, open: Open<'_>) {
+fn close(host: &mut HostState, open: OpenObject<'_>) {
     let Some(queue) = queue_mut(host, open.object) else {
         return;
     };

@@ -29,7 +29,7 @@ use crate::files::{Description, DescriptionId, Target};
 use crate::host::HostState;
 use crate::kernel::{Kernel, Stop};
 use crate::table::Answer;
-use crate::wait::{Hope, Until};
+use crate::wait::{WaitCondition, WakeSource};
 
 /// Id of an object on its host.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -90,7 +90,7 @@ pub mod event {
 
 /// An object, and the open file description that it is used through.
 #[derive(Copy, Clone, Debug)]
-pub struct Open<'d> {
+pub struct OpenObject<'d> {
     /// The object.
     pub object: ObjectId,
     /// The open file description.
@@ -98,7 +98,7 @@ pub struct Open<'d> {
     /// Id of the open file description.
     pub id: DescriptionId,
     /// The pid and tid that use it.
-    pub asker: (u32, u32),
+    pub caller: (u32, u32),
 }
 
 /// Operations of a kind of object. Kinds start from the defaults in [`Operations::CLOSED`].
@@ -107,26 +107,26 @@ pub struct Operations {
     /// Type bits of `stat`'s mode, and permissions.
     pub mode: u32,
     /// Reads at most so many bytes and consumes them. Blocks with [`Kernel::wait_for`] if there are none yet.
-    pub read: fn(&mut Kernel<'_, '_>, Open<'_>, u64) -> Result<Buffer, Stop>,
+    pub read: fn(&mut Kernel<'_, '_>, OpenObject<'_>, u64) -> Result<Buffer, Stop>,
     /// Writes bytes and returns how many it took. Whatever changes the readiness of an object announces it
     /// ([`HostState::announce`]), here as in all other operations.
-    pub write: fn(&mut Kernel<'_, '_>, Open<'_>, &[Buffer]) -> Result<u64, Stop>,
+    pub write: fn(&mut Kernel<'_, '_>, OpenObject<'_>, &[Buffer]) -> Result<u64, Stop>,
     /// A blocking write continues until everything is written.
     pub writes_whole: bool,
     /// `lseek` succeeds without effect.
     pub seeks: bool,
     /// Its current events of [`event`].
-    pub readiness: fn(&HostState, Open<'_>) -> u16,
+    pub readiness: fn(&HostState, OpenObject<'_>) -> u16,
     /// Where these events can come from when all threads of the host are blocked.
-    pub hope: fn(&HostState, Open<'_>, u16) -> Hope,
+    pub wake_source: fn(&HostState, OpenObject<'_>, u16) -> WakeSource,
     /// Called at the last close of an open file description.
-    pub close: fn(&mut HostState, Open<'_>),
+    pub close: fn(&mut HostState, OpenObject<'_>),
     /// `fcntl` commands specific to this kind.
-    pub fcntl: fn(&mut Kernel<'_, '_>, Open<'_>, i32, u64) -> Answer,
+    pub fcntl: fn(&mut Kernel<'_, '_>, OpenObject<'_>, i32, u64) -> Answer,
     /// `ioctl` requests specific to this kind; `ENOTTY` for unknown ones.
-    pub ioctl: fn(&mut Kernel<'_, '_>, Open<'_>, u64, u64) -> Answer,
+    pub ioctl: fn(&mut Kernel<'_, '_>, OpenObject<'_>, u64, u64) -> Answer,
     /// Bytes that can be read without blocking, for `FIONREAD`.
-    pub available: fn(&HostState, Open<'_>) -> Option<u64>,
+    pub available: fn(&HostState, OpenObject<'_>) -> Option<u64>,
     /// Visits all terms, so that the arena can mark live ones.
     pub for_each_term: fn(&Object, &mut dyn FnMut(ExprId)),
 }
@@ -140,7 +140,7 @@ impl Operations {
         writes_whole: true,
         seeks: false,
         readiness: |_, _| 0,
-        hope: |_, _, _| Hope::None,
+        wake_source: |_, _, _| WakeSource::None,
         close: |host, open| host.objects.remove(open.object.0),
         fcntl: |_, _, _, _| Err(Errno::EINVAL.into()),
         ioctl: |_, _, _, _| Err(Errno::ENOTTY.into()),
@@ -174,7 +174,7 @@ impl HostState {
         &self,
         id: DescriptionId,
         description: &'d Description,
-    ) -> Option<(Open<'d>, &'static Operations)> {
+    ) -> Option<(OpenObject<'d>, &'static Operations)> {
         self.open_object_for(self.running(), id, description)
     }
 
@@ -187,19 +187,19 @@ impl HostState {
     /// The same for another thread than the running one.
     fn open_object_for<'d>(
         &self,
-        asker: (u32, u32),
+        caller: (u32, u32),
         id: DescriptionId,
         description: &'d Description,
-    ) -> Option<(Open<'d>, &'static Operations)> {
+    ) -> Option<(OpenObject<'d>, &'static Operations)> {
         let Target::Object(object) = description.target else {
             return None;
         };
         let operations = self.objects.get(object.0)?.operations();
-        let open = Open {
+        let open = OpenObject {
             object,
             description,
             id,
-            asker,
+            caller,
         };
         Some((open, operations))
     }
@@ -210,7 +210,7 @@ impl HostState {
     }
 
     /// The current events of an open file, as another thread than the running one sees it.
-    pub fn readiness_for(&self, asker: (u32, u32), id: DescriptionId) -> u16 {
+    pub fn readiness_for(&self, caller: (u32, u32), id: DescriptionId) -> u16 {
         const READ: u16 = event::IN | event::READ_NORMAL;
         const WRITE: u16 = event::OUT | event::WRITE_NORMAL;
         let Some(description) = self.files.description(id) else {
@@ -222,7 +222,7 @@ impl HostState {
             Target::Stdin(number) if self.files.stdin(number).must_wait() => 0,
             Target::Stdin(_) => READ,
             Target::Object(_) if self.faults.spurious => READ,
-            Target::Object(_) => match self.open_object_for(asker, id, description) {
+            Target::Object(_) => match self.open_object_for(caller, id, description) {
                 Some((open, operations)) => (operations.readiness)(self, open),
                 None => event::INVALID,
             },
@@ -230,15 +230,15 @@ impl HostState {
     }
 
     /// Where events of an open file can come from when all threads of the host are blocked.
-    pub fn hope_of(&self, id: DescriptionId, events: u16) -> Hope {
+    pub fn wake_source_of(&self, id: DescriptionId, events: u16) -> WakeSource {
         let Some(description) = self.files.description(id) else {
-            return Hope::None;
+            return WakeSource::None;
         };
         match description.target {
-            Target::Stdin(_) => Hope::Input,
+            Target::Stdin(_) => WakeSource::Stdin,
             _ => match self.open_object(id, description) {
-                Some((open, operations)) => (operations.hope)(self, open, events),
-                None => Hope::None,
+                Some((open, operations)) => (operations.wake_source)(self, open, events),
+                None => WakeSource::None,
             },
         }
     }
@@ -280,7 +280,7 @@ impl HostState {
 
 impl Kernel<'_, '_> {
     /// Blocks until events of an open file: `EAGAIN` if it is non-blocking.
-    pub fn wait_for(&mut self, open: Open<'_>, events: u16, what: &'static str) -> Stop {
+    pub fn wait_for(&mut self, open: OpenObject<'_>, events: u16, what: &'static str) -> Stop {
         if open
             .description
             .flags
@@ -288,7 +288,7 @@ impl Kernel<'_, '_> {
         {
             return Errno::EAGAIN.into();
         }
-        self.wait_restartable(Until::Ready(vec![(open.id, events)]), what)
+        self.wait_restartable(WaitCondition::Ready(vec![(open.id, events)]), what)
     }
 
     /// Opens a new descriptor for a new object.

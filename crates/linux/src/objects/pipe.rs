@@ -8,12 +8,12 @@ use std::collections::VecDeque;
 
 use everett_vm::{Buffer, Value};
 
-use super::{Object, ObjectId, Open, Operations, event};
+use super::{Object, ObjectId, OpenObject, Operations, event};
 use crate::errno::Errno;
 use crate::files::OpenFlags;
 use crate::host::HostState;
 use crate::kernel::{Kernel, Stop};
-use crate::queue::Queue;
+use crate::queue::ByteQueue;
 use crate::signals::SIGPIPE;
 use crate::table::Answer;
 
@@ -41,7 +41,7 @@ struct Page {
 #[derive(Clone, Debug)]
 pub struct Pipe {
     /// Bytes written and not yet read.
-    queue: Queue,
+    queue: ByteQueue,
     /// How they are divided into pages.
     pages: VecDeque<Page>,
     /// Capacity in pages.
@@ -58,7 +58,7 @@ impl Pipe {
     /// An empty pipe with one open file description at each end.
     pub fn new() -> Pipe {
         Pipe {
-            queue: Queue::default(),
+            queue: ByteQueue::default(),
             pages: VecDeque::new(),
             most_pages: PAGES,
             readers: 1,
@@ -206,7 +206,7 @@ pub fn pipe_mut(host: &mut HostState, id: ObjectId) -> Option<&mut Pipe> {
     }
 }
 
-fn read(kernel: &mut Kernel<'_, '_>, open: Open<'_>, wanted: u64) -> Result<Buffer, Stop> {
+fn read(kernel: &mut Kernel<'_, '_>, open: OpenObject<'_>, wanted: u64) -> Result<Buffer, Stop> {
     let pipe = pipe(kernel.host, open.object).ok_or(Errno::EBADF)?;
     if wanted == 0 || (pipe.is_empty() && pipe.writers == 0) {
         return Ok(Buffer::zeroed(0));
@@ -217,7 +217,7 @@ fn read(kernel: &mut Kernel<'_, '_>, open: Open<'_>, wanted: u64) -> Result<Buff
     kernel.host.take_from_pipe(open.object, wanted)
 }
 
-fn write(kernel: &mut Kernel<'_, '_>, open: Open<'_>, parts: &[Buffer]) -> Result<u64, Stop> {
+fn write(kernel: &mut Kernel<'_, '_>, open: OpenObject<'_>, parts: &[Buffer]) -> Result<u64, Stop> {
     if parts.iter().all(Buffer::is_empty) {
         return Ok(0);
     }
@@ -233,7 +233,7 @@ fn write(kernel: &mut Kernel<'_, '_>, open: Open<'_>, parts: &[Buffer]) -> Resul
     Ok(written)
 }
 
-fn readiness(host: &HostState, open: Open<'_>) -> u16 {
+fn readiness(host: &HostState, open: OpenObject<'_>) -> u16 {
     let Some(pipe) = pipe(host, open.object) else {
         return event::INVALID;
     };
@@ -258,7 +258,7 @@ fn readiness(host: &HostState, open: Open<'_>) -> u16 {
     events
 }
 
-fn close(host: &mut HostState, open: Open<'_>) {
+fn close(host: &mut HostState, open: OpenObject<'_>) {
     let Some(pipe) = pipe_mut(host, open.object) else {
         return;
     };
@@ -275,7 +275,7 @@ fn close(host: &mut HostState, open: Open<'_>) {
     }
 }
 
-fn fcntl(kernel: &mut Kernel<'_, '_>, open: Open<'_>, command: i32, argument: u64) -> Answer {
+fn fcntl(kernel: &mut Kernel<'_, '_>, open: OpenObject<'_>, command: i32, argument: u64) -> Answer {
     const SET_SIZE: i32 = 1031;
     const GET_SIZE: i32 = 1032;
     let pipe = pipe_mut(kernel.host, open.object).ok_or(Errno::EBADF)?;

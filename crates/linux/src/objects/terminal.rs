@@ -7,11 +7,11 @@ use std::collections::VecDeque;
 
 use everett_vm::{Buffer, Value};
 
-use super::{Object, ObjectId, Open, Operations, event};
+use super::{Object, ObjectId, OpenObject, Operations, event};
 use crate::errno::Errno;
 use crate::host::HostState;
 use crate::kernel::{Kernel, Stop};
-use crate::queue::Queue;
+use crate::queue::ByteQueue;
 
 /// The most output bytes that wait for the master side.
 const MOST_OUTPUT: u64 = 65536;
@@ -133,13 +133,13 @@ pub struct Terminal {
     /// The slave side was opened at least once.
     was_used: bool,
     /// Input that can be read.
-    input: Queue,
+    input: ByteQueue,
     /// Lengths of the lines in it; the last may be incomplete.
     lines: VecDeque<u64>,
     /// The line being edited.
     typed: Vec<Value>,
     /// Output.
-    output: Queue,
+    output: ByteQueue,
 }
 
 impl Terminal {
@@ -156,10 +156,10 @@ impl Terminal {
             is_held: true,
             users: 0,
             was_used: false,
-            input: Queue::default(),
+            input: ByteQueue::default(),
             lines: VecDeque::new(),
             typed: Vec::new(),
-            output: Queue::default(),
+            output: ByteQueue::default(),
         }
     }
 
@@ -181,12 +181,12 @@ impl Terminal {
     /// Discards unread input or output.
     pub fn flush(&mut self, input: bool, output: bool) {
         if input {
-            self.input = Queue::default();
+            self.input = ByteQueue::default();
             self.lines.clear();
             self.typed.clear();
         }
         if output {
-            self.output = Queue::default();
+            self.output = ByteQueue::default();
         }
     }
 
@@ -437,7 +437,11 @@ pub fn holder(host: &HostState, line: ObjectId) -> Option<ObjectId> {
     }
 }
 
-fn read_output(kernel: &mut Kernel<'_, '_>, open: Open<'_>, wanted: u64) -> Result<Buffer, Stop> {
+fn read_output(
+    kernel: &mut Kernel<'_, '_>,
+    open: OpenObject<'_>,
+    wanted: u64,
+) -> Result<Buffer, Stop> {
     let terminal = terminal_mut(kernel.host, open.object).ok_or(Errno::EBADF)?;
     if wanted == 0 {
         return Ok(Buffer::zeroed(0));
@@ -453,7 +457,11 @@ fn read_output(kernel: &mut Kernel<'_, '_>, open: Open<'_>, wanted: u64) -> Resu
     Ok(bytes)
 }
 
-fn type_input(kernel: &mut Kernel<'_, '_>, open: Open<'_>, parts: &[Buffer]) -> Result<u64, Stop> {
+fn type_input(
+    kernel: &mut Kernel<'_, '_>,
+    open: OpenObject<'_>,
+    parts: &[Buffer],
+) -> Result<u64, Stop> {
     let mut typed = Vec::new();
     for part in parts {
         typed.extend((0..part.len()).map(|at| part.byte(kernel.vm.arena, at)));
@@ -472,7 +480,7 @@ fn type_input(kernel: &mut Kernel<'_, '_>, open: Open<'_>, parts: &[Buffer]) -> 
     Ok(typed.len() as u64)
 }
 
-fn holder_readiness(host: &HostState, open: Open<'_>) -> u16 {
+fn holder_readiness(host: &HostState, open: OpenObject<'_>) -> u16 {
     let Some(terminal) = terminal(host, open.object) else {
         return event::INVALID;
     };
@@ -486,7 +494,7 @@ fn holder_readiness(host: &HostState, open: Open<'_>) -> u16 {
     events
 }
 
-fn close_holder(host: &mut HostState, open: Open<'_>) {
+fn close_holder(host: &mut HostState, open: OpenObject<'_>) {
     let Some(terminal) = terminal_mut(host, open.object) else {
         return;
     };
@@ -503,7 +511,11 @@ fn close_holder(host: &mut HostState, open: Open<'_>) {
     host.announce(line, event::ALL);
 }
 
-fn read_input(kernel: &mut Kernel<'_, '_>, open: Open<'_>, wanted: u64) -> Result<Buffer, Stop> {
+fn read_input(
+    kernel: &mut Kernel<'_, '_>,
+    open: OpenObject<'_>,
+    wanted: u64,
+) -> Result<Buffer, Stop> {
     let id = holder(kernel.host, open.object).ok_or(Errno::EIO)?;
     let terminal = terminal_mut(kernel.host, id).ok_or(Errno::EIO)?;
     if wanted == 0 {
@@ -525,7 +537,7 @@ fn read_input(kernel: &mut Kernel<'_, '_>, open: Open<'_>, wanted: u64) -> Resul
 
 fn print_output(
     kernel: &mut Kernel<'_, '_>,
-    open: Open<'_>,
+    open: OpenObject<'_>,
     parts: &[Buffer],
 ) -> Result<u64, Stop> {
     let id = holder(kernel.host, open.object).ok_or(Errno::EIO)?;
@@ -547,7 +559,7 @@ fn print_output(
     Ok(printed.len() as u64)
 }
 
-fn line_readiness(host: &HostState, open: Open<'_>) -> u16 {
+fn line_readiness(host: &HostState, open: OpenObject<'_>) -> u16 {
     let terminal = holder(host, open.object).and_then(|id| terminal(host, id));
     let Some(terminal) = terminal else {
         return event::INVALID;
@@ -565,7 +577,7 @@ fn line_readiness(host: &HostState, open: Open<'_>) -> u16 {
     events
 }
 
-fn close_line(host: &mut HostState, open: Open<'_>) {
+fn close_line(host: &mut HostState, open: OpenObject<'_>) {
     let Some(id) = holder(host, open.object) else {
         return;
     };

@@ -2,7 +2,7 @@
 
 use everett_vm::Buffer;
 
-use super::{Object, ObjectId, Open, Operations, event};
+use super::{Object, ObjectId, OpenObject, Operations, event};
 use crate::errno::Errno;
 use crate::host::HostState;
 use crate::kernel::{Kernel, Stop};
@@ -45,7 +45,7 @@ pub fn timer_mut(host: &mut HostState, id: ObjectId) -> Option<&mut TimerDescrip
     }
 }
 
-fn read(kernel: &mut Kernel<'_, '_>, open: Open<'_>, wanted: u64) -> Result<Buffer, Stop> {
+fn read(kernel: &mut Kernel<'_, '_>, open: OpenObject<'_>, wanted: u64) -> Result<Buffer, Stop> {
     if wanted < 8 {
         return Err(Errno::EINVAL.into());
     }
@@ -57,7 +57,7 @@ fn read(kernel: &mut Kernel<'_, '_>, open: Open<'_>, wanted: u64) -> Result<Buff
     }
 }
 
-fn readiness(host: &HostState, open: Open<'_>) -> u16 {
+fn readiness(host: &HostState, open: OpenObject<'_>) -> u16 {
     let Some(timer) = timer(host, open.object) else {
         return event::INVALID;
     };
@@ -70,7 +70,7 @@ fn readiness(host: &HostState, open: Open<'_>) -> u16 {
     }
 }
 
-fn close(host: &mut HostState, open: Open<'_>) {
+fn close(host: &mut HostState, open: OpenObject<'_>) {
     if let Some(number) = timer(host, open.object).and_then(|timer| timer.running) {
         host.timers.remove(number);
     }

@@ -2,27 +2,27 @@
 
 use everett_vm::{Interrupt, Oracle};
 
-use super::{Moment, Schedule, SchedulerKind, ask};
+use super::{Decision, Schedule, SchedulerKind, ask};
 
 /// Asks freely where the last thread is blocked; preempts a runnable thread only while the bound allows it.
 pub fn pick(
-    moment: &Moment<'_>,
+    decision: &Decision<'_>,
     schedule: &mut Schedule,
     oracle: &mut dyn Oracle,
 ) -> Result<usize, Interrupt> {
-    let Some(current) = moment.current else {
-        return ask(moment, "schedule", oracle);
+    let Some(current) = decision.current else {
+        return ask(decision, "schedule", oracle);
     };
     let SchedulerKind::Bounded(most) = schedule.kind else {
         return Ok(current);
     };
-    if moment.yields {
-        return ask(moment, "schedule", oracle);
+    if decision.yields {
+        return ask(decision, "schedule", oracle);
     }
     if schedule.preemptions >= most {
         return Ok(current);
     }
-    let picked = ask(moment, "preempt:", oracle)?;
+    let picked = ask(decision, "preempt:", oracle)?;
     if picked != current {
         schedule.preemptions += 1;
     }

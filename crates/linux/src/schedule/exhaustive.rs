@@ -2,13 +2,13 @@
 
 use everett_vm::{Interrupt, Oracle};
 
-use super::{Moment, Schedule, ask};
+use super::{Decision, Schedule, ask};
 
 /// Asks the oracle at every scheduling point.
 pub fn pick(
-    moment: &Moment<'_>,
+    decision: &Decision<'_>,
     _: &mut Schedule,
     oracle: &mut dyn Oracle,
 ) -> Result<usize, Interrupt> {
-    ask(moment, "schedule", oracle)
+    ask(decision, "schedule", oracle)
 }

@@ -10,12 +10,12 @@ use everett_vm::{Bug, BugKind, CallSite, ChoiceSite, Interrupt, Oracle, Points, 
 use smallvec::SmallVec;
 
 use crate::boot::reborrow;
-use crate::dispatch::Pause;
+use crate::dispatch::SliceEnd;
 use crate::host::{Ending, Host, HostExit, HostState};
 use crate::kernel::Kernel;
 use crate::native::TaskName;
-use crate::process::{Death, Doing, Life};
-use crate::wait::Hope;
+use crate::process::{ExitState, ExitStatus, RunState};
+use crate::wait::WakeSource;
 
 /// Instructions that a thread may execute between two system calls before its time slice is over.
 const QUANTUM: u64 = 1_000_000;
@@ -55,7 +55,7 @@ pub enum PreemptAt {
 
 /// A preemption point between system calls: another thread could have run here.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub struct Passed {
+pub struct PreemptionPoint {
     /// The thread that ran.
     pub task: TaskName,
     /// System calls that it had made before.
@@ -67,7 +67,7 @@ pub struct Passed {
 }
 
 /// A scheduling decision: the threads that a policy picks from.
-pub struct Moment<'m> {
+pub struct Decision<'m> {
     /// Indices in [`HostState::tasks`] of the runnable tasks, ascending; at least one.
     pub ready: &'m [usize],
     /// The task that ran, if it is still runnable.
@@ -79,7 +79,7 @@ pub struct Moment<'m> {
 }
 
 /// Picks one of the runnable tasks.
-type Picker = fn(&Moment<'_>, &mut Schedule, &mut dyn Oracle) -> Result<usize, Interrupt>;
+type Picker = fn(&Decision<'_>, &mut Schedule, &mut dyn Oracle) -> Result<usize, Interrupt>;
 
 /// The scheduler's state.
 #[derive(Clone, Debug, Default)]
@@ -160,13 +160,13 @@ impl SchedulerKind {
 }
 
 /// Asks the oracle which runnable task runs. `name` is the name of the choice site.
-fn ask(moment: &Moment<'_>, name: &str, oracle: &mut dyn Oracle) -> Result<usize, Interrupt> {
-    if moment.ready.len() == 1 {
-        return Ok(moment.ready[0]);
+fn ask(decision: &Decision<'_>, name: &str, oracle: &mut dyn Oracle) -> Result<usize, Interrupt> {
+    if decision.ready.len() == 1 {
+        return Ok(decision.ready[0]);
     }
     // The task that would continue anyway is the first alternative: picking it is no deviation.
-    let first = moment.current.unwrap_or(moment.ready[0]);
-    let others = moment.ready.iter().copied().filter(|task| *task != first);
+    let first = decision.current.unwrap_or(decision.ready[0]);
+    let others = decision.ready.iter().copied().filter(|task| *task != first);
     let order: SmallVec<[usize; 8]> = std::iter::once(first).chain(others).collect();
     let site = ChoiceSite {
         name: name.to_owned(),
@@ -177,11 +177,11 @@ fn ask(moment: &Moment<'_>, name: &str, oracle: &mut dyn Oracle) -> Result<usize
 
 impl Kernel<'_, '_> {
     /// Logs a preemption point between two system calls of the running thread.
-    pub(crate) fn note_point(&mut self) {
+    pub(crate) fn log_point(&mut self) {
         let Some(frame) = self.vm.thread.top() else {
             return;
         };
-        let passed = Passed {
+        let passed = PreemptionPoint {
             task: TaskName {
                 pid: self.task().pid,
                 tid: self.task().tid,
@@ -201,7 +201,7 @@ impl Kernel<'_, '_> {
     }
 
     /// Stops the running thread before its system call, once, if the policy may preempt it there.
-    pub(crate) fn is_point(&mut self) -> bool {
+    pub(crate) fn stop_at_point(&mut self) -> bool {
         let options = &self.host.options;
         let wanted =
             self.host.schedule.kind.wants_points() && options.preempt_at != PreemptAt::Quantum;
@@ -215,7 +215,7 @@ impl Kernel<'_, '_> {
 
 impl HostState {
     /// Ends the time slice of a thread that computes without system calls, and advances its clocks.
-    pub(crate) fn long_computation(&mut self) {
+    pub(crate) fn end_quantum(&mut self) {
         self.clock_ns += QUANTUM;
         if let Some(task) = self.tasks.get_mut(self.schedule.running) {
             let task = triomphe::Arc::make_mut(task);
@@ -250,12 +250,12 @@ impl HostState {
         if self.is_stopped(task) {
             return false;
         }
-        match &task.doing {
-            Doing::Running => true,
-            Doing::Waiting(wait) => {
+        match &task.run_state {
+            RunState::Running => true,
+            RunState::Waiting(wait) => {
                 self.wait_is_over(task, wait) || self.has_deliverable_signal(task)
             }
-            Doing::Ended => false,
+            RunState::Ended => false,
         }
     }
 
@@ -267,31 +267,31 @@ impl HostState {
 
     /// The earliest deadline of a blocked task.
     fn next_deadline(&self) -> Option<u64> {
-        let deadlines = self.tasks.iter().filter_map(|task| match &task.doing {
-            Doing::Waiting(wait) => wait.deadline_ns,
+        let deadlines = self.tasks.iter().filter_map(|task| match &task.run_state {
+            RunState::Waiting(wait) => wait.deadline_ns,
             _ => None,
         });
-        let others = self.next_timer().into_iter().chain(self.wire.next_again());
+        let others = self.next_timer().into_iter().chain(self.wire.next_retry());
         deadlines.chain(others).min()
     }
 
     /// The exit status of the host, once its first process has exited and no other process holds its output
     /// streams.
-    fn is_over(&self) -> Option<Death> {
+    fn is_over(&self) -> Option<ExitStatus> {
         let first = self.processes.first()?;
-        let Life::Zombie(death) = first.life else {
+        let ExitState::Zombie(exit_status) = first.exit_state else {
             return None;
         };
         let alive = || {
             let processes = self.processes.iter().skip(1);
-            processes.filter(|process| matches!(process.life, Life::Running))
+            processes.filter(|process| matches!(process.exit_state, ExitState::Alive))
         };
         let goes_on = if self.options.waits_for_all {
             alive().next().is_some()
         } else {
             alive().any(|process| self.holds_output(process))
         };
-        (!goes_on).then_some(death)
+        (!goes_on).then_some(exit_status)
     }
 
     fn holds_output(&self, process: &crate::process::ProcessState) -> bool {
@@ -302,11 +302,11 @@ impl HostState {
     }
 }
 
-impl From<Death> for Ending {
-    fn from(death: Death) -> Ending {
-        match death {
-            Death::Exit(status) => Ending::Exit(status),
-            Death::Signal(signal) => Ending::Signal(signal),
+impl From<ExitStatus> for Ending {
+    fn from(exit_status: ExitStatus) -> Ending {
+        match exit_status {
+            ExitStatus::Exit(status) => Ending::Exit(status),
+            ExitStatus::Signal(signal) => Ending::Signal(signal),
         }
     }
 }
@@ -332,20 +332,20 @@ impl Host {
             };
             let schedule = &mut self.state.schedule;
             match pause {
-                Pause::Budget => {
+                SliceEnd::Budget => {
                     if schedule.quantum == 0 {
-                        self.state.long_computation();
+                        self.state.end_quantum();
                     }
                 }
-                Pause::Point | Pause::Off => schedule.due = true,
-                Pause::Execute(execution) => {
+                SliceEnd::Point | SliceEnd::Off => schedule.due = true,
+                SliceEnd::Execute(execution) => {
                     if let Err(exit) = self.execute(*execution, &mut around) {
                         return exit;
                     }
                 }
-                Pause::Exit(exit) => return exit,
+                SliceEnd::Exit(exit) => return exit,
             }
-            self.settle();
+            self.update_tasks();
         }
     }
 
@@ -356,11 +356,11 @@ impl Host {
     ) -> Result<Option<HostExit>, Interrupt> {
         let mut idle_jumps = 0;
         loop {
-            if let Some(death) = self.state.is_over() {
-                return Ok(Some(HostExit::Ended(death.into())));
+            if let Some(exit_status) = self.state.is_over() {
+                return Ok(Some(HostExit::Ended(exit_status.into())));
             }
             self.state.fire_timers();
-            self.state.repeat_requests();
+            self.state.retry_requests();
             let ready = self.state.ready();
             if ready.is_empty() {
                 idle_jumps += 1;
@@ -375,7 +375,7 @@ impl Host {
             }
             let last = self.state.schedule.running;
             let current = ready.contains(&last).then_some(last);
-            let moment = Moment {
+            let decision = Decision {
                 ready: &ready,
                 current,
                 last,
@@ -384,7 +384,7 @@ impl Host {
             let picker = self.state.schedule.kind.picker();
             let around = reborrow(around);
             let schedule = &mut self.state.schedule;
-            let picked = picker(&moment, schedule, around.oracle)?;
+            let picked = picker(&decision, schedule, around.oracle)?;
             around.oracle.commit();
             if std::mem::take(&mut schedule.at_logged_point)
                 && let Some(points) = &mut self.state.points
@@ -403,12 +403,12 @@ impl Host {
 
     /// No thread is runnable: advances the clock to the next deadline, or reports how the host ends.
     fn idle(&mut self) -> Option<HostExit> {
-        let hope = self.state.hope_of_all();
-        if hope == Hope::Input {
+        let wake_source = self.state.best_wake_source();
+        if wake_source == WakeSource::Stdin {
             return Some(HostExit::NeedsInput);
         }
         let deadline = self.state.next_deadline();
-        let is_told = self.state.wire.stops_at_waits && hope == Hope::Outside;
+        let is_told = self.state.wire.stops_at_waits && wake_source == WakeSource::External;
         if let Some(deadline) = deadline
             && !self.state.wire.is_beyond(deadline)
             && !is_told
@@ -416,20 +416,21 @@ impl Host {
             self.state.clock_ns = self.state.clock_ns.max(deadline);
             return None;
         }
-        if deadline.is_some() || self.state.wire.is_networked && hope == Hope::Outside {
+        if deadline.is_some() || self.state.wire.is_networked && wake_source == WakeSource::External
+        {
             return Some(HostExit::Waits(deadline));
         }
-        let ended = self.state.processes.first().map(|first| first.life);
-        Some(HostExit::Ended(match (hope, ended) {
-            (Hope::Outside, Some(Life::Zombie(death))) => death.into(),
-            (Hope::Outside, _) => Ending::Idle,
+        let ended = self.state.processes.first().map(|first| first.exit_state);
+        Some(HostExit::Ended(match (wake_source, ended) {
+            (WakeSource::External, Some(ExitState::Zombie(exit_status))) => exit_status.into(),
+            (WakeSource::External, _) => Ending::Idle,
             _ => Ending::Bug(Box::new(self.deadlock())),
         }))
     }
 
     fn deadlock(&mut self) -> Bug {
         let waiting: Vec<usize> = (0..self.state.tasks.len())
-            .filter(|at| matches!(self.state.tasks[*at].doing, Doing::Waiting(_)))
+            .filter(|at| matches!(self.state.tasks[*at].run_state, RunState::Waiting(_)))
             .collect();
         if let Some(first) = waiting.first() {
             // The report shows the stack of this thread first.

@@ -2,15 +2,15 @@
 
 use everett_vm::{Interrupt, Oracle};
 
-use super::{Moment, Schedule};
+use super::{Decision, Schedule};
 use crate::host::split_mix;
 
 /// Picks a runnable task at random.
 pub fn pick(
-    moment: &Moment<'_>,
+    decision: &Decision<'_>,
     schedule: &mut Schedule,
     _: &mut dyn Oracle,
 ) -> Result<usize, Interrupt> {
     let drawn = split_mix(&mut schedule.random) as usize;
-    Ok(moment.ready[drawn % moment.ready.len()])
+    Ok(decision.ready[drawn % decision.ready.len()])
 }

@@ -12,7 +12,7 @@ use crate::kernel::{Kernel, Stop};
 use crate::setup::{Boot, Route, Setup, Subnet};
 use crate::table::ArgKind::{Buffer, Int, Path};
 use crate::table::{Answer, Call, Row};
-use crate::wait::Until;
+use crate::wait::WaitCondition;
 
 /// The number of the first of them among Everett's own calls.
 pub const FIRST: usize = 32;
@@ -231,11 +231,11 @@ fn host_setup(kernel: &mut Kernel<'_, '_>, call: &Call) -> Result<(), Stop> {
             if !has_waited {
                 kernel.host.random ^= begin.random;
                 // It ran alone until now; from here on the horizon of its world applies.
-                kernel.host.wire.end_horizon();
+                kernel.host.wire.reset_horizon();
                 // The result if a signal interrupts the wait.
                 kernel.task_mut().progress = int(Errno::EINTR);
             }
-            kernel.wait(Until::Never, Some(begin.at_ns), "the host begins later")
+            kernel.wait(WaitCondition::Never, Some(begin.at_ns), "the host begins later")
         }
     }
 }
@@ -245,7 +245,7 @@ fn expose_data(kernel: &mut Kernel<'_, '_>, call: &Call) -> Result<(), Stop> {
 }
 
 fn write_filesystem(kernel: &mut Kernel<'_, '_>) -> Result<(), Stop> {
-    let files = kernel.host.files.left();
+    let files = kernel.host.files.changes();
     Arc::make_mut(&mut kernel.host.setup).save(files);
     Ok(())
 }

@@ -5,7 +5,7 @@ use everett_vm::{Buffer, Value};
 use super::input_output::MAX_FILE;
 use crate::bytes::Bytes;
 use crate::errno::Errno;
-use crate::files::{Description, Inode, InodeId, Node, OpenFlags, Target};
+use crate::files::{Description, Inode, InodeId, InodeKind, OpenFlags, Target};
 use crate::kernel::{Kernel, Stop};
 use crate::table::ArgKind::{Fd, Flags, Int, Path, Pointer};
 use crate::table::{Answer, Call, Row};
@@ -73,12 +73,12 @@ fn memfd_create(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     } else {
         0o777
     };
-    let who = kernel.who();
+    let who = kernel.fs_credentials();
     let inode = Inode {
         uid: who.uid,
         gid: who.gid,
         seals: Some(seals),
-        ..Inode::new(Node::Regular(Bytes::default()), mode, now_ns)
+        ..Inode::new(InodeKind::Regular(Bytes::default()), mode, now_ns)
     };
     let id = kernel.host.files.tree.add_nameless(inode);
     let mut open_flags = OpenFlags::READ_WRITE | OpenFlags::LARGE;
@@ -103,8 +103,8 @@ fn copy_file_range(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let (source, target) = (kernel.regular(from.target)?, kernel.regular(to.target)?);
     let start = kernel.offset_at(from_at, from.offset)?;
     let end = kernel.offset_at(to_at, to.offset)?;
-    let bytes = match &kernel.host.files.tree.get(source).node {
-        Node::Regular(bytes) => bytes.read(start, len.min(MOST)),
+    let bytes = match &kernel.host.files.tree.get(source).kind {
+        InodeKind::Regular(bytes) => bytes.read(start, len.min(MOST)),
         _ => Buffer::zeroed(0),
     };
     let copied = bytes.len() as u64;
@@ -129,7 +129,7 @@ fn copy_file_range(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let now_ns = kernel.wall_clock_ns();
     kernel.note_access(source);
     let inode = kernel.host.files.tree.get_mut(target);
-    if let Node::Regular(held) = &mut inode.node {
+    if let InodeKind::Regular(held) = &mut inode.kind {
         held.write(end, &bytes);
     }
     inode.touch(now_ns);
@@ -140,8 +140,8 @@ fn fsync(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     match kernel.usable(call.int(0))? {
         Target::Inode(id)
             if matches!(
-                kernel.host.files.tree.get(id).node,
-                Node::Regular(_) | Node::Directory(_)
+                kernel.host.files.tree.get(id).kind,
+                InodeKind::Regular(_) | InodeKind::Directory(_)
             ) =>
         {
             kernel.host.files.sync(id);
@@ -197,9 +197,9 @@ impl Kernel<'_, '_> {
         let Target::Inode(id) = target else {
             return Err(Errno::EINVAL);
         };
-        match self.host.files.tree.get(id).node {
-            Node::Regular(_) => Ok(id),
-            Node::Directory(_) => Err(Errno::EISDIR),
+        match self.host.files.tree.get(id).kind {
+            InodeKind::Regular(_) => Ok(id),
+            InodeKind::Directory(_) => Err(Errno::EISDIR),
             _ => Err(Errno::EINVAL),
         }
     }

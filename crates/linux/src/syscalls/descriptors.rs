@@ -4,7 +4,7 @@ use everett_vm::Value;
 
 use super::locks;
 use crate::errno::Errno;
-use crate::files::{Description, Descriptor, Node, OpenFlags, Target};
+use crate::files::{Description, Descriptor, InodeKind, OpenFlags, Target};
 use crate::kernel::Kernel;
 use crate::objects::pipe;
 use crate::table::ArgKind::{Fd, Flags, Int};
@@ -67,14 +67,14 @@ fn lseek(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
         return Err(Errno::ESPIPE.into());
     };
     let wanted = call.args[1];
-    let offset = match (call.int(2), &kernel.host.files.tree.get(id).node) {
+    let offset = match (call.int(2), &kernel.host.files.tree.get(id).kind) {
         // Devices have no file offset.
-        (SET | CURRENT | END, Node::Device(_)) => 0,
+        (SET | CURRENT | END, InodeKind::Device(_)) => 0,
         (SET, _) => moved(0, wanted)?,
         (CURRENT, _) => moved(description.offset, wanted)?,
-        (END, Node::Regular(bytes)) => moved(bytes.len(), wanted)?,
+        (END, InodeKind::Regular(bytes)) => moved(bytes.len(), wanted)?,
         (END, _) => moved(0, wanted)?,
-        (whence @ (DATA | HOLE), Node::Regular(bytes)) => {
+        (whence @ (DATA | HOLE), InodeKind::Regular(bytes)) => {
             if wanted >= bytes.len() {
                 return Err(Errno::ENXIO.into());
             }
@@ -119,7 +119,7 @@ fn ioctl(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
         return answer;
     }
     match request {
-        FIONREAD => return kernel.tell_available(call.int(0), call.args[2]),
+        FIONREAD => return kernel.write_available(call.int(0), call.args[2]),
         FIOCLEX => kernel.set_close_on_exec(call.int(0), descriptor, true),
         FIONCLEX => kernel.set_close_on_exec(call.int(0), descriptor, false),
         FIONBIO => {
@@ -250,8 +250,8 @@ impl Kernel<'_, '_> {
         Ok(match description.target {
             Target::Stdin(number) => Some(self.host.files.stdin(number).available()),
             Target::Output(_) => Some(0),
-            Target::Inode(id) => match &self.host.files.tree.get(id).node {
-                Node::Regular(bytes) => Some(bytes.len().saturating_sub(description.offset)),
+            Target::Inode(id) => match &self.host.files.tree.get(id).kind {
+                InodeKind::Regular(bytes) => Some(bytes.len().saturating_sub(description.offset)),
                 _ => None,
             },
             Target::Object(_) => {
@@ -262,7 +262,7 @@ impl Kernel<'_, '_> {
     }
 
     /// `FIONREAD`.
-    fn tell_available(&mut self, fd: i32, address: u64) -> Answer {
+    fn write_available(&mut self, fd: i32, address: u64) -> Answer {
         let available = self.available(fd)?.ok_or(Errno::ENOTTY)?;
         let count = available.min(i32::MAX as u64) as u32;
         self.write_bytes(address, &count.to_le_bytes())?;

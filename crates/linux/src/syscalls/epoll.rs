@@ -8,7 +8,7 @@ use crate::kernel::{Kernel, Stop};
 use crate::objects::{EDGE, EXCLUSIVE, Epoll, Object, ObjectId, WAKE_UP, epoll, event, source};
 use crate::table::ArgKind::{Fd, Flags, Int, Pointer};
 use crate::table::{Answer, Call, Row};
-use crate::wait::Until;
+use crate::wait::WaitCondition;
 
 /// Rows of this family.
 pub const ROWS: &[Row] = &[
@@ -162,23 +162,23 @@ impl Kernel<'_, '_> {
             return Err(Errno::EINVAL.into());
         }
         let (description, id) = self.epoll_behind(call.int(0))?;
-        let told = self.host.harvest(id, most as usize);
-        if told.is_empty() {
+        let reported = self.host.ready_events(id, most as usize);
+        if reported.is_empty() {
             if timeout != Some(0) {
                 let deadline = timeout.map(|ns| self.host.clock_ns.saturating_add(ns));
-                let until = Until::Ready(vec![(description, event::IN)]);
-                self.wait_masked(until, deadline, mask, "epoll_wait")?;
+                let condition = WaitCondition::Ready(vec![(description, event::IN)]);
+                self.wait_masked(condition, deadline, mask, "epoll_wait")?;
             }
             return Ok(Value::ZERO);
         }
-        let mut bytes = Vec::with_capacity(EVENT_SIZE * told.len());
-        for told in &told {
-            bytes.extend_from_slice(&u32::from(told.events).to_le_bytes());
-            bytes.extend_from_slice(&told.data.to_le_bytes());
+        let mut bytes = Vec::with_capacity(EVENT_SIZE * reported.len());
+        for reported in &reported {
+            bytes.extend_from_slice(&u32::from(reported.events).to_le_bytes());
+            bytes.extend_from_slice(&reported.data.to_le_bytes());
         }
         self.write_bytes(call.args[1], &bytes)?;
-        self.host.harvested(id, &told, most as usize);
-        Ok(Value::concrete(told.len() as u64))
+        self.host.mark_reported(id, &reported, most as usize);
+        Ok(Value::concrete(reported.len() as u64))
     }
 
     /// Reads the temporary signal mask of a system call; `None` at address 0.

@@ -12,7 +12,7 @@ use crate::objects::{
 use crate::signals::blockable;
 use crate::table::ArgKind::{Fd, Flags, Int, Pointer};
 use crate::table::{Answer, Call, Row};
-use crate::timers::{Action, TimeBase, Timer};
+use crate::timers::{TimeBase, Timer, TimerAction};
 
 /// Rows of this family.
 pub const ROWS: &[Row] = &[
@@ -104,7 +104,7 @@ fn timerfd_settime(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
             base: TimeBase::Host,
             at_ns,
             interval_ns,
-            action: Action::Descriptor { object: id },
+            action: TimerAction::Descriptor { object: id },
         })
     });
     if let Some(timer) = timer_mut(kernel.host, id) {

@@ -4,8 +4,8 @@ use crate::errno::Errno;
 use crate::files::{InodeId, OpenFlags, Target};
 use crate::kernel::{Kernel, Stop};
 use crate::objects::{Object, ObjectId, Pipe};
-use crate::process::Doing;
-use crate::wait::Until;
+use crate::process::RunState;
+use crate::wait::WaitCondition;
 use triomphe::Arc;
 
 impl Kernel<'_, '_> {
@@ -27,7 +27,9 @@ impl Kernel<'_, '_> {
         };
         if alone && waiting.is_empty() {
             if !flags.has(OpenFlags::NONBLOCK) {
-                return Err(self.wait_restartable(Until::Fifo(fifo, reads), "open of a FIFO"));
+                return Err(
+                    self.wait_restartable(WaitCondition::Fifo(fifo, reads), "open of a FIFO")
+                );
             }
             if writes {
                 return Err(Errno::ENXIO.into());
@@ -43,7 +45,7 @@ impl Kernel<'_, '_> {
         for task in waiting {
             let task = Arc::make_mut(&mut self.host.tasks[task]);
             task.woken = true;
-            let reads = matches!(&task.doing, Doing::Waiting(wait) if wait.until == Until::Fifo(fifo, true));
+            let reads = matches!(&task.run_state, RunState::Waiting(wait) if wait.condition == WaitCondition::Fifo(fifo, true));
             self.add_ends(pipe, u32::from(reads), u32::from(!reads));
         }
         Ok(Target::Object(pipe))
@@ -52,10 +54,10 @@ impl Kernel<'_, '_> {
     /// Threads that wait for the other end and are not woken yet.
     fn waiting_at(&self, fifo: InodeId, reads: bool, writes: bool) -> Vec<usize> {
         let tasks = self.host.tasks.iter().enumerate();
-        let waits = tasks.filter(|(_, task)| match &task.doing {
-            Doing::Waiting(wait) => {
-                let wanted = (reads && wait.until == Until::Fifo(fifo, false))
-                    || (writes && wait.until == Until::Fifo(fifo, true));
+        let waits = tasks.filter(|(_, task)| match &task.run_state {
+            RunState::Waiting(wait) => {
+                let wanted = (reads && wait.condition == WaitCondition::Fifo(fifo, false))
+                    || (writes && wait.condition == WaitCondition::Fifo(fifo, true));
                 wanted && !task.woken
             }
             _ => false,

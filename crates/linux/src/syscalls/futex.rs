@@ -6,10 +6,10 @@ use triomphe::Arc;
 use crate::errno::Errno;
 use crate::host::HostState;
 use crate::kernel::{Kernel, Stop};
-use crate::process::Doing;
+use crate::process::RunState;
 use crate::table::ArgKind::{Flags, Int, Pointer, Symbolic};
 use crate::table::{Answer, Call, Row};
-use crate::wait::{FutexKey, Until};
+use crate::wait::{FutexKey, WaitCondition};
 
 /// Rows of this family.
 pub const ROWS: &[Row] = &[
@@ -180,9 +180,9 @@ impl Kernel<'_, '_> {
             return Err(Errno::EAGAIN.into());
         }
         if deadline.is_none() {
-            return Err(self.wait_restartable(Until::Futex(key, mask), "futex"));
+            return Err(self.wait_restartable(WaitCondition::Futex(key, mask), "futex"));
         }
-        self.wait(Until::Futex(key, mask), deadline, "futex")?;
+        self.wait(WaitCondition::Futex(key, mask), deadline, "futex")?;
         Err(Errno::ETIMEDOUT.into())
     }
 
@@ -267,7 +267,7 @@ impl Kernel<'_, '_> {
         };
         // A woken thread tries again.
         self.task_mut().woken = false;
-        self.wait(Until::Futex(key, u32::MAX), deadline, "futex lock")?;
+        self.wait(WaitCondition::Futex(key, u32::MAX), deadline, "futex lock")?;
         Err(Errno::ETIMEDOUT.into())
     }
 
@@ -351,8 +351,8 @@ impl HostState {
             && from != to
             && let Some(at) = self.longest_waiting(|key, _| key == from)
         {
-            if let Doing::Waiting(wait) = &mut Arc::make_mut(&mut self.tasks[at]).doing
-                && let Until::Futex(key, _) = &mut wait.until
+            if let RunState::Waiting(wait) = &mut Arc::make_mut(&mut self.tasks[at]).run_state
+                && let WaitCondition::Futex(key, _) = &mut wait.condition
             {
                 *key = to;
             }
@@ -363,11 +363,11 @@ impl HostState {
 
     fn longest_waiting(&self, wanted: impl Fn(FutexKey, u32) -> bool) -> Option<usize> {
         let waiting = self.tasks.iter().enumerate().filter(|(_, task)| {
-            let Doing::Waiting(wait) = &task.doing else {
+            let RunState::Waiting(wait) = &task.run_state else {
                 return false;
             };
-            match wait.until {
-                Until::Futex(key, bits) => !task.woken && wanted(key, bits),
+            match wait.condition {
+                WaitCondition::Futex(key, bits) => !task.woken && wanted(key, bits),
                 _ => false,
             }
         });

@@ -67,7 +67,7 @@ fn inotify_add_watch(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     if mask & ONLY_DIRECTORIES != 0 && !file.is_directory() {
         return Err(Errno::ENOTDIR.into());
     }
-    kernel.who().check(file, READ)?;
+    kernel.fs_credentials().check(file, READ)?;
     let old = inotify(kernel.host, id).and_then(|inotify| inotify.watch_of(inode));
     let kept = match old {
         Some(_) if mask & ONLY_NEW != 0 => return Err(Errno::EEXIST.into()),

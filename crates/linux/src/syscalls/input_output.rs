@@ -4,13 +4,13 @@ use everett_vm::{Buffer, Value};
 
 use crate::bytes::input_bytes;
 use crate::errno::Errno;
-use crate::files::{Description, DescriptionId, Descriptor, Device, Node, OpenFlags, Target};
+use crate::files::{Description, DescriptionId, Descriptor, Device, InodeKind, OpenFlags, Target};
 use crate::kernel::{Kernel, Stop};
-use crate::objects::{Open, Operations, event, happened};
+use crate::objects::{OpenObject, Operations, event, happened};
 use crate::signals::SIGXFSZ;
 use crate::table::ArgKind::{Buffer as Bytes, Fd, Flags, Int, Pointer, Symbolic};
 use crate::table::{Answer, Call, Row};
-use crate::wait::Until;
+use crate::wait::WaitCondition;
 
 /// Rows of this family.
 pub const ROWS: &[Row] = &[
@@ -68,7 +68,7 @@ pub const MAX_FILE: u64 = 1 << 32;
 
 /// A range of guest memory.
 #[derive(Copy, Clone)]
-pub struct Range {
+pub struct IoRange {
     pub address: u64,
     pub len: u64,
 }
@@ -83,7 +83,7 @@ enum At {
 }
 
 fn read(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
-    let range = Range {
+    let range = IoRange {
         address: call.args[1],
         len: kernel.count_to_read(call.int(0), call.args[1], call.raw[2])?,
     };
@@ -91,7 +91,7 @@ fn read(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 }
 
 fn write(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
-    let range = Range {
+    let range = IoRange {
         address: call.args[1],
         len: call.args[2],
     };
@@ -99,7 +99,7 @@ fn write(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 }
 
 fn pread64(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
-    let range = Range {
+    let range = IoRange {
         address: call.args[1],
         len: call.args[2],
     };
@@ -107,7 +107,7 @@ fn pread64(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 }
 
 fn pwrite64(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
-    let range = Range {
+    let range = IoRange {
         address: call.args[1],
         len: call.args[2],
     };
@@ -153,12 +153,12 @@ fn pwritev2(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 }
 
 /// The ranges behind their first `count` bytes.
-pub fn skip(ranges: &[Range], mut count: u64) -> Vec<Range> {
+pub fn skip(ranges: &[IoRange], mut count: u64) -> Vec<IoRange> {
     let mut rest = Vec::with_capacity(ranges.len());
     for range in ranges {
         let gone = range.len.min(count);
         count -= gone;
-        rest.push(Range {
+        rest.push(IoRange {
             address: range.address.wrapping_add(gone),
             len: range.len - gone,
         });
@@ -239,7 +239,7 @@ impl Kernel<'_, '_> {
     }
 
     /// Reads an array of `struct iovec`.
-    pub fn ranges(&mut self, address: u64, count: u64) -> Result<Vec<Range>, Stop> {
+    pub fn ranges(&mut self, address: u64, count: u64) -> Result<Vec<IoRange>, Stop> {
         if count > IOV_MAX {
             return Err(Errno::EINVAL.into());
         }
@@ -247,7 +247,7 @@ impl Kernel<'_, '_> {
         let mut total = 0u64;
         for index in 0..count {
             let at = address.wrapping_add(16 * index);
-            let range = Range {
+            let range = IoRange {
                 address: self.read_u64(at)?,
                 len: self.read_u64(at.wrapping_add(8))?,
             };
@@ -287,7 +287,7 @@ impl Kernel<'_, '_> {
         Ok(self.vm.decide_term(above)?)
     }
 
-    fn read_file(&mut self, fd: i32, ranges: &[Range], at: At) -> Answer {
+    fn read_file(&mut self, fd: i32, ranges: &[IoRange], at: At) -> Answer {
         let (descriptor, description) = self.description(fd)?;
         if !description.flags.readable() {
             return Err(Errno::EBADF.into());
@@ -312,10 +312,10 @@ impl Kernel<'_, '_> {
                 return Err(self.no_input_yet(descriptor, description.flags));
             }
             Target::Stdin(number) => self.host.files.stdin(number).peek(wanted),
-            Target::Inode(id) => match &self.host.files.tree.get(id).node {
-                Node::Regular(bytes) => bytes.read(offset, wanted),
-                Node::Directory(..) => return Err(Errno::EISDIR.into()),
-                Node::Device(device) => self.read_device(*device, wanted),
+            Target::Inode(id) => match &self.host.files.tree.get(id).kind {
+                InodeKind::Regular(bytes) => bytes.read(offset, wanted),
+                InodeKind::Directory(..) => return Err(Errno::EISDIR.into()),
+                InodeKind::Device(device) => self.read_device(*device, wanted),
                 _ => return Err(Errno::EBADF.into()),
             },
         };
@@ -342,16 +342,16 @@ impl Kernel<'_, '_> {
         if flags.has(OpenFlags::NONBLOCK) {
             Errno::EAGAIN.into()
         } else {
-            let until = Until::Ready(vec![(descriptor.description, event::IN)]);
-            self.wait_restartable(until, "standard input")
+            let condition = WaitCondition::Ready(vec![(descriptor.description, event::IN)]);
+            self.wait_restartable(condition, "standard input")
         }
     }
 
     fn read_object(
         &mut self,
-        open: Open<'_>,
+        open: OpenObject<'_>,
         operations: &Operations,
-        ranges: &[Range],
+        ranges: &[IoRange],
         wanted: u64,
         at: At,
     ) -> Answer {
@@ -370,9 +370,9 @@ impl Kernel<'_, '_> {
     /// available count: a count beyond the end of a buffer is harmless if fewer arrive.
     pub fn check_targets(
         &mut self,
-        open: Open<'_>,
+        open: OpenObject<'_>,
         operations: &Operations,
-        ranges: &[Range],
+        ranges: &[IoRange],
         wanted: u64,
     ) -> Result<(), Stop> {
         let available = (operations.available)(self.host, open);
@@ -388,7 +388,7 @@ impl Kernel<'_, '_> {
     /// How many bytes a read of an object takes at once, if its bytes arrive in fragments.
     pub fn piece(
         &mut self,
-        open: Open<'_>,
+        open: OpenObject<'_>,
         operations: &Operations,
         wanted: u64,
     ) -> Result<u64, Stop> {
@@ -438,9 +438,9 @@ impl Kernel<'_, '_> {
     /// Writes to an object. A blocking write continues until everything is written.
     fn write_object(
         &mut self,
-        open: Open<'_>,
+        open: OpenObject<'_>,
         operations: &Operations,
-        ranges: &[Range],
+        ranges: &[IoRange],
         at: At,
     ) -> Answer {
         if matches!(at, At::Offset(_)) {
@@ -458,7 +458,7 @@ impl Kernel<'_, '_> {
     /// Writes until everything is written, an error occurs, or it blocks; what was written so far counts.
     pub fn write_all(
         &mut self,
-        ranges: &[Range],
+        ranges: &[IoRange],
         mut write: impl FnMut(&mut Self, &[Buffer]) -> Result<u64, Stop>,
     ) -> Answer {
         let mut done = self.task().progress;
@@ -495,7 +495,7 @@ impl Kernel<'_, '_> {
     }
 
     /// Writes bytes into ranges of guest memory: all are checked before the first is written.
-    pub fn scatter(&mut self, ranges: &[Range], bytes: &Buffer) -> Result<(), Stop> {
+    pub fn scatter(&mut self, ranges: &[IoRange], bytes: &Buffer) -> Result<(), Stop> {
         for write in [false, true] {
             let mut done = 0;
             for range in ranges {
@@ -515,7 +515,7 @@ impl Kernel<'_, '_> {
         Ok(())
     }
 
-    fn write_file(&mut self, fd: i32, ranges: &[Range], at: At) -> Answer {
+    fn write_file(&mut self, fd: i32, ranges: &[IoRange], at: At) -> Answer {
         let (descriptor, description) = self.description(fd)?;
         if !description.flags.writable() {
             return Err(Errno::EBADF.into());
@@ -536,10 +536,10 @@ impl Kernel<'_, '_> {
                 let output = &mut self.host.outputs[stream as usize];
                 parts.iter().for_each(|part| output.append(part));
             }
-            Target::Inode(id) => match &self.host.files.tree.get(id).node {
-                Node::Regular(_) if self.is_sealed(id) => return Err(Errno::EPERM.into()),
-                Node::Regular(_) if written == 0 => {}
-                Node::Regular(bytes) => {
+            Target::Inode(id) => match &self.host.files.tree.get(id).kind {
+                InodeKind::Regular(_) if self.is_sealed(id) => return Err(Errno::EPERM.into()),
+                InodeKind::Regular(_) if written == 0 => {}
+                InodeKind::Regular(bytes) => {
                     let start = match at {
                         _ if description.flags.has(OpenFlags::APPEND) => bytes.len(),
                         At::Current => description.offset,
@@ -558,8 +558,8 @@ impl Kernel<'_, '_> {
                     self.advance(descriptor, at, end);
                     return Ok(Value::concrete(written));
                 }
-                Node::Device(Device::Full) => return Err(Errno::ENOSPC.into()),
-                Node::Device(_) => {}
+                InodeKind::Device(Device::Full) => return Err(Errno::ENOSPC.into()),
+                InodeKind::Device(_) => {}
                 _ => return Err(Errno::EBADF.into()),
             },
         }
@@ -585,17 +585,17 @@ impl Kernel<'_, '_> {
         }
     }
 
-    pub fn gather(&mut self, ranges: &[Range]) -> Result<Vec<Buffer>, Stop> {
+    pub fn gather(&mut self, ranges: &[IoRange]) -> Result<Vec<Buffer>, Stop> {
         let all = ranges.iter().map(|range| range.len).sum();
         self.gather_most(ranges, self.limit_transfer(all).min(MAX_TRANSFER))
     }
 
     /// All bytes of the ranges: messages are not truncated.
-    pub fn gather_all(&mut self, ranges: &[Range]) -> Result<Vec<Buffer>, Stop> {
+    pub fn gather_all(&mut self, ranges: &[IoRange]) -> Result<Vec<Buffer>, Stop> {
         self.gather_most(ranges, MAX_TRANSFER)
     }
 
-    fn gather_most(&mut self, ranges: &[Range], mut left: u64) -> Result<Vec<Buffer>, Stop> {
+    fn gather_most(&mut self, ranges: &[IoRange], mut left: u64) -> Result<Vec<Buffer>, Stop> {
         let mut parts = Vec::with_capacity(ranges.len());
         for range in ranges {
             let len = range.len.min(left);
@@ -609,7 +609,7 @@ impl Kernel<'_, '_> {
         let now = self.wall_clock_ns();
         let inode = self.host.files.tree.get_mut(id);
         inode.touch(now);
-        if let Node::Regular(bytes) = &mut inode.node {
+        if let InodeKind::Regular(bytes) = &mut inode.kind {
             let mut at = start;
             for part in parts {
                 bytes.write(at, part);

@@ -7,7 +7,7 @@ use crate::kernel::{Kernel, Stop};
 use crate::signals::{SIGALRM, is_signal};
 use crate::table::ArgKind::{Flags, Int, Pointer};
 use crate::table::{Answer, Call, Row};
-use crate::timers::{Action, Notice, PosixTimer, TimeBase, Timer};
+use crate::timers::{Notice, PosixTimer, TimeBase, Timer, TimerAction};
 
 use super::time::{SECOND, is_wall_clock, timespec};
 
@@ -144,7 +144,7 @@ impl Kernel<'_, '_> {
                 base,
                 at_ns: self.host.time_of(base).saturating_add(new.value_ns),
                 interval_ns: new.interval_ns,
-                action: Action::Alarm { pid, which },
+                action: TimerAction::Alarm { pid, which },
             });
             self.process_mut().alarms[which] = Some(number);
         }
@@ -249,7 +249,7 @@ fn timer_settime(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
             base,
             at_ns,
             interval_ns,
-            action: Action::Posix { pid, timer: number },
+            action: TimerAction::Posix { pid, timer: number },
         })
     });
     if let Some(timer) = kernel.process_mut().timers.get_mut(number) {

@@ -3,7 +3,7 @@
 use everett_vm::Value;
 
 use crate::errno::Errno;
-use crate::files::{Node, Target};
+use crate::files::{InodeKind, Target};
 use crate::kernel::Kernel;
 use crate::table::ArgKind::{Buffer, Fd, Int};
 use crate::table::{Answer, Call, Row};
@@ -90,7 +90,7 @@ impl Kernel<'_, '_> {
                 inode: u64::from(id.0),
                 name,
                 next: position + 1,
-                kind: kind(&tree.get(*id).node),
+                kind: kind(&tree.get(*id).kind),
             });
             if bytes.len() + entry.len() > room {
                 break;
@@ -120,13 +120,13 @@ impl Kernel<'_, '_> {
 }
 
 /// `DT_REG` and so on.
-fn kind(node: &Node) -> u8 {
+fn kind(node: &InodeKind) -> u8 {
     match node {
-        Node::Fifo => 1,
-        Node::Device(_) => 2,
-        Node::Directory(_) => 4,
-        Node::Regular(_) | Node::Generated(_) => 8,
-        Node::Link(_) | Node::Magic(_) => 10,
-        Node::Socket => 12,
+        InodeKind::Fifo => 1,
+        InodeKind::Device(_) => 2,
+        InodeKind::Directory(_) => 4,
+        InodeKind::Regular(_) | InodeKind::Generated(_) => 8,
+        InodeKind::Link(_) | InodeKind::Magic(_) => 10,
+        InodeKind::Socket => 12,
     }
 }

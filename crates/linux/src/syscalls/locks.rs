@@ -4,13 +4,13 @@ use everett_vm::Value;
 
 use crate::errno::Errno;
 use crate::files::{
-    Conflict, Description, Descriptor, InodeId, LockOwner, LockRange, Node, Target,
+    Conflict, Description, Descriptor, InodeId, InodeKind, LockOwner, LockRange, Target,
 };
 use crate::kernel::{Kernel, Stop};
-use crate::process::Doing;
+use crate::process::RunState;
 use crate::table::ArgKind::{Fd, Int};
 use crate::table::{Answer, Call, Row};
-use crate::wait::Until;
+use crate::wait::WaitCondition;
 
 /// Rows of this family.
 pub const ROWS: &[Row] = &[Row::new(
@@ -67,7 +67,7 @@ fn flock(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
             return Err(Errno::EAGAIN.into());
         }
         let releases = kernel.host.lock_releases;
-        return Err(kernel.wait_restartable(Until::Released(releases), "flock"));
+        return Err(kernel.wait_restartable(WaitCondition::LockReleased(releases), "flock"));
     }
     let locks = &mut kernel.host.files.locks;
     locks.set_whole(inode, owner, Some(exclusive));
@@ -75,7 +75,7 @@ fn flock(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 }
 
 /// A requested lock.
-struct Wanted {
+struct LockRequest {
     kind: u16,
     range: LockRange,
 }
@@ -99,7 +99,7 @@ impl Kernel<'_, '_> {
             false => LockOwner::Process(self.process().pid),
         };
         if matches!(command, GET_LOCK | GET_OPEN_LOCK) {
-            return self.tell_conflict(inode, owner, &wanted, address);
+            return self.write_conflict(inode, owner, &wanted, address);
         }
         let exclusive = match wanted.kind {
             READ_LOCK if !description.flags.readable() => return Err(Errno::EBADF.into()),
@@ -139,7 +139,7 @@ impl Kernel<'_, '_> {
                 let task = tasks.iter().find(|task| task.tid == other);
                 task.is_some_and(|task| {
                     other != tid
-                        && matches!(&task.doing, Doing::Waiting(wait) if matches!(wait.until, Until::Released(_)))
+                        && matches!(&task.run_state, RunState::Waiting(wait) if matches!(wait.condition, WaitCondition::LockReleased(_)))
                 })
             };
             if self.host.files.locks.would_deadlock(inode, asked, waits) {
@@ -148,7 +148,7 @@ impl Kernel<'_, '_> {
             self.host.files.locks.wait(tid, inode, asked);
         }
         let releases = self.host.lock_releases;
-        self.wait_restartable(Until::Released(releases), "lock of a file")
+        self.wait_restartable(WaitCondition::LockReleased(releases), "lock of a file")
     }
 
     /// Reads a `struct flock`.
@@ -157,7 +157,7 @@ impl Kernel<'_, '_> {
         address: u64,
         description: &Description,
         of_open_file: bool,
-    ) -> Result<Wanted, Stop> {
+    ) -> Result<LockRequest, Stop> {
         let bytes = self.read_bytes(address, 32)?;
         let number = |at: usize, len: usize| {
             let mut word = [0; 8];
@@ -173,8 +173,8 @@ impl Kernel<'_, '_> {
             0 => 0,
             1 => description.offset as i64,
             2 => match description.target {
-                Target::Inode(id) => match &self.host.files.tree.get(id).node {
-                    Node::Regular(bytes) => bytes.len() as i64,
+                Target::Inode(id) => match &self.host.files.tree.get(id).kind {
+                    InodeKind::Regular(bytes) => bytes.len() as i64,
                     _ => 0,
                 },
                 _ => 0,
@@ -195,17 +195,17 @@ impl Kernel<'_, '_> {
         let end = end
             .filter(|end| *end <= i64::MAX as u64)
             .unwrap_or(u64::MAX);
-        Ok(Wanted {
+        Ok(LockRequest {
             kind,
             range: LockRange { start, end },
         })
     }
 
-    fn tell_conflict(
+    fn write_conflict(
         &mut self,
         inode: InodeId,
         owner: LockOwner,
-        wanted: &Wanted,
+        wanted: &LockRequest,
         address: u64,
     ) -> Answer {
         let exclusive = match wanted.kind {

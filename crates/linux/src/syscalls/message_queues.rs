@@ -10,7 +10,7 @@ use crate::objects::message_queue::{MessageQueue, QueuedMessage, Registration, q
 use crate::objects::{Object, ObjectId, event};
 use crate::table::ArgKind::{Buffer, Fd, Flags, Int, Path, Pointer};
 use crate::table::{Answer, Call, Row};
-use crate::wait::Until;
+use crate::wait::WaitCondition;
 
 /// Rows of this family.
 pub const ROWS: &[Row] = &[
@@ -124,7 +124,7 @@ fn mq_timedsend(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
         queue.push(QueuedMessage { priority, bytes });
     }
     if was_empty {
-        kernel.tell_of_message(id);
+        kernel.notify_arrival(id);
     }
     kernel.host.announce(id, event::READING);
     Ok(Value::ZERO)
@@ -320,10 +320,10 @@ impl Kernel<'_, '_> {
         if flags.has(OpenFlags::NONBLOCK) {
             return Errno::EAGAIN.into();
         }
-        let until = Until::Ready(vec![(open, events)]);
+        let condition = WaitCondition::Ready(vec![(open, events)]);
         match deadline {
-            None => self.wait_restartable(until, what),
-            Some(_) => match self.wait(until, deadline, what) {
+            None => self.wait_restartable(condition, what),
+            Some(_) => match self.wait(condition, deadline, what) {
                 Ok(()) => Errno::ETIMEDOUT.into(),
                 Err(stop) => stop,
             },
@@ -331,7 +331,7 @@ impl Kernel<'_, '_> {
     }
 
     /// A message arrived at an empty queue without a blocked receiver: notifies the registered process, once.
-    fn tell_of_message(&mut self, id: ObjectId) {
+    fn notify_arrival(&mut self, id: ObjectId) {
         let is_awaited = self.host.is_awaited(id);
         let Some(queue) = queue_mut(self.host, id).filter(|_| !is_awaited) else {
             return;
@@ -349,10 +349,10 @@ impl crate::host::HostState {
     /// Whether a thread is blocked in a receive.
     fn is_awaited(&self, id: ObjectId) -> bool {
         self.tasks.iter().any(|task| {
-            let crate::process::Doing::Waiting(wait) = &task.doing else {
+            let crate::process::RunState::Waiting(wait) = &task.run_state else {
                 return false;
             };
-            let Until::Ready(files) = &wait.until else {
+            let WaitCondition::Ready(files) = &wait.condition else {
                 return false;
             };
             wait.what == EMPTY

@@ -139,7 +139,7 @@ pub fn show(kernel: &mut Kernel<'_, '_>, state: String, shown: &[u64]) -> Result
     let bytes = kernel.read_buffer(shown[1], shown[2])?;
     let exposed = &mut kernel.host.exposed;
     Arc::make_mut(exposed).insert((state, key), Arc::new(bytes));
-    kernel.host.wire.note_exposed();
+    kernel.host.wire.mark_exposed();
     Ok(())
 }
 

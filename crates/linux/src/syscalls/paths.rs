@@ -5,7 +5,8 @@ use everett_vm::Value;
 use crate::bytes::Bytes;
 use crate::errno::Errno;
 use crate::files::{
-    Description, Device, Inode, InodeId, Node, OpenFlags, Place, READ, Target, WRITE, Walk, Who,
+    Dentry, Description, Device, FsCredentials, Inode, InodeId, InodeKind, OpenFlags, READ, Target,
+    WRITE, Walk,
 };
 use crate::kernel::{Kernel, Stop};
 use crate::objects::happened;
@@ -119,7 +120,7 @@ fn stat(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 
 fn lstat(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let id = kernel.find(AT_FDCWD, call.args[0], false)?;
-    kernel.tell_of_link(id, call.args[1])
+    kernel.write_link_status(id, call.args[1])
 }
 
 fn fstat(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
@@ -134,7 +135,7 @@ fn newfstatat(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     }
     match kernel.target(call.int(0), call.args[1], call.args[3])? {
         Target::Inode(id) if call.args[3] & AT_SYMLINK_NOFOLLOW != 0 => {
-            kernel.tell_of_link(id, call.args[2])
+            kernel.write_link_status(id, call.args[2])
         }
         target => kernel.tell(target, call.args[2]),
     }
@@ -196,9 +197,9 @@ fn fchdir(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 
 impl Kernel<'_, '_> {
     /// Credentials of the process, for permission checks.
-    pub fn who(&self) -> Who {
+    pub fn fs_credentials(&self) -> FsCredentials {
         let process = self.process();
-        Who {
+        FsCredentials {
             uid: process.uid[1],
             gid: process.gid[1],
             groups: process.groups.to_vec(),
@@ -208,7 +209,7 @@ impl Kernel<'_, '_> {
     /// Resolves a path, with `/proc` updated if the path leads through it.
     pub fn walk<T>(
         &mut self,
-        who: &Who,
+        who: &FsCredentials,
         work: impl Fn(&mut Walk<'_>) -> Result<T, Errno>,
     ) -> Result<T, Errno> {
         let mut walk = Walk::new(&self.host.files.tree, who);
@@ -223,21 +224,21 @@ impl Kernel<'_, '_> {
 
     /// Resolves a path.
     pub fn resolve(&mut self, base: InodeId, path: &[u8], follow: bool) -> Result<InodeId, Errno> {
-        let who = self.who();
+        let who = self.fs_credentials();
         self.walk(&who, |walk| walk.lookup(base, path, follow))
     }
 
     /// Resolves a path to its parent directory and last component, and to the file if it exists.
-    pub fn resolve_place(
+    pub fn resolve_dentry(
         &mut self,
         base: InodeId,
         path: &[u8],
-    ) -> Result<(Place, Option<InodeId>), Errno> {
-        let who = self.who();
+    ) -> Result<(Dentry, Option<InodeId>), Errno> {
+        let who = self.fs_credentials();
         self.walk(&who, |walk| {
-            let place = walk.place(base, path)?;
-            let found = walk.child(place.directory, &place.name)?;
-            Ok((place, found))
+            let dentry = walk.parent(base, path)?;
+            let found = walk.child(dentry.directory, &dentry.name)?;
+            Ok((dentry, found))
         })
     }
 
@@ -283,7 +284,7 @@ impl Kernel<'_, '_> {
     }
 
     /// Writes the status of the link itself, also if it is a magic link.
-    fn tell_of_link(&mut self, id: InodeId, address: u64) -> Answer {
+    fn write_link_status(&mut self, id: InodeId, address: u64) -> Answer {
         let status = crate::files::Status::of_inode(&self.host.files.tree, id);
         self.write_bytes(address, &status.to_stat())?;
         Ok(Value::ZERO)
@@ -294,7 +295,7 @@ impl Kernel<'_, '_> {
         if !inode.is_directory() {
             return Err(Errno::ENOTDIR.into());
         }
-        self.who().check(inode, crate::files::EXECUTE)?;
+        self.fs_credentials().check(inode, crate::files::EXECUTE)?;
         self.process_mut().cwd = id;
         Ok(Value::ZERO)
     }
@@ -305,7 +306,7 @@ impl Kernel<'_, '_> {
         if wanted & !7 != 0 || flags & !(EFFECTIVE | AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH) != 0 {
             return Err(Errno::EINVAL.into());
         }
-        let mut who = self.who();
+        let mut who = self.fs_credentials();
         if flags & EFFECTIVE == 0 {
             let process = self.process();
             (who.uid, who.gid) = (process.uid[0], process.gid[0]);
@@ -341,9 +342,9 @@ impl Kernel<'_, '_> {
                 self.resolve(base, &path, false)?
             }
         };
-        let mut target = match &self.host.files.tree.get(id).node {
-            Node::Link(target) => target.clone(),
-            Node::Magic(target) => self.name_of_target(*target),
+        let mut target = match &self.host.files.tree.get(id).kind {
+            InodeKind::Link(target) => target.clone(),
+            InodeKind::Magic(target) => self.name_of_target(*target),
             _ if path.is_empty() => return Err(Errno::ENOENT.into()),
             _ => return Err(Errno::EINVAL.into()),
         };
@@ -424,13 +425,13 @@ impl Kernel<'_, '_> {
     ) -> Result<Target, Stop> {
         let exclusive = flags.has(OpenFlags::EXCLUSIVE);
         let follow = !flags.has(OpenFlags::NO_FOLLOW) && !exclusive;
-        let (place, found) = if follow {
-            let who = self.who();
-            self.walk(&who, |walk| walk.final_place(base, path))?
+        let (dentry, found) = if follow {
+            let who = self.fs_credentials();
+            self.walk(&who, |walk| walk.final_dentry(base, path))?
         } else {
-            self.resolve_place(base, path)?
+            self.resolve_dentry(base, path)?
         };
-        if place.must_be_directory {
+        if dentry.must_be_directory {
             return Err(Errno::EISDIR.into());
         }
         match found {
@@ -438,8 +439,8 @@ impl Kernel<'_, '_> {
             Some(id) if self.host.files.tree.get(id).is_directory() => Err(Errno::EISDIR.into()),
             Some(id) => self.open_existing(id, flags),
             None => {
-                let node = Node::Regular(Bytes::default());
-                let id = self.make(&place, node, mode as u32)?;
+                let node = InodeKind::Regular(Bytes::default());
+                let id = self.make(&dentry, node, mode as u32)?;
                 self.host.notify(id, happened::OPEN);
                 Ok(Target::Inode(id))
             }
@@ -447,29 +448,30 @@ impl Kernel<'_, '_> {
     }
 
     /// Creates a file under a free name.
-    pub fn make(&mut self, place: &Place, node: Node, mode: u32) -> Result<InodeId, Errno> {
-        let who = self.who();
+    pub fn make(&mut self, dentry: &Dentry, node: InodeKind, mode: u32) -> Result<InodeId, Errno> {
+        let who = self.fs_credentials();
         let now_ns = self.wall_clock_ns();
-        let directory = self.host.files.tree.get(place.directory);
+        let directory = self.host.files.tree.get(dentry.directory);
         if directory.links == 0 {
             return Err(Errno::ENOENT);
         }
         who.check(directory, WRITE | crate::files::EXECUTE)?;
-        if self.host.files.tree.is_in_proc(place.directory) {
+        if self.host.files.tree.is_in_proc(dentry.directory) {
             return Err(Errno::ENOENT);
         }
         let mode = match node {
-            Node::Link(_) => 0o777,
+            InodeKind::Link(_) => 0o777,
             _ => mode & 0o7777 & !self.process().umask,
         };
         let mut inode = Inode::new(node, mode, now_ns);
         who.own(directory, &mut inode);
         let tree = &mut self.host.files.tree;
-        tree.get_mut(place.directory).touch(now_ns);
+        tree.get_mut(dentry.directory).touch(now_ns);
         let is_directory = inode.is_directory();
-        let id = tree.add(place.directory, &place.name, inode);
+        let id = tree.add(dentry.directory, &dentry.name, inode);
         let mask = happened::CREATE | happened::directory(is_directory);
-        self.host.notify_name(place.directory, &place.name, mask, 0);
+        self.host
+            .notify_name(dentry.directory, &dentry.name, mask, 0);
         Ok(id)
     }
 
@@ -477,14 +479,14 @@ impl Kernel<'_, '_> {
     fn open_nameless(&mut self, base: InodeId, path: &[u8], mode: u64) -> Result<Target, Stop> {
         let directory = self.resolve(base, path, true)?;
         let now_ns = self.wall_clock_ns();
-        let who = self.who();
+        let who = self.fs_credentials();
         let inode = self.host.files.tree.get(directory);
         if !inode.is_directory() {
             return Err(Errno::ENOTDIR.into());
         }
         who.check(inode, WRITE | crate::files::EXECUTE)?;
         let mode = mode as u32 & 0o7777 & !self.process().umask;
-        let mut new = Inode::new(Node::Regular(Bytes::default()), mode, now_ns);
+        let mut new = Inode::new(InodeKind::Regular(Bytes::default()), mode, now_ns);
         who.own(inode, &mut new);
         Ok(Target::Inode(self.host.files.tree.add_nameless(new)))
     }
@@ -499,11 +501,13 @@ impl Kernel<'_, '_> {
         if flags.has(OpenFlags::PATH) {
             return Ok(Target::Inode(id));
         }
-        match &inode.node {
-            Node::Directory(_) if flags.writable() => return Err(Errno::EISDIR.into()),
-            Node::Link(_) => return Err(Errno::ELOOP.into()),
-            Node::Magic(_) if flags.has(OpenFlags::NO_FOLLOW) => return Err(Errno::ELOOP.into()),
-            Node::Socket => return Err(Errno::ENXIO.into()),
+        match &inode.kind {
+            InodeKind::Directory(_) if flags.writable() => return Err(Errno::EISDIR.into()),
+            InodeKind::Link(_) => return Err(Errno::ELOOP.into()),
+            InodeKind::Magic(_) if flags.has(OpenFlags::NO_FOLLOW) => {
+                return Err(Errno::ELOOP.into());
+            }
+            InodeKind::Socket => return Err(Errno::ENXIO.into()),
             _ => {}
         }
         let mut wanted = 0;
@@ -513,25 +517,25 @@ impl Kernel<'_, '_> {
         if flags.writable() || flags.has(OpenFlags::TRUNCATE) {
             wanted |= WRITE;
         }
-        self.who().check(inode, wanted)?;
-        match inode.node {
-            Node::Device(Device::Terminal) => self.open_controlling_terminal(),
-            Node::Device(Device::Multiplexer) => self.open_terminal(),
-            Node::Device(Device::Line(number)) => self.open_line(number, flags),
-            Node::Generated(what) => {
+        self.fs_credentials().check(inode, wanted)?;
+        match inode.kind {
+            InodeKind::Device(Device::Terminal) => self.open_controlling_terminal(),
+            InodeKind::Device(Device::Multiplexer) => self.open_terminal(),
+            InodeKind::Device(Device::Line(number)) => self.open_line(number, flags),
+            InodeKind::Generated(what) => {
                 let memory = (self.process().pid, &*self.vm.memory);
                 let bytes = self.host.generate(what, memory);
                 let copy = Inode {
-                    node: Node::Regular(bytes),
+                    kind: InodeKind::Regular(bytes),
                     ..inode.clone()
                 };
                 Ok(Target::Inode(self.host.files.tree.add_nameless(copy)))
             }
-            Node::Magic(target) => self.open_again(target, flags),
-            Node::Fifo => self.open_fifo(id, flags),
+            InodeKind::Magic(target) => self.open_again(target, flags),
+            InodeKind::Fifo => self.open_fifo(id, flags),
             _ => {
                 self.host.notify(id, happened::OPEN);
-                let is_regular = matches!(self.host.files.tree.get(id).node, Node::Regular(_));
+                let is_regular = matches!(self.host.files.tree.get(id).kind, InodeKind::Regular(_));
                 if is_regular && flags.has(OpenFlags::TRUNCATE) {
                     self.truncate(id, 0)?;
                 }

@@ -6,7 +6,7 @@ use crate::errno::Errno;
 use crate::files::OpenFlags;
 use crate::kernel::{Kernel, Stop};
 use crate::objects::{Object, process_of};
-use crate::process::Life;
+use crate::process::ExitState;
 use crate::signals::{Signal, code, is_signal};
 use crate::table::ArgKind::{Fd, Flags, Int, Pointer};
 use crate::table::{Answer, Call, Row};
@@ -54,7 +54,7 @@ fn pidfd_send_signal(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
         address => kernel.read_signal(number, address, pid)?,
     };
     let target = kernel.host.process_by_pid(pid);
-    if target.is_none_or(|target| matches!(target.life, Life::Gone)) {
+    if target.is_none_or(|target| matches!(target.exit_state, ExitState::Reaped)) {
         return Err(Errno::ESRCH.into());
     }
     if !kernel.may_signal(pid, number) {

@@ -10,7 +10,7 @@ use crate::process::TaskState;
 use crate::signals::{SIGKILL, SIGSTOP, bit};
 use crate::table::ArgKind::{Int, Pointer};
 use crate::table::{Answer, Call, Row};
-use crate::wait::{ALWAYS, Until};
+use crate::wait::{ALWAYS, WaitCondition};
 
 /// Rows of this family.
 pub const ROWS: &[Row] = &[
@@ -145,7 +145,7 @@ impl Kernel<'_, '_> {
     ) -> Result<(), Stop> {
         if timeout != Some(0) {
             let deadline = self.deadline(timeout);
-            return self.wait_masked(Until::Ready(files), deadline, mask, what);
+            return self.wait_masked(WaitCondition::Ready(files), deadline, mask, what);
         }
         // Signals that only the temporary mask admits interrupt the call even if it does not block.
         if let Some(mask) = mask {
@@ -197,7 +197,7 @@ impl Kernel<'_, '_> {
             return Err(Errno::EINVAL.into());
         }
         // Bits beyond the descriptor table are ignored and left unchanged.
-        let count = (count as u64).min(self.process().descriptors.places());
+        let count = (count as u64).min(self.process().descriptors.table_size());
         let len = count.div_ceil(64) * 8;
         let mut sets = Vec::with_capacity(SETS.len());
         for address in &call.args[1..=SETS.len()] {
@@ -259,12 +259,12 @@ impl Kernel<'_, '_> {
     /// Blocks with a temporary signal mask.
     pub fn wait_masked(
         &mut self,
-        until: Until,
+        condition: WaitCondition,
         deadline_ns: Option<u64>,
         mask: Option<u64>,
         what: &'static str,
     ) -> Result<(), Stop> {
-        let waited = self.wait(until, deadline_ns, what);
+        let waited = self.wait(condition, deadline_ns, what);
         if let (Err(Stop::Block(_)), Some(mask)) = (&waited, mask) {
             self.block_meanwhile(mask);
         }

@@ -2,14 +2,15 @@
 
 use everett_vm::{Buffer, Value, resize};
 
+use crate::clone::CloneArgs;
 use crate::errno::Errno;
-use crate::files::Node;
+use crate::files::InodeKind;
 use crate::kernel::{Kernel, Stop};
-use crate::life::{Birth, Execution};
-use crate::process::Death;
+use crate::process::Execution;
+use crate::process::ExitStatus;
 use crate::table::ArgKind::{Fd, Flags, Int, Path, Pointer, Symbolic};
 use crate::table::{Answer, Call, Row};
-use crate::wait::Until;
+use crate::wait::WaitCondition;
 
 /// Rows of this family.
 pub const ROWS: &[Row] = &[
@@ -56,22 +57,22 @@ fn clone(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
         None => None,
         Some((function, argument)) => Some((kernel.vm.concretize(function)?, argument)),
     };
-    let birth = Birth {
+    let args = CloneArgs {
         flags: call.args[0],
         parent_tid: call.args[2],
         child_tid: call.args[3],
         tls: call.args[4],
         entry,
     };
-    kernel.born(birth)
+    kernel.create_task(args)
 }
 
 fn fork(kernel: &mut Kernel<'_, '_>, _: &Call) -> Answer {
-    kernel.born(Birth::FORK)
+    kernel.create_task(CloneArgs::FORK)
 }
 
 fn vfork(kernel: &mut Kernel<'_, '_>, _: &Call) -> Answer {
-    kernel.born(Birth::VFORK)
+    kernel.create_task(CloneArgs::VFORK)
 }
 
 fn exit(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
@@ -84,23 +85,23 @@ fn exit(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 
 fn exit_group(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let status = kernel.exit_status(call.raw[0]);
-    Err(Stop::Exit(Death::Exit(status)))
+    Err(Stop::Exit(ExitStatus::Exit(status)))
 }
 
 impl Kernel<'_, '_> {
     /// Creates a process or thread; after `vfork`, blocks until the child exits or calls `execve`.
-    fn born(&mut self, birth: Birth) -> Answer {
+    fn create_task(&mut self, args: CloneArgs) -> Answer {
         const VFORK: u64 = 0x4000;
-        if birth.flags & VFORK == 0 {
-            return self.give_birth(birth);
+        if args.flags & VFORK == 0 {
+            return self.clone_task(args);
         }
         // The first run creates the child; the second one finds that it has exited or called `execve`.
         if let Some(child) = self.task_mut().vforked.take() {
             return Ok(Value::concrete(u64::from(child)));
         }
-        let child = self.give_birth(birth)?.bits as u32;
+        let child = self.clone_task(args)?.bits as u32;
         self.task_mut().vforked = Some(child);
-        Err(self.wait_restartable(Until::ChildIsOnItsOwn(child), "vfork"))
+        Err(self.wait_restartable(WaitCondition::VforkDone(child), "vfork"))
     }
 
     /// The low 8 bits of an exit status.
@@ -151,7 +152,7 @@ impl Kernel<'_, '_> {
                 };
                 return Err(Stop::Execute(Box::new(execution)));
             }
-            let Node::Regular(bytes) = &inode.node else {
+            let InodeKind::Regular(bytes) = &inode.kind else {
                 return Err(Errno::EACCES.into());
             };
             if inode.mode & 0o111 == 0 {

@@ -5,7 +5,7 @@ use triomphe::Arc;
 
 use crate::errno::Errno;
 use crate::kernel::{Kernel, Stop};
-use crate::process::{Doing, TaskState};
+use crate::process::{RunState, TaskState};
 use crate::table::ArgKind::{Int, Pointer};
 use crate::table::{Answer, Call, Row};
 
@@ -124,7 +124,7 @@ impl Kernel<'_, '_> {
         }
         let tasks = self.host.tasks.iter().enumerate();
         let found: Vec<usize> = tasks
-            .filter(|(_, task)| task.doing != Doing::Ended && matches(task))
+            .filter(|(_, task)| task.run_state != RunState::Ended && matches(task))
             .map(|(at, _)| at)
             .collect();
         if found.is_empty() {

@@ -6,11 +6,11 @@ use triomphe::Arc;
 use crate::delivery::{AUTO_DISARM, INFORMATION_SIZE, NO_STACK, ON_STACK};
 use crate::errno::Errno;
 use crate::kernel::{Kernel, Stop};
-use crate::process::{Life, ProcessState, SignalAction};
+use crate::process::{ExitState, ProcessState, SignalAction};
 use crate::signals::{SIGCONT, SIGKILL, SIGSTOP, Signal, bit, blockable, code, is_signal};
 use crate::table::ArgKind::{Int, Pointer};
 use crate::table::{Answer, Call, Row};
-use crate::wait::Until;
+use crate::wait::WaitCondition;
 
 pub use crate::signals::SIGPIPE;
 
@@ -157,7 +157,7 @@ fn rt_sigpending(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 }
 
 fn pause(kernel: &mut Kernel<'_, '_>, _: &Call) -> Answer {
-    kernel.wait(Until::Never, None, "pause")?;
+    kernel.wait(WaitCondition::Never, None, "pause")?;
     Err(Errno::EINTR.into())
 }
 
@@ -166,7 +166,7 @@ fn rt_sigsuspend(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
         return Err(Errno::EINVAL.into());
     }
     let mask = kernel.read_u64(call.args[0])?;
-    kernel.wait_masked(Until::Never, None, Some(mask), "sigsuspend")?;
+    kernel.wait_masked(WaitCondition::Never, None, Some(mask), "sigsuspend")?;
     Err(Errno::EINTR.into())
 }
 
@@ -183,7 +183,7 @@ fn rt_sigtimedwait(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
         }
     };
     if kernel.host.pending_signals(kernel.task()) & wanted == 0 {
-        kernel.wait(Until::Signals(wanted), deadline, "a signal")?;
+        kernel.wait(WaitCondition::Signals(wanted), deadline, "a signal")?;
         return Err(Errno::EAGAIN.into());
     }
     if call.args[1] != 0 {
@@ -192,7 +192,7 @@ fn rt_sigtimedwait(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let Some(signal) = kernel.host.take_signal(kernel.task, wanted) else {
         return Err(Errno::EAGAIN.into());
     };
-    let signal = kernel.note_overrun(signal);
+    let signal = kernel.store_overrun(signal);
     if call.args[1] != 0 {
         let information = kernel.signal_information(&signal);
         kernel.write_buffer(call.args[1], &information)?;
@@ -252,7 +252,7 @@ fn kill(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
             pid if pid > 0 => process.pid == pid as u32,
             group => process.group == group.unsigned_abs(),
         })
-        .filter(|process| !matches!(process.life, Life::Gone))
+        .filter(|process| !matches!(process.exit_state, ExitState::Reaped))
         .map(|process| process.pid)
         .collect();
     if targets.is_empty() {
@@ -296,7 +296,7 @@ fn rt_sigqueueinfo(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let pid = call.int(0) as u32;
     let signal = kernel.read_signal(call.int(1), call.args[2], pid)?;
     let known = kernel.host.process_by_pid(pid);
-    if known.is_none_or(|process| matches!(process.life, Life::Gone)) {
+    if known.is_none_or(|process| matches!(process.exit_state, ExitState::Reaped)) {
         return Err(Errno::ESRCH.into());
     }
     if !kernel.may_signal(pid, signal.number) {

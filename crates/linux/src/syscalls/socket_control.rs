@@ -47,7 +47,7 @@ fn packet_info6(ip: IpAddr) -> Vec<u8> {
 }
 
 /// An ancillary data entry: level, type and bytes.
-type Entry = (u32, u32, Vec<u8>);
+type ControlMessage = (u32, u32, Vec<u8>);
 
 impl Kernel<'_, '_> {
     /// Reads the ancillary data of a message to send.
@@ -131,8 +131,8 @@ impl Kernel<'_, '_> {
     ) -> Result<(u64, u32), Stop> {
         let (address, mut left) = room;
         let (mut at, mut told) = (address, 0);
-        let entries = self.entries(socket, received)?;
-        for (level, kind, bytes) in entries {
+        let control_messages = self.control_messages(socket, received)?;
+        for (level, kind, bytes) in control_messages {
             let wanted = HEADER + bytes.len() as u64;
             if left < HEADER {
                 told |= message_flag::CONTROL_TRUNCATED;
@@ -142,7 +142,7 @@ impl Kernel<'_, '_> {
             if len < wanted {
                 told |= message_flag::CONTROL_TRUNCATED;
             }
-            self.write_entry(at, level, kind, &bytes[..(len - HEADER) as usize])?;
+            self.write_control_message(at, level, kind, &bytes[..(len - HEADER) as usize])?;
             let space = len.next_multiple_of(8).min(left);
             at = at.wrapping_add(space);
             left -= space;
@@ -164,7 +164,7 @@ impl Kernel<'_, '_> {
             self.host.release_all(lost);
             if !fds.is_empty() {
                 let bytes: Vec<u8> = fds.iter().flat_map(|fd| fd.to_le_bytes()).collect();
-                self.write_entry(at, SOL_SOCKET, RIGHTS, &bytes)?;
+                self.write_control_message(at, SOL_SOCKET, RIGHTS, &bytes)?;
                 let len = HEADER + bytes.len() as u64;
                 at = at.wrapping_add(len.next_multiple_of(8).min(left));
             }
@@ -172,7 +172,13 @@ impl Kernel<'_, '_> {
         Ok((at.wrapping_sub(address), told))
     }
 
-    fn write_entry(&mut self, at: u64, level: u32, kind: u32, bytes: &[u8]) -> Result<(), Stop> {
+    fn write_control_message(
+        &mut self,
+        at: u64,
+        level: u32,
+        kind: u32,
+        bytes: &[u8],
+    ) -> Result<(), Stop> {
         let mut entry = (HEADER + bytes.len() as u64).to_le_bytes().to_vec();
         entry.extend_from_slice(&level.to_le_bytes());
         entry.extend_from_slice(&kind.to_le_bytes());
@@ -181,23 +187,27 @@ impl Kernel<'_, '_> {
     }
 
     /// Ancillary data that the socket's options enable, besides descriptors.
-    fn entries(&mut self, socket: &OpenSocket, received: &Received) -> Result<Vec<Entry>, Stop> {
+    fn control_messages(
+        &mut self,
+        socket: &OpenSocket,
+        received: &Received,
+    ) -> Result<Vec<ControlMessage>, Stop> {
         let socket = self.socket_of(socket.open())?;
-        let mut entries = Vec::new();
+        let mut control_messages = Vec::new();
         if socket.domain == Domain::Unix && socket.options.pass_credentials {
             let sender = received.credentials.unwrap_or(Credentials::NOBODY);
-            entries.push((SOL_SOCKET, CREDENTIALS, sender.to_bytes()));
+            control_messages.push((SOL_SOCKET, CREDENTIALS, sender.to_bytes()));
         }
         if let Some(to) = received.to.internet() {
             let wants = |level: u32, name: u32| socket.options.other(level, name) == Some(1);
             if socket.domain == Domain::Inet && wants(level::IP, PACKET_INFO) {
-                entries.push((level::IP, PACKET_INFO, packet_info(to.ip())));
+                control_messages.push((level::IP, PACKET_INFO, packet_info(to.ip())));
             }
             if socket.domain == Domain::Inet6 && wants(level::IPV6, RECEIVE_PACKET_INFO6) {
-                entries.push((level::IPV6, PACKET_INFO6, packet_info6(to.ip())));
+                control_messages.push((level::IPV6, PACKET_INFO6, packet_info6(to.ip())));
             }
         }
-        Ok(entries)
+        Ok(control_messages)
     }
 
     /// Installs descriptors for passed files, as many as fit, and returns the rest.

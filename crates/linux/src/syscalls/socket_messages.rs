@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 use everett_vm::Value;
 
-use super::input_output::{Range, skip};
+use super::input_output::{IoRange, skip};
 use super::sockets::OpenSocket;
 use crate::errno::Errno;
 use crate::kernel::{Kernel, Stop};
@@ -80,7 +80,7 @@ struct Header {
     at: u64,
     name: u64,
     name_len: u32,
-    ranges: Vec<Range>,
+    ranges: Vec<IoRange>,
     control: u64,
     control_len: u64,
 }
@@ -97,7 +97,7 @@ fn sendto(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
         0 => None,
         address => Some(kernel.read_address(address, call.int(5))?),
     };
-    let range = Range {
+    let range = IoRange {
         address: call.args[1],
         len: call.args[2],
     };
@@ -112,7 +112,7 @@ fn sendto(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 
 fn recvfrom(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let socket = kernel.find_socket(call.int(0))?;
-    let range = Range {
+    let range = IoRange {
         address: call.args[1],
         len: kernel.count_to_read(call.int(0), call.args[1], call.raw[2])?,
     };
@@ -248,7 +248,7 @@ impl Kernel<'_, '_> {
     fn send_ranges(
         &mut self,
         socket: &OpenSocket,
-        ranges: &[Range],
+        ranges: &[IoRange],
         to: Option<Vec<u8>>,
         parcel: Parcel,
         flags: u32,
@@ -314,7 +314,7 @@ impl Kernel<'_, '_> {
     fn receive_into(
         &mut self,
         socket: &OpenSocket,
-        ranges: &[Range],
+        ranges: &[IoRange],
         flags: u32,
     ) -> Result<(Received, u64), Stop> {
         let wanted = ranges

@@ -5,7 +5,7 @@ use everett_vm::Value;
 use crate::errno::Errno;
 use crate::kernel::{Kernel, Stop};
 use crate::objects::ObjectId;
-use crate::objects::socket::{Credentials, Domain, Socket, State, level};
+use crate::objects::socket::{Credentials, Domain, Socket, SocketState, level};
 use crate::table::ArgKind::{Fd, Int, Pointer};
 use crate::table::{Answer, Call, Row};
 
@@ -286,10 +286,10 @@ fn tcp_info(socket: &Socket) -> Vec<u8> {
     const SIZE: usize = 232;
     const SEGMENT: u32 = 32768;
     let state = match &socket.state {
-        State::Idle => 7,
-        State::Listening { .. } => 10,
-        State::Connecting { .. } => 2,
-        State::Connected { .. } => match (socket.end_sent, socket.end_received) {
+        SocketState::Idle => 7,
+        SocketState::Listening { .. } => 10,
+        SocketState::Connecting { .. } => 2,
+        SocketState::Connected { .. } => match (socket.end_sent, socket.end_received) {
             (false, false) => 1,
             (true, false) => 5,
             (false, true) => 8,
@@ -301,7 +301,7 @@ fn tcp_info(socket: &Socket) -> Vec<u8> {
     let mut put = |at: usize, value: u32| info[at..at + 4].copy_from_slice(&value.to_le_bytes());
     put(16, SEGMENT);
     put(20, SEGMENT);
-    if let State::Listening { backlog, pending } = &socket.state {
+    if let SocketState::Listening { backlog, pending } = &socket.state {
         put(24, pending.len() as u32);
         put(28, *backlog);
     }

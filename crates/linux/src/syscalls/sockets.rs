@@ -5,13 +5,13 @@ use std::net::SocketAddr;
 use everett_vm::Value;
 
 use crate::errno::Errno;
-use crate::files::{Description, DescriptionId, InodeId, Node, OpenFlags, Target};
+use crate::files::{Description, DescriptionId, InodeId, InodeKind, OpenFlags, Target};
 use crate::kernel::{Kernel, Stop};
 use crate::objects::socket::{
-    AF_UNSPEC, Address, Credentials, Domain, Kind, STORAGE_SIZE, Socket, State, Told, family,
-    unspecified,
+    AF_UNSPEC, Address, ConnectReport, Credentials, Domain, STORAGE_SIZE, Socket, SocketState,
+    SocketType, family, unspecified,
 };
-use crate::objects::{Object, ObjectId, Open};
+use crate::objects::{Object, ObjectId, OpenObject};
 use crate::table::ArgKind::{Fd, Flags, Int, Pointer};
 use crate::table::{Answer, Call, Row};
 
@@ -85,13 +85,13 @@ pub struct OpenSocket {
 }
 
 impl OpenSocket {
-    pub fn open(&self) -> Open<'_> {
-        Open {
+    pub fn open(&self) -> OpenObject<'_> {
+        OpenObject {
             object: self.object,
             description: &self.description,
             id: self.id,
             // Sockets do not depend on the calling thread.
-            asker: (0, 0),
+            caller: (0, 0),
         }
     }
 }
@@ -107,7 +107,7 @@ fn socket(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 }
 
 /// Checks the arguments of `socket`: family, type, protocol and descriptor flags.
-pub fn what_socket(call: &Call) -> Result<(Domain, Kind, u32, u32), Errno> {
+pub fn what_socket(call: &Call) -> Result<(Domain, SocketType, u32, u32), Errno> {
     const KIND_MASK: u64 = 0xf;
     const KINDS: u64 = 11;
     const TCP: u32 = 6;
@@ -121,18 +121,22 @@ pub fn what_socket(call: &Call) -> Result<(Domain, Kind, u32, u32), Errno> {
         return Err(Errno::EINVAL);
     }
     let domain = Domain::from_number(call.args[0] & 0xffff_ffff).ok_or(Errno::EAFNOSUPPORT)?;
-    let kind = Kind::from_number(number).ok_or(Errno::ESOCKTNOSUPPORT)?;
+    let kind = SocketType::from_number(number).ok_or(Errno::ESOCKTNOSUPPORT)?;
     let protocol = call.args[2] as u32;
     let (kind, protocol) = match (domain, kind, protocol) {
         (Domain::Unix, _, 2..) => return Err(Errno::EPROTONOSUPPORT),
-        (Domain::Unix, Kind::Raw, _) => (Kind::Datagram, 0),
+        (Domain::Unix, SocketType::Raw, _) => (SocketType::Datagram, 0),
         (Domain::Unix, _, _) => (kind, 0),
-        (Domain::Inet | Domain::Inet6, Kind::Stream, 0 | TCP) => (kind, TCP),
-        (Domain::Inet | Domain::Inet6, Kind::Datagram, 0 | UDP) => (kind, UDP),
-        (Domain::Inet | Domain::Inet6, Kind::Packets, _) => return Err(Errno::ESOCKTNOSUPPORT),
+        (Domain::Inet | Domain::Inet6, SocketType::Stream, 0 | TCP) => (kind, TCP),
+        (Domain::Inet | Domain::Inet6, SocketType::Datagram, 0 | UDP) => (kind, UDP),
+        (Domain::Inet | Domain::Inet6, SocketType::Packets, _) => {
+            return Err(Errno::ESOCKTNOSUPPORT);
+        }
         (Domain::Inet | Domain::Inet6, _, _) => return Err(Errno::EPROTONOSUPPORT),
-        (Domain::Netlink, Kind::Raw | Kind::Datagram, 0) => (kind, 0),
-        (Domain::Netlink, Kind::Raw | Kind::Datagram, _) => return Err(Errno::EPROTONOSUPPORT),
+        (Domain::Netlink, SocketType::Raw | SocketType::Datagram, 0) => (kind, 0),
+        (Domain::Netlink, SocketType::Raw | SocketType::Datagram, _) => {
+            return Err(Errno::EPROTONOSUPPORT);
+        }
         (Domain::Netlink, _, _) => return Err(Errno::ESOCKTNOSUPPORT),
     };
     Ok((domain, kind, protocol, flags))
@@ -149,15 +153,15 @@ fn connect(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let open = socket.open();
     match (domain, kind) {
         (Domain::Netlink, _) => return Err(Errno::EOPNOTSUPP.into()),
-        (Domain::Unix, Kind::Datagram) if family == AF_UNSPEC => {
+        (Domain::Unix, SocketType::Datagram) if family == AF_UNSPEC => {
             kernel.host.disconnect_by_request(open.object);
         }
-        (Domain::Unix, Kind::Datagram) => {
+        (Domain::Unix, SocketType::Datagram) => {
             kernel.connect_unix_datagram(open, &Address::parse_unix(&bytes)?)?;
         }
         (Domain::Unix, _) => kernel.connect_unix(open, &Address::parse_unix(&bytes)?)?,
         _ if family == AF_UNSPEC => kernel.host.disconnect_by_request(open.object),
-        (_, Kind::Datagram) => {
+        (_, SocketType::Datagram) => {
             kernel.connect_udp(open, Address::parse_internet(domain, &bytes)?)?;
         }
         _ => kernel.connect_tcp(open, Address::parse_internet(domain, &bytes)?)?,
@@ -336,7 +340,7 @@ impl Kernel<'_, '_> {
             .local
             .internet()
             .is_some_and(|local| local.port() != 0);
-        if socket.state != State::Idle || has_port {
+        if socket.state != SocketState::Idle || has_port {
             return Err(Errno::EINVAL.into());
         }
         let local = self.host.take_address(object, wanted)?;
@@ -390,11 +394,11 @@ impl Kernel<'_, '_> {
 
     fn make_socket_node(&mut self, path: &[u8]) -> Result<InodeId, Stop> {
         let cwd = self.process().cwd;
-        let (place, _) = self.resolve_place(cwd, path)?;
-        if place.must_be_directory {
+        let (dentry, _) = self.resolve_dentry(cwd, path)?;
+        if dentry.must_be_directory {
             return Err(Errno::ENOENT.into());
         }
-        Ok(self.make(&place, Node::Socket, 0o777)?)
+        Ok(self.make(&dentry, InodeKind::Socket, 0o777)?)
     }
 
     fn listen_unix(&mut self, object: ObjectId, most: u32) -> Answer {
@@ -403,7 +407,10 @@ impl Kernel<'_, '_> {
         if socket.local == Address::Unnamed {
             return Err(Errno::EINVAL.into());
         }
-        if !matches!(socket.state, State::Idle | State::Listening { .. }) {
+        if !matches!(
+            socket.state,
+            SocketState::Idle | SocketState::Listening { .. }
+        ) {
             return Err(Errno::EINVAL.into());
         }
         socket.owner = owner;
@@ -414,8 +421,8 @@ impl Kernel<'_, '_> {
     fn listen_tcp(&mut self, object: ObjectId, most: u32) -> Answer {
         let socket = self.host.socket(object).ok_or(Errno::ENOTSOCK)?;
         match socket.state {
-            State::Listening { .. } => {}
-            State::Idle if socket.told == Told::Nothing => {}
+            SocketState::Listening { .. } => {}
+            SocketState::Idle if socket.connect_report == ConnectReport::Nothing => {}
             _ => return Err(Errno::EINVAL.into()),
         }
         let local = match socket.local.internet() {

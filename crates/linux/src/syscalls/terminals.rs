@@ -3,7 +3,7 @@
 use everett_vm::Value;
 
 use crate::errno::Errno;
-use crate::files::{Description, Device, Inode, InodeId, Node, OpenFlags, ROOT, Target};
+use crate::files::{Description, Device, Inode, InodeId, InodeKind, OpenFlags, ROOT, Target};
 use crate::host::HostState;
 use crate::kernel::{Kernel, Stop};
 use crate::objects::{Object, ObjectId, SETTINGS_SIZE, Settings, Terminal, terminal, terminal_mut};
@@ -64,7 +64,7 @@ impl HostState {
         if let Some(directory) = self.lines() {
             let name = number.to_string();
             if let Some(id) = self.files.tree.remove(directory, name.as_bytes()) {
-                self.files.let_go(id);
+                self.files.free_if_unused(id);
             }
         }
     }
@@ -84,7 +84,7 @@ impl Kernel<'_, '_> {
         if let Some(object) = self.host.objects.get_mut(line.0) {
             *object = Object::TerminalLine(id);
         }
-        let inode = Inode::new(Node::Device(Device::Line(number)), 0o620, now_ns);
+        let inode = Inode::new(InodeKind::Device(Device::Line(number)), 0o620, now_ns);
         let name = number.to_string();
         let inode = self.host.files.tree.add(directory, name.as_bytes(), inode);
         self.host.files.set_pipe(inode, line);

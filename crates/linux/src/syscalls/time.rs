@@ -7,7 +7,7 @@ use crate::kernel::{Kernel, Stop};
 use crate::table::ArgKind::{Flags, Int, Pointer};
 use crate::table::{Answer, Call, Row};
 use crate::timers::TimeBase;
-use crate::wait::Until;
+use crate::wait::WaitCondition;
 
 /// Rows of this family.
 pub const ROWS: &[Row] = &[
@@ -53,7 +53,7 @@ fn nanosleep(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let duration = kernel.read_time(call.args[0])?;
     let deadline = kernel.host.clock_ns.saturating_add(duration);
     kernel.task_mut().remainder = call.args[1];
-    kernel.wait(Until::Never, Some(deadline), "nanosleep")?;
+    kernel.wait(WaitCondition::Never, Some(deadline), "nanosleep")?;
     Ok(Value::ZERO)
 }
 
@@ -76,7 +76,7 @@ fn clock_nanosleep(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     if !is_absolute {
         kernel.task_mut().remainder = call.args[3];
     }
-    kernel.wait(Until::Never, Some(deadline), "clock_nanosleep")?;
+    kernel.wait(WaitCondition::Never, Some(deadline), "clock_nanosleep")?;
     Ok(Value::ZERO)
 }
 

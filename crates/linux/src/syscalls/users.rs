@@ -5,7 +5,7 @@ use triomphe::Arc;
 
 use crate::errno::Errno;
 use crate::kernel::Kernel;
-use crate::process::{Life, ProcessState};
+use crate::process::{ExitState, ProcessState};
 use crate::table::ArgKind::{Int, Pointer};
 use crate::table::{Answer, Call, Row};
 
@@ -105,41 +105,41 @@ fn number(number: u32) -> Answer {
 }
 
 /// Real, effective and saved ids.
-type Numbers = [u32; 3];
+type Ids = [u32; 3];
 /// Selects the user or group ids of a process.
-type Place = fn(&mut ProcessState) -> &mut Numbers;
+type IdSelector = fn(&mut ProcessState) -> &mut Ids;
 
-fn user(process: &mut ProcessState) -> &mut Numbers {
+fn user(process: &mut ProcessState) -> &mut Ids {
     &mut process.uid
 }
 
-fn group(process: &mut ProcessState) -> &mut Numbers {
+fn group(process: &mut ProcessState) -> &mut Ids {
     &mut process.gid
 }
 
 /// An id that stays unchanged.
 const SAME: u32 = u32::MAX;
 
-fn set_one(kernel: &mut Kernel<'_, '_>, call: &Call, place: Place) -> Answer {
+fn set_one(kernel: &mut Kernel<'_, '_>, call: &Call, ids: IdSelector) -> Answer {
     let to = call.args[0] as u32;
     if to == SAME {
         return Err(Errno::EINVAL.into());
     }
     let may_all = kernel.is_privileged();
-    let numbers = place(kernel.process_mut());
+    let all = ids(kernel.process_mut());
     match may_all {
-        true => *numbers = [to; 3],
-        false if to == numbers[0] || to == numbers[2] => numbers[1] = to,
+        true => *all = [to; 3],
+        false if to == all[0] || to == all[2] => all[1] = to,
         false => return Err(Errno::EPERM.into()),
     }
     Ok(Value::ZERO)
 }
 
-fn set_two(kernel: &mut Kernel<'_, '_>, call: &Call, place: Place) -> Answer {
+fn set_two(kernel: &mut Kernel<'_, '_>, call: &Call, ids: IdSelector) -> Answer {
     let (real, effective) = (call.args[0] as u32, call.args[1] as u32);
     let may_all = kernel.is_privileged();
-    let numbers = place(kernel.process_mut());
-    let old = *numbers;
+    let all = ids(kernel.process_mut());
+    let old = *all;
     let allowed = may_all
         || ([SAME, old[0], old[1]].contains(&real)
             && [SAME, old[0], old[1], old[2]].contains(&effective));
@@ -147,27 +147,27 @@ fn set_two(kernel: &mut Kernel<'_, '_>, call: &Call, place: Place) -> Answer {
         return Err(Errno::EPERM.into());
     }
     if real != SAME {
-        numbers[0] = real;
+        all[0] = real;
     }
     if effective != SAME {
-        numbers[1] = effective;
+        all[1] = effective;
     }
     if real != SAME || (effective != SAME && effective != old[0]) {
-        numbers[2] = numbers[1];
+        all[2] = all[1];
     }
     Ok(Value::ZERO)
 }
 
-fn set_three(kernel: &mut Kernel<'_, '_>, call: &Call, place: Place) -> Answer {
+fn set_three(kernel: &mut Kernel<'_, '_>, call: &Call, ids: IdSelector) -> Answer {
     let may_all = kernel.is_privileged();
-    let numbers = place(kernel.process_mut());
+    let all = ids(kernel.process_mut());
     let wanted = [0, 1, 2].map(|at| call.args[at] as u32);
-    let old = *numbers;
+    let old = *all;
     let allowed = |to: &u32| may_all || *to == SAME || old.contains(to);
     if !wanted.iter().all(allowed) {
         return Err(Errno::EPERM.into());
     }
-    for (number, to) in numbers.iter_mut().zip(wanted) {
+    for (number, to) in all.iter_mut().zip(wanted) {
         if to != SAME {
             *number = to;
         }
@@ -175,12 +175,12 @@ fn set_three(kernel: &mut Kernel<'_, '_>, call: &Call, place: Place) -> Answer {
     Ok(Value::ZERO)
 }
 
-fn get_three(kernel: &mut Kernel<'_, '_>, call: &Call, place: Place) -> Answer {
-    let numbers = *place(kernel.process_mut());
+fn get_three(kernel: &mut Kernel<'_, '_>, call: &Call, ids: IdSelector) -> Answer {
+    let all = *ids(kernel.process_mut());
     for address in &call.args[..3] {
         kernel.check(*address, 4, true)?;
     }
-    for (address, number) in call.args.iter().zip(numbers) {
+    for (address, number) in call.args.iter().zip(all) {
         kernel.write_bytes(*address, &number.to_le_bytes())?;
     }
     Ok(Value::ZERO)
@@ -231,7 +231,7 @@ fn setpgid(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
         group => group as u32,
     };
     let target = kernel.host.process_by_pid(pid);
-    let target = target.filter(|target| !matches!(target.life, Life::Gone));
+    let target = target.filter(|target| !matches!(target.exit_state, ExitState::Reaped));
     let target = target.ok_or(Errno::ESRCH)?;
     if target.pid != own_pid {
         if target.parent != own_pid {
@@ -282,7 +282,7 @@ impl Kernel<'_, '_> {
             return Ok(self.process());
         }
         let found = self.host.process_by_pid(pid as u32);
-        let found = found.filter(|process| !matches!(process.life, Life::Gone));
+        let found = found.filter(|process| !matches!(process.exit_state, ExitState::Reaped));
         found.ok_or(Errno::ESRCH)
     }
 }

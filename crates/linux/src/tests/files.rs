@@ -346,7 +346,7 @@ fn what_a_host_leaves_behind_is_what_it_changed() {
         FileSpec::concrete("/data/changed", *b"old"),
         FileSpec::concrete("/data/gone", *b"gone"),
     ]);
-    assert!(host.left_files().is_empty());
+    assert!(host.changed_files().is_empty());
     let changed = put_path(&mut host, "/data/changed");
     let gone = put_path(&mut host, "/data/gone");
     let made = put_path(&mut host, "/tmp/made");
@@ -364,11 +364,11 @@ fn what_a_host_leaves_behind_is_what_it_changed() {
     assert_eq!(bench.call(&mut host, "open", &[kept, 0, 0]), Ok(5));
     assert_eq!(bench.call(&mut host, "read", &[5, text, 3]), Ok(3));
     let left: Vec<_> = host
-        .left_files()
+        .changed_files()
         .into_iter()
         .map(|file| {
             let kind = match &file.what {
-                crate::Left::File(bytes) => String::from_utf8(bench.text(bytes)).unwrap(),
+                crate::FileChange::File(bytes) => String::from_utf8(bench.text(bytes)).unwrap(),
                 what => format!("{what:?}"),
             };
             (String::from_utf8(file.path).unwrap(), kind)

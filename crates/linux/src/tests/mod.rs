@@ -125,7 +125,7 @@ impl Bench {
         all[..args.len()].copy_from_slice(args);
         let call = everett_vm::SystemCall::new(Value::ZERO, all);
         let dispatch =
-            |mut slice: crate::dispatch::Slice<'_, '_>| slice.kernel.dispatch(row, &call);
+            |mut slice: crate::dispatch::TimeSlice<'_, '_>| slice.kernel.dispatch(row, &call);
         host.with_running(&mut self.around(), dispatch).unwrap()
     }
 

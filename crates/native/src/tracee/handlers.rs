@@ -4,7 +4,7 @@ use everett_linux::Injected;
 use nix::sys::ptrace;
 
 use super::{Stopped, Tracee};
-use crate::world::Call;
+use crate::machine::Call;
 
 /// Offset of the signal mask in a signal frame: behind the return address, two words, three words about the
 /// stack, and the registers.
@@ -43,7 +43,7 @@ impl Tracee {
         let frame = self.registers()?.rsp;
         // A fault that the real kernel considers blocked would reset the handler.
         self.unblock_all()?;
-        Ok(self.put(frame + FRAME_MASK, &injected.mask.to_le_bytes()))
+        Ok(self.poke(frame + FRAME_MASK, &injected.mask.to_le_bytes()))
     }
 
     /// Returns from a handler: the real kernel restores the frame. The model keeps the signal mask.
@@ -51,9 +51,9 @@ impl Tracee {
         // The call has popped the return address.
         let frame = self.registers()?.rsp - 8;
         let mut mask = [0; 8];
-        let known = self.look(frame + FRAME_MASK, &mut mask);
+        let known = self.peek(frame + FRAME_MASK, &mut mask);
         self.mask_of_frame = known.then_some(u64::from_le_bytes(mask));
-        self.really(call.number, call.args)?;
+        self.inject_call(call.number, call.args)?;
         self.unblock_all()
     }
 

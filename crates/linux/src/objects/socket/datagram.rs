@@ -6,16 +6,16 @@ use everett_vm::Buffer;
 
 use super::inbox::join;
 use super::{
-    Address, Domain, Kind, Message, Parcel, Received, Route, Socket, State, Told, message_flag,
-    unspecified,
+    Address, ConnectReport, Destination, Domain, Parcel, Received, ReceivedMessage, Socket,
+    SocketState, SocketType, message_flag, unspecified,
 };
 use crate::errno::Errno;
 use crate::files::OpenFlags;
 use crate::host::HostState;
 use crate::kernel::{Kernel, Stop};
-use crate::objects::{ObjectId, Open, event};
+use crate::objects::{ObjectId, OpenObject, event};
 use crate::packets::PacketKind;
-use crate::wait::Until;
+use crate::wait::WaitCondition;
 
 /// The longest UDP datagram.
 const MOST_UDP: u64 = 65507;
@@ -50,7 +50,7 @@ impl Kernel<'_, '_> {
     /// Receives a message.
     pub(super) fn receive_datagram(
         &mut self,
-        open: Open<'_>,
+        open: OpenObject<'_>,
         wanted: u64,
         flags: u32,
     ) -> Result<Received, Stop> {
@@ -63,7 +63,7 @@ impl Kernel<'_, '_> {
         if flags & message_flag::ERROR_QUEUE != 0 {
             return Err(Errno::EAGAIN.into());
         }
-        if socket.kind == Kind::Packets && !socket.is_connected() {
+        if socket.kind == SocketType::Packets && !socket.is_connected() {
             return Err(Errno::ENOTCONN.into());
         }
         if let Some(error) = socket.take_error() {
@@ -74,7 +74,7 @@ impl Kernel<'_, '_> {
             if flags & message_flag::PEEK == 0 {
                 socket.inbox.pop();
                 if socket.domain == Domain::Unix {
-                    self.host.tell_senders(open.object);
+                    self.host.announce_to_senders(open.object);
                 }
             } else {
                 self.host.retain_all(&message.rights);
@@ -89,7 +89,7 @@ impl Kernel<'_, '_> {
             });
         }
         // A non-blocking receive reports the end of a connection only.
-        if socket.read_shut && (!nonblocking || socket.kind == Kind::Packets) {
+        if socket.read_shut && (!nonblocking || socket.kind == SocketType::Packets) {
             return Ok(Received::end());
         }
         Err(self.wait_for_socket(open, event::IN, flags, "receive a message"))
@@ -98,7 +98,7 @@ impl Kernel<'_, '_> {
     /// Sends a UDP datagram.
     pub(super) fn send_udp(
         &mut self,
-        open: Open<'_>,
+        open: OpenObject<'_>,
         parts: &[Buffer],
         to: Option<&Address>,
         flags: u32,
@@ -127,9 +127,9 @@ impl Kernel<'_, '_> {
         }
         self.host.bind_udp_anywhere(open.object)?;
         let (to, from, is_remote) = match self.host.network.route(to.ip()) {
-            Route::Local { to: ip, from } => (SocketAddr::new(ip, to.port()), from, false),
-            Route::Remote { from } => (to, from, true),
-            Route::Nowhere(errno) => return Err(errno.into()),
+            Destination::Local { to: ip, from } => (SocketAddr::new(ip, to.port()), from, false),
+            Destination::Remote { from } => (to, from, true),
+            Destination::Nowhere(errno) => return Err(errno.into()),
         };
         let socket = self.socket_of(open)?;
         if let Some(error) = socket.take_error() {
@@ -169,11 +169,11 @@ impl Kernel<'_, '_> {
     }
 
     /// `connect` of UDP: restricts the socket to one peer address.
-    pub fn connect_udp(&mut self, open: Open<'_>, to: SocketAddr) -> Result<(), Stop> {
+    pub fn connect_udp(&mut self, open: OpenObject<'_>, to: SocketAddr) -> Result<(), Stop> {
         let (to, from) = match self.host.network.route(to.ip()) {
-            Route::Local { to: ip, from } => (SocketAddr::new(ip, to.port()), from),
-            Route::Remote { from } => (to, from),
-            Route::Nowhere(errno) => return Err(errno.into()),
+            Destination::Local { to: ip, from } => (SocketAddr::new(ip, to.port()), from),
+            Destination::Remote { from } => (to, from),
+            Destination::Nowhere(errno) => return Err(errno.into()),
         };
         let socket = self.socket_of(open)?;
         if socket.options.only_v6 && to.is_ipv4() {
@@ -190,20 +190,24 @@ impl Kernel<'_, '_> {
             socket.local = Address::Internet(SocketAddr::new(from, local.port()));
         }
         socket.remote = Address::Internet(to);
-        socket.state = State::Connected { peer: None };
+        socket.state = SocketState::Connected { peer: None };
         Ok(())
     }
 
     /// `connect` of a UNIX datagram socket.
-    pub fn connect_unix_datagram(&mut self, open: Open<'_>, to: &Address) -> Result<(), Stop> {
-        let peer = self.find_unix(to, Kind::Datagram)?;
+    pub fn connect_unix_datagram(
+        &mut self,
+        open: OpenObject<'_>,
+        to: &Address,
+    ) -> Result<(), Stop> {
+        let peer = self.find_unix(to, SocketType::Datagram)?;
         if !self.host.may_send(open.object, peer) {
             return Err(Errno::EPERM.into());
         }
         let remote = self.host.socket(peer).map(|peer| peer.local.clone());
         let socket = self.socket_of(open)?;
-        socket.state = State::Connected { peer: Some(peer) };
-        socket.told = Told::Connected;
+        socket.state = SocketState::Connected { peer: Some(peer) };
+        socket.connect_report = ConnectReport::Connected;
         socket.remote = remote.unwrap_or(Address::Unnamed);
         Ok(())
     }
@@ -211,7 +215,7 @@ impl Kernel<'_, '_> {
     /// Sends a message of a UNIX socket.
     pub(super) fn send_unix_message(
         &mut self,
-        open: Open<'_>,
+        open: OpenObject<'_>,
         parts: &[Buffer],
         parcel: &Parcel,
         flags: u32,
@@ -222,22 +226,25 @@ impl Kernel<'_, '_> {
         let credentials = parcel.credentials.unwrap_or(self.credentials());
         let len: u64 = parts.iter().map(|part| part.len() as u64).sum();
         let socket = self.socket_of(open)?;
-        if let Some(error) = socket.take_error().filter(|_| socket.kind == Kind::Packets) {
+        if let Some(error) = socket
+            .take_error()
+            .filter(|_| socket.kind == SocketType::Packets)
+        {
             return Err(error.into());
         }
         let (kind, state) = (socket.kind, socket.state.clone());
-        if kind == Kind::Packets && !socket.is_connected() {
+        if kind == SocketType::Packets && !socket.is_connected() {
             return Err(Errno::ENOTCONN.into());
         }
         let (from, write_shut) = (socket.local.clone(), socket.write_shut);
         let limit = u64::from(socket.options.send_buffer);
         let peer = match (&parcel.to, state) {
-            (Some(to), _) if kind == Kind::Datagram => self.find_unix(to, kind)?,
-            (_, State::Connected { peer: Some(peer) }) => peer,
-            (_, State::Connected { peer: None }) if kind == Kind::Packets => {
+            (Some(to), _) if kind == SocketType::Datagram => self.find_unix(to, kind)?,
+            (_, SocketState::Connected { peer: Some(peer) }) => peer,
+            (_, SocketState::Connected { peer: None }) if kind == SocketType::Packets => {
                 return Err(Errno::EPIPE.into());
             }
-            (_, State::Connected { peer: None }) => {
+            (_, SocketState::Connected { peer: None }) => {
                 self.host.disconnect(open.object);
                 return Err(Errno::ECONNREFUSED.into());
             }
@@ -266,14 +273,20 @@ impl Kernel<'_, '_> {
                 return Err(self.wait_for_socket(open, event::OUT, flags, what));
             }
         } else if receiver.is_full_for_strangers() {
-            let until = Until::Room(peer);
-            return Err(self.wait_until(open, until, event::OUT, flags, "send to a UNIX socket"));
+            let condition = WaitCondition::SocketSpace(peer);
+            return Err(self.wait_until(
+                open,
+                condition,
+                event::OUT,
+                flags,
+                "send to a UNIX socket",
+            ));
         }
-        let message = Message {
+        let message = ReceivedMessage {
             from,
             rights: parcel.rights.clone(),
             credentials: Some(credentials),
-            ..Message::plain(join(parts.to_vec()))
+            ..ReceivedMessage::plain(join(parts.to_vec()))
         };
         self.host.retain_all(&parcel.rights);
         self.host.deliver(peer, message);
@@ -341,10 +354,10 @@ impl HostState {
         if socket.read_shut || socket.room_used() + bytes.len() as u64 > limit {
             return;
         }
-        let message = Message {
+        let message = ReceivedMessage {
             from: Address::Internet(from),
             to: Address::Internet(at),
-            ..Message::plain(bytes)
+            ..ReceivedMessage::plain(bytes)
         };
         self.deliver(to, message);
     }

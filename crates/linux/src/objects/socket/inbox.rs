@@ -32,7 +32,7 @@ impl Credentials {
 
 /// A message in a receive queue (for streams: the bytes of one send).
 #[derive(Clone, Debug)]
-pub struct Message {
+pub struct ReceivedMessage {
     /// The bytes.
     pub bytes: Arc<Buffer>,
     /// How many of them are already consumed.
@@ -47,10 +47,10 @@ pub struct Message {
     pub credentials: Option<Credentials>,
 }
 
-impl Message {
+impl ReceivedMessage {
     /// Bytes without source address or ancillary data.
-    pub fn plain(bytes: Buffer) -> Message {
-        Message {
+    pub fn plain(bytes: Buffer) -> ReceivedMessage {
+        ReceivedMessage {
             bytes: Arc::new(bytes),
             gone: 0,
             from: Address::Unnamed,
@@ -76,7 +76,7 @@ impl Message {
 /// A receive queue. Cloning is O(1).
 #[derive(Clone, Debug, Default)]
 pub struct Inbox {
-    messages: Option<Arc<VecDeque<Message>>>,
+    messages: Option<Arc<VecDeque<ReceivedMessage>>>,
     len: u64,
 }
 
@@ -97,24 +97,24 @@ impl Inbox {
     }
 
     /// All messages, oldest first.
-    pub fn iter(&self) -> impl Iterator<Item = &Message> {
+    pub fn iter(&self) -> impl Iterator<Item = &ReceivedMessage> {
         self.messages.iter().flat_map(|messages| messages.iter())
     }
 
     /// The first message.
-    pub fn first(&self) -> Option<&Message> {
+    pub fn first(&self) -> Option<&ReceivedMessage> {
         self.messages.as_ref()?.front()
     }
 
     /// Appends a message.
-    pub fn push(&mut self, message: Message) {
+    pub fn push(&mut self, message: ReceivedMessage) {
         self.len += message.len();
         let messages = self.messages.get_or_insert_with(Default::default);
         Arc::make_mut(messages).push_back(message);
     }
 
     /// Removes the first message.
-    pub fn pop(&mut self) -> Option<Message> {
+    pub fn pop(&mut self) -> Option<ReceivedMessage> {
         let messages = Arc::make_mut(self.messages.as_mut()?);
         let first = messages.pop_front()?;
         self.len -= first.len();
@@ -170,7 +170,7 @@ impl Inbox {
         let bytes = self.peek(0, wanted);
         let mut left = bytes.len() as u64;
         while left > 0 {
-            let count = self.first().map_or(left, Message::len).min(left);
+            let count = self.first().map_or(left, ReceivedMessage::len).min(left);
             self.consume(count);
             left -= count;
         }
@@ -204,8 +204,8 @@ pub fn join(mut parts: Vec<Buffer>) -> Buffer {
 mod tests {
     use super::*;
 
-    fn message(text: &str) -> Message {
-        Message::plain(Buffer::with_bytes(text.as_bytes(), text.len()))
+    fn message(text: &str) -> ReceivedMessage {
+        ReceivedMessage::plain(Buffer::with_bytes(text.as_bytes(), text.len()))
     }
 
     #[test]

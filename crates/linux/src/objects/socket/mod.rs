@@ -13,24 +13,24 @@ mod unix;
 use everett_vm::Buffer;
 
 pub use address::{AF_UNSPEC, Address, Domain, STORAGE_SIZE, family, unspecified};
-pub use inbox::{Credentials, Inbox, Message};
-pub use netlink::{INTERFACES, Interface};
-pub use network::{Network, Route};
+pub use inbox::{Credentials, Inbox, ReceivedMessage};
+pub use netlink::{INTERFACES, NetworkInterface};
+pub use network::{Destination, Network};
 pub use options::{Options, level};
 pub use remote::Link;
 
-use super::{Object, ObjectId, Open, Operations, event};
+use super::{Object, ObjectId, OpenObject, Operations, event};
 use crate::errno::Errno;
 use crate::files::{InodeId, OpenFlags};
 use crate::host::HostState;
 use crate::kernel::{Kernel, Stop};
 use crate::packets::PacketKind;
 use crate::syscalls::signals::SIGPIPE;
-use crate::wait::{Hope, Until};
+use crate::wait::{WaitCondition, WakeSource};
 
 /// Socket types.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Kind {
+pub enum SocketType {
     /// `SOCK_STREAM`: a byte stream.
     Stream,
     /// `SOCK_DGRAM`: independent messages.
@@ -41,32 +41,38 @@ pub enum Kind {
     Raw,
 }
 
-impl Kind {
+impl SocketType {
     /// The type with this number.
-    pub fn from_number(number: u64) -> Option<Kind> {
-        let mut kinds = [Kind::Stream, Kind::Datagram, Kind::Packets, Kind::Raw].into_iter();
+    pub fn from_number(number: u64) -> Option<SocketType> {
+        let mut kinds = [
+            SocketType::Stream,
+            SocketType::Datagram,
+            SocketType::Packets,
+            SocketType::Raw,
+        ]
+        .into_iter();
         kinds.find(|kind| u64::from(kind.number()) == number)
     }
 
     /// Its number.
     pub fn number(self) -> u32 {
         match self {
-            Kind::Stream => 1,
-            Kind::Datagram => 2,
-            Kind::Raw => 3,
-            Kind::Packets => 5,
+            SocketType::Stream => 1,
+            SocketType::Datagram => 2,
+            SocketType::Raw => 3,
+            SocketType::Packets => 5,
         }
     }
 
     /// Whether it is connection-oriented.
     pub fn has_connections(self) -> bool {
-        matches!(self, Kind::Stream | Kind::Packets)
+        matches!(self, SocketType::Stream | SocketType::Packets)
     }
 }
 
 /// Connection state of a socket.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum State {
+pub enum SocketState {
     /// Not connected, or disconnected.
     Idle,
     /// It listens for connections.
@@ -90,7 +96,7 @@ pub enum State {
 
 /// What `connect` has reported so far.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Told {
+pub enum ConnectReport {
     /// Nothing.
     Nothing,
     /// `EINPROGRESS`: a connection is being established.
@@ -105,15 +111,15 @@ pub struct Socket {
     /// Address family.
     pub domain: Domain,
     /// Socket type.
-    pub kind: Kind,
+    pub kind: SocketType,
     /// Protocol number.
     pub protocol: u32,
     /// Socket options.
     pub options: Options,
     /// Connection state.
-    pub state: State,
+    pub state: SocketState,
     /// What `connect` has reported.
-    pub told: Told,
+    pub connect_report: ConnectReport,
     /// `SO_ERROR`: the error that the next call returns.
     pub error: Option<Errno>,
     /// No more bytes are received after those in the queue.
@@ -137,7 +143,7 @@ pub struct Socket {
     /// Receive queue.
     pub inbox: Inbox,
     /// A send found the receive buffer of the peer full.
-    pub wants_room: bool,
+    pub wants_space: bool,
     /// Credentials of the process that created it or listens.
     pub owner: Credentials,
     /// Credentials of the peer.
@@ -148,14 +154,14 @@ pub struct Socket {
 
 impl Socket {
     /// A new socket.
-    pub fn new(domain: Domain, kind: Kind, protocol: u32, owner: Credentials) -> Socket {
+    pub fn new(domain: Domain, kind: SocketType, protocol: u32, owner: Credentials) -> Socket {
         Socket {
             domain,
             kind,
             protocol,
             options: Options::new(domain, kind),
-            state: State::Idle,
-            told: Told::Nothing,
+            state: SocketState::Idle,
+            connect_report: ConnectReport::Nothing,
             error: None,
             read_shut: false,
             write_shut: false,
@@ -167,7 +173,7 @@ impl Socket {
             bound_port: false,
             inode: None,
             inbox: Inbox::default(),
-            wants_room: false,
+            wants_space: false,
             owner,
             peer_owner: None,
             link: None,
@@ -176,36 +182,36 @@ impl Socket {
 
     /// Whether it is a TCP socket.
     pub fn is_tcp(&self) -> bool {
-        self.domain.is_internet() && self.kind == Kind::Stream
+        self.domain.is_internet() && self.kind == SocketType::Stream
     }
 
     /// Whether it is a UDP socket.
     pub fn is_udp(&self) -> bool {
-        self.domain.is_internet() && self.kind == Kind::Datagram
+        self.domain.is_internet() && self.kind == SocketType::Datagram
     }
 
     /// The socket at the other end.
     pub fn peer(&self) -> Option<ObjectId> {
         match self.state {
-            State::Connected { peer } => peer,
+            SocketState::Connected { peer } => peer,
             _ => None,
         }
     }
 
     /// Whether it has or had a peer.
     pub fn is_connected(&self) -> bool {
-        matches!(self.state, State::Connected { .. })
+        matches!(self.state, SocketState::Connected { .. })
     }
 
     /// Whether it listens.
     pub fn is_listening(&self) -> bool {
-        matches!(self.state, State::Listening { .. })
+        matches!(self.state, SocketState::Listening { .. })
     }
 
     /// Whether the accept queue has space for one more connection.
     pub fn has_backlog_room(&self) -> bool {
         match &self.state {
-            State::Listening { backlog, pending } => pending.len() <= *backlog as usize,
+            SocketState::Listening { backlog, pending } => pending.len() <= *backlog as usize,
             _ => false,
         }
     }
@@ -213,9 +219,9 @@ impl Socket {
     /// Starts to listen, or changes the backlog.
     pub fn listen(&mut self, most: u32) {
         match &mut self.state {
-            State::Listening { backlog, .. } => *backlog = most,
+            SocketState::Listening { backlog, .. } => *backlog = most,
             state => {
-                *state = State::Listening {
+                *state = SocketState::Listening {
                     backlog: most,
                     pending: Vec::new(),
                 }
@@ -242,7 +248,7 @@ pub const OPERATIONS: Operations = Operations {
     },
     write: |kernel, open, parts| kernel.send(open, parts, &Parcel::default(), 0),
     readiness,
-    hope,
+    wake_source,
     close,
     available: |host, open| available(host, open.object),
     for_each_term: |object, visit| {
@@ -342,7 +348,7 @@ impl HostState {
     }
 
     /// Appends a message to the receive queue of a socket.
-    pub(self) fn deliver(&mut self, to: ObjectId, message: Message) {
+    pub(self) fn deliver(&mut self, to: ObjectId, message: ReceivedMessage) {
         if self.packets.is_some() {
             self.log_received(to, PacketKind::Data((*message.bytes).clone()));
         }
@@ -355,7 +361,7 @@ impl HostState {
     /// Whether an object preserves message boundaries.
     pub fn keeps_messages(&self, id: ObjectId) -> bool {
         self.socket(id)
-            .is_some_and(|socket| socket.kind != Kind::Stream)
+            .is_some_and(|socket| socket.kind != SocketType::Stream)
     }
 
     /// `shutdown`.
@@ -370,7 +376,7 @@ impl HostState {
         self.announce(id, event::ALL);
         match (domain, kind) {
             (Domain::Unix, _) => self.shut_down_unix(id, read, write),
-            (_, Kind::Stream) => self.shut_down_tcp(id, read, write),
+            (_, SocketType::Stream) => self.shut_down_tcp(id, read, write),
             _ => self.shut_down_udp(id),
         }
     }
@@ -389,11 +395,18 @@ impl HostState {
 
 impl Kernel<'_, '_> {
     /// Receives bytes or a message.
-    pub fn receive(&mut self, open: Open<'_>, wanted: u64, flags: u32) -> Result<Received, Stop> {
+    pub fn receive(
+        &mut self,
+        open: OpenObject<'_>,
+        wanted: u64,
+        flags: u32,
+    ) -> Result<Received, Stop> {
         let socket = self.socket_of(open)?;
         match (socket.domain, socket.kind) {
-            (Domain::Inet | Domain::Inet6, Kind::Stream) => self.receive_tcp(open, wanted, flags),
-            (Domain::Unix, Kind::Stream) => self.receive_unix(open, wanted, flags),
+            (Domain::Inet | Domain::Inet6, SocketType::Stream) => {
+                self.receive_tcp(open, wanted, flags)
+            }
+            (Domain::Unix, SocketType::Stream) => self.receive_unix(open, wanted, flags),
             _ => self.receive_datagram(open, wanted, flags),
         }
     }
@@ -401,23 +414,23 @@ impl Kernel<'_, '_> {
     /// Sends as many bytes as fit, or one message.
     pub fn send(
         &mut self,
-        open: Open<'_>,
+        open: OpenObject<'_>,
         parts: &[Buffer],
         parcel: &Parcel,
         flags: u32,
     ) -> Result<u64, Stop> {
         let socket = self.socket_of(open)?;
         match (socket.domain, socket.kind) {
-            (Domain::Unix, Kind::Stream) => self.send_unix(open, parts, parcel, flags),
+            (Domain::Unix, SocketType::Stream) => self.send_unix(open, parts, parcel, flags),
             (Domain::Unix, _) => self.send_unix_message(open, parts, parcel, flags),
             (Domain::Netlink, _) => self.send_netlink(open, parts),
-            (_, Kind::Stream) => self.send_tcp(open, parts, flags),
+            (_, SocketType::Stream) => self.send_tcp(open, parts, flags),
             _ => self.send_udp(open, parts, parcel.to.as_ref(), flags),
         }
     }
 
     /// The socket behind an open file.
-    pub fn socket_of(&mut self, open: Open<'_>) -> Result<&mut Socket, Stop> {
+    pub fn socket_of(&mut self, open: OpenObject<'_>) -> Result<&mut Socket, Stop> {
         let socket = self.host.socket_mut(open.object);
         socket.ok_or(Stop::Errno(Errno::ENOTSOCK))
     }
@@ -425,14 +438,14 @@ impl Kernel<'_, '_> {
     /// Blocks until events of a socket, subject to its timeouts and the flags of the call.
     pub fn wait_for_socket(
         &mut self,
-        open: Open<'_>,
+        open: OpenObject<'_>,
         events: u16,
         flags: u32,
         what: &'static str,
     ) -> Stop {
         self.wait_until(
             open,
-            Until::Ready(vec![(open.id, events)]),
+            WaitCondition::Ready(vec![(open.id, events)]),
             events,
             flags,
             what,
@@ -443,8 +456,8 @@ impl Kernel<'_, '_> {
     /// receiving or for sending.
     pub fn wait_until(
         &mut self,
-        open: Open<'_>,
-        until: Until,
+        open: OpenObject<'_>,
+        condition: WaitCondition,
         events: u16,
         flags: u32,
         what: &'static str,
@@ -461,10 +474,10 @@ impl Kernel<'_, '_> {
             }
         });
         let Some(timeout) = timeout else {
-            return self.wait_restartable(until, what);
+            return self.wait_restartable(condition, what);
         };
         let deadline = self.host.clock_ns.saturating_add(timeout);
-        match self.wait(until, Some(deadline), what) {
+        match self.wait(condition, Some(deadline), what) {
             Ok(()) => Errno::EAGAIN.into(),
             Err(stop) => stop,
         }
@@ -480,37 +493,37 @@ impl Kernel<'_, '_> {
     }
 }
 
-fn readiness(host: &HostState, open: Open<'_>) -> u16 {
+fn readiness(host: &HostState, open: OpenObject<'_>) -> u16 {
     let Some(socket) = host.socket(open.object) else {
         return event::INVALID;
     };
     match (socket.domain, socket.kind) {
         (Domain::Unix, _) => unix::unix_readiness(host, socket),
-        (_, Kind::Stream) => stream::tcp_readiness(host, socket),
+        (_, SocketType::Stream) => stream::tcp_readiness(host, socket),
         _ => datagram::udp_readiness(socket),
     }
 }
 
-fn hope(host: &HostState, open: Open<'_>, events: u16) -> Hope {
+fn wake_source(host: &HostState, open: OpenObject<'_>, events: u16) -> WakeSource {
     let Some(socket) = host.socket(open.object) else {
-        return Hope::None;
+        return WakeSource::None;
     };
     let open_to_all = socket.is_udp() && !socket.is_connected() && events & event::IN != 0;
     let is_remote = host.wire.is_networked && (socket.link.is_some() || socket.is_udp());
     if socket.is_listening() || open_to_all || is_remote {
-        Hope::Outside
+        WakeSource::External
     } else {
-        Hope::None
+        WakeSource::None
     }
 }
 
-fn close(host: &mut HostState, open: Open<'_>) {
+fn close(host: &mut HostState, open: OpenObject<'_>) {
     let Some(socket) = host.socket(open.object) else {
         return;
     };
     match (socket.domain, socket.kind) {
         (Domain::Unix, _) => unix::close_unix(host, open.object, true),
-        (_, Kind::Stream) => stream::close_tcp(host, open.object),
+        (_, SocketType::Stream) => stream::close_tcp(host, open.object),
         _ => host.objects.remove(open.object.0),
     }
 }
@@ -521,6 +534,6 @@ pub fn available(host: &HostState, id: ObjectId) -> Option<u64> {
     if socket.kind.has_connections() {
         Some(socket.inbox.len())
     } else {
-        Some(socket.inbox.first().map_or(0, Message::len))
+        Some(socket.inbox.first().map_or(0, ReceivedMessage::len))
     }
 }

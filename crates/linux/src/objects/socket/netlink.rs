@@ -4,10 +4,10 @@ use std::net::IpAddr;
 
 use everett_vm::Buffer;
 
-use super::{Message, Network};
+use super::{Network, ReceivedMessage};
 use crate::errno::Errno;
 use crate::kernel::{Kernel, Stop};
-use crate::objects::Open;
+use crate::objects::OpenObject;
 
 const ERROR: u16 = 2;
 const DONE: u16 = 3;
@@ -22,7 +22,7 @@ const HEADER: usize = 16;
 
 /// A network interface of the host.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub struct Interface {
+pub struct NetworkInterface {
     /// Interface index.
     pub index: u32,
     /// Its name.
@@ -38,8 +38,8 @@ pub struct Interface {
 }
 
 /// The interfaces of every host: the loopback, and one for its addresses.
-pub const INTERFACES: &[Interface] = &[
-    Interface {
+pub const INTERFACES: &[NetworkInterface] = &[
+    NetworkInterface {
         index: 1,
         name: "lo",
         flags: 0x1_0049,
@@ -47,7 +47,7 @@ pub const INTERFACES: &[Interface] = &[
         hardware: [0; 6],
         kind: 772,
     },
-    Interface {
+    NetworkInterface {
         index: 2,
         name: "eth0",
         flags: 0x1_1043,
@@ -90,7 +90,7 @@ fn message(to: &mut Vec<u8>, kind: u16, flags: u16, sequence: &[u8], body: &[u8]
     to.resize(to.len().next_multiple_of(4), 0);
 }
 
-fn link(interface: &Interface) -> Vec<u8> {
+fn link(interface: &NetworkInterface) -> Vec<u8> {
     let mut body = vec![0, 0];
     body.extend_from_slice(&interface.kind.to_le_bytes());
     for field in [interface.index, interface.flags, 0] {
@@ -104,7 +104,7 @@ fn link(interface: &Interface) -> Vec<u8> {
     body
 }
 
-fn address(interface: &Interface, ip: IpAddr, bits: u8) -> Vec<u8> {
+fn address(interface: &NetworkInterface, ip: IpAddr, bits: u8) -> Vec<u8> {
     let scope = if ip.is_loopback() { 254 } else { 0 };
     let (family, octets) = match ip {
         IpAddr::V4(ip) => (2, ip.octets().to_vec()),
@@ -126,7 +126,11 @@ fn address(interface: &Interface, ip: IpAddr, bits: u8) -> Vec<u8> {
 
 impl Kernel<'_, '_> {
     /// Answers a netlink request.
-    pub(super) fn send_netlink(&mut self, open: Open<'_>, parts: &[Buffer]) -> Result<u64, Stop> {
+    pub(super) fn send_netlink(
+        &mut self,
+        open: OpenObject<'_>,
+        parts: &[Buffer],
+    ) -> Result<u64, Stop> {
         let mut request = Vec::new();
         for part in parts {
             for at in 0..part.len() {
@@ -137,7 +141,8 @@ impl Kernel<'_, '_> {
         let answers = answers(&self.host.network, &request);
         for answer in answers {
             let bytes = Buffer::with_bytes(&answer, answer.len());
-            self.host.deliver(open.object, Message::plain(bytes));
+            self.host
+                .deliver(open.object, ReceivedMessage::plain(bytes));
         }
         Ok(request.len() as u64)
     }

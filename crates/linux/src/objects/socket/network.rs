@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use triomphe::Arc;
 
-use super::{Kind, Socket, State};
+use super::{Socket, SocketState, SocketType};
 use crate::config::RouteSpec;
 use crate::errno::Errno;
 use crate::host::HostState;
@@ -23,7 +23,7 @@ pub struct Network {
     /// The next ephemeral port.
     next_port: u16,
     /// Connections that were closed first at this end.
-    closed: Arc<Vec<Closed>>,
+    closed: Arc<Vec<ClosedConnection>>,
     /// The next autobind name of a UNIX socket.
     pub(super) next_name: u32,
     /// Connection attempts that had to wait so far.
@@ -34,7 +34,7 @@ pub struct Network {
 
 /// A connection that was closed first at this end.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-struct Closed {
+struct ClosedConnection {
     local: SocketAddr,
     remote: SocketAddr,
     reuse_address: bool,
@@ -44,7 +44,7 @@ struct Closed {
 
 /// The route to an address.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum Route {
+pub enum Destination {
     /// It belongs to this host.
     Local {
         /// The destination; the wildcard address means the loopback.
@@ -88,7 +88,7 @@ impl Network {
     }
 
     /// Finds the route to an address.
-    pub fn route(&self, to: IpAddr) -> Route {
+    pub fn route(&self, to: IpAddr) -> Destination {
         let to = match to {
             IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
             IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),
@@ -97,20 +97,20 @@ impl Network {
         if !self.is_own(to) {
             let matching = self.routes.iter().filter(|route| route.leads_to(to));
             return match matching.max_by_key(|route| route.prefix_len) {
-                Some(route) => Route::Remote { from: route.source },
-                None => Route::Nowhere(Errno::ENETUNREACH),
+                Some(route) => Destination::Remote { from: route.source },
+                None => Destination::Nowhere(Errno::ENETUNREACH),
             };
         }
         let from = match to {
             IpAddr::V4(ip) if ip.is_loopback() => IpAddr::V4(Ipv4Addr::LOCALHOST),
             ip => ip,
         };
-        Route::Local { to, from }
+        Destination::Local { to, from }
     }
 
     /// A connection was closed at this end first.
     pub fn leave(&mut self, local: SocketAddr, remote: SocketAddr, reuse_address: bool) {
-        Arc::make_mut(&mut self.closed).push(Closed {
+        Arc::make_mut(&mut self.closed).push(ClosedConnection {
             local,
             remote,
             reuse_address,
@@ -128,14 +128,15 @@ impl Network {
 
     /// Forgets a connection that was reset.
     pub fn forget(&mut self, local: SocketAddr, remote: SocketAddr) {
-        let is_it = |entry: &Closed| (entry.local, entry.remote) == (local, remote);
+        let is_it = |entry: &ClosedConnection| (entry.local, entry.remote) == (local, remote);
         if self.closed.iter().any(is_it) {
             Arc::make_mut(&mut self.closed).retain(|entry| !is_it(entry));
         }
     }
 
     fn forget_old(&mut self, now_ns: u64) {
-        let is_old = |entry: &Closed| entry.until_ns.is_some_and(|until| until <= now_ns);
+        let is_old =
+            |entry: &ClosedConnection| entry.until_ns.is_some_and(|condition| condition <= now_ns);
         if self.closed.iter().any(is_old) {
             Arc::make_mut(&mut self.closed).retain(|entry| !is_old(entry));
         }
@@ -145,7 +146,8 @@ impl Network {
 impl Socket {
     /// Whether it keeps others from binding its address.
     fn holds_address(&self) -> bool {
-        let is_over = self.kind == Kind::Stream && self.state == State::Idle && !self.bound;
+        let is_over =
+            self.kind == SocketType::Stream && self.state == SocketState::Idle && !self.bound;
         self.domain.is_internet() && !is_over
     }
 }
@@ -242,12 +244,12 @@ impl HostState {
                 .internet()
                 .is_some_and(|local| conflict(other, local))
         });
-        let lingers = |entry: &Closed| {
+        let lingers = |entry: &ClosedConnection| {
             entry.local.port() == wanted.port()
                 && overlap(entry.local.ip(), true, wanted.ip(), socket.options.only_v6)
                 && !(entry.reuse_address && socket.options.reuse_address)
         };
-        let is_stream = socket.kind == Kind::Stream;
+        let is_stream = socket.kind == SocketType::Stream;
         !(taken || is_stream && self.network.closed.iter().any(lingers))
     }
 
@@ -310,7 +312,7 @@ impl HostState {
             socket.is_tcp()
                 && matches!(
                     socket.state,
-                    State::Connected { .. } | State::Connecting { .. }
+                    SocketState::Connected { .. } | SocketState::Connecting { .. }
                 )
                 && socket.local.internet() == Some(local)
                 && socket.remote.internet() == Some(remote)

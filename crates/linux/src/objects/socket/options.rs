@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use triomphe::Arc;
 
-use super::Kind;
+use super::SocketType;
 use super::address::Domain;
 use crate::errno::Errno;
 
@@ -142,9 +142,9 @@ fn remembered(level: u32, name: u32) -> Option<(i32, Takes)> {
 
 impl Options {
     /// The default options.
-    pub fn new(domain: Domain, kind: Kind) -> Options {
+    pub fn new(domain: Domain, kind: SocketType) -> Options {
         let (receive_buffer, send_buffer) = match (domain, kind) {
-            (Domain::Inet | Domain::Inet6, Kind::Stream) => (131_072, 16_384),
+            (Domain::Inet | Domain::Inet6, SocketType::Stream) => (131_072, 16_384),
             _ => (212_992, 212_992),
         };
         Options {
@@ -211,7 +211,7 @@ mod tests {
 
     #[test]
     fn remembered_options_keep_to_their_range() {
-        let mut options = Options::new(Domain::Inet, Kind::Stream);
+        let mut options = Options::new(Domain::Inet, SocketType::Stream);
         assert_eq!(options.other(level::TCP, 4), Some(7200));
         assert_eq!(options.set_other(level::TCP, 4, 30), Ok(()));
         assert_eq!(options.other(level::TCP, 4), Some(30));
@@ -224,7 +224,7 @@ mod tests {
 
     #[test]
     fn buffers_are_doubled_and_bounded() {
-        let mut options = Options::new(Domain::Unix, Kind::Stream);
+        let mut options = Options::new(Domain::Unix, SocketType::Stream);
         options.set_receive_buffer(0, false);
         options.set_send_buffer(50_000, false);
         assert_eq!(

@@ -7,57 +7,60 @@ use everett_vm::Buffer;
 
 use super::inbox::join;
 use super::network::overlap;
-use super::{Address, Message, Received, Route, Socket, State, Told, message_flag};
+use super::{
+    Address, ConnectReport, Destination, Received, ReceivedMessage, Socket, SocketState,
+    message_flag,
+};
 use crate::errno::Errno;
 use crate::files::OpenFlags;
 use crate::host::HostState;
 use crate::kernel::{Kernel, Stop};
-use crate::objects::{Object, ObjectId, Open, event};
+use crate::objects::{Object, ObjectId, OpenObject, event};
 use crate::packets::PacketKind;
 use crate::queue::slice;
-use crate::wait::Until;
+use crate::wait::WaitCondition;
 
 /// Timeout of `connect`: six retries, with exponential backoff.
 const CONNECT_TIMEOUT_NS: u64 = 127_000_000_000;
 
 impl Kernel<'_, '_> {
     /// `connect` of TCP. It may be called again while a connection is being established.
-    pub fn connect_tcp(&mut self, open: Open<'_>, to: SocketAddr) -> Result<(), Stop> {
+    pub fn connect_tcp(&mut self, open: OpenObject<'_>, to: SocketAddr) -> Result<(), Stop> {
         let nonblocking = open.description.flags.has(OpenFlags::NONBLOCK);
         let socket = self.socket_of(open)?;
-        match (socket.told, &socket.state) {
-            (Told::Connected, _) => return Err(Errno::EISCONN.into()),
-            (Told::Underway, _) => {}
-            (Told::Nothing, State::Idle) => {
+        match (socket.connect_report, &socket.state) {
+            (ConnectReport::Connected, _) => return Err(Errno::EISCONN.into()),
+            (ConnectReport::Underway, _) => {}
+            (ConnectReport::Nothing, SocketState::Idle) => {
                 self.host.begin_connection(open.object, to)?;
                 if nonblocking {
                     return Err(Errno::EINPROGRESS.into());
                 }
             }
-            (Told::Nothing, _) => return Err(Errno::EISCONN.into()),
+            (ConnectReport::Nothing, _) => return Err(Errno::EISCONN.into()),
         }
         let socket = self.socket_of(open)?;
         match socket.state {
-            State::Connecting { .. } if nonblocking => Err(Errno::EALREADY.into()),
-            State::Connecting { .. } => self.wait_for_connection(open),
-            State::Idle => {
+            SocketState::Connecting { .. } if nonblocking => Err(Errno::EALREADY.into()),
+            SocketState::Connecting { .. } => self.wait_for_connection(open),
+            SocketState::Idle => {
                 let error = socket.take_error().unwrap_or(Errno::ECONNABORTED);
                 self.host.disconnect(open.object);
                 Err(error.into())
             }
             _ => {
-                socket.told = Told::Connected;
+                socket.connect_report = ConnectReport::Connected;
                 Ok(())
             }
         }
     }
 
-    fn wait_for_connection(&mut self, open: Open<'_>) -> Result<(), Stop> {
+    fn wait_for_connection(&mut self, open: OpenObject<'_>) -> Result<(), Stop> {
         let timeout = self.socket_of(open)?.options.send_timeout_ns;
         let limit = timeout.unwrap_or(CONNECT_TIMEOUT_NS);
         let deadline = self.host.clock_ns.saturating_add(limit);
-        let until = Until::Ready(vec![(open.id, event::OUT)]);
-        self.wait(until, Some(deadline), "connect")?;
+        let condition = WaitCondition::Ready(vec![(open.id, event::OUT)]);
+        self.wait(condition, Some(deadline), "connect")?;
         if timeout.is_some() {
             return Err(Errno::EINPROGRESS.into());
         }
@@ -68,7 +71,7 @@ impl Kernel<'_, '_> {
     /// Receives bytes of a stream.
     pub(super) fn receive_tcp(
         &mut self,
-        open: Open<'_>,
+        open: OpenObject<'_>,
         wanted: u64,
         flags: u32,
     ) -> Result<Received, Stop> {
@@ -80,7 +83,7 @@ impl Kernel<'_, '_> {
             return Err(Errno::EINVAL.into());
         }
         let enough = u64::from(socket.options.receive_low_water).min(wanted.max(1));
-        let is_last = socket.read_shut || socket.state == State::Idle;
+        let is_last = socket.read_shut || socket.state == SocketState::Idle;
         if socket.inbox.len() >= enough || (is_last && !socket.inbox.is_empty()) {
             if flags & message_flag::PEEK != 0 {
                 return Ok(Received::bytes(socket.inbox.peek(0, wanted)));
@@ -88,9 +91,9 @@ impl Kernel<'_, '_> {
             let bytes = socket.inbox.take(wanted);
             let (peer, is_remote) = (socket.peer(), socket.link.is_some());
             if is_remote {
-                self.host.give_room(open.object, bytes.len() as u64);
+                self.host.update_window(open.object, bytes.len() as u64);
             } else if let Some(peer) = peer {
-                self.host.tell_room(peer);
+                self.host.announce_space(peer);
             }
             return Ok(Received::bytes(bytes));
         }
@@ -103,7 +106,7 @@ impl Kernel<'_, '_> {
         if socket.read_shut || wanted == 0 {
             return Ok(Received::end());
         }
-        if socket.state == State::Idle {
+        if socket.state == SocketState::Idle {
             return Err(Errno::ENOTCONN.into());
         }
         Err(self.wait_for_socket(open, event::IN, flags, "receive from a TCP socket"))
@@ -112,18 +115,18 @@ impl Kernel<'_, '_> {
     /// Sends as many bytes as fit.
     pub(super) fn send_tcp(
         &mut self,
-        open: Open<'_>,
+        open: OpenObject<'_>,
         parts: &[Buffer],
         flags: u32,
     ) -> Result<u64, Stop> {
         let socket = self.socket_of(open)?;
-        if let State::Connecting { .. } = socket.state {
+        if let SocketState::Connecting { .. } = socket.state {
             return Err(self.wait_for_socket(open, event::OUT, flags, "send before a connection"));
         }
         if let Some(error) = socket.take_error().filter(|error| *error != Errno::EPIPE) {
             return Err(error.into());
         }
-        let State::Connected { peer } = socket.state else {
+        let SocketState::Connected { peer } = socket.state else {
             return Err(self.broken_pipe(flags));
         };
         if socket.write_shut {
@@ -141,23 +144,23 @@ impl Kernel<'_, '_> {
             self.host.reset_by_closed_peer(open.object);
             return Ok(wanted);
         };
-        let room = self.host.room_to_send(open.object);
+        let room = self.host.send_room(open.object);
         if room < wanted {
-            self.socket_of(open)?.wants_room = true;
+            self.socket_of(open)?.wants_space = true;
         }
         if room == 0 {
             return Err(self.wait_for_socket(open, event::OUT, flags, "send to a TCP socket"));
         }
         let bytes = first_bytes(parts, wanted.min(room));
         let sent = bytes.len() as u64;
-        self.host.deliver(peer, Message::plain(bytes));
+        self.host.deliver(peer, ReceivedMessage::plain(bytes));
         Ok(sent)
     }
 
     /// The oldest connection in the accept queue.
-    pub fn pending_connection(&mut self, open: Open<'_>) -> Result<ObjectId, Stop> {
+    pub fn pending_connection(&mut self, open: OpenObject<'_>) -> Result<ObjectId, Stop> {
         let socket = self.socket_of(open)?;
-        let State::Listening { pending, .. } = &socket.state else {
+        let SocketState::Listening { pending, .. } = &socket.state else {
             return Err(Errno::EINVAL.into());
         };
         match pending.first() {
@@ -191,9 +194,9 @@ impl HostState {
     /// refused.
     fn begin_connection(&mut self, id: ObjectId, to: SocketAddr) -> Result<(), Errno> {
         let (to, from, is_remote) = match self.network.route(to.ip()) {
-            Route::Local { to: ip, from } => (SocketAddr::new(ip, to.port()), from, false),
-            Route::Remote { from } => (to, from, true),
-            Route::Nowhere(errno) => return Err(errno),
+            Destination::Local { to: ip, from } => (SocketAddr::new(ip, to.port()), from, false),
+            Destination::Remote { from } => (to, from, true),
+            Destination::Nowhere(errno) => return Err(errno),
         };
         if to.is_ipv4() && self.socket(id).is_some_and(|own| own.options.only_v6) {
             return Err(Errno::ENETUNREACH);
@@ -208,8 +211,8 @@ impl HostState {
         socket.local = Address::Internet(local);
         socket.remote = Address::Internet(to);
         socket.error = None;
-        socket.told = Told::Underway;
-        socket.state = State::Connecting { since };
+        socket.connect_report = ConnectReport::Underway;
+        socket.state = SocketState::Connecting { since };
         if is_remote {
             self.request_connection(id);
         } else {
@@ -235,7 +238,7 @@ impl HostState {
     pub(super) fn fail_connection(&mut self, id: ObjectId, error: Errno) {
         if let Some(socket) = self.socket_mut(id) {
             socket.error = Some(error);
-            socket.state = State::Idle;
+            socket.state = SocketState::Idle;
             socket.read_shut = true;
             socket.write_shut = true;
             self.announce(id, event::ALL);
@@ -255,23 +258,23 @@ impl HostState {
             server.local.clone()
         };
         accepted.remote = client.local.clone();
-        accepted.told = Told::Connected;
+        accepted.connect_report = ConnectReport::Connected;
         accepted.peer_owner = Some(client.owner);
-        accepted.state = State::Connected { peer: Some(id) };
+        accepted.state = SocketState::Connected { peer: Some(id) };
         let server_owner = server.owner;
         let accepted = ObjectId(self.objects.insert(Object::Socket(Box::new(accepted))));
         if let Some(client) = self.socket_mut(id) {
-            client.state = State::Connected {
+            client.state = SocketState::Connected {
                 peer: Some(accepted),
             };
             client.peer_owner = Some(server_owner);
         }
         if let Some(server) = self.socket_mut(listener)
-            && let State::Listening { pending, .. } = &mut server.state
+            && let SocketState::Listening { pending, .. } = &mut server.state
         {
             pending.push(accepted);
         }
-        self.log_sent(id, PacketKind::Opened);
+        self.log_sent(id, PacketKind::Established);
         self.announce(id, event::ALL);
         self.announce(listener, event::READING);
     }
@@ -282,7 +285,7 @@ impl HostState {
             return;
         };
         let port = socket.local.internet().map(|local| local.port());
-        if let State::Listening { pending, .. } = &mut socket.state
+        if let SocketState::Listening { pending, .. } = &mut socket.state
             && !pending.is_empty()
         {
             pending.remove(0);
@@ -316,10 +319,10 @@ impl HostState {
         };
         let is_broken_off = socket.is_tcp() && socket.is_connected();
         match socket.state {
-            State::Listening { .. } => self.stop_listening(id),
-            State::Connected { .. } if socket.link.is_some() => self.reset_remote(id),
-            State::Connected { peer: Some(peer) } if is_broken_off => self.reset(peer),
-            State::Connected { peer: None } if is_broken_off => self.reset_by_closed_peer(id),
+            SocketState::Listening { .. } => self.stop_listening(id),
+            SocketState::Connected { .. } if socket.link.is_some() => self.reset_remote(id),
+            SocketState::Connected { peer: Some(peer) } if is_broken_off => self.reset(peer),
+            SocketState::Connected { peer: None } if is_broken_off => self.reset_by_closed_peer(id),
             _ => {}
         }
         self.disconnect(id);
@@ -333,7 +336,7 @@ impl HostState {
     pub fn retry_connections(&mut self, port: u16) {
         loop {
             let waiting = self.sockets().filter_map(|(id, socket)| {
-                let State::Connecting { since } = socket.state else {
+                let SocketState::Connecting { since } = socket.state else {
                     return None;
                 };
                 if socket.link.is_some() {
@@ -352,7 +355,7 @@ impl HostState {
     }
 
     /// Bytes that a connected socket can send before it blocks: the free space of both buffers.
-    fn room_to_send(&self, id: ObjectId) -> u64 {
+    fn send_room(&self, id: ObjectId) -> u64 {
         let socket = self.socket(id);
         let peer = socket
             .and_then(Socket::peer)
@@ -364,7 +367,7 @@ impl HostState {
     }
 
     /// Bytes sent that do not fit into the receive buffer of the peer yet.
-    pub fn bytes_on_the_way(&self, id: ObjectId) -> u64 {
+    pub fn bytes_in_flight(&self, id: ObjectId) -> u64 {
         if let Some(link) = self.socket(id).and_then(|socket| socket.link.as_ref()) {
             return link.unsent.len();
         }
@@ -376,13 +379,13 @@ impl HostState {
     }
 
     /// Announces free space to a sender after bytes were received.
-    fn tell_room(&mut self, sender: ObjectId) {
-        let Some(socket) = self.socket(sender).filter(|socket| socket.wants_room) else {
+    fn announce_space(&mut self, sender: ObjectId) {
+        let Some(socket) = self.socket(sender).filter(|socket| socket.wants_space) else {
             return;
         };
         if tcp_readiness(self, socket) & event::OUT != 0 {
             if let Some(socket) = self.socket_mut(sender) {
-                socket.wants_room = false;
+                socket.wants_space = false;
             }
             self.announce(sender, event::WRITING);
         }
@@ -393,9 +396,9 @@ impl HostState {
         let Some(socket) = self.socket_mut(id) else {
             return;
         };
-        socket.state = State::Idle;
+        socket.state = SocketState::Idle;
         socket.link = None;
-        socket.told = Told::Nothing;
+        socket.connect_report = ConnectReport::Nothing;
         socket.error = None;
         socket.read_shut = false;
         socket.write_shut = false;
@@ -414,7 +417,7 @@ impl HostState {
         let Some(socket) = self.socket_mut(id) else {
             return;
         };
-        let State::Connected { peer } = socket.state else {
+        let SocketState::Connected { peer } = socket.state else {
             return;
         };
         if std::mem::replace(&mut socket.end_sent, true) {
@@ -422,7 +425,7 @@ impl HostState {
         }
         socket.write_shut = true;
         if self.socket(id).is_some_and(|socket| socket.link.is_none()) {
-            self.log_sent(id, PacketKind::End);
+            self.log_sent(id, PacketKind::Fin);
         }
         let Some(socket) = self.socket_mut(id) else {
             return;
@@ -430,7 +433,7 @@ impl HostState {
         let both = socket.end_received;
         let addresses = socket.local.internet().zip(socket.remote.internet());
         if both {
-            socket.state = State::Idle;
+            socket.state = SocketState::Idle;
         }
         if socket.link.is_some() {
             self.end_remote(id);
@@ -446,7 +449,7 @@ impl HostState {
                 peer.read_shut = true;
                 if both {
                     // It closed first: it enters TIME_WAIT.
-                    peer.state = State::Idle;
+                    peer.state = SocketState::Idle;
                     let reuse = peer.options.reuse_address;
                     if let Some((local, remote)) = addresses {
                         self.network.leave(remote, local, reuse);
@@ -468,7 +471,7 @@ impl HostState {
         let Some(socket) = self.socket_mut(id) else {
             return;
         };
-        if socket.state == State::Idle {
+        if socket.state == SocketState::Idle {
             return;
         }
         if self.socket(id).is_some_and(|socket| socket.link.is_none()) {
@@ -483,7 +486,7 @@ impl HostState {
         } else {
             Errno::ECONNRESET
         });
-        socket.state = State::Idle;
+        socket.state = SocketState::Idle;
         socket.read_shut = true;
         socket.write_shut = true;
         self.announce(id, event::ALL);
@@ -507,18 +510,18 @@ impl HostState {
     ) -> Result<(), Errno> {
         let socket = self.socket(id).ok_or(Errno::ENOTSOCK)?;
         match &socket.state {
-            State::Idle => Err(Errno::ENOTCONN),
-            State::Listening { .. } if !read => Ok(()),
-            State::Listening { .. } => {
+            SocketState::Idle => Err(Errno::ENOTCONN),
+            SocketState::Listening { .. } if !read => Ok(()),
+            SocketState::Listening { .. } => {
                 self.stop_listening(id);
                 self.disconnect(id);
                 Ok(())
             }
-            State::Connecting { .. } => {
+            SocketState::Connecting { .. } => {
                 self.disconnect(id);
                 Ok(())
             }
-            State::Connected { .. } => {
+            SocketState::Connected { .. } => {
                 if write {
                     self.send_end(id);
                 }
@@ -533,7 +536,8 @@ impl HostState {
             return;
         };
         let port = socket.local.internet().map(|local| local.port());
-        let State::Listening { pending, .. } = std::mem::replace(&mut socket.state, State::Idle)
+        let SocketState::Listening { pending, .. } =
+            std::mem::replace(&mut socket.state, SocketState::Idle)
         else {
             return;
         };
@@ -565,8 +569,8 @@ pub fn close_tcp(host: &mut HostState, id: ObjectId) {
         return;
     };
     match socket.state {
-        State::Listening { .. } => host.stop_listening(id),
-        State::Connected { peer } => {
+        SocketState::Listening { .. } => host.stop_listening(id),
+        SocketState::Connected { peer } => {
             if !socket.inbox.is_empty() || socket.options.linger_s == Some(0) {
                 if peer.is_none() && socket.link.is_none() {
                     host.reset_by_closed_peer(id);
@@ -578,13 +582,13 @@ pub fn close_tcp(host: &mut HostState, id: ObjectId) {
             host.send_end(id);
             let open_at_other_end = host.socket(id).is_some_and(Socket::is_connected);
             if open_at_other_end && let Some(peer) = peer.and_then(|peer| host.socket_mut(peer)) {
-                peer.state = State::Connected { peer: None };
+                peer.state = SocketState::Connected { peer: None };
                 if let Some((local, remote)) = addresses {
                     host.network.leave(local, remote, reuse);
                 }
             }
         }
-        State::Idle | State::Connecting { .. } => {}
+        SocketState::Idle | SocketState::Connecting { .. } => {}
     }
     host.objects.remove(id.0);
 }
@@ -595,15 +599,15 @@ pub fn tcp_readiness(host: &HostState, socket: &Socket) -> u16 {
     const WRITE: u16 = event::OUT | event::WRITE_NORMAL;
     let mut events = 0;
     let peer = match &socket.state {
-        State::Listening { pending, .. } => {
+        SocketState::Listening { pending, .. } => {
             return if pending.is_empty() { 0 } else { READ };
         }
-        State::Connecting { .. } => return 0,
-        State::Idle => {
+        SocketState::Connecting { .. } => return 0,
+        SocketState::Idle => {
             events |= event::HANG_UP | WRITE;
             None
         }
-        State::Connected { peer } => *peer,
+        SocketState::Connected { peer } => *peer,
     };
     if socket.read_shut && socket.write_shut {
         events |= event::HANG_UP;
@@ -616,7 +620,7 @@ pub fn tcp_readiness(host: &HostState, socket: &Socket) -> u16 {
     }
     let writable = match peer.and_then(|peer| host.socket(peer)) {
         _ if socket.link.is_some() => {
-            socket.room_in_link() * 3 >= u64::from(socket.options.send_buffer)
+            socket.send_space() * 3 >= u64::from(socket.options.send_buffer)
         }
         // A third of the send capacity must be free.
         Some(peer) => peer.inbox.len() * 3 <= send_capacity(socket, peer) * 2,

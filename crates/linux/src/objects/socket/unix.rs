@@ -5,24 +5,24 @@ use everett_vm::Buffer;
 use super::inbox::join;
 use super::stream::first_bytes;
 use super::{
-    Address, Credentials, Domain, Kind, Message, Parcel, Received, Socket, State, Told,
-    message_flag,
+    Address, ConnectReport, Credentials, Domain, Parcel, Received, ReceivedMessage, Socket,
+    SocketState, SocketType, message_flag,
 };
 use crate::errno::Errno;
-use crate::files::{DescriptionId, InodeId, Node};
+use crate::files::{DescriptionId, InodeId, InodeKind};
 use crate::host::HostState;
 use crate::kernel::{Kernel, Stop};
-use crate::objects::{Object, ObjectId, Open, event};
-use crate::wait::Until;
+use crate::objects::{Object, ObjectId, OpenObject, event};
+use crate::wait::WaitCondition;
 
 impl Kernel<'_, '_> {
     /// The UNIX socket with a name, which must be of this type.
-    pub fn find_unix(&self, name: &Address, kind: Kind) -> Result<ObjectId, Errno> {
+    pub fn find_unix(&self, name: &Address, kind: SocketType) -> Result<ObjectId, Errno> {
         let found = match name {
             Address::Path(path) => {
                 let tree = &self.host.files.tree;
                 let inode = tree.lookup(self.process().cwd, path, true)?;
-                if !matches!(tree.get(inode).node, Node::Socket) {
+                if !matches!(tree.get(inode).kind, InodeKind::Socket) {
                     return Err(Errno::ECONNREFUSED);
                 }
                 self.host.unix_socket_at(inode)
@@ -41,7 +41,7 @@ impl Kernel<'_, '_> {
     }
 
     /// `connect` of a connection-oriented UNIX socket.
-    pub fn connect_unix(&mut self, open: Open<'_>, to: &Address) -> Result<(), Stop> {
+    pub fn connect_unix(&mut self, open: OpenObject<'_>, to: &Address) -> Result<(), Stop> {
         let kind = self.socket_of(open)?.kind;
         let listener = self.find_unix(to, kind)?;
         let takes = |socket: &Socket| socket.is_listening() && !socket.read_shut;
@@ -49,8 +49,8 @@ impl Kernel<'_, '_> {
             return Err(Errno::ECONNREFUSED.into());
         }
         if !self.host.has_room(listener) {
-            let until = Until::Room(listener);
-            return Err(self.wait_until(open, until, event::OUT, 0, "connect"));
+            let condition = WaitCondition::SocketSpace(listener);
+            return Err(self.wait_until(open, condition, event::OUT, 0, "connect"));
         }
         let owner = self.credentials();
         let remote = self
@@ -59,13 +59,13 @@ impl Kernel<'_, '_> {
             .map(|socket| socket.local.clone());
         let socket = self.socket_of(open)?;
         match socket.state {
-            State::Idle => {}
-            State::Connected { .. } => return Err(Errno::EISCONN.into()),
+            SocketState::Idle => {}
+            SocketState::Connected { .. } => return Err(Errno::EISCONN.into()),
             _ => return Err(Errno::EINVAL.into()),
         }
         socket.owner = owner;
         socket.remote = remote.unwrap_or(Address::Unnamed);
-        socket.told = Told::Connected;
+        socket.connect_report = ConnectReport::Connected;
         self.host.establish(open.object, listener);
         Ok(())
     }
@@ -73,7 +73,7 @@ impl Kernel<'_, '_> {
     /// Receives bytes of a stream, with ancillary data.
     pub(super) fn receive_unix(
         &mut self,
-        open: Open<'_>,
+        open: OpenObject<'_>,
         wanted: u64,
         flags: u32,
     ) -> Result<Received, Stop> {
@@ -114,7 +114,7 @@ impl Kernel<'_, '_> {
     /// Sends as many bytes as fit; ancillary data goes with the first byte.
     pub(super) fn send_unix(
         &mut self,
-        open: Open<'_>,
+        open: OpenObject<'_>,
         parts: &[Buffer],
         parcel: &Parcel,
         flags: u32,
@@ -131,7 +131,7 @@ impl Kernel<'_, '_> {
                 Errno::EOPNOTSUPP.into()
             });
         }
-        let State::Connected { peer } = socket.state else {
+        let SocketState::Connected { peer } = socket.state else {
             return Err(Errno::ENOTCONN.into());
         };
         if socket.write_shut {
@@ -154,11 +154,11 @@ impl Kernel<'_, '_> {
         }
         let bytes = first_bytes(parts, wanted.min(room));
         let sent = bytes.len() as u64;
-        let message = Message {
+        let message = ReceivedMessage {
             from,
             rights: parcel.rights.clone(),
             credentials: Some(credentials),
-            ..Message::plain(bytes)
+            ..ReceivedMessage::plain(bytes)
         };
         self.host.retain_all(&parcel.rights);
         self.host.deliver(receiver, message);
@@ -166,18 +166,18 @@ impl Kernel<'_, '_> {
     }
 
     /// Creates two connected sockets.
-    pub fn unix_pair(&mut self, kind: Kind) -> [ObjectId; 2] {
+    pub fn unix_pair(&mut self, kind: SocketType) -> [ObjectId; 2] {
         let owner = self.credentials();
         let mut make = || {
             let mut socket = Socket::new(Domain::Unix, kind, 0, owner);
-            socket.told = Told::Connected;
+            socket.connect_report = ConnectReport::Connected;
             socket.peer_owner = Some(owner);
             ObjectId(self.host.objects.insert(Object::Socket(Box::new(socket))))
         };
         let pair = [make(), make()];
         for (own, peer) in [(pair[0], pair[1]), (pair[1], pair[0])] {
             if let Some(socket) = self.host.socket_mut(own) {
-                socket.state = State::Connected { peer: Some(peer) };
+                socket.state = SocketState::Connected { peer: Some(peer) };
             }
         }
         pair
@@ -219,7 +219,7 @@ impl HostState {
     }
 
     /// The socket with an abstract name.
-    pub fn unix_socket_named(&self, name: &Address, kind: Kind) -> Option<ObjectId> {
+    pub fn unix_socket_named(&self, name: &Address, kind: SocketType) -> Option<ObjectId> {
         let mut sockets = self.sockets();
         let found = sockets.find(|(_, socket)| {
             // An accepted socket has the name of its listener, but cannot be found by it.
@@ -230,7 +230,7 @@ impl HostState {
     }
 
     /// An unused abstract name.
-    pub fn free_unix_name(&mut self, kind: Kind) -> Address {
+    pub fn free_unix_name(&mut self, kind: SocketType) -> Address {
         loop {
             let number = self.network.next_name & 0xf_ffff;
             self.network.next_name = self.network.next_name.wrapping_add(1);
@@ -286,19 +286,19 @@ pub fn close_unix(host: &mut HostState, id: ObjectId, accepted: bool) {
         rights.extend(message.rights);
     }
     let has_connections = socket.kind.has_connections();
-    let state = std::mem::replace(&mut socket.state, State::Idle);
+    let state = std::mem::replace(&mut socket.state, SocketState::Idle);
     host.objects.remove(id.0);
     match state {
-        State::Listening { pending, .. } => {
+        SocketState::Listening { pending, .. } => {
             for connection in pending {
                 close_unix(host, connection, false);
             }
         }
-        State::Connected {
+        SocketState::Connected {
             peer: Some(peer_id),
         } if has_connections => {
             if let Some(peer) = host.socket_mut(peer_id) {
-                peer.state = State::Connected { peer: None };
+                peer.state = SocketState::Connected { peer: None };
                 peer.read_shut = true;
                 peer.write_shut = true;
                 if unread || !accepted {
@@ -325,14 +325,14 @@ impl HostState {
             .collect();
         for id in peers {
             if let Some(socket) = self.socket_mut(id) {
-                socket.state = State::Connected { peer: None };
+                socket.state = SocketState::Connected { peer: None };
                 self.announce(id, event::WRITING);
             }
         }
     }
 
     /// Announces space to senders after a message was received.
-    pub(super) fn tell_senders(&mut self, receiver: ObjectId) {
+    pub(super) fn announce_to_senders(&mut self, receiver: ObjectId) {
         let senders: Vec<ObjectId> = self
             .sockets()
             .filter(|(_, socket)| socket.domain == Domain::Unix && socket.peer() == Some(receiver))
@@ -359,16 +359,16 @@ pub fn unix_readiness(host: &HostState, socket: &Socket) -> u16 {
         events |= READ | event::READ_HANG_UP;
     }
     let peer = match &socket.state {
-        State::Listening { pending, .. } => {
+        SocketState::Listening { pending, .. } => {
             if !pending.is_empty() {
                 events |= READ;
             }
             return events;
         }
-        State::Connected { peer } => peer.and_then(|peer| host.socket(peer)),
+        SocketState::Connected { peer } => peer.and_then(|peer| host.socket(peer)),
         _ => None,
     };
-    if socket.kind.has_connections() && socket.state == State::Idle {
+    if socket.kind.has_connections() && socket.state == SocketState::Idle {
         events |= event::HANG_UP;
     }
     if !socket.inbox.is_empty() {
@@ -377,7 +377,7 @@ pub fn unix_readiness(host: &HostState, socket: &Socket) -> u16 {
     let writable = match peer {
         None => true,
         // Writable while at most a quarter of the capacity is in use.
-        Some(peer) if socket.kind == Kind::Stream => {
+        Some(peer) if socket.kind == SocketType::Stream => {
             peer.inbox.len() * 4 <= u64::from(socket.options.send_buffer)
         }
         Some(peer) => !socket.must_wait_for(peer),

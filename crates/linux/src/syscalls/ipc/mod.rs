@@ -9,10 +9,10 @@ use triomphe::Arc;
 use crate::errno::Errno;
 use crate::ipc::{Ipc, Permissions};
 use crate::kernel::{Kernel, Stop};
-use crate::process::Doing;
+use crate::process::RunState;
 use crate::table::ArgKind::{Buffer, Flags, Int, Pointer, Symbolic};
 use crate::table::Row;
-use crate::wait::Until;
+use crate::wait::WaitCondition;
 
 /// Rows of this family.
 pub const ROWS: &[Row] = &[
@@ -217,23 +217,23 @@ impl Kernel<'_, '_> {
     /// The error for an id that does not exist: `EIDRM` for threads that waited at it, otherwise `EINVAL`.
     fn gone(&mut self, id: u32) -> Stop {
         let tid = self.task().tid;
-        if (id as i32) >= 0 && self.host.ipc.bereft.contains(&tid) {
-            self.ipc().bereft.remove(&tid);
+        if (id as i32) >= 0 && self.host.ipc.removed_waiters.contains(&tid) {
+            self.ipc().removed_waiters.remove(&tid);
             return Errno::EIDRM.into();
         }
         Errno::EINVAL.into()
     }
 
     /// Marks the threads that wait at an object that is being removed.
-    fn bereave(&mut self, id: u32) {
-        let waiting = self.host.tasks.iter().filter(|task| match &task.doing {
-            Doing::Waiting(wait) => {
-                matches!(&wait.until, Until::Ipc(wait) if wait.id() == id)
+    fn mark_waiters_removed(&mut self, id: u32) {
+        let waiting = self.host.tasks.iter().filter(|task| match &task.run_state {
+            RunState::Waiting(wait) => {
+                matches!(&wait.condition, WaitCondition::Ipc(wait) if wait.id() == id)
             }
             _ => false,
         });
         let waiting: Vec<u32> = waiting.map(|task| task.tid).collect();
-        self.ipc().bereft.extend(waiting);
+        self.ipc().removed_waiters.extend(waiting);
     }
 }
 

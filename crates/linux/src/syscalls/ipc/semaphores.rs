@@ -7,9 +7,9 @@ use crate::errno::Errno;
 use crate::host::HostState;
 use crate::ipc::{Attempt, IpcWait, Operation, SEMAPHORE_MAX, Semaphore, SemaphoreSet};
 use crate::kernel::{Kernel, Stop};
-use crate::process::Doing;
+use crate::process::RunState;
 use crate::table::{Answer, Call};
-use crate::wait::Until;
+use crate::wait::WaitCondition;
 
 /// The most semaphores of a set.
 const MOST_SEMAPHORES: u64 = 32000;
@@ -114,8 +114,8 @@ fn operate(kernel: &mut Kernel<'_, '_>, call: &Call, timeout: u64) -> Answer {
             Err(Errno::EAGAIN.into())
         }
         Attempt::Waits(_) => {
-            let until = Until::Ipc(IpcWait::Semaphores(id, operations));
-            kernel.wait(until, deadline, "semaphore")?;
+            let condition = WaitCondition::Ipc(IpcWait::Semaphores(id, operations));
+            kernel.wait(condition, deadline, "semaphore")?;
             Err(Errno::EAGAIN.into())
         }
         Attempt::Done(values) => kernel.commit_operations(id, &operations, &values),
@@ -166,10 +166,10 @@ impl HostState {
     /// Number of threads that wait for a semaphore to become zero, or to increase.
     fn waiting_at(&self, id: u32, number: u16, for_zero: bool) -> u64 {
         let waiting = self.tasks.iter().filter(|task| {
-            let Doing::Waiting(wait) = &task.doing else {
+            let RunState::Waiting(wait) = &task.run_state else {
                 return false;
             };
-            let Until::Ipc(IpcWait::Semaphores(set, operations)) = &wait.until else {
+            let WaitCondition::Ipc(IpcWait::Semaphores(set, operations)) = &wait.condition else {
                 return false;
             };
             let found = self.ipc.sets.get(set).filter(|_| *set == id);
@@ -197,7 +197,7 @@ pub(super) fn semctl(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let value = match command {
         REMOVE => {
             kernel.owns(&set.permissions)?;
-            kernel.bereave(id);
+            kernel.mark_waiters_removed(id);
             kernel.ipc().sets.remove(&id);
             kernel.ipc().undo.retain(|(_, set, _), _| *set != id);
             0

@@ -38,7 +38,7 @@ pub(super) fn shmget(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     if kernel.host.ipc.segments.len() >= MOST {
         return Err(Errno::ENOSPC.into());
     }
-    let inode = kernel.host.nameless_file(size.next_multiple_of(PAGE_SIZE));
+    let inode = kernel.host.anonymous_file(size.next_multiple_of(PAGE_SIZE));
     let holder = kernel
         .host
         .files

@@ -4,7 +4,7 @@ use everett_vm::{Backing, Buffer, PAGE, Value};
 
 use super::{PAGE_SIZE, aligned, whole_pages};
 use crate::errno::Errno;
-use crate::files::{InodeId, Node};
+use crate::files::{InodeId, InodeKind};
 use crate::kernel::Kernel;
 use crate::table::{Answer, Call};
 
@@ -135,7 +135,7 @@ pub(super) fn munlockall(_: &mut Kernel<'_, '_>, _: &Call) -> Answer {
 impl Kernel<'_, '_> {
     /// Zeroes a range of a file.
     fn punch(&mut self, inode: InodeId, offset: u64, len: u64) {
-        if let Node::Regular(bytes) = &mut self.host.files.tree.get_mut(inode).node {
+        if let InodeKind::Regular(bytes) = &mut self.host.files.tree.get_mut(inode).kind {
             let end = bytes.len().min(offset.saturating_add(len));
             let mut at = offset;
             while at < end {

@@ -4,9 +4,9 @@ use everett_vm::{Backing, FileView, Placement, Protection, Traits, Value};
 
 use super::{ADDRESSES, PAGE_SIZE, aligned, whole_pages};
 use crate::errno::Errno;
-use crate::files::{Description, Device, InodeId, Node, Target};
+use crate::file_mappings::holders;
+use crate::files::{Description, Device, InodeId, InodeKind, Target};
 use crate::kernel::{Kernel, Stop};
-use crate::shared::holders;
 use crate::table::{Answer, Call};
 
 const TYPE: u64 = 0xf;
@@ -154,9 +154,9 @@ impl Kernel<'_, '_> {
         if !description.flags.readable() {
             return Err(Errno::EACCES.into());
         }
-        match &self.host.files.tree.get(id).node {
-            Node::Regular(_) => Ok(Some(id)),
-            Node::Device(Device::Zero) => Ok(None),
+        match &self.host.files.tree.get(id).kind {
+            InodeKind::Regular(_) => Ok(Some(id)),
+            InodeKind::Device(Device::Zero) => Ok(None),
             _ => Err(Errno::ENODEV.into()),
         }
     }
@@ -184,7 +184,7 @@ impl Kernel<'_, '_> {
         }
         // An anonymous shared mapping is backed by an unlinked file.
         let nameless = (is_shared && request.file.is_none()).then(|| {
-            let inode = self.host.nameless_file(request.size);
+            let inode = self.host.anonymous_file(request.size);
             let open = Description::new(Target::Inode(inode), 2);
             (inode, self.host.files.open(open).0, 0)
         });
@@ -203,7 +203,7 @@ impl Kernel<'_, '_> {
         let view = file.and_then(|(inode, holder, _)| self.view_of(inode, holder));
         let memory = &mut self.vm.memory;
         let start = memory.map(placement, request.size, traits, view);
-        self.host.settle_holders(&before, self.vm.memory);
+        self.host.update_holders(&before, self.vm.memory);
         if let Some((_, holder, _)) = nameless {
             self.host.release(crate::files::DescriptionId(holder));
         }
@@ -212,8 +212,8 @@ impl Kernel<'_, '_> {
 
     /// The pages of a file as a system call sees them.
     fn view_of(&mut self, inode: InodeId, holder: u32) -> Option<FileView> {
-        match &mut self.host.files.tree.get_mut(inode).node {
-            Node::Regular(bytes) => {
+        match &mut self.host.files.tree.get_mut(inode).kind {
+            InodeKind::Regular(bytes) => {
                 let pages = bytes.pages();
                 Some(FileView {
                     file: inode.0,
@@ -270,6 +270,6 @@ impl Kernel<'_, '_> {
         let before = holders(self.vm.memory);
         let stack = self.vm.stack();
         self.vm.memory.unmap(start, size, stack);
-        self.host.settle_holders(&before, self.vm.memory);
+        self.host.update_holders(&before, self.vm.memory);
     }
 }

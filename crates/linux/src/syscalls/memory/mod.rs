@@ -102,13 +102,13 @@ fn aligned(address: u64) -> Result<u64, Errno> {
 }
 
 /// A page range that a call names, and the mappings in it.
-struct Range {
+struct PageRange {
     start: u64,
     size: u64,
     mappings: Vec<Mapping>,
 }
 
-impl Range {
+impl PageRange {
     /// First unmapped address, if any.
     fn hole(&self) -> Option<u64> {
         let mut at = self.start;
@@ -128,7 +128,7 @@ impl Range {
 
 impl Kernel<'_, '_> {
     /// The mappings in a range.
-    fn range(&self, address: u64, len: u64) -> Result<Range, Errno> {
+    fn range(&self, address: u64, len: u64) -> Result<PageRange, Errno> {
         let start = aligned(address)?;
         let size = whole_pages(len).ok_or(Errno::ENOMEM)?;
         let end = start.checked_add(size);
@@ -136,7 +136,7 @@ impl Kernel<'_, '_> {
             return Err(Errno::ENOMEM);
         }
         let mappings = self.vm.memory.mappings_in(start, size);
-        Ok(Range {
+        Ok(PageRange {
             start,
             size,
             mappings: mappings.unwrap_or_default(),
@@ -153,7 +153,7 @@ impl Kernel<'_, '_> {
     }
 
     /// Whether a part of a range is unmapped.
-    fn has_hole(&mut self, range: &Range) -> bool {
+    fn has_hole(&mut self, range: &PageRange) -> bool {
         let Some(guest) = &mut self.guest else {
             return range.has_hole() && !self.is_own_object(range.start);
         };

@@ -4,9 +4,9 @@ use everett_vm::{Backing, Mapping, Placement, Traits, Value};
 
 use super::{ADDRESSES, PAGE_SIZE, aligned, whole_pages};
 use crate::errno::Errno;
+use crate::file_mappings::holders;
 use crate::kernel::{Kernel, Stop};
 use crate::process::Break;
-use crate::shared::holders;
 use crate::table::{Answer, Call};
 
 const MAY_MOVE: u64 = 1;
@@ -206,7 +206,7 @@ impl Kernel<'_, '_> {
             let at = Placement::At(target + request.old_size);
             memory.map(at, more, traits, view);
         }
-        self.host.settle_holders(&before, self.vm.memory);
+        self.host.update_holders(&before, self.vm.memory);
         moved.ok_or(Errno::ENOMEM)?;
         Ok(Value::concrete(target))
     }
@@ -228,7 +228,7 @@ impl Kernel<'_, '_> {
         };
         let memory = &mut self.vm.memory;
         let start = memory.map(placement, request.new_size, traits, view);
-        self.host.settle_holders(&before, self.vm.memory);
+        self.host.update_holders(&before, self.vm.memory);
         Ok(Value::concrete(start.ok_or(Errno::ENOMEM)?))
     }
 }

@@ -3,17 +3,17 @@
 use everett_linux::{Errno, Guest, TaskName};
 use everett_vm::{BugKind, Surroundings};
 
-use super::{Call, NativeConfig, NativeEnd, NativeError, World};
-use crate::allocations::{Allocator, Inside, Request};
+use super::{Call, NativeConfig, NativeEnd, NativeError, NativeMachine};
+use crate::allocations::{Allocator, AllocatorCall, Request};
 use crate::arithmetic::Arithmetic;
-use crate::events::Kind;
+use crate::call_stack;
+use crate::events::EventKind;
 use crate::jumps::Jumps;
 use crate::leaks;
 use crate::oracle::{self, NativeOracle, Source};
-use crate::place;
 use crate::points::Lines;
 use crate::races::{AtAccess, Races};
-use crate::sandbox::Walls;
+use crate::sandbox::SandboxKind;
 use crate::tracee::{Stopped, Tracee};
 
 /// What a stop of a thread has to do with the allocator.
@@ -52,11 +52,11 @@ impl NativeConfig {
 
 impl NativeConfig {
     /// The sandbox that its programs need.
-    pub(super) fn walls(&self) -> Walls {
+    pub(super) fn kind(&self) -> SandboxKind {
         let mut allocators = self.known_allocators.get().into_iter().flatten();
-        match allocators.any(|allocator| allocator.knows_written) {
-            true => Walls::Wide,
-            false => Walls::Close,
+        match allocators.any(|allocator| allocator.tracks_initialisation) {
+            true => SandboxKind::FullAddressSpace,
+            false => SandboxKind::LimitedMemory,
         }
     }
 
@@ -97,7 +97,7 @@ impl NativeConfig {
             return Ok(Races::default());
         };
         let lines = Lines::of(&self.programs[0]);
-        Ok(Races::watch(&lines, &places, self.spared, tracee)?)
+        Ok(Races::watch(&lines, &places, self.race_skips, tracee)?)
     }
 
     /// Load bias of the first program.
@@ -110,21 +110,22 @@ impl NativeConfig {
     }
 }
 
-impl World<'_> {
+impl NativeMachine<'_> {
     /// Asks, as the model does, whether a memory management call fails. Calls of the allocator are excluded:
     /// the model does not know them.
     pub(crate) fn memory_call_fails(&mut self, name: TaskName, call: Call) -> Option<Errno> {
         let native = self.threads.get(&name)?;
         let allocator = self.allocators.get(usize::from(native.image.0));
         let in_runtime = |address| allocator.is_some_and(|one| one.is_in_runtime(address));
-        let is_own = native.inside.is_some()
+        let is_own = native.allocator_call.is_some()
             || native.loading.is_some()
             || !native.has_begun
             || in_runtime(native.tracee.registers().ok()?.rip);
         if is_own || !self.oracle.sees_allocations {
             return None;
         }
-        self.host.memory_call_fails(&mut around!(self), call.number)
+        self.host
+            .ask_memory_call_fault(&mut around!(self), call.number)
     }
 
     /// Handles a thread that stopped at the entry or exit of the allocator.
@@ -140,7 +141,7 @@ impl World<'_> {
             && let Some((stopped, wrong)) = self.arithmetic.execute(&mut native.tracee)?
         {
             if wrong {
-                self.look_at_stack(name, None)?;
+                self.record_stack(name, None)?;
                 let message = "the result does not fit".to_owned();
                 let kind = kind.name().to_owned();
                 return Ok(AtAllocator::Ends(NativeEnd::Finding { kind, message }));
@@ -154,7 +155,7 @@ impl World<'_> {
             && let Some(jump) = self.jumps.execute(&mut native.tracee)?
         {
             if let Some(behind) = jump.into_nothing {
-                self.look_at_stack(name, Some(behind))?;
+                self.record_stack(name, Some(behind))?;
                 let message = "the frame that the jump leads to is gone".to_owned();
                 let kind = BugKind::BadJump.name().to_owned();
                 return Ok(AtAllocator::Ends(NativeEnd::Finding { kind, message }));
@@ -168,11 +169,11 @@ impl World<'_> {
             return Ok(AtAllocator::Not);
         };
         let mut registers = native.tracee.registers()?;
-        if Inside::has_returned(&registers)
-            && let Some(inside) = native.inside.take()
+        if AllocatorCall::has_returned(&registers)
+            && let Some(allocator_call) = native.allocator_call.take()
         {
             let heap = self.heaps.entry(name.pid).or_default();
-            inside.leave(&mut native.tracee, heap)?;
+            allocator_call.leave(&mut native.tracee, heap)?;
             return Ok(AtAllocator::GoesOn);
         }
         let Some(stop) = allocator.stopped_at(&registers) else {
@@ -180,7 +181,7 @@ impl World<'_> {
         };
         if stop.is_end() {
             leaks::clear_dead_stack(&mut native.tracee, &registers);
-        } else if native.inside.is_none() {
+        } else if native.allocator_call.is_none() {
             let request = stop.request(&registers);
             if let Request::Bytes(bytes) = request {
                 if bytes > self.options.max_allocation {
@@ -191,13 +192,13 @@ impl World<'_> {
                 }
                 let used = self.heaps.get(&name.pid).map_or(0, |heap| heap.bytes);
                 let after = used.saturating_add(bytes);
-                if self.host.allocation_fails(&mut around!(self))
+                if self.host.ask_allocation_fault(&mut around!(self))
                     || after > self.host.max_heap(name.pid)
                 {
                     stop.fail(&mut registers);
                 }
             }
-            native.inside = Some(stop.enter(&mut native.tracee, &registers, request));
+            native.allocator_call = Some(stop.enter(&mut native.tracee, &registers, request));
         }
         Ok(match stop.step_over(&mut native.tracee, registers)? {
             Stopped::Signal(libc::SIGTRAP) => AtAllocator::GoesOn,
@@ -226,7 +227,7 @@ impl World<'_> {
                 Some(AtAllocator::Waits)
             }
             Some(AtAccess::Races) => {
-                self.look_at_stack(name, None)?;
+                self.record_stack(name, None)?;
                 let message = "two threads are about to use the same memory".to_owned();
                 let kind = BugKind::DataRace.name().to_owned();
                 Some(AtAllocator::Ends(NativeEnd::Finding { kind, message }))
@@ -264,7 +265,8 @@ impl World<'_> {
         let allocators = config.known_allocators.get();
         let allocator = allocators.and_then(|all| all.get(image));
         tracee.is_checked = allocator.is_some_and(|allocator| allocator.is_checked);
-        tracee.knows_written = allocator.is_some_and(|allocator| allocator.knows_written);
+        tracee.tracks_initialisation =
+            allocator.is_some_and(|allocator| allocator.tracks_initialisation);
     }
 
     /// Reports a write by the kernel to memory that a checked build has poisoned.
@@ -273,7 +275,7 @@ impl World<'_> {
         let Some((address, kind)) = native.and_then(|native| native.tracee.violation.take()) else {
             return Ok(None);
         };
-        self.look_at_stack(name, None)?;
+        self.record_stack(name, None)?;
         Ok(Some(NativeEnd::Finding {
             kind: kind.to_owned(),
             message: format!("a system call writes at address {address:#x}"),
@@ -285,7 +287,7 @@ impl World<'_> {
         let mut text = Vec::new();
         if let Some(native) = self.threads.get_mut(&name) {
             let mut byte = [0];
-            while native.tracee.look(address + text.len() as u64, &mut byte) && byte[0] != 0 {
+            while native.tracee.peek(address + text.len() as u64, &mut byte) && byte[0] != 0 {
                 text.push(byte[0]);
             }
         }
@@ -300,7 +302,7 @@ impl World<'_> {
     ) -> Result<Option<NativeEnd>, NativeError> {
         let [kind, address, behind, ..] = call.args;
         let kind = self.text_at(name, kind);
-        self.look_at_stack(name, Some(behind))?;
+        self.record_stack(name, Some(behind))?;
         Ok(Some(NativeEnd::Finding {
             kind,
             message: format!("at address {address:#x}"),
@@ -308,7 +310,7 @@ impl World<'_> {
     }
 
     /// Records the call stack of a thread.
-    pub(super) fn look_at_stack(
+    pub(super) fn record_stack(
         &mut self,
         name: TaskName,
         behind: Option<u64>,
@@ -323,8 +325,13 @@ impl World<'_> {
         };
         let bias = allocator.bias_of(&native.tracee)?;
         let registers = native.tracee.registers()?;
-        let addresses = place::addresses(&mut native.tracee, &registers, behind, native.inside);
-        self.stack = addresses.places(&self.config.programs[image], bias);
+        let addresses = call_stack::addresses(
+            &mut native.tracee,
+            &registers,
+            behind,
+            native.allocator_call,
+        );
+        self.stack = addresses.symbolise(&self.config.programs[image], bias);
         Ok(())
     }
 
@@ -374,18 +381,18 @@ impl World<'_> {
         let address = registers.map_or(0, |registers| registers.rip);
         let program = self.config.programs[usize::from(native.image.0)].clone();
         self.events
-            .note(Kind::Fault, name, &[signal as u64, address]);
+            .note(EventKind::Fault, name, &[signal as u64, address]);
         if self.host.is_first(name.pid) || self.config.host.options.crashes_end_all {
             if registers.is_some() {
-                self.look_at_stack(name, None)?;
+                self.record_stack(name, None)?;
             }
             return Ok(Some(NativeEnd::Signal {
                 signal,
                 place: registers.map(|registers| (program, registers.rip)),
             }));
         }
-        self.host.process_died(name.pid, signal);
-        self.settle(name)?;
+        self.host.mark_killed(name.pid, signal);
+        self.update_tasks(name)?;
         Ok(None)
     }
 }

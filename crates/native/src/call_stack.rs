@@ -4,7 +4,7 @@ use std::path::Path;
 
 use addr2line::Loader;
 
-use crate::allocations::Inside;
+use crate::allocations::AllocatorCall;
 use crate::tracee::{Registers, Tracee};
 
 /// A source location of a native call stack.
@@ -48,19 +48,20 @@ pub struct Addresses {
 fn word(tracee: &mut Tracee, address: u64) -> Option<u64> {
     let mut bytes = [0; 8];
     tracee
-        .look(address, &mut bytes)
+        .peek(address, &mut bytes)
         .then(|| u64::from_le_bytes(bytes))
 }
 
 /// Reads the call stack of a thread. `behind` is the return address of the instruction to blame, if that is
-/// not the program counter; `inside` is the call into the allocator that it is in.
+/// not the program counter; `allocator_call` is the call into the allocator that it is in.
 pub fn addresses(
     tracee: &mut Tracee,
     registers: &Registers,
     behind: Option<u64>,
-    inside: Option<Inside>,
+    allocator_call: Option<AllocatorCall>,
 ) -> Addresses {
-    let real = |back: u64| inside.map_or(back, |inside| inside.real_return(back));
+    let real =
+        |back: u64| allocator_call.map_or(back, |allocator_call| allocator_call.real_return(back));
     let mut callers = Vec::new();
     let mut frame = registers.rbp;
     while callers.len() < MOST_CALLERS && frame.is_multiple_of(8) && frame >= registers.rsp {
@@ -100,7 +101,7 @@ fn follows_call(tracee: &mut Tracee, address: u64) -> bool {
     const CALL: u8 = 0xe8;
     const INDIRECT: u8 = 0xff;
     let mut code = [0; 7];
-    if address < 4096 || !tracee.look(address.wrapping_sub(7), &mut code) {
+    if address < 4096 || !tracee.peek(address.wrapping_sub(7), &mut code) {
         return false;
     }
     let indirect = |at: usize| code[at] == INDIRECT && code[at + 1] >> 3 & 7 == 2;
@@ -109,7 +110,7 @@ fn follows_call(tracee: &mut Tracee, address: u64) -> bool {
 
 impl Addresses {
     /// Source locations of the addresses in a program with this load bias.
-    pub fn places(&self, program: &Path, bias: u64) -> NativeStack {
+    pub fn symbolise(&self, program: &Path, bias: u64) -> NativeStack {
         let Ok(loader) = Loader::new(program) else {
             return NativeStack::default();
         };
@@ -188,7 +189,7 @@ mod tests {
             callers: vec![u64::MAX, 1 << 47],
             nearby: Vec::new(),
         };
-        assert_eq!(addresses.places(&program, 0), NativeStack::default());
+        assert_eq!(addresses.symbolise(&program, 0), NativeStack::default());
     }
 
     #[test]

@@ -2,42 +2,39 @@
 
 use everett_linux::{Ending, HostExit, PacketKind};
 
-use super::{NativeEnd, SentPacket, World};
-use crate::watch::{Standing, StandingThread};
+use super::{NativeEnd, NativeMachine, SentPacket};
+use crate::watch::{StoppedRun, StoppedThread};
 
-impl World<'_> {
+impl NativeMachine<'_> {
     /// Reports new events to the watcher; `false` if the run must stop.
-    pub(super) fn tell(&mut self) -> bool {
+    pub(super) fn report_events(&mut self) -> bool {
         let clock = self.host.clock_ns();
         let mut goes_on = true;
-        for line in self.host.log().iter().skip(self.told) {
-            self.told += 1;
-            goes_on &= self.watcher.event(self.told, line, clock);
+        for line in self.host.log().iter().skip(self.reported) {
+            self.reported += 1;
+            goes_on &= self.watcher.event(self.reported, line, clock);
         }
         goes_on
     }
 
     /// Shows the stopped processes to the watcher.
-    pub(crate) fn stand(&mut self) {
-        self.tell();
+    pub(crate) fn show_stopped(&mut self) {
+        self.report_events();
         let programs = &self.config.programs;
-        let threads = self
-            .threads
-            .iter_mut()
-            .map(|(name, native)| StandingThread {
-                name: *name,
-                tracee: &mut native.tracee,
-                program: programs[usize::from(native.image.0)].clone(),
-                wants: native.pending.map(|call| call.number),
-            });
-        self.watcher.stands(&mut Standing {
+        let threads = self.threads.iter_mut().map(|(name, native)| StoppedThread {
+            name: *name,
+            tracee: &mut native.tracee,
+            program: programs[usize::from(native.image.0)].clone(),
+            pending_call: native.pending.map(|call| call.number),
+        });
+        self.watcher.stopped(&mut StoppedRun {
             running: self.host.running(),
             threads: threads.collect(),
         });
     }
 
     /// Where a run diverged from its trace: number of calls, the last call, and the thread that made it.
-    pub(super) fn whereabouts(&self) -> String {
+    pub(super) fn position(&self) -> String {
         let thread = self.host.running().tid;
         let call = everett_linux::row(self.last_call).map_or("no call", |row| row.name);
         let calls = self.calls;

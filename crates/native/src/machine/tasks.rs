@@ -5,14 +5,14 @@ use std::collections::BTreeSet;
 use everett_linux::{Execution, Guest, TaskName};
 use everett_vm::BugKind;
 
-use super::{Call, Native, NativeError, World, loading, number};
-use crate::events::Kind;
-use crate::nursery::string_list;
-use crate::tracee::{Registers, end_all};
+use super::{Call, Native, NativeError, NativeMachine, call_numbers, loading};
+use crate::events::EventKind;
+use crate::tracee::{Registers, kill_all_tracees};
+use crate::zygote::string_list;
 
-impl World<'_> {
+impl NativeMachine<'_> {
     /// Creates the real thread or process of a task that the model has created.
-    pub(super) fn make(
+    pub(super) fn create_real_task(
         &mut self,
         parent: TaskName,
         child: TaskName,
@@ -26,7 +26,7 @@ impl World<'_> {
         const SET_TIDS: u64 = 0x10_0000 | 0x20_0000 | 0x100_0000;
         let is_thread = parent.pid == child.pid;
         let args = match call.number {
-            number::CLONE => {
+            call_numbers::CLONE => {
                 // The model assigns tids; a child that is no thread has its own memory.
                 let mut flags = call.args[0] & !(SET_TIDS | EXIT_SIGNAL);
                 if !is_thread {
@@ -34,7 +34,7 @@ impl World<'_> {
                 }
                 [flags, call.args[1], 0, 0, call.args[4], 0]
             }
-            number::FORK | number::VFORK => [0; 6],
+            call_numbers::FORK | call_numbers::VFORK => [0; 6],
             other => {
                 let message = format!("system call {other} has made a process");
                 return Err(NativeError::NotReplayable(message));
@@ -44,14 +44,14 @@ impl World<'_> {
             return Ok(());
         };
         let before = native.tracee.registers()?;
-        let (_, born) = native.tracee.really(number::CLONE, args)?;
+        let (_, created) = native.tracee.inject_call(call_numbers::CLONE, args)?;
         native.tracee.set_registers(before)?;
         let image = native.image;
-        let Some(born) = born else {
+        let Some(created) = created else {
             let message = "the real machine makes no more threads".to_owned();
             return Err(NativeError::NotReplayable(message));
         };
-        let mut tracee = native.tracee.child(born, is_thread)?;
+        let mut tracee = native.tracee.child(created, is_thread)?;
         // All registers but the stack pointer and the TLS base are as the program had them at its own call.
         let own = tracee.registers()?;
         tracee.set_registers(Registers {
@@ -69,7 +69,7 @@ impl World<'_> {
             self.shared_files
                 .inherit(&mut self.host, parent.pid, child.pid);
             const CHILD_SETTID: u64 = 0x100_0000;
-            if call.number == number::CLONE && call.args[0] & CHILD_SETTID != 0 {
+            if call.number == call_numbers::CLONE && call.args[0] & CHILD_SETTID != 0 {
                 tracee.write(call.args[3], &child.tid.to_le_bytes());
             }
         }
@@ -77,12 +77,12 @@ impl World<'_> {
             tracee,
             image,
             pending: None,
-            inside: None,
+            allocator_call: None,
             loading: None,
             has_begun: true,
         };
         self.threads.insert(child, native);
-        self.events.note(Kind::Born, child, &[]);
+        self.events.note(EventKind::Born, child, &[]);
         Ok(())
     }
 
@@ -97,8 +97,8 @@ impl World<'_> {
             let message = "a program that the run does not name is executed".to_owned();
             return Err(NativeError::NotReplayable(message));
         };
-        self.host.has_executed(execution);
-        let random = self.host.start_bytes();
+        self.host.complete_exec(execution);
+        let random = self.host.auxv_random_bytes();
         let Some(mut native) = self.threads.remove(&name) else {
             return Ok(());
         };
@@ -112,15 +112,15 @@ impl World<'_> {
         path.push(0);
         // Below the red zone the thread's stack is free.
         let room = (native.tracee.registers()?.rsp - 4096 - path.len() as u64) & !15;
-        native.tracee.put(room, &path);
+        native.tracee.poke(room, &path);
         let (argv, env) = match call.number {
-            number::EXECVE => (call.args[1], call.args[2]),
+            call_numbers::EXECVE => (call.args[1], call.args[2]),
             _ => (call.args[2], call.args[3]),
         };
         let argv = self.write_arguments(&mut native, execution, (argv, room));
         let args = [room, argv, env, 0, 0, 0];
         self.end_other_threads(name, &native);
-        let (result, _) = native.tracee.really(number::EXECVE, args)?;
+        let (result, _) = native.tracee.inject_call(call_numbers::EXECVE, args)?;
         if result != 0 {
             let message = format!("{} cannot be executed natively", program.display());
             return Err(NativeError::NotReplayable(message));
@@ -128,8 +128,8 @@ impl World<'_> {
         native.tracee.hide_machine(&random)?;
         native.image = execution.image;
         let image = usize::from(execution.image.0);
-        World::set_checks(self.config, image, &mut native.tracee);
-        native.inside = None;
+        NativeMachine::set_checks(self.config, image, &mut native.tracee);
+        native.allocator_call = None;
         native.loading = loading::begin(&mut native.tracee)?;
         native.has_begun = false;
         self.heaps.remove(&name.pid);
@@ -140,23 +140,23 @@ impl World<'_> {
         let running = self.host.running();
         self.threads.insert(running, native);
         let image = u64::from(execution.image.0);
-        self.events.note(Kind::Executed, running, &[image]);
-        self.settle_files(running.pid)?;
-        self.settle(running)
+        self.events.note(EventKind::Executed, running, &[image]);
+        self.update_mapped_files(running.pid)?;
+        self.update_tasks(running)
     }
 
     /// Creates tasks that the current call of a thread has created, and ends exited ones.
-    pub(super) fn settle(&mut self, parent: TaskName) -> Result<(), NativeError> {
+    pub(super) fn update_tasks(&mut self, parent: TaskName) -> Result<(), NativeError> {
         let call = self.threads.get(&parent).and_then(|native| native.pending);
-        for child in self.host.settle_native() {
+        for child in self.host.update_native_tasks() {
             if let Some(call) = call {
-                self.make(parent, child, call)?;
+                self.create_real_task(parent, child, call)?;
             }
         }
-        self.forget_ended();
+        self.end_exited();
         for pid in self.shared_files.processes() {
             if !self.threads.keys().any(|name| name.pid == pid) {
-                self.settle_files(pid)?;
+                self.update_mapped_files(pid)?;
             }
         }
         Ok(())
@@ -172,7 +172,7 @@ impl World<'_> {
     ) -> u64 {
         let word = |native: &mut Native, at: usize| {
             let mut bytes = [0; 8];
-            native.tracee.look(argv + 8 * at as u64, &mut bytes);
+            native.tracee.peek(argv + 8 * at as u64, &mut bytes);
             u64::from_le_bytes(bytes)
         };
         let count = execution.args.len();
@@ -186,7 +186,7 @@ impl World<'_> {
             .collect();
         let size = string_list(&args, 0).len() as u64;
         let start = (room - size) & !15;
-        native.tracee.put(start, &string_list(&args, start));
+        native.tracee.poke(start, &string_list(&args, start));
         start
     }
 
@@ -199,13 +199,13 @@ impl World<'_> {
             .extract_if(.., |other, _| other.pid == name.pid);
         for (_, mut other) in all {
             if other.tracee.thread != native.tracee.process {
-                let _ = other.tracee.inject_anywhere(number::EXIT, [0; 6]);
+                let _ = other.tracee.inject_anywhere(call_numbers::EXIT, [0; 6]);
             }
         }
     }
 
     /// Ends real threads whose task in the model has exited.
-    pub(super) fn forget_ended(&mut self) {
+    pub(super) fn end_exited(&mut self) {
         // Every live task has a real thread, so equal counts mean equal sets.
         if self.host.thread_count() == self.threads.len() {
             return;
@@ -230,15 +230,15 @@ impl World<'_> {
                 // tid is the pid.
                 self.parked.insert(name.pid, native.tracee);
             } else {
-                let _ = native.tracee.really(number::EXIT, [0; 6]);
+                let _ = native.tracee.inject_call(call_numbers::EXIT, [0; 6]);
             }
         }
-        end_all(dead);
+        kill_all_tracees(dead);
     }
 
     pub(crate) fn kill_all(&mut self) {
         let threads = std::mem::take(&mut self.threads).into_values();
         let parked = std::mem::take(&mut self.parked).into_values();
-        end_all(threads.map(|native| native.tracee).chain(parked).collect());
+        kill_all_tracees(threads.map(|native| native.tracee).chain(parked).collect());
     }
 }

@@ -8,7 +8,7 @@ use everett_expr::ExprId;
 use everett_vm::Value;
 
 use crate::errno::Errno;
-use crate::files::{Node, ROOT};
+use crate::files::{InodeKind, ROOT};
 use crate::kernel::{Kernel, Stop};
 
 /// `PATH_MAX`.
@@ -78,7 +78,7 @@ impl Kernel<'_, '_> {
             let tree = &self.host.files.tree;
             let is_file = tree
                 .lookup(self.process().cwd, path, true)
-                .is_ok_and(|id| !matches!(tree.get(id).node, Node::Directory(..)));
+                .is_ok_and(|id| !matches!(tree.get(id).kind, InodeKind::Directory(..)));
             if is_file && self.starts_with(&spelling, path, b"/")? {
                 return Err(Errno::ENOTDIR.into());
             }

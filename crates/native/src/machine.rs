@@ -1,10 +1,10 @@
 //! A native machine: a host whose processes are native. It schedules threads as the model says, runs them to
 //! their next system call, and applies to the real processes what the model decides.
 
-mod births;
 mod loading;
-mod looking;
 mod points;
+mod tasks;
+mod watching;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -13,26 +13,26 @@ use std::sync::OnceLock;
 use everett_engine::Trace;
 use everett_expr::Arena;
 use everett_ir::code::Program;
-use everett_linux::{Errno, Host, HostConfig, HostExit, Packet, Served, Stream, TaskName};
+use everett_linux::{CallOutcome, Errno, Host, HostConfig, HostExit, Packet, Stream, TaskName};
 use everett_vm::{
     Buffer, BugKind, Coverage, Image, ImageId, Interrupt, StackTable, Surroundings, SystemCall,
     Value, VmOptions,
 };
 
-use crate::allocations::{Allocator, Heap, Inside};
+use crate::allocations::{Allocator, AllocatorCall, Heap};
 use crate::arithmetic::Arithmetic;
+use crate::call_stack::NativeStack;
 use crate::channel::Channel;
-use crate::events::{Event, EventLog, Kind};
+use crate::events::{Event, EventKind, EventLog};
 use crate::instructions::emulate;
 use crate::jumps::Jumps;
 use crate::oracle::{NativeOracle, Source};
-use crate::place::NativeStack;
 use crate::points::{Script, ScriptFinder};
 use crate::races::Races;
 use crate::sandbox::Pinned;
 use crate::shared_files::SharedFiles;
 use crate::tracee::{Stopped, Tracee};
-use crate::watch::{Nobody, Watcher};
+use crate::watch::{NoWatcher, Watcher};
 use crate::watchdog::Watchdog;
 use points::Reached;
 
@@ -70,7 +70,7 @@ pub struct NativeConfig {
     /// Computes the preemption script of a trace.
     pub finder: Option<ScriptFinder>,
     /// When reproducing a data race: how many threads pass one of the accesses before one is held there.
-    pub spared: u32,
+    pub race_skips: u32,
 }
 
 /// How a native run ended.
@@ -143,7 +143,7 @@ pub(crate) struct Native {
     /// The system call that it is about to make.
     pending: Option<Call>,
     /// The call into the allocator that it is in.
-    pub(crate) inside: Option<Inside>,
+    pub(crate) allocator_call: Option<AllocatorCall>,
     /// While its program is being loaded: the entry point, and the byte that the breakpoint there replaces.
     loading: Option<(u64, u8)>,
     /// It has set up thread-local storage, which is the first thing that a libc does.
@@ -159,11 +159,11 @@ pub(crate) struct Call {
     pub is_foreign: bool,
 }
 
-pub(crate) mod number;
+pub(crate) mod call_numbers;
 
 /// Runs native programs under the model.
 pub fn run(config: &NativeConfig, source: Source) -> Result<NativeRun, NativeError> {
-    run_watched(config, source, &mut Nobody)
+    run_watched(config, source, &mut NoWatcher)
 }
 
 /// Runs native programs under the model, with a watcher.
@@ -173,14 +173,14 @@ pub fn run_watched(
     watcher: &mut dyn Watcher,
 ) -> Result<NativeRun, NativeError> {
     let _pinned = Pinned::here();
-    let mut world = World::start(config, source, watcher)?;
-    let end = world.run(config.max_calls);
-    world.stand();
-    world.kill_all();
-    world.finish_run(end?)
+    let mut machine = NativeMachine::start(config, source, watcher)?;
+    let end = machine.run(config.max_calls);
+    machine.show_stopped();
+    machine.kill_all();
+    machine.finish_run(end?)
 }
 
-pub(crate) struct World<'c> {
+pub(crate) struct NativeMachine<'c> {
     config: &'c NativeConfig,
     pub host: Host,
     images: Vec<Image>,
@@ -206,7 +206,7 @@ pub(crate) struct World<'c> {
     long_computations: u32,
     watcher: &'c mut dyn Watcher,
     /// Events that the watcher has seen.
-    told: usize,
+    reported: usize,
     events: EventLog,
     /// The call stack of real code that ended the run.
     stack: NativeStack,
@@ -236,26 +236,26 @@ pub(crate) enum Advance {
 
 /// The surroundings of the model; a macro, because it borrows field by field.
 macro_rules! around {
-    ($world:expr) => {
+    ($machine:expr) => {
         Surroundings {
-            images: &$world.images,
-            arena: &mut $world.arena,
-            oracle: &mut $world.oracle,
-            stacks: &mut $world.stacks,
-            coverage: &mut $world.coverage,
-            options: &$world.options,
+            images: &$machine.images,
+            arena: &mut $machine.arena,
+            oracle: &mut $machine.oracle,
+            stacks: &mut $machine.stacks,
+            coverage: &mut $machine.coverage,
+            options: &$machine.options,
         }
     };
 }
 
+mod breakpoints;
 mod mappings;
-mod memory;
 mod signals;
 mod start;
 
-use memory::AtAllocator;
+use breakpoints::AtAllocator;
 
-impl<'c> World<'c> {
+impl<'c> NativeMachine<'c> {
     fn run(&mut self, max_calls: u64) -> Result<NativeEnd, NativeError> {
         Ok(match self.advance(max_calls)? {
             Advance::Ended(end) => end,
@@ -269,7 +269,7 @@ impl<'c> World<'c> {
             if let Some(exit) = self.host.interruption() {
                 return Ok(Advance::Paused(exit));
             }
-            let due = self.host.must_choose();
+            let due = self.host.needs_scheduling();
             if let Some(exit) = self.host.choose_thread(&mut around!(self)) {
                 if self.races.release() {
                     self.host.hold(None);
@@ -287,7 +287,8 @@ impl<'c> World<'c> {
                 });
             }
             if due {
-                self.events.note(Kind::Picked, self.host.running(), &[]);
+                self.events
+                    .note(EventKind::Picked, self.host.running(), &[]);
             }
             if self.oracle.diverged.is_some() {
                 return Ok(Advance::Ended(NativeEnd::Idle));
@@ -295,7 +296,7 @@ impl<'c> World<'c> {
             if self.calls > max_calls {
                 return Ok(Advance::Ended(NativeEnd::Hang));
             }
-            if !self.tell() {
+            if !self.report_events() {
                 return Ok(Advance::Ended(NativeEnd::Stopped));
             }
             let name = self.host.running();
@@ -323,7 +324,9 @@ impl<'c> World<'c> {
 
     /// Whether the thread exists and needs no new scheduling decision.
     fn is_still_running(&self, name: TaskName) -> bool {
-        self.threads.contains_key(&name) && !self.host.must_choose() && self.host.running() == name
+        self.threads.contains_key(&name)
+            && !self.host.needs_scheduling()
+            && self.host.running() == name
     }
 
     /// Runs a thread to its next system call, unless it is stopped at one, and answers the call.
@@ -341,7 +344,7 @@ impl<'c> World<'c> {
             }
             let mut stopped = match self.reach_point(name)? {
                 Some(Reached::Point) => {
-                    self.host.comes_to_point();
+                    self.host.reach_preemption_point();
                     return Ok(None);
                 }
                 Some(Reached::Stopped(stopped)) => stopped,
@@ -351,11 +354,11 @@ impl<'c> World<'c> {
                     };
                     self.watchdog.watch(process.as_raw(), thread.as_raw());
                     let stopped = native.tracee.run(None);
-                    self.watchdog.rest();
+                    self.watchdog.stop_watching();
                     stopped?
                 }
             };
-            if stopped == Stopped::Signal(libc::SIGTRAP) && self.has_loaded(name)? {
+            if stopped == Stopped::Signal(libc::SIGTRAP) && self.finish_loading(name)? {
                 continue;
             }
             if matches!(stopped, Stopped::Signal(libc::SIGTRAP | libc::SIGSEGV)) {
@@ -373,18 +376,18 @@ impl<'c> World<'c> {
             };
             match stopped {
                 // Only the watchdog stops threads; stop signals of the program are handled by the model.
-                Stopped::Signal(libc::SIGSTOP) if !self.watchdog.has_stopped_it() => {}
+                Stopped::Signal(libc::SIGSTOP) if !self.watchdog.has_interrupted() => {}
                 Stopped::Signal(libc::SIGSTOP) => {
                     self.long_computations += 1;
                     if self.long_computations > self.config.max_long_computations {
                         return Ok(Some(NativeEnd::Hang));
                     }
                     self.check_memory()?;
-                    self.events.note(Kind::Computes, name, &[]);
-                    self.host.time_goes_by();
+                    self.events.note(EventKind::Computes, name, &[]);
+                    self.host.end_time_slice();
                     return Ok(None);
                 }
-                Stopped::Call => native.pending = Some(native.tracee.wanted()?),
+                Stopped::Call => native.pending = Some(native.tracee.current_call()?),
                 Stopped::Signal(libc::SIGSYS) => native.pending = native.tracee.trapped()?,
                 // Real signals that no instruction of the thread has caused do not concern the program.
                 Stopped::Signal(number) if !FAULTS.contains(&number) => {}
@@ -405,7 +408,7 @@ impl<'c> World<'c> {
                     let message = "a native thread ended by itself".to_owned();
                     return Err(NativeError::NotReplayable(message));
                 }
-                Stopped::Born(_) | Stopped::Executed => {}
+                Stopped::Created(_) | Stopped::Executed => {}
             }
         }
         let call = self.threads.get(&name).and_then(|native| native.pending);
@@ -428,12 +431,12 @@ impl<'c> World<'c> {
         };
         self.calls += 1;
         self.last_call = call.number;
-        self.check_memory_at_times()?;
+        self.check_memory_periodically()?;
         self.sync_files()?;
-        if matches!(call.number, number::EXIT | number::EXIT_GROUP) {
+        if matches!(call.number, call_numbers::EXIT | call_numbers::EXIT_GROUP) {
             self.expect_loaded(name)?;
             let next = self.host.log().len() + 1;
-            if !self.tell() || !self.watcher.leaves(next) {
+            if !self.report_events() || !self.watcher.before_exit(next) {
                 return Ok(Some(NativeEnd::Stopped));
             }
             if self.oracle.expects(BugKind::Leak)
@@ -447,39 +450,39 @@ impl<'c> World<'c> {
         };
         let [a, b, c, d, e, f] = call.args;
         self.events
-            .note(Kind::Call, name, &[call.number, a, b, c, d, e, f]);
+            .note(EventKind::Call, name, &[call.number, a, b, c, d, e, f]);
         if call.is_foreign {
             let result = Errno::ENOSYS.result();
-            return self.carry_out(name, Served::Done(result, Vec::new()));
+            return self.carry_out(name, CallOutcome::Done(result, Vec::new()));
         }
         match call.number {
-            number::RT_SIGRETURN => {
+            call_numbers::RT_SIGRETURN => {
                 native.tracee.leave_handler(call)?;
                 native.pending = None;
                 let served = self
                     .host
-                    .handler_has_returned(&mut around!(self), &mut native.tracee);
+                    .return_from_handler(&mut around!(self), &mut native.tracee);
                 return self.carry_out(name, served);
             }
-            number::MMAP
-            | number::MUNMAP
-            | number::MPROTECT
-            | number::BRK
-            | number::MREMAP
-            | number::MINCORE
-            | number::MADVISE
-            | number::ARCH_PRCTL => {
+            call_numbers::MMAP
+            | call_numbers::MUNMAP
+            | call_numbers::MPROTECT
+            | call_numbers::BRK
+            | call_numbers::MREMAP
+            | call_numbers::MINCORE
+            | call_numbers::MADVISE
+            | call_numbers::ARCH_PRCTL => {
                 let served = self.memory_call(name, call)?;
                 return self.carry_out(name, served);
             }
-            number::OWN_REPORT => return self.reported(name, call),
-            number::OWN_INPUT => {
+            call_numbers::OWN_REPORT => return self.reported(name, call),
+            call_numbers::OWN_INPUT => {
                 self.give_input(name, call);
-                return self.carry_out(name, Served::Done(0, Vec::new()));
+                return self.carry_out(name, CallOutcome::Done(0, Vec::new()));
             }
             _ => {}
         }
-        let wanted = SystemCall {
+        let current_call = SystemCall {
             number: Value::concrete(call.number),
             args: call.args.map(Value::concrete),
             entry: None,
@@ -487,22 +490,26 @@ impl<'c> World<'c> {
         };
         let (around, tracee) = (&mut around!(self), &mut native.tracee);
         let served = match native.loading {
-            Some(_) => self.host.serve_aside(around, tracee, &wanted),
-            None => self.host.serve(around, tracee, &wanted),
+            Some(_) => self.host.serve_internal(around, tracee, &current_call),
+            None => self.host.serve(around, tracee, &current_call),
         };
         if native.tracee.violation.is_some() {
             return self.violated(name);
         }
-        self.change_as_told(name)?;
+        self.apply_memory_changes(name)?;
         self.sync_files()?;
         let Some(native) = self.threads.get_mut(&name) else {
             return Ok(None);
         };
-        if matches!(call.number, number::RT_SIGACTION | number::SIGALTSTACK)
-            && matches!(served, Served::Done(0, _))
+        if matches!(
+            call.number,
+            call_numbers::RT_SIGACTION | call_numbers::SIGALTSTACK
+        ) && matches!(served, CallOutcome::Done(0, _))
         {
             // The real kernel runs handlers, so it must know them.
-            native.tracee.aside(call.number, call.args)?;
+            native
+                .tracee
+                .inject_call_preserving(call.number, call.args)?;
         }
         self.carry_out(name, served)
     }
@@ -511,35 +518,35 @@ impl<'c> World<'c> {
     fn carry_out(
         &mut self,
         name: TaskName,
-        served: Served,
+        served: CallOutcome,
     ) -> Result<Option<NativeEnd>, NativeError> {
         match served {
-            Served::Goes(signals) => self.inject(name, &signals)?,
-            Served::Done(result, signals) => {
+            CallOutcome::Continue(signals) => self.inject(name, &signals)?,
+            CallOutcome::Done(result, signals) => {
                 self.finish(name, result)?;
                 self.inject(name, &signals)?;
             }
-            Served::Again(signals) => {
+            CallOutcome::Restart(signals) => {
                 if signals.is_empty() {
                     return self.answer(name);
                 }
                 self.inject(name, &signals)?;
             }
-            Served::Waits | Served::Off => self.settle(name)?,
-            Served::Executes(execution) => self.execute(name, &execution)?,
-            Served::Exit(exit) => return Ok(Some(self.ended(exit))),
+            CallOutcome::Blocked | CallOutcome::Exited => self.update_tasks(name)?,
+            CallOutcome::Exec(execution) => self.execute(name, &execution)?,
+            CallOutcome::Exit(exit) => return Ok(Some(self.ended(exit))),
         }
         Ok(None)
     }
 
     /// Completes the system call that a thread is stopped at. Tasks that it created are created really.
     fn finish(&mut self, name: TaskName, result: u64) -> Result<(), NativeError> {
-        self.settle(name)?;
+        self.update_tasks(name)?;
         if let Some(native) = self.threads.get_mut(&name)
             && native.pending.take().is_some()
         {
             native.tracee.answer(result)?;
-            self.events.note(Kind::Result, name, &[result]);
+            self.events.note(EventKind::Result, name, &[result]);
         }
         Ok(())
     }

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use everett_linux::TaskName;
 use everett_vm::Surroundings;
 
-use super::{NativeError, World, number};
-use crate::events::Kind;
-use crate::points::{Lines, Point, Ranges, look_at};
+use super::{NativeError, NativeMachine, call_numbers};
+use crate::events::EventKind;
+use crate::points::{Lines, Ranges, ScriptPoint, decode};
 use crate::tracee::{Registers, Stopped, Tracee};
 
 /// The most single-stepped instructions for one point.
@@ -24,9 +24,9 @@ pub(super) enum Reached {
     Stopped(Stopped),
 }
 
-impl World<'_> {
+impl NativeMachine<'_> {
     /// The next point of the script, if the running thread reaches it before its next system call.
-    fn next_point(&self, name: TaskName) -> Option<&Point> {
+    fn next_point(&self, name: TaskName) -> Option<&ScriptPoint> {
         let script = self.config.script.as_ref();
         let script = script.filter(|script| script.restarts == self.restarts)?;
         let point = script.points.get(self.points_passed)?;
@@ -41,7 +41,7 @@ impl World<'_> {
                 return true;
             }
             self.points_passed += 1;
-            self.host.comes_to_point();
+            self.host.reach_preemption_point();
             let around = &mut Surroundings {
                 images: &self.images,
                 arena: &mut self.arena,
@@ -53,7 +53,8 @@ impl World<'_> {
             if self.host.choose_thread(around).is_some() {
                 return false;
             }
-            self.events.note(Kind::Picked, self.host.running(), &[]);
+            self.events
+                .note(EventKind::Picked, self.host.running(), &[]);
             if self.host.running() != name {
                 return false;
             }
@@ -64,16 +65,16 @@ impl World<'_> {
     /// Passes points before a system call. Memory management calls are no landmarks: the vm makes others.
     pub(super) fn pass_points_before_call(&mut self, name: TaskName, call: u64) -> bool {
         const NO_LANDMARKS: [u64; 10] = [
-            number::MMAP,
-            number::MPROTECT,
-            number::MUNMAP,
-            number::BRK,
-            number::MREMAP,
-            number::MINCORE,
-            number::MADVISE,
-            number::ARCH_PRCTL,
-            number::RT_SIGRETURN,
-            number::OWN_INPUT,
+            call_numbers::MMAP,
+            call_numbers::MPROTECT,
+            call_numbers::MUNMAP,
+            call_numbers::BRK,
+            call_numbers::MREMAP,
+            call_numbers::MINCORE,
+            call_numbers::MADVISE,
+            call_numbers::ARCH_PRCTL,
+            call_numbers::RT_SIGRETURN,
+            call_numbers::OWN_INPUT,
         ];
         NO_LANDMARKS.contains(&call) || self.pass_points(name, true)
     }
@@ -87,7 +88,7 @@ impl World<'_> {
             return Ok(None);
         };
         let shift = script.shifts.get(&self.points_passed);
-        let wanted = i64::from(point.ordinal) + i64::from(*shift.unwrap_or(&0));
+        let current_call = i64::from(point.ordinal) + i64::from(*shift.unwrap_or(&0));
         let Some(native) = self.threads.get_mut(&name) else {
             return Ok(None);
         };
@@ -112,11 +113,11 @@ impl World<'_> {
                 for (at, byte) in code.iter_mut().enumerate() {
                     native
                         .tracee
-                        .look(rip + at as u64, std::slice::from_mut(byte));
+                        .peek(rip + at as u64, std::slice::from_mut(byte));
                 }
-                let does = look_at(&code, rip);
+                let does = decode(&code, rip);
                 if does.reaches_memory {
-                    if arrivals >= wanted {
+                    if arrivals >= current_call {
                         self.points_passed += 1;
                         return Ok(Some(Reached::Point));
                     }
@@ -133,9 +134,9 @@ impl World<'_> {
                 let kept = set_breakpoints(&mut native.tracee, &stops);
                 self.watchdog.watch(process.as_raw(), thread.as_raw());
                 let stopped = native.tracee.run(None);
-                self.watchdog.rest();
+                self.watchdog.stop_watching();
                 for (at, byte) in kept {
-                    native.tracee.put(at, &[byte]);
+                    native.tracee.poke(at, &[byte]);
                 }
                 stopped?
             };
@@ -167,9 +168,9 @@ fn set_breakpoints(tracee: &mut Tracee, at: &[u64]) -> BTreeMap<u64, u8> {
     let mut kept = BTreeMap::new();
     for address in at {
         let mut byte = [0];
-        if tracee.look(*address, &mut byte) {
+        if tracee.peek(*address, &mut byte) {
             kept.insert(*address, byte[0]);
-            tracee.put(*address, &[BREAKPOINT]);
+            tracee.poke(*address, &[BREAKPOINT]);
         }
     }
     kept

@@ -10,13 +10,13 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
 
 use crate::channel::Channel;
-use crate::sandbox::{self, Walls};
-use crate::tracee::{Tracee, end_all};
-use crate::world::number::{CLONE, EXECVE, MMAP};
+use crate::machine::call_numbers::{CLONE, EXECVE, MMAP};
+use crate::sandbox::{self, SandboxKind};
+use crate::tracee::{Tracee, kill_all_tracees};
 
 thread_local! {
     /// The zygotes of this thread, one for each sandbox variant: a process is traced by a thread.
-    static NURSERIES: RefCell<[Option<Nursery>; 2]> = const { RefCell::new([None, None]) };
+    static ZYGOTES: RefCell<[Option<Zygote>; 2]> = const { RefCell::new([None, None]) };
 }
 
 /// What a program is started with.
@@ -32,23 +32,23 @@ pub struct Start<'a> {
 }
 
 /// Starts a program, which has not executed an instruction yet.
-pub fn start(start: &Start, walls: Walls) -> io::Result<Tracee> {
-    NURSERIES.with_borrow_mut(|nurseries| {
-        let place = &mut nurseries[usize::from(walls == Walls::Wide)];
-        let copied = place.as_mut().and_then(|nursery| nursery.copy().ok());
-        let (nursery, mut tracee) = match (place, copied) {
-            (Some(nursery), Some(copied)) => (nursery, copied),
+pub fn start(start: &Start, kind: SandboxKind) -> io::Result<Tracee> {
+    ZYGOTES.with_borrow_mut(|zygotes| {
+        let place = &mut zygotes[usize::from(kind == SandboxKind::FullAddressSpace)];
+        let copied = place.as_mut().and_then(|zygote| zygote.copy().ok());
+        let (zygote, mut tracee) = match (place, copied) {
+            (Some(zygote), Some(copied)) => (zygote, copied),
             // There is no zygote yet, or it was killed.
             (place, _) => {
-                let nursery = place.insert(Nursery::new(walls)?);
-                let copied = nursery.copy()?;
-                (nursery, copied)
+                let zygote = place.insert(Zygote::new(kind)?);
+                let copied = zygote.copy()?;
+                (zygote, copied)
             }
         };
-        match nursery.execute(&mut tracee, start) {
+        match zygote.execute(&mut tracee, start) {
             Ok(()) => Ok(tracee),
             Err(error) => {
-                end_all(vec![tracee]);
+                kill_all_tracees(vec![tracee]);
                 Err(error)
             }
         }
@@ -56,18 +56,18 @@ pub fn start(start: &Start, walls: Walls) -> io::Result<Tracee> {
 }
 
 /// A stopped process that is never resumed.
-struct Nursery {
+struct Zygote {
     template: Option<Tracee>,
     /// The channel over which its forks receive files.
     channel: Channel,
 }
 
-impl Nursery {
-    fn new(walls: Walls) -> io::Result<Nursery> {
+impl Zygote {
+    fn new(kind: SandboxKind) -> io::Result<Zygote> {
         let channel = Channel::new()?;
-        let mut template = Tracee::spawn(&channel, walls)?;
+        let mut template = Tracee::spawn(&channel, kind)?;
         template.stand_at_call()?;
-        Ok(Nursery {
+        Ok(Zygote {
             template: Some(template),
             channel,
         })
@@ -80,11 +80,11 @@ impl Nursery {
         let refused = || io::Error::other("the real machine makes no more processes");
         let template = self.template.as_mut().ok_or_else(refused)?;
         let before = template.registers()?;
-        let (_, born) = template.really(CLONE, [CLONE_PARENT, 0, 0, 0, 0, 0])?;
+        let (_, created) = template.inject_call(CLONE, [CLONE_PARENT, 0, 0, 0, 0, 0])?;
         template.set_registers(before)?;
-        let copy = template.child(born.ok_or_else(refused)?, false)?;
+        let copy = template.child(created.ok_or_else(refused)?, false)?;
         copy.set_registers(before)?;
-        sandbox::keep_together(copy.process);
+        sandbox::share_affinity(copy.process);
         Ok(copy)
     }
 
@@ -108,14 +108,15 @@ impl Nursery {
         };
         let (args, env) = lists(0);
         let size = (path.len() + args.len() + env.len()) as u64;
-        let room = copy.aside(MMAP, [0, size, READ_AND_WRITE, PRIVATE, u64::MAX, 0])?;
+        let room =
+            copy.inject_call_preserving(MMAP, [0, size, READ_AND_WRITE, PRIVATE, u64::MAX, 0])?;
         let (args, env) = lists(room);
         let argv = room + path.len() as u64;
         let envp = argv + args.len() as u64;
-        if !copy.put(room, &[path, args, env].concat()) {
+        if !copy.poke(room, &[path, args, env].concat()) {
             return Err(io::Error::other("arguments of a program are too long"));
         }
-        let (result, _) = copy.really(EXECVE, [room, argv, envp, 0, 0, 0])?;
+        let (result, _) = copy.inject_call(EXECVE, [room, argv, envp, 0, 0, 0])?;
         match result as i64 {
             0 if copy.registers().is_ok() => Ok(()),
             // The real kernel has killed it without saying why.
@@ -128,9 +129,9 @@ impl Nursery {
     }
 }
 
-impl Drop for Nursery {
+impl Drop for Zygote {
     fn drop(&mut self) {
-        end_all(self.template.take().into_iter().collect());
+        kill_all_tracees(self.template.take().into_iter().collect());
     }
 }
 
@@ -163,7 +164,7 @@ mod tests {
             env: &[],
             channel: &Channel::new().unwrap(),
         };
-        start(&what, Walls::Close).unwrap()
+        start(&what, SandboxKind::LimitedMemory).unwrap()
     }
 
     fn line_of_status(tracee: &Tracee, key: &str) -> String {
@@ -173,7 +174,7 @@ mod tests {
     }
 
     fn template() -> Option<nix::unistd::Pid> {
-        NURSERIES.with_borrow(|all| Some(all[0].as_ref()?.template.as_ref()?.process))
+        ZYGOTES.with_borrow(|all| Some(all[0].as_ref()?.template.as_ref()?.process))
     }
 
     #[test]
@@ -189,15 +190,15 @@ mod tests {
                 std::process::id().to_string()
             );
         }
-        end_all(vec![first, second]);
+        kill_all_tracees(vec![first, second]);
     }
 
     #[test]
     fn a_template_that_somebody_ended_is_replaced() {
-        end_all(vec![start_one()]);
+        kill_all_tracees(vec![start_one()]);
         let from = template().unwrap();
         nix::sys::signal::kill(from, nix::sys::signal::Signal::SIGKILL).unwrap();
-        end_all(vec![start_one()]);
+        kill_all_tracees(vec![start_one()]);
         assert_ne!(template(), Some(from));
     }
 
@@ -210,9 +211,9 @@ mod tests {
             channel: &Channel::new().unwrap(),
         };
         for _ in 0..2 {
-            let error = start(&what, Walls::Close).err().unwrap();
+            let error = start(&what, SandboxKind::LimitedMemory).err().unwrap();
             assert_eq!(error.kind(), io::ErrorKind::NotFound);
-            end_all(vec![start_one()]);
+            kill_all_tracees(vec![start_one()]);
         }
     }
 

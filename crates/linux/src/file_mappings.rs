@@ -8,7 +8,7 @@ use everett_vm::{FileView, Memory, Pages};
 use triomphe::Arc;
 
 use crate::bytes::Bytes;
-use crate::files::{DescriptionId, Inode, InodeId, Node};
+use crate::files::{DescriptionId, Inode, InodeId, InodeKind};
 use crate::host::HostState;
 
 /// How many objects of a memory map a file.
@@ -57,14 +57,14 @@ fn merge(bytes: &mut Bytes, pages: &Pages, base: &Pages) -> Pages {
 
 impl HostState {
     fn mapped_bytes(&mut self, file: u32) -> Option<&mut Bytes> {
-        match &mut self.files.tree.get_mut(InodeId(file)).node {
-            Node::Regular(bytes) => Some(bytes),
+        match &mut self.files.tree.get_mut(InodeId(file)).kind {
+            InodeKind::Regular(bytes) => Some(bytes),
             _ => None,
         }
     }
 
     /// Before a process runs: moves the pages of its mapped files into its memory.
-    pub(crate) fn show_files(&mut self, memory: &mut Memory) {
+    pub(crate) fn load_views(&mut self, memory: &mut Memory) {
         let files: Vec<(u32, usize)> = memory
             .views()
             .map(|view| (view.file, views_of(memory, view.file)))
@@ -87,7 +87,7 @@ impl HostState {
     }
 
     /// After a process ran: moves the pages back into the files.
-    pub(crate) fn put_back_files(&mut self, memory: &mut Memory) {
+    pub(crate) fn store_views(&mut self, memory: &mut Memory) {
         memory.for_each_view(|view| {
             if let Some(bytes) = self.mapped_bytes(view.file) {
                 put_back(bytes, view);
@@ -97,13 +97,13 @@ impl HostState {
 
     /// At the start of a system call: copies changed pages into the files; the process still sees them in its
     /// memory.
-    pub(crate) fn publish_files(&mut self, memory: &mut Memory) {
+    pub(crate) fn flush_views(&mut self, memory: &mut Memory) {
         let alone: Vec<bool> = memory
             .views()
             .map(|view| views_of(memory, view.file) == 1)
             .collect();
         if alone.iter().any(|alone| !alone) {
-            self.put_back_files(memory);
+            self.store_views(memory);
         }
         memory.for_each_view(|view| {
             let Some(bytes) = self.mapped_bytes(view.file) else {
@@ -119,19 +119,19 @@ impl HostState {
     }
 
     /// At the end of a system call: makes its changes to files visible in memory.
-    pub(crate) fn take_over_files(&mut self, memory: &mut Memory) {
+    pub(crate) fn refresh_views(&mut self, memory: &mut Memory) {
         let mut untouched = Vec::new();
         for view in memory.views() {
             let is_same = views_of(memory, view.file) == 1
-                && match (&self.files.tree.get(InodeId(view.file)).node, &view.base) {
-                    (Node::Regular(bytes), Some(base)) => bytes.has_pages(base),
+                && match (&self.files.tree.get(InodeId(view.file)).kind, &view.base) {
+                    (InodeKind::Regular(bytes), Some(base)) => bytes.has_pages(base),
                     _ => false,
                 };
             untouched.push(is_same);
         }
         if untouched.iter().any(|untouched| !untouched) {
-            self.put_back_files(memory);
-            return self.show_files(memory);
+            self.store_views(memory);
+            return self.load_views(memory);
         }
         // The common case. Bytes that a mapping has behind the end of its file stay as well.
         memory.for_each_view(|view| {
@@ -144,7 +144,7 @@ impl HostState {
     }
 
     /// The copy of a memory that `fork` made maps the same files.
-    pub(crate) fn inherit_files(&mut self, memory: &mut Memory) {
+    pub(crate) fn inherit_views(&mut self, memory: &mut Memory) {
         let mut holders = Vec::new();
         memory.for_each_view(|view| {
             view.pages = None;
@@ -157,7 +157,7 @@ impl HostState {
     }
 
     /// Retains the open files of the current mappings of a memory, and releases those of its mappings before.
-    pub(crate) fn settle_holders(&mut self, before: &[u32], memory: &Memory) {
+    pub(crate) fn update_holders(&mut self, before: &[u32], memory: &Memory) {
         let mut gone = before.to_vec();
         for holder in holders(memory) {
             match gone.iter().position(|old| *old == holder) {
@@ -173,11 +173,11 @@ impl HostState {
     }
 
     /// An unlinked file of zeros, which backs anonymous shared memory.
-    pub(crate) fn nameless_file(&mut self, size: u64) -> InodeId {
+    pub(crate) fn anonymous_file(&mut self, size: u64) -> InodeId {
         let mut bytes = Bytes::default();
         bytes.set_len(size);
         let now_ns = self.start_time_ns.saturating_add(self.clock_ns);
-        let inode = Inode::new(Node::Regular(bytes), 0o600, now_ns);
+        let inode = Inode::new(InodeKind::Regular(bytes), 0o600, now_ns);
         self.files.tree.add_nameless(inode)
     }
 }

@@ -3,16 +3,16 @@
 use everett_linux::Disk;
 
 use super::*;
-use crate::nursery::{self, Start};
 use crate::variables::Variables;
+use crate::zygote::{self, Start};
 
-impl<'c> World<'c> {
+impl<'c> NativeMachine<'c> {
     pub(crate) fn start(
         config: &'c NativeConfig,
         source: Source,
         watcher: &'c mut dyn Watcher,
-    ) -> Result<World<'c>, NativeError> {
-        World::answered_by(config, NativeOracle::new(source), watcher)
+    ) -> Result<NativeMachine<'c>, NativeError> {
+        NativeMachine::answered_by(config, NativeOracle::new(source), watcher)
     }
 
     /// Starts a machine with an oracle that has already answered questions.
@@ -20,14 +20,14 @@ impl<'c> World<'c> {
         config: &'c NativeConfig,
         oracle: NativeOracle,
         watcher: &'c mut dyn Watcher,
-    ) -> Result<World<'c>, NativeError> {
-        World::begin(config, None, Arena::new(), oracle, watcher)
+    ) -> Result<NativeMachine<'c>, NativeError> {
+        NativeMachine::begin(config, None, Arena::new(), oracle, watcher)
     }
 
     /// Restarts a host that was switched off, with its disk. Answers given so far stay.
-    pub(crate) fn restart(mut self, disk: &Disk) -> Result<World<'c>, NativeError> {
+    pub(crate) fn restart(mut self, disk: &Disk) -> Result<NativeMachine<'c>, NativeError> {
         self.kill_all();
-        let World {
+        let NativeMachine {
             config,
             arena,
             oracle,
@@ -37,8 +37,8 @@ impl<'c> World<'c> {
             restarts,
             ..
         } = self;
-        let begun = World::begin(config, Some(disk), arena, oracle, watcher)?;
-        Ok(World {
+        let begun = NativeMachine::begin(config, Some(disk), arena, oracle, watcher)?;
+        Ok(NativeMachine {
             calls,
             events,
             restarts: restarts + 1,
@@ -52,7 +52,7 @@ impl<'c> World<'c> {
         mut arena: Arena,
         mut oracle: NativeOracle,
         watcher: &'c mut dyn Watcher,
-    ) -> Result<World<'c>, NativeError> {
+    ) -> Result<NativeMachine<'c>, NativeError> {
         let images: Result<Vec<Image>, _> = config
             .programs
             .iter()
@@ -105,12 +105,12 @@ impl<'c> World<'c> {
                 env: &env,
                 channel: &channel,
             };
-            let mut tracee = nursery::start(&start, config.walls())?;
-            tracee.hide_machine(&host.start_bytes())?;
+            let mut tracee = zygote::start(&start, config.kind())?;
+            tracee.hide_machine(&host.auxv_random_bytes())?;
             if let Some(allocator) = allocators.get_mut(image) {
                 allocator.watch(&mut tracee, oracle.expects(BugKind::Leak))?;
             }
-            World::set_checks(config, image, &mut tracee);
+            NativeMachine::set_checks(config, image, &mut tracee);
             if threads.is_empty() {
                 place_watches(&mut host, program, &tracee)?;
                 arithmetic = config.watch_arithmetic(&oracle, &mut tracee)?;
@@ -122,12 +122,12 @@ impl<'c> World<'c> {
                 tracee,
                 image: execution.image,
                 pending: None,
-                inside: None,
+                allocator_call: None,
                 has_begun: false,
             };
             threads.insert(task, native);
         }
-        Ok(World {
+        Ok(NativeMachine {
             config,
             host,
             images,
@@ -146,7 +146,7 @@ impl<'c> World<'c> {
             asked: 0,
             long_computations: 0,
             watcher,
-            told: 0,
+            reported: 0,
             events: EventLog::new(config.keeps_events),
             stack: NativeStack::default(),
             points_passed: 0,
@@ -166,7 +166,7 @@ impl<'c> World<'c> {
             return Err(NativeError::NotReplayable(why));
         }
         let end = match self.oracle.diverged.take() {
-            Some(why) => NativeEnd::Diverged(format!("{}: {why}", self.whereabouts())),
+            Some(why) => NativeEnd::Diverged(format!("{}: {why}", self.position())),
             None => end,
         };
         let output = [Stream::Stdout, Stream::Stderr].map(|stream| {

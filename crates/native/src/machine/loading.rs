@@ -3,7 +3,7 @@
 
 use everett_linux::{Stream, TaskName};
 
-use super::{NativeError, World};
+use super::{NativeError, NativeMachine};
 use crate::tracee::{Registers, Tracee};
 
 const BREAKPOINT: u8 = 0xcc;
@@ -15,14 +15,14 @@ pub(super) fn begin(tracee: &mut Tracee) -> std::io::Result<Option<(u64, u8)>> {
         return Ok(None);
     }
     let mut byte = [0];
-    if !tracee.look(entry, &mut byte) {
+    if !tracee.peek(entry, &mut byte) {
         return Ok(None);
     }
-    tracee.put(entry, &[BREAKPOINT]);
+    tracee.poke(entry, &[BREAKPOINT]);
     Ok(Some((entry, byte[0])))
 }
 
-impl World<'_> {
+impl NativeMachine<'_> {
     /// Whether the program of a thread is being loaded.
     pub(super) fn is_loading(&self, name: TaskName) -> bool {
         let native = self.threads.get(&name);
@@ -31,7 +31,7 @@ impl World<'_> {
 
     /// A thread hit a breakpoint. Returns `true` if it is the entry point of its program, where it is stopped
     /// now.
-    pub(super) fn has_loaded(&mut self, name: TaskName) -> Result<bool, NativeError> {
+    pub(super) fn finish_loading(&mut self, name: TaskName) -> Result<bool, NativeError> {
         let Some(native) = self.threads.get_mut(&name) else {
             return Ok(false);
         };
@@ -42,7 +42,7 @@ impl World<'_> {
         if registers.rip.wrapping_sub(1) != entry {
             return Ok(false);
         }
-        native.tracee.put(entry, &[original]);
+        native.tracee.poke(entry, &[original]);
         native.tracee.set_registers(Registers {
             rip: entry,
             ..registers

@@ -30,7 +30,7 @@ pub struct Watch {
 
 impl Kernel<'_, '_> {
     /// Samples the watched variables. Returns `true` if one has changed and the driver of the host must know.
-    pub(crate) fn sees_changes(&mut self) -> bool {
+    pub(crate) fn sample_watches(&mut self) -> bool {
         if self.host.watches.is_empty() || self.process().pid != FIRST_PID {
             return false;
         }
@@ -54,7 +54,7 @@ impl Kernel<'_, '_> {
             is_changed = true;
         }
         if is_changed {
-            self.host.wire.note_exposed();
+            self.host.wire.mark_exposed();
         }
         is_changed
     }

@@ -1,16 +1,16 @@
 //! Signals: the model decides which handlers a native thread runs, the real kernel builds their frames.
 
-use everett_linux::{Injected, Served, TaskName};
+use everett_linux::{CallOutcome, Injected, TaskName};
 use everett_vm::Surroundings;
 
-use super::{NativeError, World};
-use crate::events::Kind;
-use crate::place::NativeStack;
+use super::{NativeError, NativeMachine};
+use crate::call_stack::NativeStack;
+use crate::events::EventKind;
 
 /// Distance from the stack pointer within which a fault can be a stack overflow.
 const NEAR_STACK: u64 = 1 << 20;
 
-impl World<'_> {
+impl NativeMachine<'_> {
     /// Pushes signal frames onto the stack of a thread; the last one runs first.
     pub(super) fn inject(
         &mut self,
@@ -29,7 +29,7 @@ impl World<'_> {
         }
         for injected in signals {
             let words = [injected.signal, injected.code].map(|number| number as u64);
-            self.events.note(Kind::Signal, name, &words);
+            self.events.note(EventKind::Signal, name, &words);
             if !native.tracee.enter_handler(injected)? {
                 let message = format!("signal {} could not be delivered", injected.signal);
                 return Err(NativeError::NotReplayable(message));
@@ -52,7 +52,7 @@ impl World<'_> {
         let near_stack = words[0].abs_diff(native.tracee.registers()?.rsp) < NEAR_STACK;
         if near_stack {
             // If the frame does not fit, the real kernel kills the process at once.
-            self.look_at_stack(name, None)?;
+            self.record_stack(name, None)?;
         }
         let Some(native) = self.threads.get_mut(&name) else {
             return Ok(false);
@@ -60,12 +60,12 @@ impl World<'_> {
         let served = self
             .host
             .fault(&mut around!(self), &mut native.tracee, fault);
-        let Some(Served::Goes(signals)) = served else {
+        let Some(CallOutcome::Continue(signals)) = served else {
             return Ok(false);
         };
         for injected in &signals {
             let words = [injected.signal, injected.code].map(|number| number as u64);
-            self.events.note(Kind::Signal, name, &words);
+            self.events.note(EventKind::Signal, name, &words);
             if !native.tracee.enter_handler(injected)? {
                 return Ok(false);
             }
