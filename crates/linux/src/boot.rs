@@ -12,10 +12,10 @@ use crate::files::{
     Description, Descriptor, Descriptors, Disk, Files, InodeId, Input, OpenFlags, ROOT, Target,
 };
 use crate::host::{Host, HostState, Stream};
+use crate::kernel::reborrow;
 use crate::layers;
 use crate::objects::socket::Network;
-use crate::process::Execution;
-use crate::process::{ExitState, ProcessState, SIGNALS, SignalAction, TaskState};
+use crate::process::{Execution, ExitState, ProcessState, SIGNALS, SignalAction, TaskState};
 use crate::schedule::Schedule;
 use crate::slots::Slots;
 
@@ -429,16 +429,4 @@ fn enter(
     let args: Vec<Value> = args.into_iter().map(Value::concrete).collect();
     let mut vm = Vm::new(reborrow(around), image, memory, thread);
     vm.push_frame(function, &args, None, OnReturn::Stop)
-}
-
-/// Reborrows the surroundings for a shorter lifetime.
-pub fn reborrow<'s>(around: &'s mut Surroundings<'_>) -> Surroundings<'s> {
-    Surroundings {
-        images: around.images,
-        arena: around.arena,
-        oracle: around.oracle,
-        stacks: around.stacks,
-        coverage: around.coverage,
-        options: around.options,
-    }
 }

@@ -6,8 +6,6 @@ use std::sync::Arc;
 use everett_vm::ImageId;
 
 use crate::bytes::ByteSource;
-use crate::faults::FaultOptions;
-use crate::schedule::{PreemptAt, SchedulerKind};
 
 /// The configuration of a host.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -292,5 +290,112 @@ impl FileSpec {
     /// A file of symbolic bytes.
     pub fn symbolic(path: impl Into<Vec<u8>>, size: u32) -> FileSpec {
         FileSpec::new(path, Contents::Symbolic { size }, 0o644)
+    }
+}
+
+/// Scheduling policies.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub enum SchedulerKind {
+    /// Round robin.
+    #[default]
+    RoundRobin,
+    /// All orders of runnable threads.
+    Exhaustive,
+    /// All orders with at most this many preemptions.
+    Bounded(u32),
+    /// A random order, from this seed.
+    Random(u64),
+}
+
+/// Where a runnable thread can be preempted. Each level includes the ones before it.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub enum PreemptAt {
+    /// Only when its time slice is over.
+    #[default]
+    Quantum,
+    /// Before system calls.
+    SystemCalls,
+    /// Before atomic accesses.
+    Atomics,
+    /// Before every access to memory that several threads can reach.
+    Memory,
+}
+
+/// Which failures can be injected.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct FaultOptions {
+    /// The most failures on a path.
+    pub most: u32,
+    /// Only failures that match one of these filters; all if empty.
+    pub only: Arc<[FaultFilter]>,
+    /// Only between `everett_faults_enable` and `everett_faults_disable`.
+    pub in_regions: bool,
+    /// Only in processes that execute one of these programs; in all if empty.
+    pub programs: Arc<[String]>,
+    /// Deliver the bytes of a stream in at most this many pieces; 0 does not fragment.
+    pub fragments: u32,
+}
+
+/// A filter for failures.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct FaultFilter {
+    /// Name of a system call, or `malloc`.
+    pub call: String,
+    /// Name of an errno, `short` or `spurious`; all failures of the call if `None`.
+    pub failure: Option<String>,
+}
+
+impl FaultFilter {
+    /// Parses `CALL` or `CALL:FAILURE`.
+    pub fn parse(text: &str) -> FaultFilter {
+        match text.split_once(':') {
+            Some((call, failure)) => FaultFilter {
+                call: call.to_owned(),
+                failure: Some(failure.to_owned()),
+            },
+            None => FaultFilter {
+                call: text.to_owned(),
+                failure: None,
+            },
+        }
+    }
+}
+
+impl FaultOptions {
+    /// Whether allocations can be made to fail.
+    pub fn allocations_may_fail(&self) -> bool {
+        self.most > 0 && self.wants("malloc", "ENOMEM")
+    }
+
+    pub(crate) fn wants(&self, call: &str, failure: &str) -> bool {
+        let matches = |filter: &FaultFilter| {
+            filter.call == call && filter.failure.as_deref().is_none_or(|name| name == failure)
+        };
+        self.only.is_empty() || self.only.iter().any(matches)
+    }
+
+    /// Whether faults apply to a program, which is named by its path or by its file name.
+    pub(crate) fn means_program(&self, path: &[u8]) -> bool {
+        let last = path.rsplit(|byte| *byte == b'/').next();
+        let is_meant = |name: &String| [Some(path), last].contains(&Some(name.as_bytes()));
+        self.programs.is_empty() || self.programs.iter().any(is_meant)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_are_meant_by_path_or_name() {
+        let mut options = FaultOptions::default();
+        assert!(options.means_program(b"/bin/server"));
+        options.programs = ["server".to_owned()].into();
+        assert!(options.means_program(b"/bin/server"));
+        assert!(options.means_program(b"server"));
+        assert!(!options.means_program(b"/server/client"));
+        options.programs = ["/bin/server".to_owned()].into();
+        assert!(options.means_program(b"/bin/server"));
+        assert!(!options.means_program(b"/sbin/server"));
     }
 }

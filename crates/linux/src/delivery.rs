@@ -5,7 +5,7 @@ use everett_vm::{Buffer, Bug, BugKind, OnReturn, Value, resize};
 use triomphe::Arc;
 
 use crate::kernel::{Kernel, Stop};
-use crate::process::{ExitStatus, SignalAction, Suspended};
+use crate::process::{ExitStatus, HandlerRun, SignalAction, Suspended};
 use crate::signals::{
     DEFAULT, IGNORE, SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGSTOP, STOPPING, Signal, bit,
     blockable, code,
@@ -35,31 +35,6 @@ mod context {
 
 /// Size of a `siginfo_t`.
 pub const INFORMATION_SIZE: usize = 128;
-
-/// A running signal handler, and the state to restore when it returns.
-#[derive(Clone, Debug)]
-pub struct HandlerRun {
-    /// Frames below its own.
-    depth: usize,
-    /// Serial number of its frame.
-    serial: u64,
-    /// Stack slots that existed before it.
-    slots: usize,
-    /// Signal mask to restore.
-    blocked: u64,
-    /// Address of its `ucontext`.
-    context: u64,
-    /// The program counter in the `ucontext`.
-    program_counter: u64,
-    /// It runs on the alternate stack.
-    on_alternate_stack: bool,
-    /// `sigaltstack` to restore.
-    restored_stack: Option<(u64, u32, u64)>,
-    /// The bug that ends the program when it returns: `abort` never returns.
-    ends_with: Option<Box<Bug>>,
-    /// The system call to resume afterwards.
-    call: Suspended,
-}
 
 impl Kernel<'_, '_> {
     /// Builds a `siginfo_t`.

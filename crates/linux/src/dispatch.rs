@@ -1,15 +1,16 @@
 //! A time slice of one thread: executes instructions and system calls until something stops it.
 
-use everett_vm::{Bug, BugKind, Exit, Interrupt, Jump, SystemCall, Value};
+use everett_vm::{Bug, BugKind, Exit, Interrupt, Jump, Surroundings, SystemCall, Value, Vm};
+use triomphe::Arc;
 
 use crate::errno::Errno;
-use crate::host::{Ending, HostExit};
-use crate::kernel::{Kernel, Stop};
-use crate::process::Execution;
-use crate::process::{ExitStatus, RunState};
+use crate::guest::Guest;
+use crate::host::{Ending, Host, HostExit};
+use crate::kernel::{Kernel, Stop, reborrow};
+use crate::process::{Execution, ExitStatus, RunState};
 use crate::table::Row;
 use crate::wait::Wait;
-use crate::{numbers, table};
+use crate::{numbers, syscalls};
 
 /// Virtual time that a system call takes.
 const SYSTEM_CALL_NS: u64 = 1000;
@@ -150,7 +151,7 @@ impl<'k, 'v> TimeSlice<'k, 'v> {
     pub(crate) fn system_call(&mut self, call: &SystemCall) -> Result<(), Stop> {
         let number = self.kernel.vm.concretize(call.number)?;
         let is_aside = self.kernel.host.internal_call;
-        self.unseen = is_aside || table::row(number).is_some_and(Row::is_about_memory);
+        self.unseen = is_aside || syscalls::row(number).is_some_and(Row::is_about_memory);
         if !self.unseen && self.kernel.stop_at_point() {
             return Err(Stop::Point);
         }
@@ -161,7 +162,7 @@ impl<'k, 'v> TimeSlice<'k, 'v> {
         if !self.unseen && (kernel.sample_watches() || kernel.stop_before_call(number)) {
             return Err(Stop::Ask);
         }
-        let result = match table::row(number) {
+        let result = match syscalls::row(number) {
             Some(row) => {
                 if kernel.host.log.is_some() && !is_aside {
                     let arguments = kernel.describe_arguments(row, call);
@@ -313,5 +314,52 @@ impl<'k, 'v> TimeSlice<'k, 'v> {
         }
         kernel.end_process(ExitStatus::Signal(crate::delivery::signal_of(&bug)));
         Some(SliceEnd::Off)
+    }
+}
+
+impl Host {
+    /// Calls `work` with the running thread.
+    pub(crate) fn with_running<T>(
+        &mut self,
+        around: &mut Surroundings<'_>,
+        work: impl FnOnce(TimeSlice<'_, '_>) -> T,
+    ) -> Option<T> {
+        self.with_guest(around, None, work)
+    }
+
+    /// Calls `work` with the running thread, whose memory is in `guest` if it is native.
+    pub(crate) fn with_guest<T>(
+        &mut self,
+        around: &mut Surroundings<'_>,
+        guest: Option<&mut dyn Guest>,
+        work: impl FnOnce(TimeSlice<'_, '_>) -> T,
+    ) -> Option<T> {
+        let task = self.state.schedule.running;
+        let process = self.process_index(task)?;
+        let image = self.state.processes[process].image;
+        let thread = Arc::make_mut(self.threads.get_mut(task)?);
+        let memory = &mut self.memories[process];
+        let shares = memory.has_views();
+        if shares {
+            self.state.load_views(memory);
+        }
+        let mut vm = Vm::new(reborrow(around), image, memory, thread);
+        vm.max_heap = vm.max_heap.min(self.state.processes[process].max_heap);
+        let pid = self.state.processes[process].pid;
+        vm.alone = self.state.tasks_of(pid).count() == 1;
+        vm.points = self.state.points(vm.alone, shares);
+        let kernel = Kernel {
+            vm: &mut vm,
+            task,
+            process,
+            guest: guest.map(|guest| guest as &mut dyn Guest),
+            host: &mut self.state,
+        };
+        let result = work(TimeSlice::new(kernel));
+        let memory = &mut self.memories[process];
+        if memory.has_views() {
+            self.state.store_views(memory);
+        }
+        Some(result)
     }
 }

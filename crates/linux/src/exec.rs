@@ -3,8 +3,9 @@
 use everett_vm::Surroundings;
 use triomphe::Arc;
 
-use crate::boot::{self, reborrow};
+use crate::boot;
 use crate::host::{Ending, Host, HostExit, HostState};
+use crate::kernel::reborrow;
 use crate::process::{Execution, RunState, TaskState};
 use crate::signals::IGNORE;
 

@@ -3,74 +3,11 @@
 //! A call is executed first. Only if it succeeds or blocks is the oracle asked whether it fails instead; then
 //! its effects are rolled back. So no failure is injected where the call fails anyway.
 
-use std::sync::Arc;
-
 use everett_vm::{SystemCall, Value};
 
 use crate::errno::Errno;
 use crate::kernel::{Kernel, Stop};
 use crate::table::{Answer, ArgKind, Row};
-
-/// Which failures can be injected.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct FaultOptions {
-    /// The most failures on a path.
-    pub most: u32,
-    /// Only failures that match one of these filters; all if empty.
-    pub only: Arc<[FaultFilter]>,
-    /// Only between `everett_faults_enable` and `everett_faults_disable`.
-    pub in_regions: bool,
-    /// Only in processes that execute one of these programs; in all if empty.
-    pub programs: Arc<[String]>,
-    /// Deliver the bytes of a stream in at most this many pieces; 0 does not fragment.
-    pub fragments: u32,
-}
-
-/// A filter for failures.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct FaultFilter {
-    /// Name of a system call, or `malloc`.
-    pub call: String,
-    /// Name of an errno, `short` or `spurious`; all failures of the call if `None`.
-    pub failure: Option<String>,
-}
-
-impl FaultFilter {
-    /// Parses `CALL` or `CALL:FAILURE`.
-    pub fn parse(text: &str) -> FaultFilter {
-        match text.split_once(':') {
-            Some((call, failure)) => FaultFilter {
-                call: call.to_owned(),
-                failure: Some(failure.to_owned()),
-            },
-            None => FaultFilter {
-                call: text.to_owned(),
-                failure: None,
-            },
-        }
-    }
-}
-
-impl FaultOptions {
-    /// Whether allocations can be made to fail.
-    pub fn allocations_may_fail(&self) -> bool {
-        self.most > 0 && self.wants("malloc", "ENOMEM")
-    }
-
-    fn wants(&self, call: &str, failure: &str) -> bool {
-        let matches = |filter: &FaultFilter| {
-            filter.call == call && filter.failure.as_deref().is_none_or(|name| name == failure)
-        };
-        self.only.is_empty() || self.only.iter().any(matches)
-    }
-
-    /// Whether faults apply to a program, which is named by its path or by its file name.
-    fn means_program(&self, path: &[u8]) -> bool {
-        let last = path.rsplit(|byte| *byte == b'/').next();
-        let is_meant = |name: &String| [Some(path), last].contains(&Some(name.as_bytes()));
-        self.programs.is_empty() || self.programs.iter().any(is_meant)
-    }
-}
 
 /// Failures injected on this path.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -247,21 +184,3 @@ fn site(row: &Row, failures: &[(&'static str, Option<Errno>)]) -> String {
 
 /// First pieces longer than this are not distinguished.
 const MAX_PIECE: u64 = 4096;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn programs_are_meant_by_path_or_name() {
-        let mut options = FaultOptions::default();
-        assert!(options.means_program(b"/bin/server"));
-        options.programs = ["server".to_owned()].into();
-        assert!(options.means_program(b"/bin/server"));
-        assert!(options.means_program(b"server"));
-        assert!(!options.means_program(b"/server/client"));
-        options.programs = ["/bin/server".to_owned()].into();
-        assert!(options.means_program(b"/bin/server"));
-        assert!(!options.means_program(b"/sbin/server"));
-    }
-}

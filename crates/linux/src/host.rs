@@ -1,22 +1,17 @@
 //! A host: the kernel's tables ([`HostState`]), plus the memory and threads of its processes ([`Host`]).
 
 use everett_expr::ExprId;
-use everett_vm::{Bug, CallSite, Interrupt, Memory, Surroundings, Thread, Value, Vm};
+use everett_vm::{Bug, CallSite, Interrupt, Memory, Thread, Value};
 use triomphe::Arc;
 
-use crate::boot::reborrow;
 use crate::bytes::Output;
 use crate::config::HostOptions;
-use crate::dispatch::TimeSlice;
 use crate::faults::FaultState;
 use crate::files::Files;
-use crate::kernel::Kernel;
-use crate::native::{Guest, Injected};
-use crate::native_files::MemoryChange;
+use crate::guest::{Injected, MemoryChange};
 use crate::objects::socket::Network;
 use crate::objects::{FileWatchers, Object, ObjectId, Watchers, event};
-use crate::process::NewTask;
-use crate::process::{ExitStatus, ProcessState, RunState, TaskState};
+use crate::process::{ExitStatus, NewTask, ProcessState, RunState, TaskState};
 use crate::schedule::Schedule;
 use crate::slots::Slots;
 use crate::timers::Timer;
@@ -232,51 +227,6 @@ pub struct Host {
 }
 
 impl Host {
-    /// Calls `work` with the running thread.
-    pub(crate) fn with_running<T>(
-        &mut self,
-        around: &mut Surroundings<'_>,
-        work: impl FnOnce(TimeSlice<'_, '_>) -> T,
-    ) -> Option<T> {
-        self.with_guest(around, None, work)
-    }
-
-    /// Calls `work` with the running thread, whose memory is in `guest` if it is native.
-    pub(crate) fn with_guest<T>(
-        &mut self,
-        around: &mut Surroundings<'_>,
-        guest: Option<&mut dyn Guest>,
-        work: impl FnOnce(TimeSlice<'_, '_>) -> T,
-    ) -> Option<T> {
-        let task = self.state.schedule.running;
-        let process = self.process_index(task)?;
-        let image = self.state.processes[process].image;
-        let thread = Arc::make_mut(self.threads.get_mut(task)?);
-        let memory = &mut self.memories[process];
-        let shares = memory.has_views();
-        if shares {
-            self.state.load_views(memory);
-        }
-        let mut vm = Vm::new(reborrow(around), image, memory, thread);
-        vm.max_heap = vm.max_heap.min(self.state.processes[process].max_heap);
-        let pid = self.state.processes[process].pid;
-        vm.alone = self.state.tasks_of(pid).count() == 1;
-        vm.points = self.state.points(vm.alone, shares);
-        let kernel = Kernel {
-            vm: &mut vm,
-            task,
-            process,
-            guest: guest.map(|guest| guest as &mut dyn Guest),
-            host: &mut self.state,
-        };
-        let result = work(TimeSlice::new(kernel));
-        let memory = &mut self.memories[process];
-        if memory.has_views() {
-            self.state.store_views(memory);
-        }
-        Some(result)
-    }
-
     /// Index of a task's process in [`HostState::processes`].
     pub(crate) fn process_index(&self, task: usize) -> Option<usize> {
         let pid = self.state.tasks.get(task)?.pid;

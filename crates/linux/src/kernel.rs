@@ -1,15 +1,13 @@
 //! The context of a system call: what a handler may access, and how it reads and writes guest memory.
 
-use everett_vm::{Buffer, Bug, BugKind, Interrupt, ObjectKind, SystemCall, Value, Vm};
+use everett_vm::{Buffer, Bug, BugKind, Interrupt, ObjectKind, Surroundings, Value, Vm};
 use triomphe::Arc;
 
 use crate::errno::Errno;
 use crate::files::{Description, Descriptor, Files, OpenFlags};
+use crate::guest::Guest;
 use crate::host::HostState;
-use crate::native::Guest;
-use crate::process::Execution;
-use crate::process::{ExitStatus, ProcessState, TaskState};
-use crate::table::{ArgKind, Call, Row};
+use crate::process::{Execution, ExitStatus, ProcessState, TaskState};
 use crate::wait::{Wait, WaitCondition};
 
 /// Why a system call has no result yet. It has changed nothing.
@@ -69,6 +67,18 @@ fn check_native(guest: &mut dyn Guest, address: u64, len: u64, write: bool) -> R
     }
 }
 
+/// Reborrows the surroundings for a shorter lifetime.
+pub fn reborrow<'s>(around: &'s mut Surroundings<'_>) -> Surroundings<'s> {
+    Surroundings {
+        images: around.images,
+        arena: around.arena,
+        oracle: around.oracle,
+        stacks: around.stacks,
+        coverage: around.coverage,
+        options: around.options,
+    }
+}
+
 /// The context of a system call.
 pub struct Kernel<'k, 'v> {
     /// Memory of the calling process, and the calling thread.
@@ -84,19 +94,6 @@ pub struct Kernel<'k, 'v> {
 }
 
 impl Kernel<'_, '_> {
-    /// Concretizes the arguments as the row demands, then calls the handler.
-    pub fn dispatch(&mut self, row: &Row, call: &SystemCall) -> Result<Value, Stop> {
-        let raw = call.args;
-        let mut args = [0; 6];
-        for (index, kind) in row.args.iter().enumerate().take(args.len()) {
-            if *kind != ArgKind::Symbolic {
-                args[index] = self.vm.concretize(raw[index])?;
-            }
-        }
-        let entry = call.entry;
-        (row.handler)(self, &Call { raw, args, entry })
-    }
-
     /// The calling task.
     pub fn task(&self) -> &TaskState {
         &self.host.tasks[self.task]

@@ -4,10 +4,16 @@
 //! clock; it asks the oracle for everything that is not determined. A guest cannot reach the real machine:
 //! output is collected, input is supplied by the caller.
 //!
-//! Layers, from the floor up: data types of the kernel (`process`, `files`, `objects`, `wait`, `signals`,
-//! `timers`, `ipc`), the tables of a host (`host`), the context of a system call (`kernel`), the handlers
-//! (`syscalls`, with their table in `table`), and the drivers that run threads (`dispatch`, `schedule`, and
-//! `native` for native processes).
+//! Where to start reading, from the floor up:
+//! - plain data without knowledge of the kernel: `config`, `guest`, `errno`, `numbers`, `bytes`, `queue`, `slots`;
+//! - the tables: `host` ([`Host`] and `HostState`), with `process`, `files`, `objects`, `wait`, `signals`, `timers`
+//!   and `ipc`, each of which adds the operations on its tables as methods of `HostState`;
+//! - the context of a system call: `kernel`, with `delivery`, `clone`, `exit` and `faults`;
+//! - the handlers: `syscalls`, one row of `table` each;
+//! - the drivers, which run threads: `dispatch` and `schedule`, and `native` for native processes.
+
+#![deny(missing_docs)]
+#![forbid(unsafe_code)]
 
 mod boot;
 mod bytes;
@@ -22,6 +28,7 @@ mod exit;
 mod faults;
 mod file_mappings;
 mod files;
+mod guest;
 mod host;
 mod ipc;
 mod kernel;
@@ -52,19 +59,19 @@ mod tests;
 
 pub use bytes::{ByteSource, Bytes, Output};
 pub use config::{
-    Argument, Contents, FileSpec, HostConfig, HostOptions, ProcessConfig, ProgramSpec, RouteSpec,
-    Stdin,
+    Argument, Contents, FaultFilter, FaultOptions, FileSpec, HostConfig, HostOptions, PreemptAt,
+    ProcessConfig, ProgramSpec, RouteSpec, SchedulerKind, Stdin,
 };
 pub use documentation::documentation;
 pub use errno::Errno;
-pub use faults::{FaultFilter, FaultOptions};
 pub use files::{ChangedFile, Disk, FileChange, InodeId};
+pub use guest::{Guest, Injected, MappedFile, MemoryChange};
 pub use host::{Ending, ExposedData, Host, HostExit, Stream, split_mix};
-pub use native::{CallOutcome, Guest, Injected, TaskName};
-pub use native_files::{MappedFile, MemoryChange};
+pub use native::CallOutcome;
 pub use packets::{Packet, PacketKind};
-pub use process::Execution;
-pub use schedule::{PreemptAt, PreemptionPoint, SchedulerKind};
+pub use process::{Execution, TaskName};
+pub use schedule::PreemptionPoint;
 pub use setup::{Begin, Boot, Interface, Machine, Route, Setup, Subnet};
-pub use table::{ArgKind, Row, row, rows};
+pub use syscalls::{row, rows};
+pub use table::{ArgKind, Row};
 pub use watches::Watch;

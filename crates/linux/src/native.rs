@@ -6,43 +6,12 @@ use triomphe::Arc;
 
 use crate::dispatch::{SliceEnd, TimeSlice};
 use crate::files::Disk;
+use crate::guest::{Guest, Injected};
 use crate::host::{Ending, Host, HostExit};
 use crate::kernel::{Kernel, Stop};
-use crate::process::Execution;
-use crate::process::RunState;
+use crate::process::{Execution, RunState, TaskName};
 use crate::signals::{Signal, bit};
-use crate::{Errno, HostConfig, boot, table};
-
-/// The memory of a native process.
-pub trait Guest {
-    /// Reads memory at an address into `into`; `false` if it cannot be read.
-    fn read(&mut self, address: u64, into: &mut [u8]) -> bool;
-    /// Writes bytes at an address; `false` if it cannot be written.
-    fn write(&mut self, address: u64, bytes: &[u8]) -> bool;
-    /// Whether the byte at an address can be written.
-    fn can_write(&mut self, address: u64) -> bool;
-    /// Whether an address is mapped, with any protection.
-    fn is_mapped(&mut self, address: u64) -> bool;
-    /// Stack pointer of the calling thread.
-    fn stack_pointer(&mut self) -> u64;
-    /// The thread's signal mask after a handler has returned, taken from the signal frame.
-    fn restored_mask(&mut self) -> Option<u64>;
-    /// The number of the shared file that is mapped at an address, and the offset in it.
-    fn shared_place(&mut self, address: u64) -> Option<(u64, u64)>;
-}
-
-/// A signal whose handler the native thread must run.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub struct Injected {
-    /// The signal number.
-    pub signal: i32,
-    /// `si_code`.
-    pub code: i32,
-    /// Contents of `siginfo_t` from byte 16 on: sender and value, or a child and its status.
-    pub words: [u64; 3],
-    /// The signal mask to restore when the handler has returned.
-    pub mask: u64,
-}
+use crate::{Errno, HostConfig, boot, syscalls};
 
 /// Outcome of a system call, or of resuming a thread.
 #[derive(Debug)]
@@ -61,15 +30,6 @@ pub enum CallOutcome {
     Exec(Box<Execution>),
     /// The host has ended, or cannot continue.
     Exit(HostExit),
-}
-
-/// Identity of a task.
-#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct TaskName {
-    /// Its pid.
-    pub pid: u32,
-    /// Its tid.
-    pub tid: u32,
 }
 
 impl Kernel<'_, '_> {
@@ -329,7 +289,7 @@ impl Host {
         around: &mut Surroundings<'_>,
         number: u64,
     ) -> Option<Errno> {
-        let row = table::row(number)?;
+        let row = syscalls::row(number)?;
         self.with_guest(around, None, |mut slice| {
             slice.kernel.ask_memory_call_fault(row)
         })?

@@ -4,6 +4,7 @@
 use everett_vm::{Surroundings, Value};
 
 use crate::files::{DescriptionId, InodeId, InodeKind};
+use crate::guest::{MappedFile, MemoryChange};
 use crate::host::Host;
 use crate::kernel::{Kernel, Stop};
 use crate::syscalls::memory::{MapRequest, wanted_mapping};
@@ -13,40 +14,6 @@ use crate::{Bytes, Errno};
 /// Where System V shared memory is attached if the program names no address: far from everything that the
 /// real kernel places.
 const FIRST_SEGMENT: u64 = 0x6000_0000_0000;
-
-/// A file that a process maps.
-#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct MappedFile {
-    /// The file.
-    pub inode: u32,
-    /// The open file description that keeps it alive.
-    pub holder: u32,
-    /// The mapping is writable.
-    pub may_write: bool,
-}
-
-/// A change that the driver must make to the memory of a native process.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum MemoryChange {
-    /// Map a file, from its beginning.
-    Map {
-        /// Address.
-        start: u64,
-        /// Length in bytes.
-        size: u64,
-        /// Protection flags of `mmap`.
-        protection: u64,
-        /// The file.
-        file: MappedFile,
-    },
-    /// Unmap a range.
-    Unmap {
-        /// Address.
-        start: u64,
-        /// Length in bytes.
-        size: u64,
-    },
-}
 
 impl Kernel<'_, '_> {
     /// Requests that a native process maps a file that only the model knows.

@@ -1,15 +1,23 @@
 //! Processes and tasks, as the kernel's tables hold them.
 
-use everett_vm::{Buffer, ImageId, Memory, Thread, Value};
+use everett_vm::{Buffer, Bug, ImageId, Memory, Thread, Value};
 use triomphe::Arc;
 
-use crate::delivery::HandlerRun;
 use crate::files::{Descriptors, InodeId};
 use crate::limits::Limits;
 use crate::signals::Pending;
 use crate::slots::Slots;
 use crate::timers::PosixTimer;
 use crate::wait::Wait;
+
+/// Identity of a task.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct TaskName {
+    /// Its pid.
+    pub pid: u32,
+    /// Its tid.
+    pub tid: u32,
+}
 
 /// What a process does with a signal.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
@@ -104,6 +112,31 @@ pub struct Suspended {
     stop_asked: bool,
     vforked: Option<u32>,
     deadline_ns: Option<u64>,
+}
+
+/// A running signal handler, and the state to restore when it returns.
+#[derive(Clone, Debug)]
+pub struct HandlerRun {
+    /// Frames below its own.
+    pub(crate) depth: usize,
+    /// Serial number of its frame.
+    pub(crate) serial: u64,
+    /// Stack slots that existed before it.
+    pub(crate) slots: usize,
+    /// Signal mask to restore.
+    pub(crate) blocked: u64,
+    /// Address of its `ucontext`.
+    pub(crate) context: u64,
+    /// The program counter in the `ucontext`.
+    pub(crate) program_counter: u64,
+    /// It runs on the alternate stack.
+    pub(crate) on_alternate_stack: bool,
+    /// `sigaltstack` to restore.
+    pub(crate) restored_stack: Option<(u64, u32, u64)>,
+    /// The bug that ends the program when it returns: `abort` never returns.
+    pub(crate) ends_with: Option<Box<Bug>>,
+    /// The system call to resume afterwards.
+    pub(crate) call: Suspended,
 }
 
 impl TaskState {

@@ -3,13 +3,10 @@
 //! Dispatch, argument decoding, fault injection, the strace log and the documentation page derive from the
 //! rows.
 
-use std::sync::LazyLock;
-
-use everett_vm::Value;
+use everett_vm::{SystemCall, Value};
 
 use crate::errno::Errno;
 use crate::kernel::{Kernel, Stop};
-use crate::syscalls;
 
 /// Type of an argument. All but [`ArgKind::Symbolic`] are concretized before the handler runs.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -109,32 +106,17 @@ impl Row {
     }
 }
 
-/// One more than the highest number.
-pub const NUMBERS: usize = 471;
-
-static BY_NUMBER: LazyLock<[Option<&'static Row>; NUMBERS]> = LazyLock::new(|| {
-    let mut table = [None; NUMBERS];
-    for row in rows() {
-        if let Some(entry) = table.get_mut(row.number as usize) {
-            *entry = Some(row);
+impl Kernel<'_, '_> {
+    /// Concretizes the arguments as the row demands, then calls the handler.
+    pub fn dispatch(&mut self, row: &Row, call: &SystemCall) -> Result<Value, Stop> {
+        let raw = call.args;
+        let mut args = [0; 6];
+        for (index, kind) in row.args.iter().enumerate().take(args.len()) {
+            if *kind != ArgKind::Symbolic {
+                args[index] = self.vm.concretize(raw[index])?;
+            }
         }
+        let entry = call.entry;
+        (row.handler)(self, &Call { raw, args, entry })
     }
-    table
-});
-
-/// All rows.
-pub fn rows() -> impl Iterator<Item = &'static Row> {
-    syscalls::FAMILIES.iter().flat_map(|family| family.iter())
-}
-
-/// The row of a system call number.
-pub fn row(number: u64) -> Option<&'static Row> {
-    let number = usize::try_from(number).ok()?;
-    if let Some(own) = number.checked_sub(everett_vm::OWN_CALLS as usize) {
-        let own_or_bootstrap = syscalls::own::ROWS.get(own);
-        return own_or_bootstrap.or_else(|| {
-            syscalls::bootstrap::ROWS.get(own.checked_sub(syscalls::bootstrap::FIRST)?)
-        });
-    }
-    BY_NUMBER.get(number).copied().flatten()
 }

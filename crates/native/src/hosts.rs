@@ -12,7 +12,8 @@ use everett_vm::{Buffer, Oracle};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::machine::{Advance, NativeConfig, NativeEnd, NativeError, NativeMachine, NativeRun};
+use crate::error::NativeError;
+use crate::machine::{Advance, NativeConfig, NativeEnd, NativeMachine, NativeRun};
 use crate::oracle::{NativeOracle, Source};
 use crate::sandbox::Pinned;
 use crate::watch::Watcher;

@@ -1,6 +1,6 @@
 //! Emulation of instructions that would reveal the real machine: they fault.
 
-use crate::machine::NativeError;
+use crate::error::NativeError;
 use crate::tracee::{Registers, Tracee};
 
 const RDTSC: [u8; 2] = [0x0f, 0x31];

@@ -1,10 +1,14 @@
 //! Native programs under the kernel model. Ptrace traps their system calls, and crate `linux` answers them,
 //! one thread at a time, so that a trace found symbolically is replayed on the real machine code.
 
+#![deny(missing_docs)]
+
 mod allocations;
 mod arithmetic;
+mod call_numbers;
 mod call_stack;
 mod channel;
+mod error;
 mod events;
 mod hosts;
 mod instructions;
@@ -26,10 +30,11 @@ mod zygote;
 
 pub use allocations::is_checked_build;
 pub use call_stack::{NativeFrame, NativeStack};
+pub use error::NativeError;
 pub use events::{Event, EventKind};
 pub use hosts::{Checks, Guide, Moment, NativeHost, NativeNetwork, WorldRun, run_world};
 pub use libraries::libraries;
-pub use machine::{NativeConfig, NativeEnd, NativeError, NativeRun, SentPacket, run, run_watched};
+pub use machine::{NativeConfig, NativeEnd, NativeRun, SentPacket, run, run_watched};
 pub use oracle::Source;
 pub use points::{Script, ScriptFinder, ScriptPoint};
 pub use watch::{DetachedProcess, NoWatcher, StoppedRun, Watcher};

@@ -21,8 +21,10 @@ use everett_vm::{
 
 use crate::allocations::{Allocator, AllocatorCall, Heap};
 use crate::arithmetic::Arithmetic;
+use crate::call_numbers;
 use crate::call_stack::NativeStack;
 use crate::channel::Channel;
+use crate::error::NativeError;
 use crate::events::{Event, EventKind, EventLog};
 use crate::instructions::emulate;
 use crate::jumps::Jumps;
@@ -31,24 +33,10 @@ use crate::points::{Script, ScriptFinder};
 use crate::races::Races;
 use crate::sandbox::Pinned;
 use crate::shared_files::SharedFiles;
-use crate::tracee::{Stopped, Tracee};
+use crate::tracee::{Call, Stopped, Tracee};
 use crate::watch::{NoWatcher, Watcher};
 use crate::watchdog::Watchdog;
 use points::Reached;
-
-/// Why a native run failed.
-#[derive(Debug, thiserror::Error)]
-pub enum NativeError {
-    /// An operation of the real machine failed.
-    #[error("the native program cannot be run: {0}")]
-    Machine(#[from] std::io::Error),
-    /// The host could not boot.
-    #[error("the host cannot be started: {0}")]
-    Boot(String),
-    /// The program needs something that native runs do not support yet.
-    #[error("{0}")]
-    NotReplayable(String),
-}
 
 /// Configuration of a native run.
 #[derive(Clone)]
@@ -149,17 +137,6 @@ pub(crate) struct Native {
     /// It has set up thread-local storage, which is the first thing that a libc does.
     pub(crate) has_begun: bool,
 }
-
-/// A system call that a thread is about to make.
-#[derive(Copy, Clone)]
-pub(crate) struct Call {
-    pub number: u64,
-    pub args: [u64; 6],
-    /// It uses the 32-bit calling convention, so its number has another meaning.
-    pub is_foreign: bool,
-}
-
-pub(crate) mod call_numbers;
 
 /// Runs native programs under the model.
 pub fn run(config: &NativeConfig, source: Source) -> Result<NativeRun, NativeError> {

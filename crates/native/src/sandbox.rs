@@ -15,7 +15,7 @@ pub const MAX_RESIDENT: u64 = 4 << 30;
 pub const MAX_MAPPED: u64 = 16 << 30;
 const STACK: u64 = 8 << 20;
 
-/// System calls that are carried out on real processes; see `machine::call_numbers`. With `recvmsg` they receive
+/// System calls that are carried out on real processes; see `call_numbers`. With `recvmsg` they receive
 /// files that stand for those of the model, over the only socket that they have.
 const CARRIED_OUT: [u32; 18] = [
     3, 9, 10, 11, 12, 13, 15, 25, 27, 28, 47, 56, 59, 60, 131, 157, 158, 317,

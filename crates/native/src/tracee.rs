@@ -4,7 +4,7 @@
 mod handlers;
 
 use std::fs::File;
-use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
@@ -16,8 +16,6 @@ use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 
-use crate::channel::Channel;
-use crate::machine::Call;
 use crate::sandbox::{self, SandboxKind};
 use crate::shadow;
 
@@ -37,6 +35,15 @@ pub enum Stopped {
     Executed,
     /// It has exited.
     Gone,
+}
+
+/// A system call that a thread is about to make.
+#[derive(Copy, Clone)]
+pub(crate) struct Call {
+    pub number: u64,
+    pub args: [u64; 6],
+    /// It uses the 32-bit calling convention, so its number has another meaning.
+    pub is_foreign: bool,
 }
 
 /// Position of a thread relative to a system call.
@@ -255,8 +262,8 @@ impl Tracee {
     /// Spawns a process in the sandbox, which inherits one end of a channel. It has not executed an
     /// instruction yet. Its program is our own, which always exists: within the sandbox, a failure to execute
     /// another one could not be reported.
-    pub fn spawn(channel: &Channel, kind: SandboxKind) -> std::io::Result<Tracee> {
-        let channel = channel.theirs().as_raw_fd();
+    pub fn spawn(channel: &OwnedFd, kind: SandboxKind) -> std::io::Result<Tracee> {
+        let channel = channel.as_raw_fd();
         let mut command = Command::new("/proc/self/exe");
         command
             .env_clear()
@@ -539,7 +546,7 @@ impl Tracee {
         let mut entered = false;
         loop {
             ptrace::syscall(self.thread, None)?;
-            if entered && number == crate::machine::call_numbers::EXECVE {
+            if entered && number == crate::call_numbers::EXECVE {
                 self.wait_for_either()?;
             }
             match self.wait()? {

@@ -9,8 +9,8 @@ use std::io;
 use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
 
+use crate::call_numbers::{CLONE, EXECVE, MMAP};
 use crate::channel::Channel;
-use crate::machine::call_numbers::{CLONE, EXECVE, MMAP};
 use crate::sandbox::{self, SandboxKind};
 use crate::tracee::{Tracee, kill_all_tracees};
 
@@ -65,7 +65,7 @@ struct Zygote {
 impl Zygote {
     fn new(kind: SandboxKind) -> io::Result<Zygote> {
         let channel = Channel::new()?;
-        let mut template = Tracee::spawn(&channel, kind)?;
+        let mut template = Tracee::spawn(channel.theirs(), kind)?;
         template.stand_at_call()?;
         Ok(Zygote {
             template: Some(template),

@@ -2,7 +2,8 @@
 
 use everett_vm::{Interrupt, Oracle};
 
-use super::{Decision, Schedule, SchedulerKind, ask};
+use super::{Decision, Schedule, ask};
+use crate::config::SchedulerKind;
 
 /// Asks freely where the last thread is blocked; preempts a runnable thread only while the bound allows it.
 pub fn pick(

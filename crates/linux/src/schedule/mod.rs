@@ -9,12 +9,11 @@ mod round_robin;
 use everett_vm::{Bug, BugKind, CallSite, ChoiceSite, Interrupt, Oracle, Points, Surroundings};
 use smallvec::SmallVec;
 
-use crate::boot::reborrow;
+use crate::config::{PreemptAt, SchedulerKind};
 use crate::dispatch::SliceEnd;
 use crate::host::{Ending, Host, HostExit, HostState};
-use crate::kernel::Kernel;
-use crate::native::TaskName;
-use crate::process::{ExitState, ExitStatus, RunState};
+use crate::kernel::{Kernel, reborrow};
+use crate::process::{ExitState, ExitStatus, RunState, TaskName};
 use crate::wait::WakeSource;
 
 /// Instructions that a thread may execute between two system calls before its time slice is over.
@@ -24,34 +23,6 @@ const MAX_CALLS: u32 = 100;
 
 /// How often the clock may jump to a timer in a row without any thread becoming runnable.
 const MAX_IDLE_JUMPS: u32 = 10_000;
-
-/// Scheduling policies.
-#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
-pub enum SchedulerKind {
-    /// Round robin.
-    #[default]
-    RoundRobin,
-    /// All orders of runnable threads.
-    Exhaustive,
-    /// All orders with at most this many preemptions.
-    Bounded(u32),
-    /// A random order, from this seed.
-    Random(u64),
-}
-
-/// Where a runnable thread can be preempted. Each level includes the ones before it.
-#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
-pub enum PreemptAt {
-    /// Only when its time slice is over.
-    #[default]
-    Quantum,
-    /// Before system calls.
-    SystemCalls,
-    /// Before atomic accesses.
-    Atomics,
-    /// Before every access to memory that several threads can reach.
-    Memory,
-}
 
 /// A preemption point between system calls: another thread could have run here.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]

@@ -4,9 +4,9 @@
 use everett_vm::{OWN_CALLS, Value};
 use triomphe::Arc;
 
+use crate::config::{PreemptAt, SchedulerKind};
 use crate::errno::Errno;
 use crate::kernel::{Kernel, Stop};
-use crate::schedule::{PreemptAt, SchedulerKind};
 use crate::table::ArgKind::{Buffer, Fd, Int, Path};
 use crate::table::{Answer, Call, Row};
 

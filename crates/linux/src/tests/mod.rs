@@ -22,7 +22,7 @@ use everett_vm::{
 
 use crate::errno::Errno;
 use crate::kernel::Stop;
-use crate::{Host, HostConfig, HostExit, table};
+use crate::{Host, HostConfig, HostExit, syscalls};
 
 /// An oracle that answers from a tape, and suspends at its end.
 #[derive(Default)]
@@ -119,7 +119,7 @@ impl Bench {
     /// Calls a handler by the name of its system call.
     fn call_values(&mut self, host: &mut Host, name: &str, args: &[Value]) -> Result<Value, Stop> {
         let own = crate::syscalls::bootstrap::ROWS;
-        let mut rows = table::rows().chain(own);
+        let mut rows = syscalls::rows().chain(own);
         let row = rows.find(|row| row.name == name).unwrap();
         let mut all = [Value::ZERO; 6];
         all[..args.len()].copy_from_slice(args);

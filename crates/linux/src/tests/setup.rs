@@ -31,12 +31,12 @@ fn error(errno: Errno) -> i32 {
 fn every_call_has_its_own_number() {
     for (row, at) in crate::syscalls::bootstrap::ROWS.iter().zip(0..) {
         assert_eq!(row.number, OWN_CALLS + 32 + at);
-        let found = table::row(u64::from(row.number)).unwrap();
+        let found = syscalls::row(u64::from(row.number)).unwrap();
         assert_eq!(found.name, row.name);
     }
     let last = crate::syscalls::own::ROWS.len() as u64;
     assert!(last <= 32, "the numbers of the two families do not meet");
-    assert!(table::row(u64::from(OWN_CALLS) + last).is_none());
+    assert!(syscalls::row(u64::from(OWN_CALLS) + last).is_none());
 }
 
 #[test]

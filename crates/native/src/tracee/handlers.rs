@@ -3,8 +3,8 @@
 use everett_linux::Injected;
 use nix::sys::ptrace;
 
+use super::Call;
 use super::{Stopped, Tracee};
-use crate::machine::Call;
 
 /// Offset of the signal mask in a signal frame: behind the return address, two words, three words about the
 /// stack, and the registers.
