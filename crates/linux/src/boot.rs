@@ -317,7 +317,7 @@ fn symbolic_string(
 fn place(memory: &mut Memory, bytes: &Buffer) -> Result<u64, Interrupt> {
     let object = memory
         .allocate(bytes.len() as u64, 16, ObjectKind::Kernel)
-        .ok_or_else(|| Bug::new(BugKind::HugeAllocation, "no room for arguments"))?;
+        .ok_or_else(|| Bug::new(BugKind::HugeAllocation, "arguments do not fit into memory"))?;
     object.write_buffer(0, bytes);
     Ok(object.start)
 }

@@ -115,7 +115,11 @@ impl Kernel<'_, '_> {
     /// A thread that is about to call a function.
     fn thread_at(&mut self, function: u64, argument: Value, stack: u32) -> Result<Thread, Stop> {
         let Some(function) = self.vm.function_at(function) else {
-            return Err(Bug::new(BugKind::InvalidCall, "a thread starts at no function").into());
+            return Err(Bug::new(
+                BugKind::InvalidCall,
+                "the start address of a thread is not a function",
+            )
+            .into());
         };
         let own = std::mem::replace(self.vm.thread, Thread::new(stack));
         let pushed = self

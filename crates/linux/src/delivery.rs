@@ -233,7 +233,7 @@ impl Kernel<'_, '_> {
         run: &mut HandlerRun,
     ) -> Result<(), Stop> {
         let Some(function) = self.vm.function_at(action.handler) else {
-            let message = format!("the handler of signal {} is no function", signal.number);
+            let message = format!("the handler of signal {} is not a function", signal.number);
             return Err(Bug::new(BugKind::InvalidCall, message).into());
         };
         let depth = self.vm.thread.frames.len();
@@ -335,7 +335,7 @@ impl Kernel<'_, '_> {
                 return Ok(());
             }
         }
-        Err(self.unsupported("a signal handler changed registers of the code that it interrupted"))
+        Err(self.unsupported("a signal handler changed registers of the interrupted code"))
     }
 
     /// An instruction faults: runs its signal handler, if there is one. The instruction is executed again

@@ -250,7 +250,7 @@ impl<'k, 'v> TimeSlice<'k, 'v> {
                 Some(SliceEnd::Exit(HostExit::Ended(Ending::EndPath)))
             }
             Stop::Interrupt(Interrupt::SystemCall(_) | Interrupt::Point) | Stop::Errno(_) => {
-                let message = "a system call was made where none can be";
+                let message = "system call at a point where none is possible";
                 let bug = Box::new(Bug::new(BugKind::Unsupported, message));
                 Some(SliceEnd::Exit(HostExit::Ended(Ending::Bug(bug))))
             }

@@ -126,7 +126,7 @@ pub fn install_started(
 
 pub fn refused(path: &[u8], errno: Errno) -> Bug {
     let path = String::from_utf8_lossy(path);
-    let message = format!("{path:?} cannot be made at the start: {errno}");
+    let message = format!("cannot create {path:?} at boot: {errno}");
     Bug::new(BugKind::Unsupported, message)
 }
 

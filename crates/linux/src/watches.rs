@@ -67,8 +67,7 @@ impl Kernel<'_, '_> {
             let pointer = self.look_at(start.checked_add(*at)?, POINTER)?;
             if pointer.has_symbolic(0, pointer.len()) {
                 let (_, key) = &watch.name;
-                let warning =
-                    format!("a pointer on the way to {key} is symbolic: it is not watched");
+                let warning = format!("{key} cannot be sampled: a pointer on its path is symbolic");
                 self.host.warn(warning);
                 return None;
             }

@@ -173,7 +173,7 @@ impl Host {
 
     /// Shares equal exposed data with another host state, to save memory.
     pub fn share_exposed(&mut self, same: ExposedData) {
-        debug_assert!(same == self.state.exposed, "others show something else");
+        debug_assert!(same == self.state.exposed, "the exposed data differs");
         self.state.exposed = same;
     }
 

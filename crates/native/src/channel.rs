@@ -118,7 +118,7 @@ impl Channel {
         let there = tracee.peek(room + FILE, &mut number);
         tracee.poke(room, &kept);
         if !borrowed || !there || received != 1 {
-            let message = "a file cannot be given to a native process";
+            let message = "cannot pass a file to a native process";
             return Err(io::Error::other(message));
         }
         Ok(u64::from(u32::from_le_bytes(number)))

@@ -50,9 +50,9 @@ pub fn leaked(
     }
     for (start, end) in data_of(tracee)? {
         // Memory below the stack pointer of a thread is dead.
-        let allocator_call = |registers: &&Registers| (start..end).contains(&registers.rsp);
+        let inside = |registers: &&Registers| (start..end).contains(&registers.rsp);
         let mut all = threads.iter().map(|thread| &thread.0);
-        let start = match all.find(allocator_call) {
+        let start = match all.find(inside) {
             Some(registers) => (registers.rsp - RED_ZONE).max(start) & !7,
             None => start,
         };
@@ -118,11 +118,11 @@ fn own_values(r: &Registers) -> [u64; 9] {
 fn data_of(tracee: &Tracee) -> std::io::Result<Vec<(u64, u64)>> {
     let maps = std::fs::read_to_string(format!("/proc/{}/maps", tracee.process))?;
     let range = |line: &str| {
-        let (range, stop_watching) = line.split_once(' ')?;
+        let (range, rest) = line.split_once(' ')?;
         let (start, end) = range.split_once('-')?;
         let start = u64::from_str_radix(start, 16).ok()?;
         let end = u64::from_str_radix(end, 16).ok()?;
-        (stop_watching.starts_with("rw") && end - start <= LARGEST).then_some((start, end))
+        (rest.starts_with("rw") && end - start <= LARGEST).then_some((start, end))
     };
     Ok(maps.lines().filter_map(range).collect())
 }

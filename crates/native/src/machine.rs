@@ -382,7 +382,7 @@ impl<'c> NativeMachine<'c> {
                     return self.crashed(name, number);
                 }
                 Stopped::Gone => {
-                    let message = "a native thread ended by itself".to_owned();
+                    let message = "a native thread exited by itself".to_owned();
                     return Err(NativeError::NotReplayable(message));
                 }
                 Stopped::Created(_) | Stopped::Executed => {}
@@ -459,7 +459,7 @@ impl<'c> NativeMachine<'c> {
             }
             _ => {}
         }
-        let current_call = SystemCall {
+        let system_call = SystemCall {
             number: Value::concrete(call.number),
             args: call.args.map(Value::concrete),
             entry: None,
@@ -467,8 +467,8 @@ impl<'c> NativeMachine<'c> {
         };
         let (around, tracee) = (&mut around!(self), &mut native.tracee);
         let served = match native.loading {
-            Some(_) => self.host.serve_internal(around, tracee, &current_call),
-            None => self.host.serve(around, tracee, &current_call),
+            Some(_) => self.host.serve_internal(around, tracee, &system_call),
+            None => self.host.serve(around, tracee, &system_call),
         };
         if native.tracee.violation.is_some() {
             return self.violated(name);

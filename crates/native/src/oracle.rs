@@ -162,15 +162,14 @@ impl NativeOracle {
         let (Source::Trace(trace) | Source::Begun(trace, _)) = &self.source else {
             return;
         };
-        let stop_watching = trace.choices.iter().skip(self.choices_used);
-        let skipped = stop_watching
-            .take_while(|choice| choice.site == ALLOCATION_FAULT && choice.site != asked);
+        let rest = trace.choices.iter().skip(self.choices_used);
+        let skipped =
+            rest.take_while(|choice| choice.site == ALLOCATION_FAULT && choice.site != asked);
         for choice in skipped {
             self.choices_used += 1;
             if choice.picked != 0 {
-                self.beyond.get_or_insert(
-                    "the native program has no allocator that can be found".to_owned(),
-                );
+                self.beyond
+                    .get_or_insert("the allocator of the native program was not found".to_owned());
             }
         }
     }

@@ -282,7 +282,7 @@ impl Tracee {
         let child = command.spawn()?;
         let thread = Pid::from_raw(child.id() as i32);
         if !matches!(waitpid(thread, None)?, WaitStatus::Stopped(..)) {
-            return Err(std::io::Error::other("no native process can be made"));
+            return Err(std::io::Error::other("cannot create a native process"));
         }
         let options = Options::PTRACE_O_TRACESYSGOOD
             | Options::PTRACE_O_TRACECLONE
@@ -341,7 +341,7 @@ impl Tracee {
         let mappings = mappings_of(self.process)?;
         let own = mappings.iter().find(|m| m.is_data && !m.is_shared);
         own.map(|mapping| mapping.start)
-            .ok_or_else(|| std::io::Error::other("a process has no memory to work with"))
+            .ok_or_else(|| std::io::Error::other("a process has no writable memory to borrow"))
     }
 
     /// Hides details of the real machine at program start, and supplies the model's random bytes.
@@ -676,7 +676,7 @@ pub fn confine(tracee: &mut Tracee) -> std::io::Result<()> {
     };
     let (Some(code), Some(data)) = (first(" r-xp "), first(" rw-p ")) else {
         return Err(std::io::Error::other(
-            "a process has no memory to work with",
+            "a process has no writable memory to borrow",
         ));
     };
     let mut filter = Vec::new();
@@ -709,7 +709,9 @@ pub fn confine(tracee: &mut Tracee) -> std::io::Result<()> {
         ..before
     })?;
     if refused != 0 {
-        return Err(std::io::Error::other("the real kernel confines no process"));
+        return Err(std::io::Error::other(
+            "the real kernel refuses to install a seccomp filter",
+        ));
     }
     Ok(())
 }

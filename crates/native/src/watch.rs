@@ -103,7 +103,7 @@ fn wait_until_stopped(process: i32) {
         let state = stat
             .rsplit(") ")
             .next()
-            .and_then(|stop_watching| stop_watching.chars().next());
+            .and_then(|rest| rest.chars().next());
         if matches!(state, None | Some('T' | 'Z' | 'X')) {
             return;
         }

@@ -77,7 +77,7 @@ impl Zygote {
     /// reap it.
     fn copy(&mut self) -> io::Result<Tracee> {
         const CLONE_PARENT: u64 = 0x8000;
-        let refused = || io::Error::other("the real machine makes no more processes");
+        let refused = || io::Error::other("the real machine refuses to create more processes");
         let template = self.template.as_mut().ok_or_else(refused)?;
         let before = template.registers()?;
         let (_, created) = template.inject_call(CLONE, [CLONE_PARENT, 0, 0, 0, 0, 0])?;

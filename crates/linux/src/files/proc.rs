@@ -114,11 +114,11 @@ impl HostState {
                 Ok(Some(id)) => id,
                 _ => self.files.tree.add_process(process.pid, now_ns),
             };
-            let table_size = [
+            let links = [
                 (&b"cwd"[..], Some(process.cwd)),
                 (b"exe", process.executable),
             ];
-            for (name, target) in table_size {
+            for (name, target) in links {
                 if let (Ok(Some(id)), Some(target)) =
                     (self.files.tree.child(directory, name), target)
                 {

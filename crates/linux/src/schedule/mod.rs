@@ -409,9 +409,9 @@ impl Host {
         }
         let threads: Vec<String> = self.threads().into_iter().map(|(who, _)| who).collect();
         let message = match threads.as_slice() {
-            [only] => format!("the only thread waits for ever ({only})"),
+            [only] => format!("the only thread waits forever ({only})"),
             all => format!(
-                "all {} threads wait for ever ({})",
+                "all {} threads wait forever ({})",
                 all.len(),
                 all.join("; ")
             ),

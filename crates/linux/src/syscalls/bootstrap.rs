@@ -224,7 +224,7 @@ fn host_setup(kernel: &mut Kernel<'_, '_>, call: &Call) -> Result<(), Stop> {
         Boot::GoesOn => Ok(()),
         Boot::Stops => Err(Stop::SetUp),
         Boot::Begins(begin) if begin.name != name => Err(kernel.unsupported(format!(
-            "the program sets up host {name} where the scenario has {}: its `begin` leads elsewhere",
+            "the program declares host {name}, the scenario expects {}: the `begin` trace leads elsewhere",
             begin.name
         ))),
         Boot::Begins(begin) => {
@@ -235,7 +235,7 @@ fn host_setup(kernel: &mut Kernel<'_, '_>, call: &Call) -> Result<(), Stop> {
                 // The result if a signal interrupts the wait.
                 kernel.task_mut().progress = int(Errno::EINTR);
             }
-            kernel.wait(WaitCondition::Never, Some(begin.at_ns), "the host begins later")
+            kernel.wait(WaitCondition::Never, Some(begin.at_ns), "start of the host")
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::table::{Answer, Call, Row};
 /// Rows of this family.
 pub const ROWS: &[Row] = &[
     Row::new("getrlimit", 97, &[Int, Pointer], &[], getrlimit),
-    Row::new("setrlimit", 160, &[Int, Pointer], &[], setrlimit).without(HELD_TO),
+    Row::new("setrlimit", 160, &[Int, Pointer], &[], setrlimit).without(ENFORCED),
     Row::new(
         "prlimit64",
         302,
@@ -21,15 +21,15 @@ pub const ROWS: &[Row] = &[
         &[],
         prlimit64,
     )
-    .without(HELD_TO),
+    .without(ENFORCED),
     Row::new("prctl", 157, &[Int, Pointer, Int, Int, Int], &[], prctl).without(
         "all but names, death signals, dumpable, keepcaps, seccomp, timer slack, subreapers, \
          no new privileges",
     ),
-    Row::new("personality", 135, &[Int], &[], personality).without("all but asking"),
+    Row::new("personality", 135, &[Int], &[], personality).without("everything but queries"),
 ];
 
-const HELD_TO: &str = "processes are held to RLIMIT_NOFILE and RLIMIT_FSIZE only";
+const ENFORCED: &str = "only RLIMIT_NOFILE and RLIMIT_FSIZE are enforced";
 
 fn getrlimit(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let limit = kernel.process().limits.get(resource(call.args[0]));

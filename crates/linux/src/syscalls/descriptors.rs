@@ -15,7 +15,7 @@ pub const ROWS: &[Row] = &[
     Row::new("close", 3, &[Fd], &[Errno::EINTR, Errno::EIO], close),
     Row::new("lseek", 8, &[Fd, Int, Int], &[], lseek),
     Row::new("ioctl", 16, &[Fd, Int, Int], &[], ioctl)
-        .without("all but FIONBIO, FIONREAD, FIOCLEX and what pseudoterminals, sockets and their interfaces are asked"),
+        .without("all but FIONBIO, FIONREAD, FIOCLEX and requests of pseudo-terminals, sockets and network interfaces"),
     Row::new("dup", 32, &[Fd], &[Errno::EMFILE], dup),
     Row::new("dup2", 33, &[Fd, Fd], &[Errno::EMFILE], dup2),
     Row::new("dup3", 292, &[Fd, Fd, Flags], &[Errno::EMFILE], dup3),

@@ -45,7 +45,7 @@ pub const ROWS: &[Row] = &[
     Row::new("fremovexattr", 199, &[Fd, Path], &[], get_of_open).without(NONE),
 ];
 
-const NONE: &str = "no file has attributes";
+const NONE: &str = "no file has extended attributes";
 
 fn set(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     kernel.find(AT_FDCWD, call.args[0], true)?;

@@ -20,7 +20,7 @@ pub const ROWS: &[Row] = &[
         &[],
         futex,
     )
-    .without("priorities: who holds a lock of FUTEX_LOCK_PI runs no sooner for it"),
+    .without("priority inheritance of FUTEX_LOCK_PI"),
     Row::new(
         "set_robust_list",
         273,

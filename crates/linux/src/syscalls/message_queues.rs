@@ -177,7 +177,7 @@ fn mq_notify(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
                     signal: signal as i32,
                 }),
                 2 => {
-                    let warning = "mq_notify does not start threads";
+                    let warning = "mq_notify with SIGEV_THREAD is not modelled";
                     kernel.host.warn(warning);
                     return Err(Errno::ENOSYS.into());
                 }

@@ -24,7 +24,7 @@ pub const ROWS: &[Row] = &[
         OPEN_ERRORS,
         openat2,
     )
-    .without("restrictions of the way"),
+    .without("RESOLVE_ flags"),
     Row::new("creat", 85, &[Path, Int], OPEN_ERRORS, creat),
     Row::new("stat", 4, &[Path, Pointer], ASK_ERRORS, stat),
     Row::new("fstat", 5, &[Fd, Pointer], &[], fstat),
@@ -96,9 +96,7 @@ fn openat2(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let flags = kernel.read_u64(how)?;
     let mode = kernel.read_u64(how.wrapping_add(8))?;
     if kernel.read_u64(how.wrapping_add(16))? != 0 {
-        kernel
-            .host
-            .warn("restrictions of the way of openat2 are not modelled");
+        kernel.host.warn("openat2: RESOLVE_ flags are not modelled");
         // As kernels without it answer: programs fall back to `openat`.
         return Err(Errno::ENOSYS.into());
     }

@@ -21,7 +21,7 @@ pub const ROWS: &[Row] = &[
         &[Errno::EAGAIN, Errno::ENOMEM],
         clone,
     )
-    .without("name spaces, processes that share memory or files but are no threads"),
+    .without("namespaces; processes that share memory or files without being threads"),
     Row::new("fork", 57, &[], &[Errno::EAGAIN, Errno::ENOMEM], fork),
     Row::new("vfork", 58, &[], &[Errno::EAGAIN, Errno::ENOMEM], vfork)
         .without("memory is not shared"),
@@ -32,7 +32,7 @@ pub const ROWS: &[Row] = &[
         &[Errno::ENOMEM, Errno::EACCES],
         execve,
     )
-    .without("programs that the run does not name"),
+    .without("programs that are not part of the run"),
     Row::new("exit", 60, &[Symbolic], &[], exit),
     Row::new("exit_group", 231, &[Symbolic], &[], exit_group),
     Row::new("arch_prctl", 158, &[Int, Pointer], &[], arch_prctl).without("all but FS"),
@@ -45,7 +45,7 @@ pub const ROWS: &[Row] = &[
         &[],
         execveat,
     )
-    .without("paths that are relative to a descriptor"),
+    .without("paths relative to a descriptor"),
 ];
 
 fn clone(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
@@ -162,7 +162,7 @@ impl Kernel<'_, '_> {
             let Some((interpreter, argument)) = shebang(line.bytes()) else {
                 let name = String::from_utf8_lossy(&path).into_owned();
                 self.host
-                    .warn(format!("execve of {name}, which is no program of the run"));
+                    .warn(format!("execve of {name}: not a program of this run"));
                 return Err(Errno::ENOEXEC.into());
             };
             let text = |text: &[u8]| Buffer::with_bytes(text, text.len());

@@ -13,8 +13,8 @@ use crate::table::{Answer, Call, Row};
 pub const ROWS: &[Row] = &[
     Row::new("sched_yield", 24, &[], &[], sched_yield),
     Row::new("getpriority", 140, &[Int, Int], &[], getpriority),
-    Row::new("setpriority", 141, &[Int, Int, Int], &[], setpriority).without(ONLY_KEPT),
-    Row::new("sched_setparam", 142, &[Int, Pointer], &[], sched_setparam).without(ONLY_KEPT),
+    Row::new("setpriority", 141, &[Int, Int, Int], &[], setpriority).without(NO_EFFECT),
+    Row::new("sched_setparam", 142, &[Int, Pointer], &[], sched_setparam).without(NO_EFFECT),
     Row::new("sched_getparam", 143, &[Int, Pointer], &[], sched_getparam),
     Row::new(
         "sched_setscheduler",
@@ -23,7 +23,7 @@ pub const ROWS: &[Row] = &[
         &[],
         sched_setscheduler,
     )
-    .without(ONLY_KEPT),
+    .without(NO_EFFECT),
     Row::new("sched_getscheduler", 145, &[Int], &[], sched_getscheduler),
     Row::new("sched_get_priority_max", 146, &[Int], &[], |_, call| {
         priority_bound(call, 99)
@@ -55,7 +55,7 @@ pub const ROWS: &[Row] = &[
     ),
 ];
 
-const ONLY_KEPT: &str = "who runs next does not depend on it";
+const NO_EFFECT: &str = "stored without effect on scheduling";
 
 const FIFO: u32 = 1;
 const ROUND_ROBIN: u32 = 2;

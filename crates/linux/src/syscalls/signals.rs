@@ -32,7 +32,7 @@ pub const ROWS: &[Row] = &[
         rt_sigprocmask,
     ),
     Row::new("rt_sigreturn", 15, &[], &[], rt_sigreturn)
-        .without("calls that are not made by the return of a handler"),
+        .without("calls outside of a signal handler"),
     Row::new("pause", 34, &[], &[], pause),
     Row::new("kill", 62, &[Int, Int], &[], kill),
     Row::new("rt_sigpending", 127, &[Pointer, Int], &[], rt_sigpending),
@@ -52,7 +52,7 @@ pub const ROWS: &[Row] = &[
     ),
     Row::new("rt_sigsuspend", 130, &[Pointer, Int], &[], rt_sigsuspend),
     Row::new("sigaltstack", 131, &[Pointer, Pointer], &[], sigaltstack)
-        .without("variables of handlers do not lie in it"),
+        .without("variables of handlers are not placed on it"),
     Row::new("tkill", 200, &[Int, Int], &[], tkill),
     Row::new("tgkill", 234, &[Int, Int, Int], &[], tgkill),
     Row::new(
@@ -143,7 +143,7 @@ fn rt_sigprocmask(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 
 /// Never needed: signal frames are the vm's own.
 fn rt_sigreturn(kernel: &mut Kernel<'_, '_>, _: &Call) -> Answer {
-    Err(kernel.unsupported("rt_sigreturn was called where no handler returns"))
+    Err(kernel.unsupported("rt_sigreturn outside of a signal handler"))
 }
 
 fn rt_sigpending(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {

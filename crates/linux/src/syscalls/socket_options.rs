@@ -18,7 +18,7 @@ pub const ROWS: &[Row] = &[
         &[Errno::ENOBUFS],
         setsockopt,
     )
-    .without("options of the network, which are remembered and change nothing"),
+    .without("options of the network stack, which are stored without effect"),
     Row::new(
         "getsockopt",
         55,

@@ -66,8 +66,8 @@ impl End {
 }
 
 fn sendfile(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
-    let from = kernel.end(call.int(1), call.args[2], false)?;
-    let to = kernel.end(call.int(0), 0, true)?;
+    let from = kernel.open_end(call.int(1), call.args[2], false)?;
+    let to = kernel.open_end(call.int(0), 0, true)?;
     let is_object = matches!(
         from.description.target,
         Target::Object(_) | Target::Stdin(_)
@@ -119,8 +119,8 @@ fn splice(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     if flags & !KNOWN != 0 {
         return Err(Errno::EINVAL.into());
     }
-    let from = kernel.end(call.int(0), call.args[1], false)?;
-    let to = kernel.end(call.int(2), call.args[3], true)?;
+    let from = kernel.open_end(call.int(0), call.args[1], false)?;
+    let to = kernel.open_end(call.int(2), call.args[3], true)?;
     match (from.pipe(kernel), to.pipe(kernel)) {
         (Some(_), _) if from.offset_at != 0 => Err(Errno::ESPIPE.into()),
         (_, Some(_)) if to.offset_at != 0 => Err(Errno::ESPIPE.into()),
@@ -150,8 +150,8 @@ fn tee(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     if wanted == 0 {
         return Ok(Value::ZERO);
     }
-    let from = kernel.end(call.int(0), 0, false)?;
-    let to = kernel.end(call.int(1), 0, true)?;
+    let from = kernel.open_end(call.int(0), 0, false)?;
+    let to = kernel.open_end(call.int(1), 0, true)?;
     match (from.pipe(kernel), to.pipe(kernel)) {
         (Some(source), Some(sink)) if source != sink => {
             let Some(source) = kernel.full_pipe(&from, flags)? else {
@@ -205,7 +205,7 @@ fn vmsplice(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 }
 
 impl Kernel<'_, '_> {
-    fn end(&mut self, fd: i32, offset_at: u64, writes: bool) -> Result<End, Stop> {
+    fn open_end(&mut self, fd: i32, offset_at: u64, writes: bool) -> Result<End, Stop> {
         let (descriptor, description) = self.description(fd)?;
         let allowed = match writes {
             true => description.flags.writable(),

@@ -74,11 +74,11 @@ pub const ROWS: &[Row] = &[
     Row::new("setfsuid", 122, &[Int], &[], |kernel, _| {
         number(kernel.process().uid[1])
     })
-    .without("it changes nothing"),
+    .without("no effect"),
     Row::new("setfsgid", 123, &[Int], &[], |kernel, _| {
         number(kernel.process().gid[1])
     })
-    .without("it changes nothing"),
+    .without("no effect"),
     Row::new("getgroups", 115, &[Int, Pointer], &[], getgroups),
     Row::new(
         "setgroups",
@@ -120,26 +120,26 @@ fn group(process: &mut ProcessState) -> &mut Ids {
 /// An id that stays unchanged.
 const SAME: u32 = u32::MAX;
 
-fn set_one(kernel: &mut Kernel<'_, '_>, call: &Call, ids: IdSelector) -> Answer {
+fn set_one(kernel: &mut Kernel<'_, '_>, call: &Call, select: IdSelector) -> Answer {
     let to = call.args[0] as u32;
     if to == SAME {
         return Err(Errno::EINVAL.into());
     }
     let may_all = kernel.is_privileged();
-    let all = ids(kernel.process_mut());
+    let ids = select(kernel.process_mut());
     match may_all {
-        true => *all = [to; 3],
-        false if to == all[0] || to == all[2] => all[1] = to,
+        true => *ids = [to; 3],
+        false if to == ids[0] || to == ids[2] => ids[1] = to,
         false => return Err(Errno::EPERM.into()),
     }
     Ok(Value::ZERO)
 }
 
-fn set_two(kernel: &mut Kernel<'_, '_>, call: &Call, ids: IdSelector) -> Answer {
+fn set_two(kernel: &mut Kernel<'_, '_>, call: &Call, select: IdSelector) -> Answer {
     let (real, effective) = (call.args[0] as u32, call.args[1] as u32);
     let may_all = kernel.is_privileged();
-    let all = ids(kernel.process_mut());
-    let old = *all;
+    let ids = select(kernel.process_mut());
+    let old = *ids;
     let allowed = may_all
         || ([SAME, old[0], old[1]].contains(&real)
             && [SAME, old[0], old[1], old[2]].contains(&effective));
@@ -147,27 +147,27 @@ fn set_two(kernel: &mut Kernel<'_, '_>, call: &Call, ids: IdSelector) -> Answer 
         return Err(Errno::EPERM.into());
     }
     if real != SAME {
-        all[0] = real;
+        ids[0] = real;
     }
     if effective != SAME {
-        all[1] = effective;
+        ids[1] = effective;
     }
     if real != SAME || (effective != SAME && effective != old[0]) {
-        all[2] = all[1];
+        ids[2] = ids[1];
     }
     Ok(Value::ZERO)
 }
 
-fn set_three(kernel: &mut Kernel<'_, '_>, call: &Call, ids: IdSelector) -> Answer {
+fn set_three(kernel: &mut Kernel<'_, '_>, call: &Call, select: IdSelector) -> Answer {
     let may_all = kernel.is_privileged();
-    let all = ids(kernel.process_mut());
+    let ids = select(kernel.process_mut());
     let wanted = [0, 1, 2].map(|at| call.args[at] as u32);
-    let old = *all;
+    let old = *ids;
     let allowed = |to: &u32| may_all || *to == SAME || old.contains(to);
     if !wanted.iter().all(allowed) {
         return Err(Errno::EPERM.into());
     }
-    for (number, to) in all.iter_mut().zip(wanted) {
+    for (number, to) in ids.iter_mut().zip(wanted) {
         if to != SAME {
             *number = to;
         }
@@ -175,12 +175,12 @@ fn set_three(kernel: &mut Kernel<'_, '_>, call: &Call, ids: IdSelector) -> Answe
     Ok(Value::ZERO)
 }
 
-fn get_three(kernel: &mut Kernel<'_, '_>, call: &Call, ids: IdSelector) -> Answer {
-    let all = *ids(kernel.process_mut());
+fn get_three(kernel: &mut Kernel<'_, '_>, call: &Call, select: IdSelector) -> Answer {
+    let ids = *select(kernel.process_mut());
     for address in &call.args[..3] {
         kernel.check(*address, 4, true)?;
     }
-    for (address, number) in call.args.iter().zip(all) {
+    for (address, number) in call.args.iter().zip(ids) {
         kernel.write_bytes(*address, &number.to_le_bytes())?;
     }
     Ok(Value::ZERO)

@@ -156,7 +156,7 @@ impl NativeMachine<'_> {
         {
             if let Some(behind) = jump.into_nothing {
                 self.record_stack(name, Some(behind))?;
-                let message = "the frame that the jump leads to is gone".to_owned();
+                let message = "the frame that the jump leads to has returned".to_owned();
                 let kind = BugKind::BadJump.name().to_owned();
                 return Ok(AtAllocator::Ends(NativeEnd::Finding { kind, message }));
             }
@@ -228,7 +228,7 @@ impl NativeMachine<'_> {
             }
             Some(AtAccess::Races) => {
                 self.record_stack(name, None)?;
-                let message = "two threads are about to use the same memory".to_owned();
+                let message = "two threads are about to access the same memory".to_owned();
                 let kind = BugKind::DataRace.name().to_owned();
                 Some(AtAllocator::Ends(NativeEnd::Finding { kind, message }))
             }
@@ -256,7 +256,7 @@ impl NativeMachine<'_> {
         let (blocks, bytes) = leaks::leaked(&mut native.tracee, known, &registers)?;
         Ok((blocks > 0).then(|| NativeEnd::Finding {
             kind: BugKind::Leak.name().to_owned(),
-            message: format!("{bytes} bytes in {blocks} heap blocks that nothing refers to"),
+            message: format!("{bytes} bytes in {blocks} unreachable heap blocks"),
         }))
     }
 

@@ -88,7 +88,7 @@ impl NativeMachine<'_> {
             return Ok(None);
         };
         let shift = script.shifts.get(&self.points_passed);
-        let current_call = i64::from(point.ordinal) + i64::from(*shift.unwrap_or(&0));
+        let wanted = i64::from(point.ordinal) + i64::from(*shift.unwrap_or(&0));
         let Some(native) = self.threads.get_mut(&name) else {
             return Ok(None);
         };
@@ -117,7 +117,7 @@ impl NativeMachine<'_> {
                 }
                 let does = decode(&code, rip);
                 if does.reaches_memory {
-                    if arrivals >= current_call {
+                    if arrivals >= wanted {
                         self.points_passed += 1;
                         return Ok(Some(Reached::Point));
                     }

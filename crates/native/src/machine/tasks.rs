@@ -36,7 +36,7 @@ impl NativeMachine<'_> {
             }
             call_numbers::FORK | call_numbers::VFORK => [0; 6],
             other => {
-                let message = format!("system call {other} has made a process");
+                let message = format!("system call {other} created a process");
                 return Err(NativeError::NotReplayable(message));
             }
         };
@@ -48,7 +48,7 @@ impl NativeMachine<'_> {
         native.tracee.set_registers(before)?;
         let image = native.image;
         let Some(created) = created else {
-            let message = "the real machine makes no more threads".to_owned();
+            let message = "the real machine refuses to create more threads".to_owned();
             return Err(NativeError::NotReplayable(message));
         };
         let mut tracee = native.tracee.child(created, is_thread)?;
@@ -94,7 +94,7 @@ impl NativeMachine<'_> {
     ) -> Result<(), NativeError> {
         let program = self.config.programs.get(usize::from(execution.image.0));
         let Some(program) = program.cloned() else {
-            let message = "a program that the run does not name is executed".to_owned();
+            let message = "execve of a program that is not part of the run".to_owned();
             return Err(NativeError::NotReplayable(message));
         };
         self.host.complete_exec(execution);

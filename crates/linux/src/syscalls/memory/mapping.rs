@@ -255,7 +255,7 @@ impl Kernel<'_, '_> {
             return Err(Errno::EEXIST.into());
         }
         if !is_free && !memory.can_replace(address, size) {
-            let warning = "mmap at an address in the memory of the program itself is not modelled";
+            let warning = "mmap over the program's own globals, stacks or heap is not modelled";
             self.host.warn(warning);
             return Err(Errno::ENOMEM.into());
         }

@@ -22,7 +22,7 @@ pub const ROWS: &[Row] = &[
         &[Errno::ENOMEM],
         mapping::mmap,
     )
-    .without("addresses that lie in the memory of the program itself, code that is written"),
+    .without("addresses in the program's own globals, stacks or heap; self-modifying code"),
     Row::new(
         "mprotect",
         10,
