@@ -549,7 +549,7 @@ fn explore(
     checkpoint: Option<Checkpoint>,
 ) -> Result<u8> {
     let mut config = explorer_config(args, Some(folder.path().join("shelf")))?;
-    config.host.boot = Boot::Stops;
+    config.host.boot = Boot::StopAtSetup;
     let start = checkpoint
         .as_ref()
         .map_or(Start::Beginning, Checkpoint::start);

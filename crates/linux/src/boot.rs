@@ -82,7 +82,7 @@ pub(crate) fn prepare(
         };
         let mut starting = vec![(config.image, args, env, cwd)];
         for other in &config.others {
-            let made = files.tree.make_directories(ROOT, &other.cwd);
+            let made = files.tree.create_directories(ROOT, &other.cwd);
             let cwd = made.map_err(|errno| layers::refused(&other.cwd, errno))?;
             let args = strings(&other.args, &mut names, around)?;
             let env = strings(&other.env, &mut names, around)?;

@@ -375,7 +375,7 @@ impl FaultOptions {
     }
 
     /// Whether faults apply to a program, which is named by its path or by its file name.
-    pub(crate) fn means_program(&self, path: &[u8]) -> bool {
+    pub(crate) fn applies_to(&self, path: &[u8]) -> bool {
         let last = path.rsplit(|byte| *byte == b'/').next();
         let is_meant = |name: &String| [Some(path), last].contains(&Some(name.as_bytes()));
         self.programs.is_empty() || self.programs.iter().any(is_meant)
@@ -389,13 +389,13 @@ mod tests {
     #[test]
     fn programs_are_meant_by_path_or_name() {
         let mut options = FaultOptions::default();
-        assert!(options.means_program(b"/bin/server"));
+        assert!(options.applies_to(b"/bin/server"));
         options.programs = ["server".to_owned()].into();
-        assert!(options.means_program(b"/bin/server"));
-        assert!(options.means_program(b"server"));
-        assert!(!options.means_program(b"/server/client"));
+        assert!(options.applies_to(b"/bin/server"));
+        assert!(options.applies_to(b"server"));
+        assert!(!options.applies_to(b"/server/client"));
         options.programs = ["/bin/server".to_owned()].into();
-        assert!(options.means_program(b"/bin/server"));
-        assert!(!options.means_program(b"/sbin/server"));
+        assert!(options.applies_to(b"/bin/server"));
+        assert!(!options.applies_to(b"/sbin/server"));
     }
 }

@@ -103,13 +103,13 @@ impl Kernel<'_, '_> {
             };
             let action = self.process().actions[number as usize - 1];
             match action.handler {
-                DEFAULT => self.usual_action(number)?,
+                DEFAULT => self.default_action(number)?,
                 _ => return Ok(Some((number, action))),
             }
         }
     }
 
-    fn usual_action(&mut self, number: i32) -> Result<(), Stop> {
+    fn default_action(&mut self, number: i32) -> Result<(), Stop> {
         self.host.take_signal(self.task, bit(number));
         if STOPPING & bit(number) != 0 {
             let (pid, group) = (self.process().pid, self.process().group);

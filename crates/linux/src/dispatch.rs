@@ -55,8 +55,8 @@ impl<'k, 'v> TimeSlice<'k, 'v> {
 
     /// Runs for at most about `budget` instructions.
     pub(crate) fn run(mut self, budget: u64) -> SliceEnd {
-        if let Err(stop) = self.take_up()
-            && let Some(pause) = self.stopped(stop)
+        if let Err(stop) = self.resume()
+            && let Some(pause) = self.handle_stop(stop)
         {
             return pause;
         }
@@ -79,7 +79,7 @@ impl<'k, 'v> TimeSlice<'k, 'v> {
                 Exit::Interrupted(interrupt) => Err(Stop::Interrupt(interrupt)),
             };
             if let Err(stop) = stop
-                && let Some(pause) = self.stopped(stop)
+                && let Some(pause) = self.handle_stop(stop)
             {
                 return pause;
             }
@@ -120,7 +120,7 @@ impl<'k, 'v> TimeSlice<'k, 'v> {
     }
 
     /// Continues a thread that was blocked, or that got a signal while others ran.
-    pub(crate) fn take_up(&mut self) -> Result<(), Stop> {
+    pub(crate) fn resume(&mut self) -> Result<(), Stop> {
         let kernel = &mut self.kernel;
         let RunState::Waiting(wait) = &kernel.task().run_state else {
             return kernel.deliver_signals();
@@ -223,7 +223,7 @@ impl<'k, 'v> TimeSlice<'k, 'v> {
         kernel.deliver_signals()?;
         kernel.restore_mask();
         if !self.unseen {
-            kernel.host.schedule.called();
+            kernel.host.schedule.count_call();
         }
         if std::mem::take(&mut kernel.host.schedule.yielded) {
             return Err(Stop::Point);
@@ -241,11 +241,11 @@ impl<'k, 'v> TimeSlice<'k, 'v> {
     }
 
     /// Handles a stop. Returns how the time slice ends, or `None` if the thread continues.
-    pub(crate) fn stopped(&mut self, stop: Stop) -> Option<SliceEnd> {
+    pub(crate) fn handle_stop(&mut self, stop: Stop) -> Option<SliceEnd> {
         let kernel = &mut self.kernel;
         match stop {
             Stop::Interrupt(Interrupt::Suspend) => Some(SliceEnd::Exit(HostExit::Suspended)),
-            Stop::Interrupt(Interrupt::Bug(bug)) => self.crashed(bug),
+            Stop::Interrupt(Interrupt::Bug(bug)) => self.handle_bug(bug),
             Stop::Interrupt(Interrupt::EndPath) => {
                 Some(SliceEnd::Exit(HostExit::Ended(Ending::EndPath)))
             }
@@ -306,7 +306,7 @@ impl<'k, 'v> TimeSlice<'k, 'v> {
     }
 
     /// Handles a bug: it ends the host, or only the process if the host continues without it.
-    fn crashed(&mut self, bug: Box<Bug>) -> Option<SliceEnd> {
+    fn handle_bug(&mut self, bug: Box<Bug>) -> Option<SliceEnd> {
         let kernel = &mut self.kernel;
         let is_first = kernel.process == 0;
         if kernel.host.options.crashes_end_all || is_first || bug.kind.is_own_limit() {

@@ -47,8 +47,8 @@ impl Kernel<'_, '_> {
     fn faults_left_at_most(&self) -> u32 {
         let options = &self.host.options.faults;
         if self.host.internal_call
-            || self.host.setup.is_under_way()
-            || !options.means_program(&self.process().execution.name)
+            || self.host.setup.is_declaring()
+            || !options.applies_to(&self.process().execution.name)
         {
             return 0;
         }

@@ -178,7 +178,7 @@ impl HostState {
         bytes.set_len(size);
         let now_ns = self.start_time_ns.saturating_add(self.clock_ns);
         let inode = Inode::new(InodeKind::Regular(bytes), 0o600, now_ns);
-        self.files.tree.add_nameless(inode)
+        self.files.tree.add_unlinked(inode)
     }
 }
 

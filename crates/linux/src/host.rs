@@ -41,7 +41,7 @@ pub enum Ending {
     EndPath,
     /// All threads wait for external events, and none will arrive.
     Idle,
-    /// The program has declared a host of a world under construction ([`crate::Boot::Stops`]).
+    /// The program has declared a host of a world under construction ([`crate::Boot::StopAtSetup`]).
     SetUp,
 }
 

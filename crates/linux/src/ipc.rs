@@ -304,7 +304,7 @@ impl HostState {
                 segment.times[1] = now;
                 segment.pids[1] = pid;
             }
-            self.forget_segment(id);
+            self.destroy_unused_segment(id);
         }
     }
 
@@ -318,7 +318,7 @@ impl HostState {
     }
 
     /// Destroys a segment that was removed once it is no longer attached anywhere.
-    pub(crate) fn forget_segment(&mut self, id: u32) {
+    pub(crate) fn destroy_unused_segment(&mut self, id: u32) {
         let is_over = |segment: &Segment| segment.removed && self.ipc.attachments(id) == 0;
         if self.ipc.segments.get(&id).is_some_and(is_over)
             && let Some(segment) = triomphe::Arc::make_mut(&mut self.ipc).segments.remove(&id)

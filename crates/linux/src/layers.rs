@@ -42,7 +42,7 @@ pub fn install(
 }
 
 fn directory(spec: &FileSpec, cwd: InodeId, files: &mut Files) -> Result<(), Interrupt> {
-    let made = files.tree.make_directories(cwd, &spec.path);
+    let made = files.tree.create_directories(cwd, &spec.path);
     let id = made.map_err(|errno| refused(&spec.path, errno))?;
     let inode = files.tree.get_mut(id);
     inode.mode = spec.mode;
@@ -140,7 +140,7 @@ pub fn build_root(
 ) -> Result<(Files, InodeId), Interrupt> {
     let files = Files::new(now_ns);
     let mut files = files.map_err(|errno| refused(b"/", errno))?;
-    let made = files.tree.make_directories(ROOT, cwd);
+    let made = files.tree.create_directories(ROOT, cwd);
     let cwd = made.map_err(|errno| refused(cwd, errno))?;
     for spec in specs {
         install(spec, cwd, now_ns, &mut files, around)?;

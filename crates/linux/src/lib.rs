@@ -71,7 +71,7 @@ pub use native::CallOutcome;
 pub use packets::{Packet, PacketKind};
 pub use process::{Execution, TaskName};
 pub use schedule::PreemptionPoint;
-pub use setup::{Begin, Boot, Interface, Machine, Route, Setup, Subnet};
+pub use setup::{Boot, HostStart, Interface, Machine, Route, Setup, Subnet};
 pub use syscalls::{row, rows};
 pub use table::{ArgKind, Row};
 pub use watches::Watch;

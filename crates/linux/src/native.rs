@@ -112,7 +112,7 @@ impl Host {
             let task = &self.state.tasks[self.state.schedule.running];
             matches!(task.run_state, RunState::Waiting(_))
         };
-        self.native_step(around, guest, waited, |slice| slice.take_up())
+        self.native_step(around, guest, waited, |slice| slice.resume())
     }
 
     /// Executes a system call of the running thread.
@@ -160,7 +160,7 @@ impl Host {
         let stepped = self.with_guest(around, Some(guest), |mut slice| {
             let stop = step(&mut slice);
             let result = slice.result.take();
-            let pause = stop.err().and_then(|stop| slice.stopped(stop));
+            let pause = stop.err().and_then(|stop| slice.handle_stop(stop));
             (result, pause)
         });
         let Some((result, pause)) = stepped else {

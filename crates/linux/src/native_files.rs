@@ -7,7 +7,7 @@ use crate::files::{DescriptionId, InodeId, InodeKind};
 use crate::guest::{MappedFile, MemoryChange};
 use crate::host::Host;
 use crate::kernel::{Kernel, Stop};
-use crate::syscalls::memory::{MapRequest, wanted_mapping};
+use crate::syscalls::memory::{MapRequest, decode_mmap};
 use crate::table::{Answer, Call};
 use crate::{Bytes, Errno};
 
@@ -69,7 +69,7 @@ impl Host {
             entry: None,
         };
         let wanted = self.with_guest(around, None, |mut slice| {
-            wanted_mapping(&mut slice.kernel, &call)
+            decode_mmap(&mut slice.kernel, &call)
         });
         let request = match wanted {
             Some(Ok(request)) => request,
@@ -106,12 +106,12 @@ impl Host {
     }
 
     /// Retains the file of a new mapping.
-    pub fn keep_mapped(&mut self, file: MappedFile) {
+    pub fn retain_mapped(&mut self, file: MappedFile) {
         self.state.files.retain(DescriptionId(file.holder));
     }
 
     /// Releases the file of a removed mapping.
-    pub fn let_go_mapped(&mut self, file: MappedFile) {
+    pub fn release_mapped(&mut self, file: MappedFile) {
         self.state.release(DescriptionId(file.holder));
     }
 

@@ -8,7 +8,7 @@ use crate::limits::Limits;
 use crate::signals::Pending;
 use crate::slots::Slots;
 use crate::timers::PosixTimer;
-use crate::wait::Wait;
+use crate::wait::{Wait, WaitCondition};
 
 /// Identity of a task.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -44,6 +44,16 @@ pub enum RunState {
     Waiting(Wait),
     /// It has exited and is about to be removed.
     Ended,
+}
+
+impl RunState {
+    /// The condition that the task waits for, if it is blocked.
+    pub fn condition(&self) -> Option<&WaitCondition> {
+        match self {
+            RunState::Waiting(wait) => Some(&wait.condition),
+            RunState::Running | RunState::Ended => None,
+        }
+    }
 }
 
 /// Kernel state of a task (a thread).

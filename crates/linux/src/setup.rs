@@ -11,23 +11,23 @@ use crate::files::{ChangedFile, FileChange};
 use crate::host::Host;
 
 /// The longest name of a network, router or host.
-const MOST_OF_NAME: usize = 63;
+const MAX_NAME_LEN: usize = 63;
 
 /// What happens when a path declares itself to be a host.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub enum Boot {
     /// It continues: no world is being built.
     #[default]
-    GoesOn,
+    Standalone,
     /// It stops until all other hosts are declared.
-    Stops,
+    StopAtSetup,
     /// It is this host of a world that was built.
-    Begins(Begin),
+    Start(HostStart),
 }
 
 /// A host of a world that was built from declarations.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Begin {
+pub struct HostStart {
     /// Its name.
     pub name: String,
     /// When it starts, in nanoseconds of virtual time.
@@ -124,7 +124,7 @@ impl Subnet {
 fn check_name(name: &str) -> Result<(), Errno> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b".-_".contains(&byte);
     match name.len() {
-        1..=MOST_OF_NAME if name.bytes().all(is_plain) => Ok(()),
+        1..=MAX_NAME_LEN if name.bytes().all(is_plain) => Ok(()),
         _ => Err(Errno::EINVAL),
     }
 }
@@ -148,13 +148,13 @@ impl Setup {
     }
 
     /// Whether the program is declaring its world: no failures are injected meanwhile.
-    pub fn is_under_way(&self) -> bool {
+    pub fn is_declaring(&self) -> bool {
         self.has_begun && !self.is_over
     }
 
     /// Whether a host of a built world is still on the path to its start.
-    pub fn leads_to_begin(&self) -> bool {
-        matches!(self.boot, Boot::Begins(_)) && !self.is_over
+    pub fn is_before_start(&self) -> bool {
+        matches!(self.boot, Boot::Start(_)) && !self.is_over
     }
 
     /// Whether the host is declared.
@@ -394,11 +394,11 @@ mod tests {
     #[test]
     fn nothing_is_declared_after_the_end() {
         let mut setup = with_network();
-        assert!(!setup.is_under_way());
+        assert!(!setup.is_declaring());
         setup.declare().unwrap();
-        assert!(setup.is_under_way());
+        assert!(setup.is_declaring());
         setup.end("host".to_owned(), true, 3).unwrap();
-        assert!(!setup.is_under_way());
+        assert!(!setup.is_declaring());
         assert_eq!(setup.declare().map(|_| ()), Err(Errno::EBUSY));
     }
 }

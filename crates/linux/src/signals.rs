@@ -38,7 +38,7 @@ pub const SA_NOCLDSTOP: u64 = 1;
 pub const SA_NOCLDWAIT: u64 = 2;
 
 /// SIGCHLD, SIGCONT, SIGURG, SIGWINCH: the default action is to ignore them.
-const HARMLESS: u64 = bit(17) | bit(18) | bit(23) | bit(28);
+const IGNORED_BY_DEFAULT: u64 = bit(17) | bit(18) | bit(23) | bit(28);
 /// SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU: the default action is to stop the process.
 pub const STOPPING: u64 = bit(19) | bit(20) | bit(21) | bit(22);
 /// Signals that instructions cause, which are delivered first.
@@ -201,7 +201,7 @@ impl ProcessState {
     pub fn ignores(&self, signal: i32) -> bool {
         match self.actions[signal as usize - 1].handler {
             IGNORE => true,
-            DEFAULT => HARMLESS & bit(signal) != 0,
+            DEFAULT => IGNORED_BY_DEFAULT & bit(signal) != 0,
             _ => false,
         }
     }
@@ -325,16 +325,16 @@ impl HostState {
                 }
             }
             SIGCONT => {
-                self.forget_signals(pid, STOPPING);
+                self.discard_signals(pid, STOPPING);
                 self.continue_process(pid);
             }
-            _ if STOPPING & bit(signal) != 0 => self.forget_signals(pid, bit(SIGCONT)),
+            _ if STOPPING & bit(signal) != 0 => self.discard_signals(pid, bit(SIGCONT)),
             _ => {}
         }
     }
 
     /// Discards pending signals of a process and its threads.
-    pub fn forget_signals(&mut self, pid: u32, signals: u64) {
+    pub fn discard_signals(&mut self, pid: u32, signals: u64) {
         for task in &mut self.tasks {
             if task.pid == pid && task.pending.mask() & signals != 0 {
                 Arc::make_mut(task).pending.forget(signals);

@@ -94,7 +94,7 @@ impl Wire {
 impl Kernel<'_, '_> {
     /// Stops before a system call to ask the driver, once for each call. Everett's own calls do not stop.
     pub(crate) fn stop_before_call(&mut self, number: u64) -> bool {
-        let is_asked = self.task().stop_asked || self.host.setup.leads_to_begin();
+        let is_asked = self.task().stop_asked || self.host.setup.is_before_start();
         if !self.host.options.stops_at_calls || is_asked {
             return false;
         }
@@ -199,7 +199,7 @@ impl Host {
                 state.datagram_arrives(packet.from, packet.to, bytes);
             }
             PacketKind::Unreachable(errno) => {
-                state.learn_unreachable(packet.to, packet.from, *errno);
+                state.report_unreachable(packet.to, packet.from, *errno);
             }
             _ => state.segment_arrives(packet),
         }
@@ -208,7 +208,7 @@ impl Host {
 
 impl HostState {
     /// Reports a delivery failure to the socket that is connected to the destination.
-    fn learn_unreachable(&mut self, local: SocketAddr, remote: SocketAddr, errno: Errno) {
+    fn report_unreachable(&mut self, local: SocketAddr, remote: SocketAddr, errno: Errno) {
         let found = self.sockets().find(|(_, socket)| {
             socket
                 .local

@@ -31,7 +31,7 @@ pub struct NativeStack {
 }
 
 /// The most callers that are followed.
-const MOST_CALLERS: usize = 32;
+const MAX_CALLERS: usize = 32;
 /// Size of the address space.
 const ADDRESSES: u64 = 1 << 47;
 /// Words of the stack that are searched for return addresses.
@@ -64,7 +64,7 @@ pub fn addresses(
         |back: u64| allocator_call.map_or(back, |allocator_call| allocator_call.real_return(back));
     let mut callers = Vec::new();
     let mut frame = registers.rbp;
-    while callers.len() < MOST_CALLERS && frame.is_multiple_of(8) && frame >= registers.rsp {
+    while callers.len() < MAX_CALLERS && frame.is_multiple_of(8) && frame >= registers.rsp {
         let (Some(next), Some(back)) = (word(tracee, frame), word(tracee, frame + 8)) else {
             break;
         };

@@ -12,7 +12,7 @@ const RECVMSG: u64 = 47;
 /// Our end of the socket and that of the processes.
 pub struct Channel {
     ours: OwnedFd,
-    theirs: OwnedFd,
+    processes: OwnedFd,
 }
 
 /// A `struct msghdr` with everything that it points to, for one byte and one file.
@@ -80,21 +80,21 @@ impl Message {
 impl Channel {
     /// A new channel.
     pub fn new() -> io::Result<Channel> {
-        let (ours, theirs) = std::os::unix::net::UnixDatagram::pair()?;
+        let (ours, processes) = std::os::unix::net::UnixDatagram::pair()?;
         Ok(Channel {
             ours: ours.into(),
-            theirs: theirs.into(),
+            processes: processes.into(),
         })
     }
 
     /// The end for processes. It is closed by `execve` unless told otherwise.
-    pub fn theirs(&self) -> &OwnedFd {
-        &self.theirs
+    pub fn process_end(&self) -> &OwnedFd {
+        &self.processes
     }
 
     /// Passes a file to the process of a thread that is stopped at a system call. Returns its descriptor
     /// there.
-    pub fn give(&self, tracee: &mut Tracee, file: &impl AsRawFd) -> io::Result<u64> {
+    pub fn send_file(&self, tracee: &mut Tracee, file: &impl AsRawFd) -> io::Result<u64> {
         let mut words = Box::new([0; SIZE / 8]);
         let address = words.as_ptr() as u64;
         *words = Message::at(address, file.as_raw_fd() as u64).words();
@@ -125,7 +125,7 @@ impl Channel {
     }
 
     /// Closes a file that was passed to a process.
-    pub fn take_back(&self, tracee: &mut Tracee, number: u64) -> io::Result<()> {
+    pub fn close_file(&self, tracee: &mut Tracee, number: u64) -> io::Result<()> {
         tracee.inject_call_preserving(CLOSE, [number, 0, 0, 0, 0, 0])?;
         Ok(())
     }

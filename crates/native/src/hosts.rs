@@ -118,7 +118,7 @@ struct Node<'c> {
 impl Node<'_> {
     /// Its program is still setting it up.
     fn is_absent(&self) -> bool {
-        self.doing == Doing::Runs && self.world.host.setup().leads_to_begin()
+        self.doing == Doing::Runs && self.world.host.setup().is_before_start()
     }
 
     fn next_ns(&self) -> u64 {
@@ -164,7 +164,7 @@ pub fn run_world<'c>(
         for (fault, answer) in &answers {
             counters.decide(*fault, *answer);
         }
-        let mut world = NativeMachine::answered_by(&host.config, oracle, guide.watcher)?;
+        let mut world = NativeMachine::with_oracle(&host.config, oracle, guide.watcher)?;
         world.oracle.is_free = true;
         world.host.pass_time(host.start_ns.unwrap_or(0));
         nodes.push(Node {

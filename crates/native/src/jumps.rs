@@ -24,7 +24,7 @@ pub struct Jump {
     /// How it stopped behind the first instruction.
     pub stopped: Stopped,
     /// The return address of the call, if the target frame has returned.
-    pub into_nothing: Option<u64>,
+    pub dead_frame: Option<u64>,
 }
 
 impl Jumps {
@@ -58,7 +58,7 @@ impl Jumps {
         let Some(original) = self.points.get(&address) else {
             return Ok(None);
         };
-        let into_nothing = into_nothing(tracee, &registers)?;
+        let dead_frame = dead_frame(tracee, &registers)?;
         tracee.set_registers(Registers {
             rip: address,
             ..registers
@@ -68,13 +68,13 @@ impl Jumps {
         tracee.poke(address, &[BREAKPOINT]);
         Ok(Some(Jump {
             stopped: stopped?,
-            into_nothing,
+            dead_frame,
         }))
     }
 }
 
 /// Checks whether a jump leads deeper into the stack than the caller's frame: that frame has returned.
-fn into_nothing(tracee: &mut Tracee, registers: &Registers) -> std::io::Result<Option<u64>> {
+fn dead_frame(tracee: &mut Tracee, registers: &Registers) -> std::io::Result<Option<u64>> {
     let word = |tracee: &mut Tracee, at: u64| {
         let mut bytes = [0; 8];
         let there = tracee.peek(at, &mut bytes);

@@ -125,7 +125,7 @@ pub type SentPacket = (Packet, Vec<u8>);
 const FAULTS: &[i32] = &[4, 5, 7, 8, 11];
 
 /// A native thread, and the call that it is stopped at.
-pub(crate) struct Native {
+pub(crate) struct NativeThread {
     pub tracee: Tracee,
     image: ImageId,
     /// The system call that it is about to make.
@@ -135,7 +135,7 @@ pub(crate) struct Native {
     /// While its program is being loaded: the entry point, and the byte that the breakpoint there replaces.
     loading: Option<(u64, u8)>,
     /// It has set up thread-local storage, which is the first thing that a libc does.
-    pub(crate) has_begun: bool,
+    pub(crate) has_initialised_tls: bool,
 }
 
 /// Runs native programs under the model.
@@ -166,7 +166,7 @@ pub(crate) struct NativeMachine<'c> {
     stacks: StackTable,
     coverage: Coverage,
     options: VmOptions,
-    pub threads: BTreeMap<TaskName, Native>,
+    pub threads: BTreeMap<TaskName, NativeThread>,
     /// Main threads that have exited while their process continues, by pid.
     parked: BTreeMap<u32, Tracee>,
     /// The allocators of the programs, if they are watched.
@@ -286,7 +286,7 @@ impl<'c> NativeMachine<'c> {
                 .host
                 .resume_thread(&mut around!(self), &mut native.tracee);
             self.sync_files()?;
-            if let Some(end) = self.carry_out(name, served)? {
+            if let Some(end) = self.apply_outcome(name, served)? {
                 return Ok(Advance::Ended(end));
             }
             // The completed wait may have moved the clock to the horizon.
@@ -365,7 +365,9 @@ impl<'c> NativeMachine<'c> {
                     return Ok(None);
                 }
                 Stopped::Call => native.pending = Some(native.tracee.current_call()?),
-                Stopped::Signal(libc::SIGSYS) => native.pending = native.tracee.trapped()?,
+                Stopped::Signal(libc::SIGSYS) => {
+                    native.pending = native.tracee.trapped_vsyscall()?
+                }
                 // Real signals that no instruction of the thread has caused do not concern the program.
                 Stopped::Signal(number) if !FAULTS.contains(&number) => {}
                 Stopped::Signal(number) => {
@@ -376,7 +378,7 @@ impl<'c> NativeMachine<'c> {
                         }
                         continue;
                     }
-                    if !is_the_end && self.handles_fault(name, number)? {
+                    if !is_the_end && self.run_fault_handler(name, number)? {
                         continue;
                     }
                     return self.crashed(name, number);
@@ -430,7 +432,7 @@ impl<'c> NativeMachine<'c> {
             .note(EventKind::Call, name, &[call.number, a, b, c, d, e, f]);
         if call.is_foreign {
             let result = Errno::ENOSYS.result();
-            return self.carry_out(name, CallOutcome::Done(result, Vec::new()));
+            return self.apply_outcome(name, CallOutcome::Done(result, Vec::new()));
         }
         match call.number {
             call_numbers::RT_SIGRETURN => {
@@ -439,7 +441,7 @@ impl<'c> NativeMachine<'c> {
                 let served = self
                     .host
                     .return_from_handler(&mut around!(self), &mut native.tracee);
-                return self.carry_out(name, served);
+                return self.apply_outcome(name, served);
             }
             call_numbers::MMAP
             | call_numbers::MUNMAP
@@ -450,12 +452,12 @@ impl<'c> NativeMachine<'c> {
             | call_numbers::MADVISE
             | call_numbers::ARCH_PRCTL => {
                 let served = self.memory_call(name, call)?;
-                return self.carry_out(name, served);
+                return self.apply_outcome(name, served);
             }
             call_numbers::OWN_REPORT => return self.reported(name, call),
             call_numbers::OWN_INPUT => {
-                self.give_input(name, call);
-                return self.carry_out(name, CallOutcome::Done(0, Vec::new()));
+                self.supply_symbolic_input(name, call);
+                return self.apply_outcome(name, CallOutcome::Done(0, Vec::new()));
             }
             _ => {}
         }
@@ -471,7 +473,7 @@ impl<'c> NativeMachine<'c> {
             None => self.host.serve(around, tracee, &system_call),
         };
         if native.tracee.violation.is_some() {
-            return self.violated(name);
+            return self.report_kernel_write(name);
         }
         self.apply_memory_changes(name)?;
         self.sync_files()?;
@@ -488,11 +490,11 @@ impl<'c> NativeMachine<'c> {
                 .tracee
                 .inject_call_preserving(call.number, call.args)?;
         }
-        self.carry_out(name, served)
+        self.apply_outcome(name, served)
     }
 
     /// Applies a decision of the model to the real processes.
-    fn carry_out(
+    fn apply_outcome(
         &mut self,
         name: TaskName,
         served: CallOutcome,

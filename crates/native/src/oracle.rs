@@ -212,7 +212,7 @@ impl NativeOracle {
 
     /// Redraws random bytes until a condition holds. `false` if it never does.
     fn redraw_inputs(&mut self, arena: &mut Arena, condition: ExprId) -> bool {
-        const MOST_DRAWS: u32 = 10_000;
+        const MAX_DRAWS: u32 = 10_000;
         let (mut state, fixed) = match &self.source {
             Source::Random(state) => (*state, 0),
             Source::Begun(trace, state) => (*state, trace.inputs.len()),
@@ -220,7 +220,7 @@ impl NativeOracle {
         };
         let support = arena.support(condition);
         let mut holds = false;
-        for _ in 0..MOST_DRAWS {
+        for _ in 0..MAX_DRAWS {
             for variable in support.variables() {
                 let byte = split_mix(&mut state) as u8;
                 let (array, at) = (variable.array, variable.index as usize);
@@ -302,7 +302,7 @@ impl NativeOracle {
     }
 
     /// Checks the choices of the trace that were not asked for yet.
-    pub fn look_ahead(&mut self) {
+    pub fn check_remaining_choices(&mut self) {
         self.skip_allocations("");
     }
 }

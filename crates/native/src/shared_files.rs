@@ -74,7 +74,7 @@ impl SharedFiles {
     /// Records that a process has mapped a file.
     pub fn add(&mut self, host: &mut Host, pid: u32, file: MappedFile) {
         if self.mapped.entry(pid).or_default().insert(file) {
-            host.keep_mapped(file);
+            host.retain_mapped(file);
         }
     }
 
@@ -102,7 +102,7 @@ impl SharedFiles {
             .collect();
         for file in gone {
             mapped.remove(&file);
-            host.let_go_mapped(file);
+            host.release_mapped(file);
         }
         if mapped.is_empty() {
             self.mapped.remove(&pid);

@@ -345,7 +345,7 @@ impl Tracee {
     }
 
     /// Hides details of the real machine at program start, and supplies the model's random bytes.
-    pub fn hide_machine(&mut self, random: &[u8]) -> std::io::Result<()> {
+    pub fn mask_auxv(&mut self, random: &[u8]) -> std::io::Result<()> {
         self.memory = open_memory(self.process)?;
         let mut at = self.registers()?.rsp;
         let word = |tracee: &mut Tracee, at: u64| {
@@ -389,7 +389,7 @@ impl Tracee {
 
     /// Places a system call instruction at its program counter, and the thread behind it, as if it had made
     /// the call. Returns the original registers.
-    pub fn stand_at_call(&mut self) -> std::io::Result<Registers> {
+    pub fn move_to_call(&mut self) -> std::io::Result<Registers> {
         const SYSCALL: [u8; 2] = [0x0f, 0x05];
         let before = self.registers()?;
         self.poke(before.rip, &SYSCALL);
@@ -402,7 +402,7 @@ impl Tracee {
     pub fn inject_anywhere(&mut self, number: u64, args: [u64; 6]) -> std::io::Result<u64> {
         let mut code = [0; 2];
         self.peek(self.registers()?.rip, &mut code);
-        let before = self.stand_at_call()?;
+        let before = self.move_to_call()?;
         let result = self.inject_call(number, args);
         self.poke(before.rip, &code);
         self.set_registers(before)?;
@@ -422,7 +422,7 @@ impl Tracee {
     }
 
     /// The vsyscall at which the seccomp filter trapped it.
-    pub(crate) fn trapped(&self) -> std::io::Result<Option<Call>> {
+    pub(crate) fn trapped_vsyscall(&self) -> std::io::Result<Option<Call>> {
         const SECCOMP: i32 = 1;
         let information = ptrace::getsiginfo(self.thread)?;
         if information.si_code != SECCOMP {
@@ -551,7 +551,7 @@ impl Tracee {
             }
             match self.wait()? {
                 // The suppressed call has an exit stop of its own.
-                Stopped::Call => match self.side_of_call() {
+                Stopped::Call => match self.call_stop_side() {
                     Side::Entry => entered = true,
                     Side::Exit if entered => break,
                     Side::Exit => {}
@@ -605,7 +605,7 @@ impl Tracee {
     }
 
     /// Whether it is stopped at the entry or the exit of a system call.
-    fn side_of_call(&self) -> Side {
+    fn call_stop_side(&self) -> Side {
         const ENTRY: u8 = 1;
         match self.information().kind {
             ENTRY => Side::Entry,

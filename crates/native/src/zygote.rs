@@ -65,8 +65,8 @@ struct Zygote {
 impl Zygote {
     fn new(kind: SandboxKind) -> io::Result<Zygote> {
         let channel = Channel::new()?;
-        let mut template = Tracee::spawn(channel.theirs(), kind)?;
-        template.stand_at_call()?;
+        let mut template = Tracee::spawn(channel.process_end(), kind)?;
+        template.move_to_call()?;
         Ok(Zygote {
             template: Some(template),
             channel,
@@ -92,8 +92,8 @@ impl Zygote {
     fn execute(&self, copy: &mut Tracee, start: &Start) -> io::Result<()> {
         const READ_AND_WRITE: u64 = 3;
         const PRIVATE: u64 = 0x22;
-        let given = self.channel.give(copy, start.channel.theirs())?;
-        self.channel.take_back(copy, copy.channel)?;
+        let given = self.channel.send_file(copy, start.channel.process_end())?;
+        self.channel.close_file(copy, copy.channel)?;
         copy.channel = given;
         // A name without a slash is not looked up in the search path.
         let mut path = std::path::absolute(start.program)?

@@ -488,11 +488,11 @@ impl<'a> Worlds<'a> {
 
     /// The host is on the way to where it begins: nothing happens to it before.
     fn is_absent(&self, host: HostIndex, member: &Member) -> bool {
-        let begins = matches!(self.host(host).config.boot, Boot::Begins(_));
+        let begins = matches!(self.host(host).config.boot, Boot::Start(_));
         let running = member.state.host.as_ref();
         member.doing == Doing::Runs
             && begins
-            && running.is_none_or(|running| running.setup().leads_to_begin())
+            && running.is_none_or(|running| running.setup().is_before_start())
     }
 
     /// What is wrong with a host that does more than it may.

@@ -45,7 +45,7 @@ impl OpenFlags {
     pub const APPEND: u32 = 0o2000;
     pub const NONBLOCK: u32 = 0o4000;
     /// `O_DSYNC`, and `O_SYNC`, which includes its bit: data is on disk when the call returns.
-    pub const SYNCED: u32 = 0o10_000;
+    pub const DSYNC: u32 = 0o10_000;
     /// `O_DIRECT`: writes to a pipe are packets.
     pub const DIRECT: u32 = 0o40_000;
     /// `O_LARGEFILE`: implied on 64 bits, and `fcntl` reports it.
@@ -55,7 +55,7 @@ impl OpenFlags {
     pub const CLOSE_ON_EXEC: u32 = 0o2_000_000;
     pub const PATH: u32 = 0o10_000_000;
     /// `O_TMPFILE`: an unnamed file; comes with `DIRECTORY`.
-    pub const NAMELESS: u32 = 0o20_000_000;
+    pub const TMPFILE: u32 = 0o20_000_000;
 
     /// Whether it has one of these flags.
     pub fn has(self, flags: u32) -> bool {

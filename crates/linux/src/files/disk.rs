@@ -56,7 +56,7 @@ impl Files {
         let mut found = BTreeMap::new();
         self.tree.for_each_inode(ROOT, &mut |path, id| {
             if let InodeKind::Regular(bytes) = &self.tree.get(id).kind
-                && !self.certain(&origin, id).is_same(bytes)
+                && !self.durable_contents(&origin, id).is_same(bytes)
                 && !path.starts_with(b"proc/")
             {
                 found.entry(id).or_insert_with(|| [b"/", path].concat());
@@ -66,7 +66,7 @@ impl Files {
     }
 
     /// The durable contents of a file.
-    fn certain(&self, origin: &Tree, id: InodeId) -> Bytes {
+    fn durable_contents(&self, origin: &Tree, id: InodeId) -> Bytes {
         let synced = self.synced.get(&id).cloned();
         synced.unwrap_or_else(|| match &origin.get(id).kind {
             InodeKind::Regular(bytes) => bytes.clone(),
@@ -79,7 +79,7 @@ impl Files {
         let origin = self.tree.at_boot();
         let mut tree = self.tree.clone();
         for id in lost {
-            tree.get_mut(*id).kind = InodeKind::Regular(self.certain(&origin, *id));
+            tree.get_mut(*id).kind = InodeKind::Regular(self.durable_contents(&origin, *id));
         }
         let processes = tree.directory(PROC).map(|proc| proc.names.clone());
         let is_number = |name: &Vec<u8>| name.iter().all(u8::is_ascii_digit);

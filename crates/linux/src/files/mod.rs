@@ -149,7 +149,7 @@ impl Files {
     }
 
     /// Removes a closed pipe.
-    pub fn forget_pipe(&mut self, pipe: ObjectId) {
+    pub fn remove_pipe(&mut self, pipe: ObjectId) {
         if self.fifo_of(pipe).is_some() {
             Arc::make_mut(&mut self.fifos).retain(|(_, id)| *id != pipe);
         }

@@ -102,7 +102,7 @@ impl HostState {
         let tree = &mut self.files.tree;
         set_link(tree, b"self", format!("{pid}"));
         set_link(tree, b"thread-self", format!("{pid}/task/{tid}"));
-        self.forget_processes();
+        self.remove_process_directories();
         for at in 0..self.processes.len() {
             let process = self.processes[at].clone();
             if matches!(process.exit_state, ExitState::Reaped) {
@@ -139,7 +139,7 @@ impl HostState {
         }
     }
 
-    fn forget_processes(&mut self) {
+    fn remove_process_directories(&mut self) {
         let Some(proc) = self.files.tree.directory(PROC) else {
             return;
         };

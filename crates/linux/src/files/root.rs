@@ -84,7 +84,7 @@ const TEXTS: &[(&str, &str)] = &[
 /// Creates the standard files in an empty tree.
 pub fn populate(tree: &mut Tree, now_ns: u64) -> Result<(), Errno> {
     for path in DIRECTORIES {
-        tree.make_directories(ROOT, path.as_bytes())?;
+        tree.create_directories(ROOT, path.as_bytes())?;
     }
     for path in OPEN_TO_ALL {
         let id = tree.lookup(ROOT, path.as_bytes(), true)?;

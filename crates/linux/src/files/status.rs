@@ -48,20 +48,20 @@ impl HostState {
                 _ => Status::of_inode(&self.files.tree, id),
             },
             // Standard streams are pipes, neither files nor terminals.
-            Target::Stdin(_) => self.nameless_status(1, PIPE | 0o600),
-            Target::Output(stream) => self.nameless_status(2 + stream as u64, PIPE | 0o600),
+            Target::Stdin(_) => self.anonymous_status(1, PIPE | 0o600),
+            Target::Output(stream) => self.anonymous_status(2 + stream as u64, PIPE | 0o600),
             Target::Object(id) if let Some(fifo) = self.files.fifo_of(id) => {
                 Status::of_inode(&self.files.tree, fifo)
             }
             Target::Object(id) => {
                 let object = self.objects.get(id.0);
                 let mode = object.map_or(PIPE | 0o600, |object| object.operations().mode);
-                self.nameless_status(8 + u64::from(id.0), mode)
+                self.anonymous_status(8 + u64::from(id.0), mode)
             }
         }
     }
 
-    fn nameless_status(&self, inode: u64, mode: u32) -> Status {
+    fn anonymous_status(&self, inode: u64, mode: u32) -> Status {
         let start_ns = i64::try_from(self.start_time_ns).unwrap_or(i64::MAX);
         Status {
             device: 2,

@@ -73,7 +73,7 @@ impl Tree {
     }
 
     /// Adds an unlinked inode.
-    pub fn add_nameless(&mut self, inode: Inode) -> InodeId {
+    pub fn add_unlinked(&mut self, inode: Inode) -> InodeId {
         self.inodes.push(Inode { links: 0, ..inode })
     }
 
@@ -201,7 +201,7 @@ impl Tree {
         if name.is_empty() || matches!(name, b"." | b"..") {
             return Err(Errno::EINVAL);
         }
-        let directory = self.make_directories(from, directories)?;
+        let directory = self.create_directories(from, directories)?;
         if self.child(directory, name)?.is_some() {
             self.remove(directory, name);
         }
@@ -209,7 +209,7 @@ impl Tree {
     }
 
     /// Resolves the path of a directory, creating missing ones.
-    pub fn make_directories(&mut self, from: InodeId, path: &[u8]) -> Result<InodeId, Errno> {
+    pub fn create_directories(&mut self, from: InodeId, path: &[u8]) -> Result<InodeId, Errno> {
         let mut at = if path.first() == Some(&b'/') {
             ROOT
         } else {
@@ -405,7 +405,7 @@ mod tests {
     fn directories_that_move_know_their_parents() {
         let mut tree = Tree::new(0);
         tree.install(ROOT, b"/a/d/file", file(b"x")).unwrap();
-        let b = tree.make_directories(ROOT, b"/b").unwrap();
+        let b = tree.create_directories(ROOT, b"/b").unwrap();
         let (a, d) = (
             tree.lookup(ROOT, b"/a", true).unwrap(),
             tree.lookup(ROOT, b"/a/d", true).unwrap(),

@@ -174,7 +174,7 @@ fn close(host: &mut HostState, open: OpenObject<'_>) {
         .flat_map(|epoll| epoll.watches.values().map(|watch| watch.source))
         .collect();
     for source in sources {
-        host.forget_watcher(source, open.object);
+        host.remove_watcher(source, open.object);
     }
     host.objects.remove(open.object.0);
 }
@@ -271,11 +271,11 @@ impl HostState {
         };
         let others = watcher.watches.values();
         if !others.into_iter().any(|other| other.source == watch.source) {
-            self.forget_watcher(watch.source, id);
+            self.remove_watcher(watch.source, id);
         }
     }
 
-    fn forget_watcher(&mut self, source: ObjectId, id: ObjectId) {
+    fn remove_watcher(&mut self, source: ObjectId, id: ObjectId) {
         let of = Arc::make_mut(&mut self.watchers.of);
         if let Some(watchers) = of.get_mut(&source) {
             watchers.retain(|watcher| *watcher != id);

@@ -19,7 +19,7 @@ pub struct EventCounter {
 }
 
 /// The largest count.
-const MOST: u64 = u64::MAX - 1;
+const MAX: u64 = u64::MAX - 1;
 
 /// Operations of an event counter.
 pub const OPERATIONS: Operations = Operations {
@@ -90,11 +90,11 @@ impl Kernel<'_, '_> {
         if added == u64::MAX {
             return Err(Errno::EINVAL.into());
         }
-        match count.checked_add(added).filter(|sum| *sum <= MOST) {
+        match count.checked_add(added).filter(|sum| *sum <= MAX) {
             Some(sum) => Ok(sum),
             None if open.description.flags.has(OpenFlags::NONBLOCK) => Err(Errno::EAGAIN.into()),
             None => {
-                let condition = WaitCondition::CountAtMost(open.object, MOST - added);
+                let condition = WaitCondition::CountAtMost(open.object, MAX - added);
                 Err(self.wait_restartable(condition, "write to an eventfd"))
             }
         }
@@ -116,7 +116,7 @@ fn readiness(host: &HostState, open: OpenObject<'_>) -> u16 {
     if counter.count > 0 {
         events |= event::IN;
     }
-    if counter.count < MOST {
+    if counter.count < MAX {
         events |= event::OUT;
     }
     events

@@ -43,7 +43,7 @@ pub mod happened {
 }
 
 /// The most queued events; after that comes one overflow event.
-const MOST_EVENTS: usize = 16384;
+const MAX_EVENTS: usize = 16384;
 /// Size of `struct inotify_event` without the name.
 const HEAD: usize = 16;
 
@@ -108,9 +108,9 @@ impl Inotify {
         if self.queue.back() == Some(&event) {
             return;
         }
-        if self.queue.len() < MOST_EVENTS {
+        if self.queue.len() < MAX_EVENTS {
             self.queue.push_back(event);
-        } else if self.queue.len() == MOST_EVENTS {
+        } else if self.queue.len() == MAX_EVENTS {
             self.queue.push_back(Event {
                 watch: -1,
                 mask: happened::OVERFLOW,
@@ -188,7 +188,7 @@ fn close(host: &mut HostState, open: OpenObject<'_>) {
     let watched = watched.map(|inotify| inotify.watches.values().map(|watch| watch.0).collect());
     let watched: Vec<InodeId> = watched.unwrap_or_default();
     for inode in watched {
-        host.forget_file_watcher(inode, open.object);
+        host.remove_file_watcher(inode, open.object);
     }
     host.objects.remove(open.object.0);
 }
@@ -228,11 +228,11 @@ impl HostState {
             cookie: 0,
             name: Vec::new(),
         });
-        self.forget_file_watcher(inode, id);
+        self.remove_file_watcher(inode, id);
         self.announce(id, event::READING);
     }
 
-    fn forget_file_watcher(&mut self, inode: InodeId, id: ObjectId) {
+    fn remove_file_watcher(&mut self, inode: InodeId, id: ObjectId) {
         let of = Arc::make_mut(&mut self.file_watchers.of);
         if let Some(watchers) = of.get_mut(&inode) {
             watchers.retain(|watcher| *watcher != id);

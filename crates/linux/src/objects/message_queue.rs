@@ -103,7 +103,7 @@ fn close(host: &mut HostState, open: OpenObject<'_>) {
         return;
     };
     queue.open -= 1;
-    host.forget_queue(open.object);
+    host.destroy_unused_queue(open.object);
 }
 
 fn for_each_term(object: &Object, visit: &mut dyn FnMut(ExprId)) {
@@ -116,7 +116,7 @@ fn for_each_term(object: &Object, visit: &mut dyn FnMut(ExprId)) {
 
 impl HostState {
     /// Destroys an unlinked queue at its last close.
-    pub(crate) fn forget_queue(&mut self, id: ObjectId) {
+    pub(crate) fn destroy_unused_queue(&mut self, id: ObjectId) {
         if queue(self, id).is_some_and(|queue| queue.open == 0 && !queue.named) {
             self.objects.remove(id.0);
         }

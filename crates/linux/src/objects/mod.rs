@@ -255,7 +255,7 @@ impl HostState {
         if let Some((open, operations)) = self.open_object(id, &description) {
             (operations.close)(self, open);
             if self.objects.get(open.object.0).is_none() {
-                self.files.forget_pipe(open.object);
+                self.files.remove_pipe(open.object);
             }
         }
         if self.files.locks.release_description(id) {

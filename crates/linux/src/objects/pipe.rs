@@ -22,7 +22,7 @@ const PAGE: u64 = 4096;
 /// Default capacity in pages.
 const PAGES: u64 = 16;
 /// The largest capacity in bytes (`F_SETPIPE_SZ`).
-const MOST_BYTES: u64 = 1 << 31;
+const MAX_BYTES: u64 = 1 << 31;
 
 /// A page of a pipe.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -282,7 +282,7 @@ fn fcntl(kernel: &mut Kernel<'_, '_>, open: OpenObject<'_>, command: i32, argume
     match command {
         SET_SIZE => {
             let wanted = argument & 0xffff_ffff;
-            if wanted > MOST_BYTES {
+            if wanted > MAX_BYTES {
                 return Err(Errno::EINVAL.into());
             }
             let pages = wanted.div_ceil(PAGE).max(1).next_power_of_two();

@@ -14,9 +14,9 @@ use crate::kernel::{Kernel, Stop};
 use crate::queue::ByteQueue;
 
 /// The most output bytes that wait for the master side.
-const MOST_OUTPUT: u64 = 65536;
+const MAX_OUTPUT: u64 = 65536;
 /// The most bytes of one line, and of all pending input.
-const MOST_INPUT: u64 = 4095;
+const MAX_INPUT: u64 = 4095;
 /// Size of the kernel's `struct termios`.
 pub const SETTINGS_SIZE: usize = 36;
 
@@ -331,7 +331,7 @@ impl Terminal {
     }
 
     fn insert(&mut self, byte: Value) {
-        if self.input.len() + self.typed.len() as u64 >= MOST_INPUT {
+        if self.input.len() + self.typed.len() as u64 >= MAX_INPUT {
             return;
         }
         self.echo(byte);
@@ -549,7 +549,7 @@ fn print_output(
     if !terminal.is_held {
         return Err(Errno::EIO.into());
     }
-    let room = MOST_OUTPUT.saturating_sub(terminal.output.len()) as usize;
+    let room = MAX_OUTPUT.saturating_sub(terminal.output.len()) as usize;
     if room == 0 && !printed.is_empty() {
         return Err(kernel.wait_for(open, event::OUT, "write to a terminal"));
     }
@@ -568,7 +568,7 @@ fn line_readiness(host: &HostState, open: OpenObject<'_>) -> u16 {
     if terminal.has_input() {
         events |= event::READING;
     }
-    if terminal.output.len() < MOST_OUTPUT {
+    if terminal.output.len() < MAX_OUTPUT {
         events |= event::WRITING;
     }
     if !terminal.is_held {

@@ -95,7 +95,7 @@ impl Schedule {
 
 impl Schedule {
     /// Accounts for a system call of the running thread.
-    pub(crate) fn called(&mut self) {
+    pub(crate) fn count_call(&mut self) {
         self.calls += 1;
         if self.calls >= MAX_CALLS {
             self.yielded = true;

@@ -221,13 +221,13 @@ fn host_setup(kernel: &mut Kernel<'_, '_>, call: &Call) -> Result<(), Stop> {
         kernel.host.names.0 = Arc::new(name.clone().into_bytes());
     }
     match boot {
-        Boot::GoesOn => Ok(()),
-        Boot::Stops => Err(Stop::SetUp),
-        Boot::Begins(begin) if begin.name != name => Err(kernel.unsupported(format!(
+        Boot::Standalone => Ok(()),
+        Boot::StopAtSetup => Err(Stop::SetUp),
+        Boot::Start(begin) if begin.name != name => Err(kernel.unsupported(format!(
             "the program declares host {name}, the scenario expects {}: the `begin` trace leads elsewhere",
             begin.name
         ))),
-        Boot::Begins(begin) => {
+        Boot::Start(begin) => {
             if !has_waited {
                 kernel.host.random ^= begin.random;
                 // It ran alone until now; from here on the horizon of its world applies.

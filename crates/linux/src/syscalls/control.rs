@@ -89,14 +89,14 @@ impl Kernel<'_, '_> {
 
     fn set_limit(&mut self, pid: u32, resource: usize, to: Limit) -> Result<(), Stop> {
         /// The most descriptors that any process may have.
-        const MOST_DESCRIPTORS: u64 = 1 << 20;
+        const MAX_DESCRIPTORS: u64 = 1 << 20;
         let may_raise = self.is_privileged();
         let process = self.host.process_by_pid_mut(pid).ok_or(Errno::ESRCH)?;
         let old = process.limits.get(resource).ok_or(Errno::EINVAL)?;
         if to.soft > to.hard {
             return Err(Errno::EINVAL.into());
         }
-        let is_too_many = resource == DESCRIPTORS && to.hard > MOST_DESCRIPTORS;
+        let is_too_many = resource == DESCRIPTORS && to.hard > MAX_DESCRIPTORS;
         if is_too_many || (to.hard > old.hard && !may_raise) {
             return Err(Errno::EPERM.into());
         }

@@ -80,7 +80,7 @@ fn memfd_create(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
         seals: Some(seals),
         ..Inode::new(InodeKind::Regular(Bytes::default()), mode, now_ns)
     };
-    let id = kernel.host.files.tree.add_nameless(inode);
+    let id = kernel.host.files.tree.add_unlinked(inode);
     let mut open_flags = OpenFlags::READ_WRITE | OpenFlags::LARGE;
     if flags & CLOSE_ON_EXEC != 0 {
         open_flags |= OpenFlags::CLOSE_ON_EXEC;
@@ -90,7 +90,7 @@ fn memfd_create(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 }
 
 fn copy_file_range(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
-    const MOST: u64 = 1 << 24;
+    const MAX: u64 = 1 << 24;
     let [_, from_at, _, to_at, len, flags] = call.args;
     if flags != 0 {
         return Err(Errno::EINVAL.into());
@@ -104,7 +104,7 @@ fn copy_file_range(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let start = kernel.offset_at(from_at, from.offset)?;
     let end = kernel.offset_at(to_at, to.offset)?;
     let bytes = match &kernel.host.files.tree.get(source).kind {
-        InodeKind::Regular(bytes) => bytes.read(start, len.min(MOST)),
+        InodeKind::Regular(bytes) => bytes.read(start, len.min(MAX)),
         _ => Buffer::zeroed(0),
     };
     let copied = bytes.len() as u64;

@@ -53,7 +53,7 @@ fn epoll_create(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     if call.int(0) <= 0 {
         return Err(Errno::EINVAL.into());
     }
-    kernel.make_epoll(0)
+    kernel.create_epoll(0)
 }
 
 fn epoll_create1(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
@@ -61,7 +61,7 @@ fn epoll_create1(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     if flags & !OpenFlags::CLOSE_ON_EXEC != 0 {
         return Err(Errno::EINVAL.into());
     }
-    kernel.make_epoll(flags)
+    kernel.create_epoll(flags)
 }
 
 fn epoll_ctl(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
@@ -139,7 +139,7 @@ fn milliseconds(timeout: i32) -> Option<u64> {
 }
 
 impl Kernel<'_, '_> {
-    fn make_epoll(&mut self, flags: u32) -> Answer {
+    fn create_epoll(&mut self, flags: u32) -> Answer {
         let set = Object::Epoll(Epoll::default());
         let fd = self.open_new(set, flags | OpenFlags::READ_WRITE)?;
         Ok(Value::concrete(fd as u64))

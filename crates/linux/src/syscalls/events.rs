@@ -47,11 +47,11 @@ pub const ROWS: &[Row] = &[
 const OPEN_ERRORS: &[Errno] = &[Errno::EMFILE, Errno::ENFILE, Errno::ENOMEM];
 
 fn eventfd(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
-    kernel.make_counter(call.args[0] as u32, 0)
+    kernel.create_eventfd(call.args[0] as u32, 0)
 }
 
 fn eventfd2(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
-    kernel.make_counter(call.args[0] as u32, call.args[1] as u32)
+    kernel.create_eventfd(call.args[0] as u32, call.args[1] as u32)
 }
 
 fn timerfd_create(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
@@ -123,15 +123,15 @@ fn timerfd_gettime(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 }
 
 fn signalfd(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
-    kernel.make_signals(call, 0)
+    kernel.create_signalfd(call, 0)
 }
 
 fn signalfd4(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
-    kernel.make_signals(call, call.args[3] as u32)
+    kernel.create_signalfd(call, call.args[3] as u32)
 }
 
 impl Kernel<'_, '_> {
-    fn make_counter(&mut self, count: u32, flags: u32) -> Answer {
+    fn create_eventfd(&mut self, count: u32, flags: u32) -> Answer {
         const SEMAPHORE: u32 = 1;
         if flags & !(SEMAPHORE | OpenFlags::CLOSE_ON_EXEC | OpenFlags::NONBLOCK) != 0 {
             return Err(Errno::EINVAL.into());
@@ -165,7 +165,7 @@ impl Kernel<'_, '_> {
     }
 
     /// Creates a signalfd, or changes the mask of an existing one.
-    fn make_signals(&mut self, call: &Call, flags: u32) -> Answer {
+    fn create_signalfd(&mut self, call: &Call, flags: u32) -> Answer {
         const NEW: i32 = -1;
         if flags & !(OpenFlags::CLOSE_ON_EXEC | OpenFlags::NONBLOCK) != 0 || call.args[2] != 8 {
             return Err(Errno::EINVAL.into());

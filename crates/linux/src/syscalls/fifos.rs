@@ -45,7 +45,7 @@ impl Kernel<'_, '_> {
         for task in waiting {
             let task = Arc::make_mut(&mut self.host.tasks[task]);
             task.woken = true;
-            let reads = matches!(&task.run_state, RunState::Waiting(wait) if wait.condition == WaitCondition::Fifo(fifo, true));
+            let reads = task.run_state.condition() == Some(&WaitCondition::Fifo(fifo, true));
             self.add_ends(pipe, u32::from(reads), u32::from(!reads));
         }
         Ok(Target::Object(pipe))

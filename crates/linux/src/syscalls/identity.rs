@@ -95,11 +95,11 @@ fn sysinfo(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 
 fn getrandom(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     const KNOWN: u64 = 7;
-    const MOST: u64 = 1 << 24;
+    const MAX: u64 = 1 << 24;
     if call.args[2] & !KNOWN != 0 {
         return Err(Errno::EINVAL.into());
     }
-    let len = call.args[1].min(MOST);
+    let len = call.args[1].min(MAX);
     kernel.check(call.args[0], len, true)?;
     let bytes = kernel.host.random_bytes(len as usize);
     kernel.write_bytes(call.args[0], &bytes)?;

@@ -28,7 +28,7 @@ pub const ROWS: &[Row] = &[
 const OPEN_ERRORS: &[Errno] = &[Errno::EMFILE, Errno::ENOMEM];
 
 fn inotify_init(kernel: &mut Kernel<'_, '_>, _: &Call) -> Answer {
-    kernel.make_inotify(0)
+    kernel.create_inotify(0)
 }
 
 fn inotify_init1(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
@@ -36,7 +36,7 @@ fn inotify_init1(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     if flags & !(OpenFlags::NONBLOCK | OpenFlags::CLOSE_ON_EXEC) != 0 {
         return Err(Errno::EINVAL.into());
     }
-    kernel.make_inotify(flags)
+    kernel.create_inotify(flags)
 }
 
 fn inotify_add_watch(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
@@ -89,7 +89,7 @@ fn inotify_rm_watch(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 }
 
 impl Kernel<'_, '_> {
-    fn make_inotify(&mut self, flags: u32) -> Answer {
+    fn create_inotify(&mut self, flags: u32) -> Answer {
         let fd = self.open_new(Object::Inotify(Inotify::default()), flags)?;
         Ok(Value::concrete(fd as u64))
     }

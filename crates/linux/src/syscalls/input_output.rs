@@ -320,7 +320,7 @@ impl Kernel<'_, '_> {
             },
         };
         let random = self.host.random;
-        let bytes = self.made_symbolic(descriptor.description, bytes)?;
+        let bytes = self.apply_symbolic_source(descriptor.description, bytes)?;
         self.scatter(ranges, &bytes)
             .inspect_err(|_| self.host.random = random)?;
         let read = bytes.len() as u64;
@@ -361,7 +361,7 @@ impl Kernel<'_, '_> {
         self.check_targets(open, operations, ranges, wanted)?;
         let wanted = self.piece(open, operations, wanted)?;
         let bytes = (operations.read)(self, open, wanted)?;
-        let bytes = self.made_symbolic(open.id, bytes)?;
+        let bytes = self.apply_symbolic_source(open.id, bytes)?;
         self.scatter(ranges, &bytes)?;
         Ok(Value::concrete(bytes.len() as u64))
     }
@@ -411,7 +411,11 @@ impl Kernel<'_, '_> {
     }
 
     /// The bytes that were read, or symbolic bytes in their place if the program asked for them.
-    pub fn made_symbolic(&mut self, id: DescriptionId, bytes: Buffer) -> Result<Buffer, Stop> {
+    pub fn apply_symbolic_source(
+        &mut self,
+        id: DescriptionId,
+        bytes: Buffer,
+    ) -> Result<Buffer, Stop> {
         let symbolic = self
             .host
             .files
@@ -549,7 +553,7 @@ impl Kernel<'_, '_> {
                     let end = end.ok_or(Errno::EFBIG)?;
                     let end = self.limit_file(start, end)?;
                     let written = end - start;
-                    let is_synced = description.flags.has(OpenFlags::SYNCED);
+                    let is_synced = description.flags.has(OpenFlags::DSYNC);
                     let parts = first_bytes(parts, written);
                     self.write_regular(id, start, &parts);
                     if is_synced {

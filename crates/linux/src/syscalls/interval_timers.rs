@@ -168,7 +168,7 @@ fn timer_create(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     const NONE: u32 = 1;
     const THREAD: u32 = 2;
     const THREAD_ID: u32 = 4;
-    const MOST: usize = 4096;
+    const MAX: usize = 4096;
     kernel.timer_base(call.int(0))?;
     let event = match call.args[1] {
         0 => None,
@@ -197,7 +197,7 @@ fn timer_create(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
             return Err(Errno::EINVAL.into());
         }
     }
-    if kernel.process().timers.iter().count() >= MOST {
+    if kernel.process().timers.iter().count() >= MAX {
         return Err(Errno::EAGAIN.into());
     }
     kernel.check(call.args[2], 4, true)?;

@@ -54,19 +54,19 @@ const AT_REMOVEDIR: u64 = 0x200;
 const AT_SYMLINK_FOLLOW: u64 = 0x400;
 
 fn mkdir(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
-    kernel.make_directory(AT_FDCWD, call.args[0], call.args[1])
+    kernel.create_directory(AT_FDCWD, call.args[0], call.args[1])
 }
 
 fn mkdirat(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
-    kernel.make_directory(call.int(0), call.args[1], call.args[2])
+    kernel.create_directory(call.int(0), call.args[1], call.args[2])
 }
 
 fn mknod(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
-    kernel.make_node(AT_FDCWD, call.args[0], call.args[1] as u32, call.args[2])
+    kernel.create_node(AT_FDCWD, call.args[0], call.args[1] as u32, call.args[2])
 }
 
 fn mknodat(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
-    kernel.make_node(call.int(0), call.args[1], call.args[2] as u32, call.args[3])
+    kernel.create_node(call.int(0), call.args[1], call.args[2] as u32, call.args[3])
 }
 
 fn rmdir(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
@@ -139,7 +139,7 @@ impl Kernel<'_, '_> {
         Ok(dentry)
     }
 
-    fn make_directory(&mut self, fd: i32, path: u64, mode: u64) -> Answer {
+    fn create_directory(&mut self, fd: i32, path: u64, mode: u64) -> Answer {
         let path = self.read_new_path(path)?;
         let base = self.base(fd, &path)?;
         let (dentry, found) = self.resolve_dentry(base, &path)?;
@@ -147,11 +147,11 @@ impl Kernel<'_, '_> {
             return Err(Errno::EEXIST.into());
         }
         let node = InodeKind::Directory(Directory::new(dentry.directory));
-        self.make(&dentry, node, mode as u32 & 0o1777)?;
+        self.create_file(&dentry, node, mode as u32 & 0o1777)?;
         Ok(Value::ZERO)
     }
 
-    fn make_node(&mut self, fd: i32, path: u64, mode: u32, device: u64) -> Answer {
+    fn create_node(&mut self, fd: i32, path: u64, mode: u32, device: u64) -> Answer {
         let node = match mode & 0o170_000 {
             0 | 0o100_000 => InodeKind::Regular(Bytes::default()),
             0o010_000 => InodeKind::Fifo,
@@ -170,7 +170,7 @@ impl Kernel<'_, '_> {
             _ => return Err(Errno::EINVAL.into()),
         };
         let dentry = self.new_dentry(fd, path)?;
-        self.make(&dentry, node, mode)?;
+        self.create_file(&dentry, node, mode)?;
         Ok(Value::ZERO)
     }
 
@@ -443,7 +443,7 @@ impl Kernel<'_, '_> {
             return Err(Errno::ENOENT.into());
         }
         let dentry = self.new_dentry(fd, path)?;
-        self.make(&dentry, InodeKind::Link(target), 0o777)?;
+        self.create_file(&dentry, InodeKind::Link(target), 0o777)?;
         Ok(Value::ZERO)
     }
 }

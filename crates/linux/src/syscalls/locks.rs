@@ -7,7 +7,6 @@ use crate::files::{
     Conflict, Description, Descriptor, InodeId, InodeKind, LockOwner, LockRange, Target,
 };
 use crate::kernel::{Kernel, Stop};
-use crate::process::RunState;
 use crate::table::ArgKind::{Fd, Int};
 use crate::table::{Answer, Call, Row};
 use crate::wait::WaitCondition;
@@ -137,10 +136,8 @@ impl Kernel<'_, '_> {
             let tasks = &self.host.tasks;
             let waits = |other: u32| {
                 let task = tasks.iter().find(|task| task.tid == other);
-                task.is_some_and(|task| {
-                    other != tid
-                        && matches!(&task.run_state, RunState::Waiting(wait) if matches!(wait.condition, WaitCondition::LockReleased(_)))
-                })
+                let condition = task.and_then(|task| task.run_state.condition());
+                other != tid && matches!(condition, Some(WaitCondition::LockReleased(_)))
             };
             if self.host.files.locks.would_deadlock(inode, asked, waits) {
                 return Errno::EDEADLK.into();

@@ -49,9 +49,9 @@ pub const ROWS: &[Row] = &[
 const DEFAULT_MOST: u64 = 10;
 const DEFAULT_LARGEST: u64 = 8192;
 /// The limit for root.
-const MOST: u64 = 65536;
+const MAX: u64 = 65536;
 const LARGEST: u64 = 16 << 20;
-const MOST_PRIORITIES: u64 = 32768;
+const MAX_PRIORITIES: u64 = 32768;
 const NAME_MAX: usize = 255;
 /// What blocked receivers wait for; it distinguishes them from pollers.
 const EMPTY: &str = "empty message queue";
@@ -73,7 +73,7 @@ fn mq_open(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
             id
         }
         None if flags & OpenFlags::CREATE == 0 => return Err(Errno::ENOENT.into()),
-        None => kernel.make_queue(name, call)?,
+        None => kernel.create_queue(name, call)?,
     };
     if let Some(queue) = queue_mut(kernel.host, id) {
         queue.open += 1;
@@ -96,14 +96,14 @@ fn mq_unlink(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     if let Some(queue) = queue_mut(kernel.host, id) {
         queue.named = false;
     }
-    kernel.host.forget_queue(id);
+    kernel.host.destroy_unused_queue(id);
     Ok(Value::ZERO)
 }
 
 fn mq_timedsend(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let [_, address, len, priority, timeout, _] = call.args;
     let deadline = kernel.queue_deadline(timeout)?;
-    if priority as u32 as u64 >= MOST_PRIORITIES {
+    if priority as u32 as u64 >= MAX_PRIORITIES {
         return Err(Errno::EINVAL.into());
     }
     let (id, open, flags) = kernel.queue_of(call.int(0))?;
@@ -259,14 +259,14 @@ impl Kernel<'_, '_> {
         }
     }
 
-    fn make_queue(&mut self, name: Vec<u8>, call: &Call) -> Result<ObjectId, Stop> {
+    fn create_queue(&mut self, name: Vec<u8>, call: &Call) -> Result<ObjectId, Stop> {
         let (mut most, mut largest) = (DEFAULT_MOST, DEFAULT_LARGEST);
         if call.args[3] != 0 {
             most = self.read_u64(call.args[3].wrapping_add(8))?;
             largest = self.read_u64(call.args[3].wrapping_add(16))?;
             let is_root = self.process().uid[1] == 0;
             let limits = match is_root {
-                true => (MOST, LARGEST),
+                true => (MAX, LARGEST),
                 false => (DEFAULT_MOST, DEFAULT_LARGEST),
             };
             let fits = (1..=limits.0).contains(&most) && (1..=limits.1).contains(&largest);

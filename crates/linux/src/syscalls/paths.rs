@@ -113,7 +113,7 @@ fn creat(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 
 fn stat(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let id = kernel.find(AT_FDCWD, call.args[0], true)?;
-    kernel.tell(Target::Inode(id), call.args[1])
+    kernel.write_status(Target::Inode(id), call.args[1])
 }
 
 fn lstat(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
@@ -123,7 +123,7 @@ fn lstat(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 
 fn fstat(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let (_, description) = kernel.description(call.int(0))?;
-    kernel.tell(description.target, call.args[1])
+    kernel.write_status(description.target, call.args[1])
 }
 
 fn newfstatat(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
@@ -135,7 +135,7 @@ fn newfstatat(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
         Target::Inode(id) if call.args[3] & AT_SYMLINK_NOFOLLOW != 0 => {
             kernel.write_link_status(id, call.args[2])
         }
-        target => kernel.tell(target, call.args[2]),
+        target => kernel.write_status(target, call.args[2]),
     }
 }
 
@@ -183,12 +183,12 @@ fn getcwd(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 
 fn chdir(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let id = kernel.find(AT_FDCWD, call.args[0], true)?;
-    kernel.enter(id)
+    kernel.change_directory(id)
 }
 
 fn fchdir(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     match kernel.description(call.int(0))?.1.target {
-        Target::Inode(id) => kernel.enter(id),
+        Target::Inode(id) => kernel.change_directory(id),
         _ => Err(Errno::ENOTDIR.into()),
     }
 }
@@ -275,7 +275,7 @@ impl Kernel<'_, '_> {
         Ok(Target::Inode(id))
     }
 
-    fn tell(&mut self, target: Target, address: u64) -> Answer {
+    fn write_status(&mut self, target: Target, address: u64) -> Answer {
         let status = self.host.status(target);
         self.write_bytes(address, &status.to_stat())?;
         Ok(Value::ZERO)
@@ -288,7 +288,7 @@ impl Kernel<'_, '_> {
         Ok(Value::ZERO)
     }
 
-    fn enter(&mut self, id: InodeId) -> Answer {
+    fn change_directory(&mut self, id: InodeId) -> Answer {
         let inode = self.host.files.tree.get(id);
         if !inode.is_directory() {
             return Err(Errno::ENOTDIR.into());
@@ -386,9 +386,9 @@ impl Kernel<'_, '_> {
         } else {
             flags.0 |= OpenFlags::LARGE;
         }
-        let nameless = flags.has(OpenFlags::NAMELESS);
+        let anonymous = flags.has(OpenFlags::TMPFILE);
         let creates = flags.has(OpenFlags::CREATE);
-        if nameless && (creates || !flags.has(OpenFlags::DIRECTORY) || !flags.writable())
+        if anonymous && (creates || !flags.has(OpenFlags::DIRECTORY) || !flags.writable())
             || (creates && flags.has(OpenFlags::DIRECTORY))
         {
             return Err(Errno::EINVAL.into());
@@ -399,8 +399,8 @@ impl Kernel<'_, '_> {
         };
         let base = self.base(fd, &path)?;
         let to = self.process().descriptors.free_from(0)?;
-        let target = if nameless {
-            self.open_nameless(base, &path, mode)?
+        let target = if anonymous {
+            self.open_tmpfile(base, &path, mode)?
         } else if creates {
             self.open_or_create(base, &path, flags, mode)?
         } else {
@@ -438,7 +438,7 @@ impl Kernel<'_, '_> {
             Some(id) => self.open_existing(id, flags),
             None => {
                 let node = InodeKind::Regular(Bytes::default());
-                let id = self.make(&dentry, node, mode as u32)?;
+                let id = self.create_file(&dentry, node, mode as u32)?;
                 self.host.notify(id, happened::OPEN);
                 Ok(Target::Inode(id))
             }
@@ -446,7 +446,12 @@ impl Kernel<'_, '_> {
     }
 
     /// Creates a file under a free name.
-    pub fn make(&mut self, dentry: &Dentry, node: InodeKind, mode: u32) -> Result<InodeId, Errno> {
+    pub fn create_file(
+        &mut self,
+        dentry: &Dentry,
+        node: InodeKind,
+        mode: u32,
+    ) -> Result<InodeId, Errno> {
         let who = self.fs_credentials();
         let now_ns = self.wall_clock_ns();
         let directory = self.host.files.tree.get(dentry.directory);
@@ -474,7 +479,7 @@ impl Kernel<'_, '_> {
     }
 
     /// `O_TMPFILE`.
-    fn open_nameless(&mut self, base: InodeId, path: &[u8], mode: u64) -> Result<Target, Stop> {
+    fn open_tmpfile(&mut self, base: InodeId, path: &[u8], mode: u64) -> Result<Target, Stop> {
         let directory = self.resolve(base, path, true)?;
         let now_ns = self.wall_clock_ns();
         let who = self.fs_credentials();
@@ -486,7 +491,7 @@ impl Kernel<'_, '_> {
         let mode = mode as u32 & 0o7777 & !self.process().umask;
         let mut new = Inode::new(InodeKind::Regular(Bytes::default()), mode, now_ns);
         who.own(inode, &mut new);
-        Ok(Target::Inode(self.host.files.tree.add_nameless(new)))
+        Ok(Target::Inode(self.host.files.tree.add_unlinked(new)))
     }
 
     /// Opens an existing file. Nothing changes if it cannot be opened.
@@ -527,7 +532,7 @@ impl Kernel<'_, '_> {
                     kind: InodeKind::Regular(bytes),
                     ..inode.clone()
                 };
-                Ok(Target::Inode(self.host.files.tree.add_nameless(copy)))
+                Ok(Target::Inode(self.host.files.tree.add_unlinked(copy)))
             }
             InodeKind::Magic(target) => self.open_again(target, flags),
             InodeKind::Fifo => self.open_fifo(id, flags),

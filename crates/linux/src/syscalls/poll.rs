@@ -41,7 +41,7 @@ pub const ROWS: &[Row] = &[
 const POLL_ERRORS: &[Errno] = &[Errno::EINTR, Errno::ENOMEM];
 
 /// The most descriptors of one `poll`.
-const MOST: u64 = 1024;
+const MAX: u64 = 1024;
 
 fn poll(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let timeout = u64::try_from(call.int(2)).ok();
@@ -104,7 +104,7 @@ impl Kernel<'_, '_> {
         timeout: Option<u64>,
         mask: Option<u64>,
     ) -> Answer {
-        if u64::from(count) > MOST {
+        if u64::from(count) > MAX {
             return Err(Errno::EINVAL.into());
         }
         let mut entries = self.read_bytes(address, 8 * u64::from(count))?;
@@ -152,7 +152,7 @@ impl Kernel<'_, '_> {
             let mut task = TaskState::clone(self.task());
             task.blocked = mask;
             if self.host.has_deliverable_signal(&task) {
-                self.block_meanwhile(mask);
+                self.set_temporary_mask(mask);
                 return Err(Errno::EINTR.into());
             }
         }
@@ -266,13 +266,13 @@ impl Kernel<'_, '_> {
     ) -> Result<(), Stop> {
         let waited = self.wait(condition, deadline_ns, what);
         if let (Err(Stop::Block(_)), Some(mask)) = (&waited, mask) {
-            self.block_meanwhile(mask);
+            self.set_temporary_mask(mask);
         }
         waited
     }
 
     /// Replaces the signal mask until the system call is over.
-    pub fn block_meanwhile(&mut self, mask: u64) {
+    pub fn set_temporary_mask(&mut self, mask: u64) {
         let task = self.task_mut();
         if task.restored_mask.is_none() {
             task.restored_mask = Some(task.blocked);

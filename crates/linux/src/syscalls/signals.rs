@@ -108,7 +108,7 @@ fn rt_sigaction(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
         Arc::make_mut(&mut kernel.process_mut().actions)[index] = new;
         if kernel.process().ignores(signal) {
             let pid = kernel.process().pid;
-            kernel.host.forget_signals(pid, bit(signal));
+            kernel.host.discard_signals(pid, bit(signal));
         }
     }
     Ok(Value::ZERO)

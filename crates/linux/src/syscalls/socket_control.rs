@@ -6,7 +6,7 @@ use super::sockets::OpenSocket;
 use crate::errno::Errno;
 use crate::files::{DescriptionId, Descriptor};
 use crate::kernel::{Kernel, Stop};
-use crate::objects::socket::{Credentials, Domain, Parcel, Received, level, message_flag};
+use crate::objects::socket::{Ancillary, Credentials, Domain, Received, level, message_flag};
 
 const SOL_SOCKET: u32 = 1;
 const RIGHTS: u32 = 1;
@@ -14,9 +14,9 @@ const CREDENTIALS: u32 = 2;
 /// Bytes of a `struct cmsghdr`.
 const HEADER: u64 = 16;
 /// The most descriptors in one message (`SCM_MAX_FD`).
-const MOST_RIGHTS: u64 = 253;
+const MAX_RIGHTS: u64 = 253;
 /// The most bytes of ancillary data.
-const MOST: u64 = 1 << 16;
+const MAX: u64 = 1 << 16;
 
 /// `IP_PKTINFO`, `IPV6_PKTINFO`, and the option that enables the latter.
 const PACKET_INFO: u32 = 8;
@@ -56,12 +56,12 @@ impl Kernel<'_, '_> {
         socket: &OpenSocket,
         address: u64,
         len: u64,
-    ) -> Result<Parcel, Stop> {
-        let mut parcel = Parcel::default();
+    ) -> Result<Ancillary, Stop> {
+        let mut ancillary = Ancillary::default();
         if len == 0 {
-            return Ok(parcel);
+            return Ok(ancillary);
         }
-        if len > MOST {
+        if len > MAX {
             return Err(Errno::ENOBUFS.into());
         }
         let domain = self.socket_of(socket.open())?.domain;
@@ -79,25 +79,30 @@ impl Kernel<'_, '_> {
             }
             let data = &rest[HEADER as usize..len as usize];
             if domain == Domain::Unix && word(8) == SOL_SOCKET {
-                self.add_to_parcel(&mut parcel, word(12), data)?;
+                self.add_ancillary(&mut ancillary, word(12), data)?;
             }
             let next = (len.next_multiple_of(8) as usize).min(rest.len());
             rest = &rest[next..];
         }
-        Ok(parcel)
+        Ok(ancillary)
     }
 
-    fn add_to_parcel(&mut self, parcel: &mut Parcel, kind: u32, data: &[u8]) -> Result<(), Stop> {
+    fn add_ancillary(
+        &mut self,
+        ancillary: &mut Ancillary,
+        kind: u32,
+        data: &[u8],
+    ) -> Result<(), Stop> {
         let words = data.chunks_exact(4).filter_map(|word| word.first_chunk());
         let words: Vec<u32> = words.map(|word| u32::from_le_bytes(*word)).collect();
         match (kind, words.as_slice()) {
             (RIGHTS, fds) => {
-                if (fds.len() + parcel.rights.len()) as u64 > MOST_RIGHTS {
+                if (fds.len() + ancillary.rights.len()) as u64 > MAX_RIGHTS {
                     return Err(Errno::EINVAL.into());
                 }
                 for fd in fds {
                     let descriptor = self.process().descriptors.get(*fd as i32)?;
-                    parcel.rights.push(descriptor.description);
+                    ancillary.rights.push(descriptor.description);
                 }
             }
             (CREDENTIALS, [pid, uid, gid]) if data.len() == 12 => {
@@ -110,7 +115,7 @@ impl Kernel<'_, '_> {
                 if self.host.process_by_pid(*pid).is_none() {
                     return Err(Errno::ESRCH.into());
                 }
-                parcel.credentials = Some(Credentials {
+                ancillary.credentials = Some(Credentials {
                     pid: *pid,
                     uid: *uid,
                     gid: *gid,

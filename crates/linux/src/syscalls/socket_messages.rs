@@ -10,7 +10,7 @@ use crate::errno::Errno;
 use crate::kernel::{Kernel, Stop};
 use crate::objects::event;
 use crate::objects::socket::{
-    AF_UNSPEC, Address, Domain, OPERATIONS, Parcel, Received, Socket, family, message_flag,
+    AF_UNSPEC, Address, Ancillary, Domain, OPERATIONS, Received, Socket, family, message_flag,
 };
 use crate::table::ArgKind::{Buffer as Bytes, Fd, Flags, Int, Pointer, Symbolic};
 use crate::table::{Answer, Call, Row};
@@ -105,7 +105,7 @@ fn sendto(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
         &socket,
         &[range],
         to,
-        Parcel::default(),
+        Ancillary::default(),
         call.args[3] as u32,
     )
 }
@@ -241,8 +241,8 @@ impl Kernel<'_, '_> {
             let len = header.name_len.min(128);
             Some(self.read_address(header.name, len as i32)?)
         };
-        let parcel = self.control_to_send(socket, header.control, header.control_len)?;
-        self.send_ranges(socket, &header.ranges, to, parcel, flags)
+        let ancillary = self.control_to_send(socket, header.control, header.control_len)?;
+        self.send_ranges(socket, &header.ranges, to, ancillary, flags)
     }
 
     fn send_ranges(
@@ -250,21 +250,21 @@ impl Kernel<'_, '_> {
         socket: &OpenSocket,
         ranges: &[IoRange],
         to: Option<Vec<u8>>,
-        parcel: Parcel,
+        ancillary: Ancillary,
         flags: u32,
     ) -> Answer {
-        let parcel = Parcel {
+        let ancillary = Ancillary {
             to: to.map(|to| self.destination(socket, &to)).transpose()?,
-            ..parcel
+            ..ancillary
         };
         if self.host.keeps_messages(socket.object) {
             let parts = self.gather_all(ranges)?;
-            let sent = self.send(socket.open(), &parts, &parcel, flags)?;
+            let sent = self.send(socket.open(), &parts, &ancillary, flags)?;
             return Ok(Value::concrete(sent));
         }
         self.write_all(ranges, |kernel, parts| match kernel.task().progress {
-            0 => kernel.send(socket.open(), parts, &parcel, flags),
-            _ => kernel.send(socket.open(), parts, &Parcel::default(), flags),
+            0 => kernel.send(socket.open(), parts, &ancillary, flags),
+            _ => kernel.send(socket.open(), parts, &Ancillary::default(), flags),
         })
     }
 
@@ -337,7 +337,7 @@ impl Kernel<'_, '_> {
             Err(Stop::Errno(_)) if done > 0 => Received::end(),
             Err(stop) => return Err(stop),
         };
-        let bytes = self.made_symbolic(open.id, received.bytes)?;
+        let bytes = self.apply_symbolic_source(open.id, received.bytes)?;
         let len = bytes.len() as u64;
         if !dropped {
             self.scatter(&skip(ranges, done), &bytes)?;

@@ -55,14 +55,14 @@ const TCP_CONGESTION: u32 = 13;
 /// Read-only socket options.
 const ONLY_TOLD: &[u32] = &[TYPE, ERROR, PEER_CREDENTIALS, ACCEPTS, PROTOCOL, DOMAIN];
 /// The longest option that is read.
-const MOST: u64 = 256;
+const MAX: u64 = 256;
 
 fn setsockopt(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let found = kernel.find_socket(call.int(0))?;
     let (level, name) = (call.args[1] as u32, call.args[2] as u32);
     let len = u64::try_from(call.int(4)).map_err(|_| Errno::EINVAL)?;
     kernel.check_level(found.object, level, Errno::ENOPROTOOPT)?;
-    let bytes = kernel.read_bytes(call.args[3], len.min(MOST))?;
+    let bytes = kernel.read_bytes(call.args[3], len.min(MAX))?;
     let result = if level == level::SOCKET {
         kernel.set_of_socket(found.object, name, &bytes)
     } else {

@@ -75,7 +75,7 @@ const CONNECT_ERRORS: &[Errno] = &[
 const ACCEPT_ERRORS: &[Errno] = &[Errno::EINTR, Errno::ECONNABORTED, Errno::EMFILE];
 
 /// The largest backlog that `listen` accepts (`somaxconn`).
-const MOST_PENDING: u32 = 4096;
+const MAX_PENDING: u32 = 4096;
 
 /// A socket and its open file description, copied out of the tables so that both can be used.
 pub struct OpenSocket {
@@ -97,7 +97,7 @@ impl OpenSocket {
 }
 
 fn socket(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
-    let (domain, kind, protocol, flags) = what_socket(call)?;
+    let (domain, kind, protocol, flags) = decode_socket_args(call)?;
     let socket = Socket::new(domain, kind, protocol, kernel.credentials());
     let fd = kernel.open_new(
         Object::Socket(Box::new(socket)),
@@ -107,7 +107,7 @@ fn socket(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 }
 
 /// Checks the arguments of `socket`: family, type, protocol and descriptor flags.
-pub fn what_socket(call: &Call) -> Result<(Domain, SocketType, u32, u32), Errno> {
+pub fn decode_socket_args(call: &Call) -> Result<(Domain, SocketType, u32, u32), Errno> {
     const KIND_MASK: u64 = 0xf;
     const KINDS: u64 = 11;
     const TCP: u32 = 6;
@@ -205,7 +205,7 @@ fn bind(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 
 fn listen(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let found = kernel.find_socket(call.int(0))?;
-    let backlog = (call.args[1] as u32).min(MOST_PENDING);
+    let backlog = (call.args[1] as u32).min(MAX_PENDING);
     let socket = kernel.socket_of(found.open())?;
     if !socket.kind.has_connections() {
         return Err(Errno::EOPNOTSUPP.into());
@@ -236,7 +236,7 @@ fn getpeername(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 }
 
 fn socketpair(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
-    let (domain, kind, _, flags) = what_socket(call)?;
+    let (domain, kind, _, flags) = decode_socket_args(call)?;
     if domain != Domain::Unix {
         return Err(Errno::EOPNOTSUPP.into());
     }
@@ -376,7 +376,7 @@ impl Kernel<'_, '_> {
                 if is_named {
                     return Err(Errno::EINVAL.into());
                 }
-                inode = Some(self.make_socket_node(path)?);
+                inode = Some(self.create_socket_node(path)?);
             }
             _ if is_named => return Err(Errno::EINVAL.into()),
             name if self.host.unix_socket_named(name, kind).is_some() => {
@@ -392,13 +392,13 @@ impl Kernel<'_, '_> {
         Ok(Value::ZERO)
     }
 
-    fn make_socket_node(&mut self, path: &[u8]) -> Result<InodeId, Stop> {
+    fn create_socket_node(&mut self, path: &[u8]) -> Result<InodeId, Stop> {
         let cwd = self.process().cwd;
         let (dentry, _) = self.resolve_dentry(cwd, path)?;
         if dentry.must_be_directory {
             return Err(Errno::ENOENT.into());
         }
-        Ok(self.make(&dentry, InodeKind::Socket, 0o777)?)
+        Ok(self.create_file(&dentry, InodeKind::Socket, 0o777)?)
     }
 
     fn listen_unix(&mut self, object: ObjectId, most: u32) -> Answer {
@@ -432,7 +432,7 @@ impl Kernel<'_, '_> {
                 self.host.take_address(object, own.unwrap_or(any))?
             }
         };
-        if self.host.is_listened_at(object, local) {
+        if self.host.has_listener_at(object, local) {
             return Err(Errno::EADDRINUSE.into());
         }
         let owner = self.credentials();

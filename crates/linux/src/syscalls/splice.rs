@@ -34,7 +34,7 @@ pub const ROWS: &[Row] = &[
 const ERRORS: &[Errno] = &[Errno::EINTR, Errno::EIO, Errno::ENOMEM];
 
 /// The most bytes of one call.
-const MOST: u64 = 0x7fff_f000;
+const MAX: u64 = 0x7fff_f000;
 /// Bytes moved at once.
 const PIECE: u64 = 1 << 16;
 const PAGE: u64 = 4096;
@@ -78,7 +78,7 @@ fn sendfile(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     if is_object || to.description.flags.has(OpenFlags::APPEND) {
         return Err(Errno::EINVAL.into());
     }
-    let wanted = call.args[3].min(MOST);
+    let wanted = call.args[3].min(MAX);
     let to_pipe = to.pipe(kernel);
     // Both offsets advance with each piece, so that they are right when the call blocks or a signal arrives.
     loop {
@@ -112,7 +112,7 @@ fn sendfile(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 }
 
 fn splice(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
-    let (wanted, flags) = (call.args[4].min(MOST), call.args[5]);
+    let (wanted, flags) = (call.args[4].min(MAX), call.args[5]);
     if wanted == 0 {
         return Ok(Value::ZERO);
     }
@@ -143,7 +143,7 @@ fn splice(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 }
 
 fn tee(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
-    let (wanted, flags) = (call.args[2].min(MOST), call.args[3]);
+    let (wanted, flags) = (call.args[2].min(MAX), call.args[3]);
     if flags & !KNOWN != 0 {
         return Err(Errno::EINVAL.into());
     }

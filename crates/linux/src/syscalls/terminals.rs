@@ -10,7 +10,7 @@ use crate::objects::{Object, ObjectId, SETTINGS_SIZE, Settings, Terminal, termin
 use crate::table::Answer;
 
 /// The most terminals of a host.
-const MOST: u32 = 4096;
+const MAX: u32 = 4096;
 const SIGWINCH: i32 = 28;
 
 /// Request numbers.
@@ -59,7 +59,7 @@ impl HostState {
             .and_then(|id| terminal(self, id))
             .map(|terminal| terminal.line);
         if let Some(line) = line {
-            self.files.forget_pipe(line);
+            self.files.remove_pipe(line);
         }
         if let Some(directory) = self.lines() {
             let name = number.to_string();
@@ -74,7 +74,7 @@ impl Kernel<'_, '_> {
     /// Opens `/dev/ptmx`, which creates a terminal.
     pub fn open_terminal(&mut self) -> Result<Target, Stop> {
         let free = |number: &u32| self.host.terminal_with_number(*number).is_none();
-        let number = (0..MOST).find(free).ok_or(Errno::ENOSPC)?;
+        let number = (0..MAX).find(free).ok_or(Errno::ENOSPC)?;
         let directory = self.host.lines().ok_or(Errno::ENOENT)?;
         let now_ns = self.wall_clock_ns();
         // Each side refers to the other.

@@ -203,12 +203,12 @@ fn getgroups(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 }
 
 fn setgroups(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
-    const MOST: i32 = 65536;
+    const MAX: i32 = 65536;
     if !kernel.is_privileged() {
         return Err(Errno::EPERM.into());
     }
     let count = call.int(0);
-    if !(0..=MOST).contains(&count) {
+    if !(0..=MAX).contains(&count) {
         return Err(Errno::EINVAL.into());
     }
     let bytes = kernel.read_bytes(call.args[1], 4 * count as u64)?;

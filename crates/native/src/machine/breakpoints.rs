@@ -113,13 +113,13 @@ impl NativeConfig {
 impl NativeMachine<'_> {
     /// Asks, as the model does, whether a memory management call fails. Calls of the allocator are excluded:
     /// the model does not know them.
-    pub(crate) fn memory_call_fails(&mut self, name: TaskName, call: Call) -> Option<Errno> {
+    pub(crate) fn ask_memory_call_fault(&mut self, name: TaskName, call: Call) -> Option<Errno> {
         let native = self.threads.get(&name)?;
         let allocator = self.allocators.get(usize::from(native.image.0));
         let in_runtime = |address| allocator.is_some_and(|one| one.is_in_runtime(address));
         let is_own = native.allocator_call.is_some()
             || native.loading.is_some()
-            || !native.has_begun
+            || !native.has_initialised_tls
             || in_runtime(native.tracee.registers().ok()?.rip);
         if is_own || !self.oracle.sees_allocations {
             return None;
@@ -154,7 +154,7 @@ impl NativeMachine<'_> {
         if native.image.0 == 0
             && let Some(jump) = self.jumps.execute(&mut native.tracee)?
         {
-            if let Some(behind) = jump.into_nothing {
+            if let Some(behind) = jump.dead_frame {
                 self.record_stack(name, Some(behind))?;
                 let message = "the frame that the jump leads to has returned".to_owned();
                 let kind = BugKind::BadJump.name().to_owned();
@@ -270,7 +270,10 @@ impl NativeMachine<'_> {
     }
 
     /// Reports a write by the kernel to memory that a checked build has poisoned.
-    pub(super) fn violated(&mut self, name: TaskName) -> Result<Option<NativeEnd>, NativeError> {
+    pub(super) fn report_kernel_write(
+        &mut self,
+        name: TaskName,
+    ) -> Result<Option<NativeEnd>, NativeError> {
         let native = self.threads.get_mut(&name);
         let Some((address, kind)) = native.and_then(|native| native.tracee.violation.take()) else {
             return Ok(None);
@@ -336,7 +339,7 @@ impl NativeMachine<'_> {
     }
 
     /// Supplies bytes for `everett_make_symbolic` and its like.
-    pub(super) fn give_input(&mut self, name: TaskName, call: Call) {
+    pub(super) fn supply_symbolic_input(&mut self, name: TaskName, call: Call) {
         let [text, address, size, ..] = call.args;
         if size == 0 {
             // A probe: the program only checks whether the call is answered.

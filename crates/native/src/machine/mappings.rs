@@ -30,7 +30,7 @@ impl NativeMachine<'_> {
         if call.number == call_numbers::ARCH_PRCTL
             && let Some(native) = self.threads.get_mut(&name)
         {
-            native.has_begun = true;
+            native.has_initialised_tls = true;
         }
         if let Some(refusal) = self.memory_limit_error(name, &call)? {
             return Ok(CallOutcome::Done(refusal, Vec::new()));
@@ -57,7 +57,7 @@ impl NativeMachine<'_> {
         if is_error(start) {
             return Ok(served);
         }
-        let Some(errno) = self.memory_call_fails(name, call) else {
+        let Some(errno) = self.ask_memory_call_fault(name, call) else {
             return Ok(served);
         };
         if let Some(native) = self.threads.get_mut(&name) {
@@ -70,13 +70,13 @@ impl NativeMachine<'_> {
     }
 
     fn change_memory(&mut self, name: TaskName, call: Call) -> Result<CallOutcome, NativeError> {
-        if let Some(errno) = self.memory_call_fails(name, call) {
+        if let Some(errno) = self.ask_memory_call_fault(name, call) {
             return Ok(CallOutcome::Done(errno.result(), Vec::new()));
         }
         let Some(native) = self.threads.get_mut(&name) else {
             return Ok(CallOutcome::Exited);
         };
-        let result = match is_harmless(&call) {
+        let result = match affects_only_itself(&call) {
             true => native
                 .tracee
                 .inject_call_preserving(call.number, call.args)?,
@@ -238,13 +238,13 @@ impl NativeMachine<'_> {
         };
         let known = (&mut self.arena, &self.oracle.inputs);
         let real = self.shared_files.real_file(&self.host, file, known)?;
-        let number = self.channel.give(&mut native.tracee, &real)?;
+        let number = self.channel.send_file(&mut native.tracee, &real)?;
         let [address, len, protection, flags, _, offset] = args;
         let args = [address, len, protection, flags, number, offset];
         let start = native
             .tracee
             .inject_call_preserving(call_numbers::MMAP, args)?;
-        self.channel.take_back(&mut native.tracee, number)?;
+        self.channel.close_file(&mut native.tracee, number)?;
         if !is_error(start) {
             self.shared_files.add(&mut self.host, name.pid, file);
         }
@@ -328,7 +328,7 @@ fn is_error(result: u64) -> bool {
 }
 
 /// Whether a call affects only the process itself, nothing else of the machine.
-fn is_harmless(call: &Call) -> bool {
+fn affects_only_itself(call: &Call) -> bool {
     const SET_GS: u64 = 0x1001;
     const GET_GS: u64 = 0x1004;
     /// `MADV_HWPOISON`, which removes pages from the machine.

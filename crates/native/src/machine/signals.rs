@@ -39,7 +39,7 @@ impl NativeMachine<'_> {
     }
 
     /// An instruction raises a signal: runs its handler, if there is one and its frame fits.
-    pub(super) fn handles_fault(
+    pub(super) fn run_fault_handler(
         &mut self,
         name: TaskName,
         signal: i32,

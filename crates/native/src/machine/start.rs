@@ -12,11 +12,11 @@ impl<'c> NativeMachine<'c> {
         source: Source,
         watcher: &'c mut dyn Watcher,
     ) -> Result<NativeMachine<'c>, NativeError> {
-        NativeMachine::answered_by(config, NativeOracle::new(source), watcher)
+        NativeMachine::with_oracle(config, NativeOracle::new(source), watcher)
     }
 
     /// Starts a machine with an oracle that has already answered questions.
-    pub(crate) fn answered_by(
+    pub(crate) fn with_oracle(
         config: &'c NativeConfig,
         oracle: NativeOracle,
         watcher: &'c mut dyn Watcher,
@@ -106,7 +106,7 @@ impl<'c> NativeMachine<'c> {
                 channel: &channel,
             };
             let mut tracee = zygote::start(&start, config.kind())?;
-            tracee.hide_machine(&host.auxv_random_bytes())?;
+            tracee.mask_auxv(&host.auxv_random_bytes())?;
             if let Some(allocator) = allocators.get_mut(image) {
                 allocator.watch(&mut tracee, oracle.expects(BugKind::Leak))?;
             }
@@ -117,13 +117,13 @@ impl<'c> NativeMachine<'c> {
                 jumps = config.watch_jumps(&oracle, &mut tracee)?;
                 races = config.watch_races(&oracle, &mut tracee)?;
             }
-            let native = Native {
+            let native = NativeThread {
                 loading: loading::begin(&mut tracee)?,
                 tracee,
                 image: execution.image,
                 pending: None,
                 allocator_call: None,
-                has_begun: false,
+                has_initialised_tls: false,
             };
             threads.insert(task, native);
         }
@@ -161,7 +161,7 @@ impl<'c> NativeMachine<'c> {
 
     /// Ends the run and returns its result.
     pub(crate) fn finish_run(mut self, end: NativeEnd) -> Result<NativeRun, NativeError> {
-        self.oracle.look_ahead();
+        self.oracle.check_remaining_choices();
         if let Some(why) = self.oracle.beyond.take() {
             return Err(NativeError::NotReplayable(why));
         }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use everett_linux::{Execution, Guest, TaskName};
 use everett_vm::BugKind;
 
-use super::{Call, Native, NativeError, NativeMachine, call_numbers, loading};
+use super::{Call, NativeError, NativeMachine, NativeThread, call_numbers, loading};
 use crate::events::EventKind;
 use crate::tracee::{Registers, kill_all_tracees};
 use crate::zygote::string_list;
@@ -73,13 +73,13 @@ impl NativeMachine<'_> {
                 tracee.write(call.args[3], &child.tid.to_le_bytes());
             }
         }
-        let native = Native {
+        let native = NativeThread {
             tracee,
             image,
             pending: None,
             allocator_call: None,
             loading: None,
-            has_begun: true,
+            has_initialised_tls: true,
         };
         self.threads.insert(child, native);
         self.events.note(EventKind::Born, child, &[]);
@@ -125,13 +125,13 @@ impl NativeMachine<'_> {
             let message = format!("{} cannot be executed natively", program.display());
             return Err(NativeError::NotReplayable(message));
         }
-        native.tracee.hide_machine(&random)?;
+        native.tracee.mask_auxv(&random)?;
         native.image = execution.image;
         let image = usize::from(execution.image.0);
         NativeMachine::set_checks(self.config, image, &mut native.tracee);
         native.allocator_call = None;
         native.loading = loading::begin(&mut native.tracee)?;
-        native.has_begun = false;
+        native.has_initialised_tls = false;
         self.heaps.remove(&name.pid);
         if let Some(allocator) = self.allocators.get_mut(usize::from(execution.image.0)) {
             allocator.watch(&mut native.tracee, self.oracle.expects(BugKind::Leak))?;
@@ -166,11 +166,11 @@ impl NativeMachine<'_> {
     /// passes words to its interpreter.
     fn write_arguments(
         &mut self,
-        native: &mut Native,
+        native: &mut NativeThread,
         execution: &Execution,
         (argv, room): (u64, u64),
     ) -> u64 {
-        let word = |native: &mut Native, at: usize| {
+        let word = |native: &mut NativeThread, at: usize| {
             let mut bytes = [0; 8];
             native.tracee.peek(argv + 8 * at as u64, &mut bytes);
             u64::from_le_bytes(bytes)
@@ -192,7 +192,7 @@ impl NativeMachine<'_> {
 
     /// Ends all threads of a process but one, which is about to call `execve`. The real kernel ends the main
     /// thread, whose tid it reassigns.
-    fn end_other_threads(&mut self, name: TaskName, native: &Native) {
+    fn end_other_threads(&mut self, name: TaskName, native: &NativeThread) {
         self.parked.remove(&name.pid);
         let all = self
             .threads

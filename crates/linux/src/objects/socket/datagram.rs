@@ -6,7 +6,7 @@ use everett_vm::Buffer;
 
 use super::inbox::join;
 use super::{
-    Address, ConnectReport, Destination, Domain, Parcel, Received, ReceivedMessage, Socket,
+    Address, Ancillary, ConnectReport, Destination, Domain, Received, ReceivedMessage, Socket,
     SocketState, SocketType, message_flag, unspecified,
 };
 use crate::errno::Errno;
@@ -18,11 +18,11 @@ use crate::packets::PacketKind;
 use crate::wait::WaitCondition;
 
 /// The longest UDP datagram.
-const MOST_UDP: u64 = 65507;
+const MAX_UDP: u64 = 65507;
 /// Buffer space that a message takes besides its bytes.
 const OVERHEAD: u64 = 768;
 /// The most queued messages from unconnected peers, minus one: `net.unix.max_dgram_qlen`.
-const MOST_MESSAGES: usize = 10;
+const MAX_MESSAGES: usize = 10;
 
 impl Socket {
     /// Receive buffer space in use.
@@ -31,8 +31,8 @@ impl Socket {
     }
 
     /// Whether unconnected senders must wait for queued messages to be received.
-    pub(super) fn is_full_for_strangers(&self) -> bool {
-        self.inbox.count() > MOST_MESSAGES
+    pub(super) fn is_full_for_unconnected(&self) -> bool {
+        self.inbox.count() > MAX_MESSAGES
     }
 
     /// Whether a message from this UNIX socket to its peer must wait.
@@ -41,7 +41,7 @@ impl Socket {
         if peer.is_connected() {
             peer.room_used() * 4 > u64::from(self.options.send_buffer)
         } else {
-            peer.is_full_for_strangers()
+            peer.is_full_for_unconnected()
         }
     }
 }
@@ -104,7 +104,7 @@ impl Kernel<'_, '_> {
         flags: u32,
     ) -> Result<u64, Stop> {
         let len: u64 = parts.iter().map(|part| part.len() as u64).sum();
-        if len > MOST_UDP {
+        if len > MAX_UDP {
             return Err(Errno::EMSGSIZE.into());
         }
         if flags & message_flag::OUT_OF_BAND != 0 {
@@ -217,13 +217,13 @@ impl Kernel<'_, '_> {
         &mut self,
         open: OpenObject<'_>,
         parts: &[Buffer],
-        parcel: &Parcel,
+        ancillary: &Ancillary,
         flags: u32,
     ) -> Result<u64, Stop> {
         if flags & message_flag::OUT_OF_BAND != 0 {
             return Err(Errno::EOPNOTSUPP.into());
         }
-        let credentials = parcel.credentials.unwrap_or(self.credentials());
+        let credentials = ancillary.credentials.unwrap_or(self.credentials());
         let len: u64 = parts.iter().map(|part| part.len() as u64).sum();
         let socket = self.socket_of(open)?;
         if let Some(error) = socket
@@ -238,7 +238,7 @@ impl Kernel<'_, '_> {
         }
         let (from, write_shut) = (socket.local.clone(), socket.write_shut);
         let limit = u64::from(socket.options.send_buffer);
-        let peer = match (&parcel.to, state) {
+        let peer = match (&ancillary.to, state) {
             (Some(to), _) if kind == SocketType::Datagram => self.find_unix(to, kind)?,
             (_, SocketState::Connected { peer: Some(peer) }) => peer,
             (_, SocketState::Connected { peer: None }) if kind == SocketType::Packets => {
@@ -272,7 +272,7 @@ impl Kernel<'_, '_> {
                 let what = "send to a UNIX socket";
                 return Err(self.wait_for_socket(open, event::OUT, flags, what));
             }
-        } else if receiver.is_full_for_strangers() {
+        } else if receiver.is_full_for_unconnected() {
             let condition = WaitCondition::SocketSpace(peer);
             return Err(self.wait_until(
                 open,
@@ -284,11 +284,11 @@ impl Kernel<'_, '_> {
         }
         let message = ReceivedMessage {
             from,
-            rights: parcel.rights.clone(),
+            rights: ancillary.rights.clone(),
             credentials: Some(credentials),
             ..ReceivedMessage::plain(join(parts.to_vec()))
         };
-        self.host.retain_all(&parcel.rights);
+        self.host.retain_all(&ancillary.rights);
         self.host.deliver(peer, message);
         Ok(len)
     }

@@ -246,7 +246,7 @@ pub const OPERATIONS: Operations = Operations {
         kernel.host.release_all(&received.rights);
         Ok(received.bytes)
     },
-    write: |kernel, open, parts| kernel.send(open, parts, &Parcel::default(), 0),
+    write: |kernel, open, parts| kernel.send(open, parts, &Ancillary::default(), 0),
     readiness,
     wake_source,
     close,
@@ -264,7 +264,7 @@ pub const OPERATIONS: Operations = Operations {
 
 /// Destination and ancillary data of a send.
 #[derive(Clone, Debug, Default)]
-pub struct Parcel {
+pub struct Ancillary {
     /// Destination address, if given.
     pub to: Option<Address>,
     /// Open file descriptions to pass (`SCM_RIGHTS`).
@@ -387,7 +387,7 @@ impl HostState {
             if socket.is_listening() {
                 socket.has_backlog_room()
             } else {
-                !socket.is_full_for_strangers()
+                !socket.is_full_for_unconnected()
             }
         })
     }
@@ -416,16 +416,16 @@ impl Kernel<'_, '_> {
         &mut self,
         open: OpenObject<'_>,
         parts: &[Buffer],
-        parcel: &Parcel,
+        ancillary: &Ancillary,
         flags: u32,
     ) -> Result<u64, Stop> {
         let socket = self.socket_of(open)?;
         match (socket.domain, socket.kind) {
-            (Domain::Unix, SocketType::Stream) => self.send_unix(open, parts, parcel, flags),
-            (Domain::Unix, _) => self.send_unix_message(open, parts, parcel, flags),
+            (Domain::Unix, SocketType::Stream) => self.send_unix(open, parts, ancillary, flags),
+            (Domain::Unix, _) => self.send_unix_message(open, parts, ancillary, flags),
             (Domain::Netlink, _) => self.send_netlink(open, parts),
             (_, SocketType::Stream) => self.send_tcp(open, parts, flags),
-            _ => self.send_udp(open, parts, parcel.to.as_ref(), flags),
+            _ => self.send_udp(open, parts, ancillary.to.as_ref(), flags),
         }
     }
 

@@ -119,7 +119,7 @@ impl Network {
     }
 
     /// A connection that was closed at `local` first is now closed at both ends: it enters TIME_WAIT.
-    pub fn forget_later(&mut self, local: SocketAddr, remote: SocketAddr, now_ns: u64) {
+    pub fn enter_time_wait(&mut self, local: SocketAddr, remote: SocketAddr, now_ns: u64) {
         let mut closed = Arc::make_mut(&mut self.closed).iter_mut();
         if let Some(entry) = closed.find(|entry| (entry.local, entry.remote) == (local, remote)) {
             entry.until_ns = Some(now_ns.saturating_add(TIME_WAIT_NS));
@@ -134,7 +134,7 @@ impl Network {
         }
     }
 
-    fn forget_old(&mut self, now_ns: u64) {
+    fn expire_closed(&mut self, now_ns: u64) {
         let is_old =
             |entry: &ClosedConnection| entry.until_ns.is_some_and(|condition| condition <= now_ns);
         if self.closed.iter().any(is_old) {
@@ -255,7 +255,7 @@ impl HostState {
 
     /// Binds a socket to an internet address; port 0 selects an ephemeral port.
     pub fn take_address(&mut self, who: ObjectId, wanted: SocketAddr) -> Result<SocketAddr, Errno> {
-        self.network.forget_old(self.clock_ns);
+        self.network.expire_closed(self.clock_ns);
         if wanted.port() != 0 {
             return if self.is_free(who, wanted) {
                 Ok(wanted)

@@ -132,8 +132,8 @@ impl HostState {
 
     /// Fails a connection to another host.
     pub(crate) fn refuse_remote(&mut self, id: ObjectId, error: Errno) {
-        let is_under_way = |socket: &Socket| matches!(socket.state, SocketState::Connecting { .. });
-        if self.socket(id).is_some_and(is_under_way) {
+        let is_declaring = |socket: &Socket| matches!(socket.state, SocketState::Connecting { .. });
+        if self.socket(id).is_some_and(is_declaring) {
             self.fail_connection(id, error);
         }
     }

@@ -296,7 +296,7 @@ impl HostState {
     }
 
     /// Whether another socket already listens at this address.
-    pub fn is_listened_at(&self, who: ObjectId, local: SocketAddr) -> bool {
+    pub fn has_listener_at(&self, who: ObjectId, local: SocketAddr) -> bool {
         let Some(own) = self.socket(who) else {
             return false;
         };
@@ -453,14 +453,14 @@ impl HostState {
                     let reuse = peer.options.reuse_address;
                     if let Some((local, remote)) = addresses {
                         self.network.leave(remote, local, reuse);
-                        self.network.forget_later(remote, local, self.clock_ns);
+                        self.network.enter_time_wait(remote, local, self.clock_ns);
                     }
                 }
                 self.announce(peer_id, event::ALL);
             }
             None => {
                 if let Some((local, remote)) = addresses {
-                    self.network.forget_later(remote, local, self.clock_ns);
+                    self.network.enter_time_wait(remote, local, self.clock_ns);
                 }
             }
         }
@@ -542,7 +542,7 @@ impl HostState {
             return;
         };
         for connection in pending {
-            self.break_off(connection);
+            self.abort_connection(connection);
         }
         if let Some(port) = port {
             self.retry_connections(port);
@@ -550,7 +550,7 @@ impl HostState {
     }
 
     /// Removes a TCP socket and resets its peer.
-    fn break_off(&mut self, id: ObjectId) {
+    fn abort_connection(&mut self, id: ObjectId) {
         self.reset_remote(id);
         if let Some(peer) = self.socket(id).and_then(Socket::peer) {
             self.reset(peer);
@@ -575,7 +575,7 @@ pub fn close_tcp(host: &mut HostState, id: ObjectId) {
                 if peer.is_none() && socket.link.is_none() {
                     host.reset_by_closed_peer(id);
                 }
-                return host.break_off(id);
+                return host.abort_connection(id);
             }
             let reuse = socket.options.reuse_address;
             let addresses = socket.local.internet().zip(socket.remote.internet());

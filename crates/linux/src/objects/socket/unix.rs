@@ -5,7 +5,7 @@ use everett_vm::Buffer;
 use super::inbox::join;
 use super::stream::first_bytes;
 use super::{
-    Address, ConnectReport, Credentials, Domain, Parcel, Received, ReceivedMessage, Socket,
+    Address, Ancillary, ConnectReport, Credentials, Domain, Received, ReceivedMessage, Socket,
     SocketState, SocketType, message_flag,
 };
 use crate::errno::Errno;
@@ -116,15 +116,15 @@ impl Kernel<'_, '_> {
         &mut self,
         open: OpenObject<'_>,
         parts: &[Buffer],
-        parcel: &Parcel,
+        ancillary: &Ancillary,
         flags: u32,
     ) -> Result<u64, Stop> {
         if flags & message_flag::OUT_OF_BAND != 0 {
             return Err(Errno::EOPNOTSUPP.into());
         }
-        let credentials = parcel.credentials.unwrap_or(self.credentials());
+        let credentials = ancillary.credentials.unwrap_or(self.credentials());
         let socket = self.socket_of(open)?;
-        if parcel.to.is_some() {
+        if ancillary.to.is_some() {
             return Err(if socket.is_connected() {
                 Errno::EISCONN.into()
             } else {
@@ -156,11 +156,11 @@ impl Kernel<'_, '_> {
         let sent = bytes.len() as u64;
         let message = ReceivedMessage {
             from,
-            rights: parcel.rights.clone(),
+            rights: ancillary.rights.clone(),
             credentials: Some(credentials),
             ..ReceivedMessage::plain(bytes)
         };
-        self.host.retain_all(&parcel.rights);
+        self.host.retain_all(&ancillary.rights);
         self.host.deliver(receiver, message);
         Ok(sent)
     }
@@ -310,14 +310,14 @@ pub fn close_unix(host: &mut HostState, id: ObjectId, accepted: bool) {
         _ => {}
     }
     if !has_connections {
-        host.forget_unix_peer(id);
+        host.disconnect_unix_peers(id);
     }
     host.release_all(&rights);
 }
 
 impl HostState {
     /// Disconnects the sockets whose default destination was closed; they notice at their next send.
-    fn forget_unix_peer(&mut self, gone: ObjectId) {
+    fn disconnect_unix_peers(&mut self, gone: ObjectId) {
         let peers: Vec<ObjectId> = self
             .sockets()
             .filter(|(_, socket)| socket.domain == Domain::Unix && socket.peer() == Some(gone))

@@ -16,7 +16,7 @@ const LARGEST: u64 = 8192;
 /// Default capacity of a queue in bytes.
 const CAPACITY: u64 = 16384;
 /// The most queues of a host.
-const MOST: usize = 32000;
+const MAX: usize = 32000;
 
 pub(super) fn msgget(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let (key, flags) = (call.args[0] as u32, call.args[1]);
@@ -26,7 +26,7 @@ pub(super) fn msgget(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     if let Some(id) = kernel.find_key(key, flags, found)? {
         return Ok(Value::concrete(u64::from(id)));
     }
-    if kernel.host.ipc.queues.len() >= MOST {
+    if kernel.host.ipc.queues.len() >= MAX {
         return Err(Errno::ENOSPC.into());
     }
     let queue = SysvQueue {

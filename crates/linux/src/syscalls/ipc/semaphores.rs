@@ -12,11 +12,11 @@ use crate::table::{Answer, Call};
 use crate::wait::WaitCondition;
 
 /// The most semaphores of a set.
-const MOST_SEMAPHORES: u64 = 32000;
+const MAX_SEMAPHORES: u64 = 32000;
 /// The most operations of a call.
-const MOST_OPERATIONS: u64 = 500;
+const MAX_OPERATIONS: u64 = 500;
 /// The most sets of a host.
-const MOST_SETS: usize = 32000;
+const MAX_SETS: usize = 32000;
 
 const UNDO: u16 = 0x1000;
 
@@ -30,7 +30,7 @@ const SET_ALL: u64 = 17;
 
 pub(super) fn semget(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let (key, count, flags) = (call.args[0] as u32, call.args[1] as u32, call.args[2]);
-    if u64::from(count) > MOST_SEMAPHORES {
+    if u64::from(count) > MAX_SEMAPHORES {
         return Err(Errno::EINVAL.into());
     }
     let mut sets = kernel.host.ipc.sets.iter();
@@ -45,7 +45,7 @@ pub(super) fn semget(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     if count == 0 {
         return Err(Errno::EINVAL.into());
     }
-    if kernel.host.ipc.sets.len() >= MOST_SETS {
+    if kernel.host.ipc.sets.len() >= MAX_SETS {
         return Err(Errno::ENOSPC.into());
     }
     let set = SemaphoreSet {
@@ -71,7 +71,7 @@ fn operate(kernel: &mut Kernel<'_, '_>, call: &Call, timeout: u64) -> Answer {
     if count == 0 || (id as i32) < 0 {
         return Err(Errno::EINVAL.into());
     }
-    if count > MOST_OPERATIONS {
+    if count > MAX_OPERATIONS {
         return Err(Errno::E2BIG.into());
     }
     let mut operations = Vec::with_capacity(count as usize);

@@ -14,7 +14,7 @@ const PAGE_SIZE: u64 = everett_vm::PAGE as u64;
 /// The largest segment.
 const LARGEST: u64 = 1 << 32;
 /// The most segments of a host.
-const MOST: usize = 4096;
+const MAX: usize = 4096;
 
 /// `SHM_DEST`: it is destroyed at the last detach.
 const GOING: u32 = 0o1000;
@@ -35,7 +35,7 @@ pub(super) fn shmget(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     if size == 0 || size > LARGEST {
         return Err(Errno::EINVAL.into());
     }
-    if kernel.host.ipc.segments.len() >= MOST {
+    if kernel.host.ipc.segments.len() >= MAX {
         return Err(Errno::ENOSPC.into());
     }
     let inode = kernel.host.anonymous_file(size.next_multiple_of(PAGE_SIZE));
@@ -122,7 +122,7 @@ pub(super) fn shmdt(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
         segment.pids[1] = pid;
     }
     kernel.unmap(address, size);
-    kernel.host.forget_segment(id);
+    kernel.host.destroy_unused_segment(id);
     Ok(Value::ZERO)
 }
 
@@ -157,7 +157,7 @@ pub(super) fn shmctl(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
                 segment.removed = true;
                 segment.permissions.key = 0;
             }
-            kernel.host.forget_segment(id);
+            kernel.host.destroy_unused_segment(id);
         }
         LOCK | UNLOCK => kernel.owns(&segment.permissions)?,
         _ => return Err(Errno::EINVAL.into()),

@@ -41,12 +41,12 @@ pub(crate) struct MapRequest {
 }
 
 pub(super) fn mmap(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
-    let request = wanted_mapping(kernel, call)?;
+    let request = decode_mmap(kernel, call)?;
     kernel.map(request)
 }
 
 /// Decodes and checks the arguments of `mmap`.
-pub(crate) fn wanted_mapping(kernel: &mut Kernel<'_, '_>, call: &Call) -> Result<MapRequest, Stop> {
+pub(crate) fn decode_mmap(kernel: &mut Kernel<'_, '_>, call: &Call) -> Result<MapRequest, Stop> {
     let [address, len, protection, flags, _, offset] = call.args;
     if !offset.is_multiple_of(PAGE_SIZE) {
         return Err(Errno::EINVAL.into());
@@ -183,12 +183,12 @@ impl Kernel<'_, '_> {
             self.vm.memory.unmap(address, request.size, allocated);
         }
         // An anonymous shared mapping is backed by an unlinked file.
-        let nameless = (is_shared && request.file.is_none()).then(|| {
+        let anonymous = (is_shared && request.file.is_none()).then(|| {
             let inode = self.host.anonymous_file(request.size);
             let open = Description::new(Target::Inode(inode), 2);
             (inode, self.host.files.open(open).0, 0)
         });
-        let file = request.file.or(nameless);
+        let file = request.file.or(anonymous);
         let traits = Traits {
             protection: Protection((request.protection & PROTECTION) as u8),
             backing: match file {
@@ -204,7 +204,7 @@ impl Kernel<'_, '_> {
         let memory = &mut self.vm.memory;
         let start = memory.map(placement, request.size, traits, view);
         self.host.update_holders(&before, self.vm.memory);
-        if let Some((_, holder, _)) = nameless {
+        if let Some((_, holder, _)) = anonymous {
             self.host.release(crate::files::DescriptionId(holder));
         }
         Ok(Value::concrete(start.ok_or(Errno::ENOMEM)?))

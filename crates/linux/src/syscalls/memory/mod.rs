@@ -4,7 +4,7 @@ mod advice;
 mod mapping;
 mod moving;
 
-pub(crate) use mapping::{MapRequest, wanted_mapping};
+pub(crate) use mapping::{MapRequest, decode_mmap};
 
 use everett_vm::{Mapping, PAGE};
 

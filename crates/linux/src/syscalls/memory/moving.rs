@@ -168,7 +168,7 @@ impl Kernel<'_, '_> {
     }
 
     /// Finds or frees the addresses that a mapping moves to.
-    fn make_room(&mut self, mapping: &Mapping, request: Move) -> Result<u64, Stop> {
+    fn free_addresses(&mut self, mapping: &Mapping, request: Move) -> Result<u64, Stop> {
         let memory = &mut self.vm.memory;
         if request.flags & FIXED != 0 {
             let (target, size) = (request.target, request.new_size);
@@ -192,7 +192,7 @@ impl Kernel<'_, '_> {
             self.check_heap(more)?;
         }
         let before = holders(self.vm.memory);
-        let target = self.make_room(&mapping, request)?;
+        let target = self.free_addresses(&mapping, request)?;
         let memory = &mut self.vm.memory;
         // Pages behind the old end are new; the old pages move.
         memory.unmap(target, request.new_size, None);
@@ -224,7 +224,7 @@ impl Kernel<'_, '_> {
         let view = self.view_for(&mapping, request.old);
         let placement = match request.flags & FIXED {
             0 => Placement::Anywhere,
-            _ => Placement::At(self.make_room(&mapping, request)?),
+            _ => Placement::At(self.free_addresses(&mapping, request)?),
         };
         let memory = &mut self.vm.memory;
         let start = memory.map(placement, request.new_size, traits, view);
