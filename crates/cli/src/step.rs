@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, anyhow, bail};
 use everett::{
-    BuildSpec, HOST, NativeEnd, NativeReplay, NativeRun, Nobody, Session, Standing, Watcher,
+    BuildSpec, HOST, NativeEnd, NativeReplay, NativeRun, NoWatcher, Session, StoppedRun, Watcher,
     describe_end,
 };
 use std::cell::RefCell;
@@ -113,7 +113,7 @@ fn who(replay: &NativeReplay, host: &str) -> String {
 fn nobody<'w>(replay: &NativeReplay) -> Vec<Box<dyn Watcher + 'w>> {
     let hosts = replay.hosts().into_iter();
     hosts
-        .map(|_| Box::new(Nobody) as Box<dyn Watcher>)
+        .map(|_| Box::new(NoWatcher) as Box<dyn Watcher>)
         .collect()
 }
 
@@ -169,7 +169,7 @@ impl Watcher for HandOver {
         self.goes_on(number)
     }
 
-    fn leaves(&mut self, number: usize) -> bool {
+    fn before_exit(&mut self, number: usize) -> bool {
         if self.at == Some(number) {
             self.seen = number;
             println!("{number:>6} is the end of the process or thread, which stands before it");
@@ -177,7 +177,7 @@ impl Watcher for HandOver {
         self.goes_on(number)
     }
 
-    fn stands(&mut self, world: &mut Standing<'_>) {
+    fn stopped(&mut self, world: &mut StoppedRun<'_>) {
         self.outcome = match self.at {
             Some(at) if at > self.seen => Err(anyhow!("the replay has only {} events", self.seen)),
             _ => open_debugger(world, self.faults),
@@ -186,8 +186,8 @@ impl Watcher for HandOver {
 }
 
 /// Opens the debugger on the process that ran last, and waits until it is closed.
-fn open_debugger(world: &mut Standing<'_>, faults: bool) -> Result<()> {
-    let Some(process) = world.hand_over()? else {
+fn open_debugger(world: &mut StoppedRun<'_>, faults: bool) -> Result<()> {
+    let Some(process) = world.detach()? else {
         bail!("no process is left at that event");
     };
     println!(
@@ -275,12 +275,12 @@ impl Watcher for Borrowed<'_> {
         self.0.event(number, line, clock_ns)
     }
 
-    fn leaves(&mut self, number: usize) -> bool {
-        self.0.leaves(number)
+    fn before_exit(&mut self, number: usize) -> bool {
+        self.0.before_exit(number)
     }
 
-    fn stands(&mut self, world: &mut Standing<'_>) {
-        self.0.stands(world);
+    fn stopped(&mut self, world: &mut StoppedRun<'_>) {
+        self.0.stopped(world);
     }
 }
 
@@ -366,7 +366,7 @@ impl Watcher for WalkAt<'_> {
         walk.wish.is_none()
     }
 
-    fn stands(&mut self, world: &mut Standing<'_>) {
+    fn stopped(&mut self, world: &mut StoppedRun<'_>) {
         let walk = &mut *self.walk.borrow_mut();
         if walk.on == self.host && walk.wish == Some(Wish::Debugger) {
             walk.outcome = open_debugger(world, false);

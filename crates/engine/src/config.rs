@@ -65,7 +65,7 @@ impl WorldHost {
 
     /// Its program sets it up by itself.
     pub fn sets_itself_up(&self) -> bool {
-        matches!(self.config.boot, Boot::Begins(_))
+        matches!(self.config.boot, Boot::Start(_))
     }
 }
 

@@ -1,6 +1,6 @@
 //! What the explorer tells about paths that ended.
 
-use everett_linux::{LeftFile, Passed};
+use everett_linux::{ChangedFile, PreemptionPoint};
 use everett_vm::{Bug, BugKind};
 use std::collections::BTreeMap;
 
@@ -43,11 +43,11 @@ pub struct PathEnd {
     pub calls: Vec<String>,
     /// Points between system calls at which another thread could have run, where they were asked for, with their
     /// places in the source.
-    pub points: Vec<(Passed, SourceFrame)>,
+    pub points: Vec<(PreemptionPoint, SourceFrame)>,
     /// What it wrote to standard output and standard error, under the inputs of the trace.
     pub output: [Vec<u8>; 2],
     /// Files that it left behind, with what they hold, where they are asked for.
-    pub files: Vec<(LeftFile, Vec<u8>)>,
+    pub files: Vec<(ChangedFile, Vec<u8>)>,
 }
 
 /// A finding: a path that ended in something wrong.
@@ -74,7 +74,7 @@ pub struct Finding {
     /// What the path wrote to standard output and standard error.
     pub output: [Vec<u8>; 2],
     /// Files that the path left behind, with what they hold.
-    pub files: Vec<(LeftFile, Vec<u8>)>,
+    pub files: Vec<(ChangedFile, Vec<u8>)>,
 }
 
 /// What is wrong where a signal ends the program.

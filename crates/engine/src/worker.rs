@@ -2,7 +2,7 @@
 //! say.
 
 use everett_expr::{Arena, EvalScratch};
-use everett_linux::{Disk, Ending, Host, HostConfig, HostExit, Left, LeftFile, Stream};
+use everett_linux::{ChangedFile, Disk, Ending, FileChange, Host, HostConfig, HostExit, Stream};
 use everett_solver::{Clock, Solver, SolverConfig, SolverError};
 use everett_vm::{
     Bug, BugKind, Coverage, ExecContext, Image, Interrupt, StackId, StackTable, Value, VmOptions,
@@ -195,11 +195,15 @@ impl Worker<'_> {
     }
 
     /// What files hold, under the model of a state.
-    pub fn written(&mut self, state: &State, files: Vec<LeftFile>) -> Vec<(LeftFile, Vec<u8>)> {
+    pub fn written(
+        &mut self,
+        state: &State,
+        files: Vec<ChangedFile>,
+    ) -> Vec<(ChangedFile, Vec<u8>)> {
         let mut written = Vec::with_capacity(files.len());
         for file in files {
             let bytes = match &file.what {
-                Left::File(bytes) => bytes.evaluate(&mut self.arena, &state.path.model),
+                FileChange::File(bytes) => bytes.evaluate(&mut self.arena, &state.path.model),
                 _ => Vec::new(),
             };
             written.push((file, bytes));
@@ -208,9 +212,9 @@ impl Worker<'_> {
     }
 
     /// The same for files that its program wants to have written down.
-    pub fn saved_files(&mut self, state: &State) -> Vec<(LeftFile, Vec<u8>)> {
+    pub fn saved_files(&mut self, state: &State) -> Vec<(ChangedFile, Vec<u8>)> {
         let saved = state.host.as_ref().and_then(Host::saved_files);
-        match saved.map(<[LeftFile]>::to_vec) {
+        match saved.map(<[ChangedFile]>::to_vec) {
             Some(files) => self.written(state, files),
             None => Vec::new(),
         }

@@ -9,13 +9,15 @@ pub(crate) fn packets_of(config: &NativeConfig, seen: &NativeRun) -> Vec<Capture
     let start = config.host.start_time_ns;
     let captured = |(packet, bytes): &SentPacket| {
         let content = match packet.kind {
-            PacketKind::Opened | PacketKind::Accepted { .. } => PacketContent::Opened,
+            PacketKind::Established | PacketKind::SynAck { .. } => PacketContent::Opened,
             PacketKind::Refused => PacketContent::Refused,
             PacketKind::Data(_) => PacketContent::Data(bytes.clone()),
-            PacketKind::End => PacketContent::End,
+            PacketKind::Fin => PacketContent::End,
             PacketKind::Reset => PacketContent::Reset,
             PacketKind::Datagram(_) => PacketContent::Datagram(bytes.clone()),
-            PacketKind::Request { .. } | PacketKind::Room { .. } | PacketKind::Unreachable(_) => {
+            PacketKind::Syn { .. }
+            | PacketKind::WindowUpdate { .. }
+            | PacketKind::Unreachable(_) => {
                 return None;
             }
         };

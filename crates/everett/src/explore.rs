@@ -88,7 +88,7 @@ fn search(
 ) -> Result<RunResult> {
     let mut config = explorer_config(spec, session, Some(folder.path().join(SPILL_FILE)))?;
     for host in &mut config.hosts {
-        host.config.boot = Boot::Stops;
+        host.config.boot = Boot::StopAtSetup;
     }
     let start = checkpoint
         .as_ref()

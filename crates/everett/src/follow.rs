@@ -5,7 +5,7 @@ use everett_engine::{
     Explorer, ExplorerConfig, Finding, Limits, Listener, PathEnd, SourceFrame, Start, Trace,
     TraceEnd, WorldFinding,
 };
-use everett_linux::Passed;
+use everett_linux::PreemptionPoint;
 use everett_vm::Image;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -229,7 +229,7 @@ pub(crate) struct Last {
     /// System calls, where they are logged.
     pub calls: Vec<String>,
     /// Points between system calls, where they are logged.
-    pub points: Vec<(Passed, SourceFrame)>,
+    pub points: Vec<(PreemptionPoint, SourceFrame)>,
     /// What it ended in, if that is a finding.
     pub finding: Option<Finding>,
     /// Instructions on it.

@@ -1,6 +1,6 @@
 //! Files of the real disk for the guest: never written, and read when the guest first does.
 
-use everett_linux::{Contents, FileSpec, Source};
+use everett_linux::{ByteSource, Contents, FileSpec};
 use serde::{Deserialize, Serialize};
 use std::fs::Metadata;
 use std::os::unix::ffi::OsStrExt;
@@ -178,7 +178,7 @@ struct DiskFile {
     notices: Notices,
 }
 
-impl Source for DiskFile {
+impl ByteSource for DiskFile {
     fn len(&self) -> u64 {
         self.len
     }

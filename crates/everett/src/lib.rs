@@ -69,7 +69,7 @@ pub use everett_engine::{
     Finding, MemoryAccount, PathEnd, SourceFrame, Trace, TraceChoice, TraceEnd, TraceInput,
     principal,
 };
-pub use everett_native::{NativeEnd, NativeRun, Nobody, Standing, Watcher, WorldRun};
+pub use everett_native::{NativeEnd, NativeRun, NoWatcher, StoppedRun, Watcher, WorldRun};
 pub use everett_report::Outcome;
 pub use everett_scenario::Scenario;
 pub use everett_solver::Clock;

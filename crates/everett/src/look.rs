@@ -89,7 +89,7 @@ impl NativeReplay {
                 let mut watchers = watchers.into_iter();
                 let mut watcher = watchers
                     .next()
-                    .unwrap_or_else(|| Box::new(everett_native::Nobody));
+                    .unwrap_or_else(|| Box::new(everett_native::NoWatcher));
                 let seen = run_watched(config, source, &mut *watcher)?;
                 Ok(BTreeMap::from([(HOST.to_owned(), seen)]))
             }

@@ -127,7 +127,7 @@ fn one(spec: &NativeSpec, session: &Session, watcher: &mut dyn Watcher) -> Resul
         known_allocators: OnceLock::new(),
         script: None,
         finder: None,
-        spared: 0,
+        race_skips: 0,
     };
     let source = Source::Random(spec.seed);
     Ok(everett_native::run_watched(&config, source, watcher)?)

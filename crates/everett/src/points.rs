@@ -2,8 +2,8 @@
 //! and tried natively until a run ends the same.
 
 use everett_engine::{SourceFrame, Start, Trace};
-use everett_linux::{Passed, PreemptAt, SchedulerKind};
-use everett_native::{NativeConfig, Point, Script, ScriptFinder};
+use everett_linux::{PreemptAt, PreemptionPoint, SchedulerKind};
+use everett_native::{NativeConfig, Script, ScriptFinder, ScriptPoint};
 use everett_vm::Image;
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -49,7 +49,7 @@ fn script_of(
 
 /// The script of points that a host has passed since it was started so often before. `None` if there are none, or too
 /// many.
-pub(crate) fn script(passed: &[(Passed, SourceFrame)], restarts: u32) -> Option<Script> {
+pub(crate) fn script(passed: &[(PreemptionPoint, SourceFrame)], restarts: u32) -> Option<Script> {
     if passed.is_empty() || passed.len() > MAX_POINTS {
         return None;
     }
@@ -64,7 +64,7 @@ pub(crate) fn script(passed: &[(Passed, SourceFrame)], restarts: u32) -> Option<
 type Counts = BTreeMap<(String, u32), u32>;
 
 /// Counts the points of each line since the thread made a system call or went on behind a switch.
-fn numbered(passed: &[(Passed, SourceFrame)]) -> Vec<Point> {
+fn numbered(passed: &[(PreemptionPoint, SourceFrame)]) -> Vec<ScriptPoint> {
     // Of every thread: its system calls, and the points on each line since then.
     let mut counts: BTreeMap<u32, (u64, Counts)> = BTreeMap::new();
     let mut points = Vec::with_capacity(passed.len());
@@ -83,7 +83,7 @@ fn numbered(passed: &[(Passed, SourceFrame)]) -> Vec<Point> {
         } else {
             lines.insert(place.clone(), ordinal + 1);
         }
-        points.push(Point {
+        points.push(ScriptPoint {
             task: point.task,
             calls: point.calls,
             switches: point.switches,
@@ -117,7 +117,7 @@ mod tests {
     use super::*;
     use everett_linux::TaskName;
 
-    fn passed(line: u32, calls: u64, switches: bool) -> (Passed, SourceFrame) {
+    fn passed(line: u32, calls: u64, switches: bool) -> (PreemptionPoint, SourceFrame) {
         let frame = SourceFrame {
             file: "a.c".to_owned(),
             line,
@@ -129,7 +129,7 @@ mod tests {
             pc: 0,
         };
         let task = TaskName { pid: 1, tid: 1 };
-        let point = Passed {
+        let point = PreemptionPoint {
             task,
             calls,
             site,

@@ -4,7 +4,7 @@
 use everett_engine::{
     Explorer, Finding, Listener, PathEnd, SourceFrame, Stopped, Trace, WorldFinding, principal,
 };
-use everett_linux::{Left, LeftFile, Setup};
+use everett_linux::{ChangedFile, FileChange, Setup};
 use everett_native::NativeConfig;
 use everett_report::{Folder, KTest, NamedFile, Writer};
 use everett_vm::Image;
@@ -185,7 +185,7 @@ impl<'o> Recorder<'o> {
         self.note(written);
     }
 
-    fn write_files(&mut self, folder: String, files: &[(LeftFile, Vec<u8>)]) {
+    fn write_files(&mut self, folder: String, files: &[(ChangedFile, Vec<u8>)]) {
         for (name, bytes) in written_files(&folder, files) {
             self.write(name, bytes);
         }
@@ -447,7 +447,7 @@ pub fn ktest(command: &[String], trace: &Trace) -> Vec<u8> {
 }
 
 /// Files that a path left behind: a list, and below a folder what those hold that it made or changed.
-pub fn written_files(folder: &str, files: &[(LeftFile, Vec<u8>)]) -> Vec<NamedFile> {
+pub fn written_files(folder: &str, files: &[(ChangedFile, Vec<u8>)]) -> Vec<NamedFile> {
     if files.is_empty() {
         return Vec::new();
     }
@@ -455,14 +455,14 @@ pub fn written_files(folder: &str, files: &[(LeftFile, Vec<u8>)]) -> Vec<NamedFi
     for (file, bytes) in files {
         let (path, mode) = (readable_path(&file.path), file.mode);
         let _ = match &file.what {
-            Left::File(_) => writeln!(list, "file {mode:04o} {path} ({} bytes)", bytes.len()),
-            Left::Directory => writeln!(list, "directory {mode:04o} {path}"),
-            Left::Link(target) => writeln!(list, "link {path} -> {}", readable_path(target)),
-            Left::Special => writeln!(list, "special {mode:04o} {path}"),
-            Left::Removed => writeln!(list, "removed {path}"),
+            FileChange::File(_) => writeln!(list, "file {mode:04o} {path} ({} bytes)", bytes.len()),
+            FileChange::Directory => writeln!(list, "directory {mode:04o} {path}"),
+            FileChange::Link(target) => writeln!(list, "link {path} -> {}", readable_path(target)),
+            FileChange::Special => writeln!(list, "special {mode:04o} {path}"),
+            FileChange::Removed => writeln!(list, "removed {path}"),
         };
         // Longer paths than this cannot be made here; their files are listed only.
-        if let Left::File(_) = file.what
+        if let FileChange::File(_) = file.what
             && path.len() < MAX_PATH
         {
             written.push((format!("{folder}{path}"), bytes.clone()));

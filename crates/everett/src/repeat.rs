@@ -93,11 +93,11 @@ fn difference(first: &[Event], other: &[Event]) -> String {
 mod tests {
     use super::*;
     use everett_linux::TaskName;
-    use everett_native::Kind;
+    use everett_native::EventKind;
 
     fn event(result: u64) -> Event {
         Event {
-            kind: Kind::Result,
+            kind: EventKind::Result,
             who: TaskName { pid: 1, tid: 1 },
             words: [result].into(),
         }

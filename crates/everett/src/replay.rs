@@ -4,7 +4,7 @@
 use everett_engine::{Trace, TraceEnd};
 use everett_linux::HostConfig;
 use everett_native::{
-    NativeConfig, NativeEnd, NativeError, NativeRun, Nobody, Script, Source, Watcher,
+    NativeConfig, NativeEnd, NativeError, NativeRun, NoWatcher, Script, Source, Watcher,
     is_checked_build, libraries, run_watched,
 };
 use everett_toolchain::{Checks, ToolchainError};
@@ -293,7 +293,7 @@ pub(crate) fn native_host_config(
         known_allocators: OnceLock::new(),
         script: None,
         finder: None,
-        spared: 0,
+        race_skips: 0,
     })
 }
 
@@ -320,7 +320,7 @@ pub(crate) fn replay_one(
     expected: &TraceEnd,
     notices: &Notices,
 ) -> Result<(Verdict, Option<NativeRun>)> {
-    replay_watched(config, trace, expected, &mut Nobody, notices)
+    replay_watched(config, trace, expected, &mut NoWatcher, notices)
 }
 
 /// The same while somebody looks.
@@ -378,12 +378,12 @@ fn replay_once(
 ) -> Result<(Verdict, Option<NativeRun>)> {
     let (mut plain, mut seen) = try_once(config, trace.clone(), expected, watcher)?;
     if expected.finding.as_deref() == Some("data-race") {
-        for spared in 1..MAX_SPARED {
+        for race_skips in 1..MAX_SPARED {
             if plain == Verdict::Confirmed {
                 break;
             }
             let config = NativeConfig {
-                spared,
+                race_skips,
                 ..config.clone()
             };
             (plain, seen) = try_once(&config, trace.clone(), expected, watcher)?;
@@ -453,7 +453,7 @@ fn replay_checked(
         known_allocators: OnceLock::new(),
         ..config.clone()
     };
-    let (verdict, seen) = try_once(&config, trace, expected, &mut Nobody)?;
+    let (verdict, seen) = try_once(&config, trace, expected, &mut NoWatcher)?;
     Ok(match verdict {
         Verdict::NotReproduced(other) => {
             let why = format!("{why}; in its build that checks {checks}, {other}");
@@ -532,7 +532,8 @@ fn replay_scripted(
             ..config.clone()
         };
         tried += 1;
-        let (verdict, seen) = replay_once(&config, trace.clone(), expected, &mut Nobody, notices)?;
+        let (verdict, seen) =
+            replay_once(&config, trace.clone(), expected, &mut NoWatcher, notices)?;
         if let Verdict::NotReproduced(_) = verdict {
             last = seen;
             continue;

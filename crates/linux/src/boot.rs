@@ -1,4 +1,4 @@
-//! Starting a program: its memory, arguments, environment and the block that the kernel leaves on its stack.
+//! Boot of a host, and start of a program: its memory, arguments, environment and initial stack block.
 
 use everett_vm::{
     Buffer, Bug, BugKind, ChoiceSite, ExecContext, ImageId, Interrupt, Memory, ObjectKind,
@@ -12,14 +12,14 @@ use crate::files::{
     Description, Descriptor, Descriptors, Disk, Files, InodeId, Input, OpenFlags, ROOT, Target,
 };
 use crate::host::{Host, HostState, Stream};
+use crate::kernel::reborrow;
 use crate::layers;
-use crate::life::Execution;
 use crate::objects::socket::Network;
-use crate::process::{Life, ProcessState, SIGNALS, SignalAction, TaskState};
+use crate::process::{Execution, ExitState, ProcessState, SIGNALS, SignalAction, TaskState};
 use crate::schedule::Schedule;
 use crate::slots::Slots;
 
-/// Number of the first process.
+/// Pid of the first process.
 pub(crate) const FIRST_PID: u32 = 1000;
 
 const AT_NULL: u64 = 0;
@@ -35,8 +35,9 @@ const AT_RANDOM: u64 = 25;
 const AT_EXECFN: u64 = 31;
 
 impl Host {
-    /// Loads the program and sets up arguments, environment and files. Where a question has several answers it
-    /// is [`Interrupt::Suspend`]: call it again from scratch. A host that was switched off has a disk already.
+    /// Loads the program and sets up its arguments, environment and files. Returns [`Interrupt::Suspend`] if
+    /// a question to the oracle has several answers: call it again from scratch. A host that was switched off
+    /// boots with its old disk.
     pub fn boot(
         config: &HostConfig,
         disk: Option<&Disk>,
@@ -58,7 +59,7 @@ impl Host {
     }
 }
 
-/// The kernel's tables at the start, and what its processes are to execute.
+/// The kernel's tables at boot, and the programs that the first processes execute.
 pub(crate) fn prepare(
     config: &HostConfig,
     disk: Option<&Disk>,
@@ -75,11 +76,13 @@ pub(crate) fn prepare(
                 let cwd = files.tree.lookup(ROOT, &config.cwd, true);
                 (files, cwd.unwrap_or(ROOT))
             }
-            None => layers::lay(&config.cwd, &config.files, &config.programs, now_ns, around)?,
+            None => {
+                layers::build_root(&config.cwd, &config.files, &config.programs, now_ns, around)?
+            }
         };
         let mut starting = vec![(config.image, args, env, cwd)];
         for other in &config.others {
-            let made = files.tree.make_directories(ROOT, &other.cwd);
+            let made = files.tree.create_directories(ROOT, &other.cwd);
             let cwd = made.map_err(|errno| layers::refused(&other.cwd, errno))?;
             let args = strings(&other.args, &mut names, around)?;
             let env = strings(&other.env, &mut names, around)?;
@@ -139,14 +142,14 @@ pub(crate) fn prepare(
             processes,
             tasks,
             next_pid,
-            newborn: Vec::new(),
+            new_tasks: Vec::new(),
             schedule: Schedule::new(config.options.scheduler),
             ipc: Default::default(),
             timers: Slots::default(),
             injected: Vec::new(),
             memory_changes: Vec::new(),
             segment_bytes: 0,
-            aside: false,
+            internal_call: false,
             faults: Default::default(),
             log: config.options.logs_calls.then(Arc::default),
             points: config.options.logs_points.then(Arc::default),
@@ -155,7 +158,7 @@ pub(crate) fn prepare(
             file_watchers: Default::default(),
             lock_releases: 0,
             waits: 0,
-            deaths: Arc::new(vec![None; executions.len()]),
+            exit_statuses: Arc::new(vec![None; executions.len()]),
             wire: crate::wire::Wire::new(config.is_networked()),
             exposed: Default::default(),
             watches: Arc::new(config.watches.clone()),
@@ -165,7 +168,7 @@ pub(crate) fn prepare(
     }
 }
 
-/// A process that a host starts with.
+/// A process that the host boots with.
 fn first_process(pid: u32, cwd: InodeId, descriptors: Descriptors) -> ProcessState {
     ProcessState {
         pid,
@@ -173,7 +176,7 @@ fn first_process(pid: u32, cwd: InodeId, descriptors: Descriptors) -> ProcessSta
         group: pid,
         session: pid,
         image: ImageId::default(),
-        life: Life::Running,
+        exit_state: ExitState::Alive,
         borrows_memory: false,
         exit_signal: 0,
         uid: [0; 3],
@@ -188,7 +191,7 @@ fn first_process(pid: u32, cwd: InodeId, descriptors: Descriptors) -> ProcessSta
         execution: Arc::default(),
         executable: None,
         stopped: None,
-        news: None,
+        state_change: None,
         has_executed: true,
         groups: Arc::default(),
         limits: Arc::default(),
@@ -204,7 +207,7 @@ fn first_process(pid: u32, cwd: InodeId, descriptors: Descriptors) -> ProcessSta
     }
 }
 
-/// Memory and first thread of a program that is just starting.
+/// Memory and first thread of a program at its start.
 pub(crate) fn start(
     execution: &Execution,
     mut around: ExecContext<'_>,
@@ -231,14 +234,14 @@ pub(crate) fn start(
     Ok((memory, thread))
 }
 
-/// A string and its NUL, as an object of its own so that running over its end is found.
+/// Places a NUL-terminated string in an object of its own, so that an overrun is detected.
 fn place_string(memory: &mut Memory, string: &Buffer) -> Result<u64, Interrupt> {
     let mut whole = Buffer::zeroed(string.len() + 1);
     whole.copy_from(0, string, 0, string.len());
     place(memory, &whole)
 }
 
-/// Numbers for the names of symbolic strings.
+/// Generates names for symbolic strings.
 #[derive(Default)]
 struct Names {
     arguments: u32,
@@ -251,7 +254,7 @@ impl Names {
     }
 }
 
-/// The strings, without their NULs.
+/// The strings of a command line or environment, without NULs.
 fn strings(
     arguments: &[Argument],
     names: &mut Names,
@@ -293,7 +296,7 @@ fn strings(
     Ok(strings)
 }
 
-/// A string of symbolic bytes, without its NUL. Its input has a byte more, which stands for the NUL.
+/// A string of symbolic bytes, without its NUL. Its input array has one more byte, which stands for the NUL.
 fn symbolic_string(
     prefix: &[u8],
     name: &str,
@@ -309,11 +312,11 @@ fn symbolic_string(
     Ok(whole)
 }
 
-/// An object of the kernel that holds these bytes.
+/// Allocates a kernel object that holds these bytes.
 fn place(memory: &mut Memory, bytes: &Buffer) -> Result<u64, Interrupt> {
     let object = memory
         .allocate(bytes.len() as u64, 16, ObjectKind::Kernel)
-        .ok_or_else(|| Bug::new(BugKind::HugeAllocation, "no room for arguments"))?;
+        .ok_or_else(|| Bug::new(BugKind::HugeAllocation, "arguments do not fit into memory"))?;
     object.write_buffer(0, bytes);
     Ok(object.start)
 }
@@ -330,7 +333,7 @@ fn stdin(stdin: &Stdin, around: &mut ExecContext<'_>) -> Result<Input, Interrupt
     })
 }
 
-/// Who is given nothing, and is not the first, reads nothing.
+/// Descriptors 0 to 2. Descriptor 0 is `/dev/null` if the process has no input.
 fn standard_streams(files: &mut Files, reads: Option<u16>) -> Descriptors {
     let mut descriptors = Descriptors::default();
     let nothing = files.tree.lookup(ROOT, b"/dev/null", true);
@@ -353,7 +356,7 @@ fn standard_streams(files: &mut Files, reads: Option<u16>) -> Descriptors {
     descriptors
 }
 
-/// What a program finds when it starts.
+/// The block that the kernel leaves on the stack of a new program.
 struct StartBlock {
     /// `argc`, `argv`, NULL, `envp`, NULL, `auxv`.
     address: u64,
@@ -399,7 +402,7 @@ fn start_block(
     })
 }
 
-/// Pushes the first frame: that of the libc's entry, or `main` itself where there is no libc.
+/// Pushes the first frame: the entry of libc, or `main` itself if there is no libc.
 fn enter(
     around: &mut ExecContext<'_>,
     image: ImageId,
@@ -425,16 +428,4 @@ fn enter(
     let args: Vec<Value> = args.into_iter().map(Value::concrete).collect();
     let mut vm = Vm::new(reborrow(around), image, memory, thread);
     vm.push_frame(function, &args, None, OnReturn::Stop)
-}
-
-/// The same surroundings for a shorter time.
-pub fn reborrow<'s>(around: &'s mut ExecContext<'_>) -> ExecContext<'s> {
-    ExecContext {
-        images: around.images,
-        arena: around.arena,
-        oracle: around.oracle,
-        stacks: around.stacks,
-        coverage: around.coverage,
-        options: around.options,
-    }
 }

@@ -1,33 +1,33 @@
-//! Sequences of bytes, some of them symbolic: contents of files and what a program wrote.
+//! Byte sequences, some bytes symbolic: contents of files and output streams.
 //!
-//! Cloning is O(1); clones share the pages that neither has written since.
+//! Cloning is O(1); clones share pages until one of them writes.
 
 use everett_expr::{Arena, ArrayId, Assignment, EvalScratch, ExprId};
 use everett_vm::{Buffer, PAGE, Pages, Value};
 use triomphe::Arc;
 
-/// What a program wrote to a stream; it only ever grows at its end.
+/// Bytes written to an output stream; it only grows at its end.
 pub type Output = Bytes;
 
-/// The first page starts this small and doubles, so that a line of output does not cost a page a state.
+/// Initial size of the first page, which doubles as needed: a line of output does not cost each state a whole
+/// page.
 const FIRST: usize = 64;
 
-/// Concrete bytes that many states share. They may be fetched when they are first asked for, but are always the
-/// same.
-pub trait Source: Send + Sync + std::fmt::Debug {
-    /// How many bytes.
+/// Concrete bytes that many states share. They may be loaded lazily, but never change.
+pub trait ByteSource: Send + Sync + std::fmt::Debug {
+    /// Length in bytes.
     fn len(&self) -> u64;
 
-    /// There are none.
+    /// Whether there are no bytes.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// All of them; fewer than [`Source::len`] if they cannot be had.
+    /// All bytes; fewer than [`ByteSource::len`] if they cannot be loaded.
     fn bytes(&self) -> &[u8];
 }
 
-impl Source for std::sync::Arc<[u8]> {
+impl ByteSource for std::sync::Arc<[u8]> {
     fn len(&self) -> u64 {
         (**self).len() as u64
     }
@@ -37,16 +37,16 @@ impl Source for std::sync::Arc<[u8]> {
     }
 }
 
-/// What lies under the pages.
+/// The immutable base under the pages.
 #[derive(Clone, Debug)]
 struct Base {
-    source: std::sync::Arc<dyn Source>,
-    /// Bytes of it that still count.
+    source: std::sync::Arc<dyn ByteSource>,
+    /// Length of the part that is still visible.
     len: u64,
 }
 
 impl Base {
-    /// What it has of a range, which may be less than is asked for.
+    /// The visible part of a range.
     fn range(&self, offset: u64, len: usize) -> &[u8] {
         if offset >= self.len {
             return &[];
@@ -63,10 +63,10 @@ impl Base {
 #[derive(Clone, Debug, Default)]
 pub struct Bytes {
     base: Option<Base>,
-    /// Absent pages are those of the base, or zeros. Bytes at and beyond `len` are zeros too.
+    /// Missing pages are those of the base, or zeros. Bytes at and beyond `len` are zeros.
     pages: Option<Pages>,
     len: u64,
-    /// Every page that is there is a whole one.
+    /// Every present page has full size.
     whole: bool,
 }
 
@@ -83,8 +83,8 @@ impl Bytes {
         }
     }
 
-    /// These bytes, without a copy of them.
-    pub fn from_source(source: std::sync::Arc<dyn Source>) -> Bytes {
+    /// A sequence that refers to these bytes without copying them.
+    pub fn from_source(source: std::sync::Arc<dyn ByteSource>) -> Bytes {
         let len = source.len();
         Bytes {
             base: Some(Base { source, len }),
@@ -94,7 +94,7 @@ impl Bytes {
         }
     }
 
-    /// It is another clone of the same bytes, unchanged since.
+    /// Whether it is a clone of the same bytes, unchanged since.
     pub fn is_same(&self, other: &Bytes) -> bool {
         let same_base = match (&self.base, &other.base) {
             (None, None) => true,
@@ -111,7 +111,7 @@ impl Bytes {
         self.len == other.len && same_base && same_pages
     }
 
-    /// A page of it is the same as that of a clone.
+    /// Whether it shares a page with a clone.
     pub fn is_same_page(&self, other: &Bytes, index: usize) -> bool {
         let same = match (self.page(index), other.page(index)) {
             (None, None) => true,
@@ -121,7 +121,7 @@ impl Bytes {
         same && self.base_page(index).len() == other.base_page(index).len()
     }
 
-    /// All bytes of a symbolic input.
+    /// All bytes of a symbolic input array.
     pub fn from_input(arena: &mut Arena, input: ArrayId, size: u32) -> Bytes {
         let mut bytes = Bytes::default();
         let mut at = 0;
@@ -133,12 +133,12 @@ impl Bytes {
         bytes
     }
 
-    /// How many bytes.
+    /// Length in bytes.
     pub fn len(&self) -> u64 {
         self.len
     }
 
-    /// There are none.
+    /// Whether it has no bytes.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -147,13 +147,13 @@ impl Bytes {
         self.pages.as_ref()?.get(index)?.as_deref()
     }
 
-    /// What the base has under a page.
+    /// The part of the base under a page.
     fn base_page(&self, index: usize) -> &[u8] {
         let base = self.base.as_ref();
         base.map_or(&[], |base| base.range(index as u64 * PAGE as u64, PAGE))
     }
 
-    /// The page, holding at least `needed` bytes.
+    /// The page for writing, at least `needed` bytes long.
     fn page_mut(&mut self, index: usize, needed: usize) -> &mut Buffer {
         if self.page(index).is_none() && self.base.is_some() {
             let page = Arc::new(Buffer::with_bytes(self.base_page(index), PAGE));
@@ -182,7 +182,7 @@ impl Bytes {
         Arc::make_mut(page)
     }
 
-    /// A copy of a range, which is cut at the end.
+    /// A copy of a range, truncated at the end.
     pub fn read(&self, offset: u64, len: u64) -> Buffer {
         let len = len.min(self.len.saturating_sub(offset)) as usize;
         if let (Some(base), None) = (&self.base, &self.pages) {
@@ -222,12 +222,12 @@ impl Bytes {
         }
     }
 
-    /// Writes at the end.
+    /// Appends bytes.
     pub fn append(&mut self, from: &Buffer) {
         self.write(self.len, from);
     }
 
-    /// Cuts, or appends zeros.
+    /// Truncates, or extends with zeros.
     pub fn set_len(&mut self, len: u64) {
         if let Some(base) = &mut self.base {
             base.len = base.len.min(len);
@@ -249,7 +249,7 @@ impl Bytes {
         self.len = len;
     }
 
-    /// Sets a range to zeros, without making it longer.
+    /// Zeroes a range without extending the sequence.
     pub fn clear(&mut self, offset: u64, len: u64) {
         let end = offset.saturating_add(len).min(self.len);
         let mut at = offset;
@@ -273,7 +273,7 @@ impl Bytes {
         self.page(page).is_some() || !self.base_page(page).is_empty()
     }
 
-    /// Where the next data (or the next hole) begins at or behind an offset before the end. The end is a hole.
+    /// Offset of the next data (or the next hole) at or behind an offset. The end counts as a hole.
     pub fn next_change(&self, offset: u64, to_data: bool) -> Option<u64> {
         let mut at = offset;
         while at < self.len {
@@ -286,7 +286,7 @@ impl Bytes {
         (!to_data).then_some(self.len)
     }
 
-    /// Its pages, each a whole one, for those who map it. Bytes behind the end are zeros.
+    /// Its pages in full size, for mapping. Bytes behind the end are zeros.
     pub fn pages(&mut self) -> Pages {
         if self.base.is_some() {
             for index in 0..self.len.div_ceil(PAGE as u64) as usize {
@@ -311,20 +311,21 @@ impl Bytes {
         self.pages.clone().unwrap_or_default()
     }
 
-    /// Sets its pages, each a whole one.
+    /// Replaces its pages, each of full size.
     pub fn set_pages(&mut self, pages: Option<Pages>) {
         self.pages = pages;
         self.whole = true;
         self.clear_tail();
     }
 
-    /// It has these pages.
+    /// Whether it holds exactly these pages.
     pub fn has_pages(&self, pages: &Pages) -> bool {
         let own = self.pages.as_ref();
         own.is_some_and(|own| Arc::ptr_eq(own, pages))
     }
 
-    /// Who maps a file can write behind its end, in the last page; others must not see it.
+    /// Zeroes the rest of the last page: a process that maps a file can write behind the end, and others must
+    /// not see it.
     fn clear_tail(&mut self) {
         let (index, within) = (self.len / PAGE as u64, (self.len % PAGE as u64) as usize);
         let page = self.page(index as usize);
@@ -343,7 +344,7 @@ impl Bytes {
         self.evaluate_from(0, arena, assignment)
     }
 
-    /// The same, from an offset on.
+    /// The bytes from an offset on, under an assignment to the symbolic inputs.
     pub fn evaluate_from(
         &self,
         offset: u64,
@@ -362,14 +363,14 @@ impl Bytes {
         bytes
     }
 
-    /// All terms, for marking what is alive.
+    /// Visits all terms, so that the arena can mark live ones.
     pub fn for_each_term(&self, visit: &mut dyn FnMut(ExprId)) {
         let pages = self.pages.iter().flat_map(|pages| pages.iter()).flatten();
         pages.for_each(|page| page.terms().for_each(&mut *visit));
     }
 }
 
-/// Bytes of a symbolic input as a buffer.
+/// Bytes of a symbolic input array as a buffer.
 pub fn input_bytes(arena: &mut Arena, input: ArrayId, from: u32, len: u32) -> Buffer {
     let mut buffer = Buffer::zeroed(len as usize);
     for at in 0..len {

@@ -1,61 +1,59 @@
-//! What a host is started with.
+//! The configuration of a host.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 use everett_vm::ImageId;
 
-use crate::bytes::Source;
-use crate::faults::FaultOptions;
-use crate::schedule::{PreemptAt, SchedulerKind};
+use crate::bytes::ByteSource;
 
-/// What a host is started with.
+/// The configuration of a host.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct HostConfig {
-    /// The program that it is started with.
+    /// The program of its first process.
     pub image: ImageId,
-    /// Arguments, the name of the program first.
+    /// Command line, program name first.
     pub args: Vec<Argument>,
     /// Environment, each `NAME=value`.
     pub env: Vec<Argument>,
-    /// What is read from descriptor 0.
+    /// Contents of descriptor 0.
     pub stdin: Stdin,
-    /// Files that exist at the start, with the directories that lead to them.
+    /// Files that exist at boot. Missing parent directories are created.
     pub files: Vec<FileSpec>,
     /// Programs that `execve` can start.
     pub programs: Vec<ProgramSpec>,
-    /// How the host behaves.
+    /// Options of the host.
     pub options: HostOptions,
-    /// The directory that the program is started in; made if it is not there.
+    /// The working directory of the first process; created if it does not exist.
     pub cwd: Vec<u8>,
-    /// Addresses of the host, besides those of the loopback.
+    /// IP addresses of the host, besides the loopback addresses.
     pub addresses: Vec<IpAddr>,
-    /// Addresses of other hosts that can be reached, and from which of its own. None, where it is the only host.
+    /// Routes to other hosts; none if there is no other host.
     pub routes: Vec<RouteSpec>,
-    /// Where the bytes of `getrandom`, `/dev/urandom` and `AT_RANDOM` begin.
+    /// Seed of `getrandom`, `/dev/urandom` and `AT_RANDOM`.
     pub random_seed: u64,
-    /// Time of the wall clock at the start, in nanoseconds since 1970.
+    /// Wall-clock time at boot, in nanoseconds since 1970.
     pub start_time_ns: u64,
-    /// Further processes that are there from the start.
+    /// Further processes that exist at boot.
     pub others: Vec<ProcessConfig>,
-    /// Data of its programs that checks look at though nobody shows it.
+    /// Variables that invariants read although no program exposes them.
     pub watches: Vec<crate::Watch>,
-    /// What becomes of a program that sets it up itself.
+    /// What happens when a program declares itself to be a host.
     pub boot: crate::Boot,
 }
 
-/// A further process that a host starts with.
+/// A further process that a host boots with.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ProcessConfig {
     /// Its program.
     pub image: ImageId,
-    /// Arguments, the name of the program first.
+    /// Command line, program name first.
     pub args: Vec<Argument>,
     /// Environment, each `NAME=value`.
     pub env: Vec<Argument>,
-    /// What it reads from descriptor 0.
+    /// Contents of its descriptor 0.
     pub stdin: Stdin,
-    /// The directory that it starts in; made if it is not there.
+    /// Its working directory; created if it does not exist.
     pub cwd: Vec<u8>,
 }
 
@@ -73,7 +71,7 @@ impl Default for HostConfig {
             addresses: vec![IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1))],
             routes: Vec::new(),
             random_seed: 0,
-            // 2020-01-01 00:00:00 UTC: any fixed day will do.
+            // 2020-01-01 00:00:00 UTC: an arbitrary fixed date.
             start_time_ns: 1_577_836_800_000_000_000,
             others: Vec::new(),
             watches: Vec::new(),
@@ -83,25 +81,25 @@ impl Default for HostConfig {
 }
 
 impl HostConfig {
-    /// There are other hosts.
+    /// Whether there are other hosts.
     pub fn is_networked(&self) -> bool {
         !self.routes.is_empty()
     }
 }
 
-/// Addresses of other hosts that can be reached.
+/// A route to other hosts.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct RouteSpec {
-    /// They begin like this one.
+    /// Network address.
     pub network: IpAddr,
-    /// With so many bits.
+    /// Prefix length, in bits.
     pub prefix_len: u8,
-    /// The address that sockets have there which have none.
+    /// Source address of sockets that are not bound to one.
     pub source: IpAddr,
 }
 
 impl RouteSpec {
-    /// It is the way to this address.
+    /// Whether an address matches this route.
     pub fn leads_to(&self, to: IpAddr) -> bool {
         let bits = |ip: IpAddr| match ip {
             IpAddr::V4(ip) => u128::from(u32::from(ip)) << 96,
@@ -113,28 +111,28 @@ impl RouteSpec {
     }
 }
 
-/// How a host behaves.
+/// Options of a host.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct HostOptions {
-    /// Which threads run next.
+    /// The scheduling policy.
     pub scheduler: SchedulerKind,
-    /// Where a thread can be made to wait although it could go on.
+    /// Where a runnable thread can be preempted.
     pub preempt_at: PreemptAt,
-    /// A process that crashes ends the host; otherwise only the first one does.
+    /// A crash of any process ends the host; otherwise only a crash of the first one does.
     pub crashes_end_all: bool,
-    /// What can be made to fail.
+    /// Which failures can be injected.
     pub faults: FaultOptions,
-    /// System calls are written to a log.
+    /// Log system calls.
     pub logs_calls: bool,
-    /// So are packets.
+    /// Log packets.
     pub logs_packets: bool,
-    /// So are the points between system calls at which another thread could have run.
+    /// Log preemption points between system calls.
     pub logs_points: bool,
-    /// The host goes on after the end of its first process as long as there are others.
+    /// The host continues after its first process has exited, as long as there are others.
     pub waits_for_all: bool,
-    /// A fault for which the process has a handler is the handler's affair; otherwise it is a finding.
+    /// A fault that the process handles by a signal handler is no finding.
     pub faults_to_handlers: bool,
-    /// Whoever runs the host is asked before each system call whether it is made.
+    /// Stop before each system call, so that the driver of the host can decide whether it is made.
     pub stops_at_calls: bool,
 }
 
@@ -158,9 +156,9 @@ impl Default for HostOptions {
 /// A program that `execve` can start.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ProgramSpec {
-    /// Where it lies; relative paths start at [`HostConfig::cwd`].
+    /// Its path; relative paths start at [`HostConfig::cwd`].
     pub path: Vec<u8>,
-    /// Which it is.
+    /// The program.
     pub image: ImageId,
 }
 
@@ -169,16 +167,16 @@ pub struct ProgramSpec {
 pub enum Argument {
     /// These bytes (without the NUL at their end).
     Concrete(Vec<u8>),
-    /// `--sym-arg N`: that many symbolic bytes, then NUL.
+    /// `--sym-arg N`: this many symbolic bytes, then NUL.
     Symbolic {
         /// How many.
         max_len: u32,
     },
-    /// `--sym-args MIN MAX N`: between MIN and MAX of them.
+    /// `--sym-args MIN MAX N`: between MIN and MAX symbolic arguments.
     SymbolicMany {
-        /// At least so many.
+        /// The least number of arguments.
         min: u32,
-        /// At most so many.
+        /// The largest number of arguments.
         max: u32,
         /// Symbolic bytes of each.
         max_len: u32,
@@ -194,44 +192,44 @@ pub enum Argument {
     },
 }
 
-/// What is read from descriptor 0.
+/// Contents of descriptor 0.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Stdin {
     /// Nothing.
     Empty,
-    /// These bytes, then the end.
+    /// These bytes, then end of file.
     Concrete(Arc<[u8]>),
-    /// That many symbolic bytes, then the end.
+    /// This many symbolic bytes, then end of file.
     Symbolic {
         /// How many.
         size: u32,
     },
-    /// What the caller supplies when asked with [`crate::HostExit::NeedsInput`].
+    /// Bytes that the caller supplies when it gets [`crate::HostExit::NeedsInput`].
     Live,
 }
 
-/// What a file holds at the start.
+/// Contents of a file at boot.
 #[derive(Clone, Debug)]
 pub enum Contents {
     /// These bytes.
     Concrete(Arc<[u8]>),
-    /// Bytes that are had when they are first asked for.
-    Shared(Arc<dyn Source>),
-    /// That many symbolic bytes.
+    /// Bytes that are loaded when they are first read.
+    Shared(Arc<dyn ByteSource>),
+    /// This many symbolic bytes.
     Symbolic {
         /// How many.
         size: u32,
     },
-    /// Symbolic bytes of any number between these.
+    /// Symbolic bytes, with a size between these bounds.
     SymbolicBetween {
-        /// At least so many.
+        /// The smallest size.
         least: u32,
-        /// At most so many.
+        /// The largest size.
         most: u32,
     },
-    /// It is a directory.
+    /// A directory.
     Directory,
-    /// It is a symbolic link.
+    /// A symbolic link with this target.
     Link(Vec<u8>),
 }
 
@@ -257,18 +255,18 @@ impl PartialEq for Contents {
 
 impl Eq for Contents {}
 
-/// A file that exists at the start.
+/// A file that exists at boot.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FileSpec {
     /// Its path; relative ones start at [`HostConfig::cwd`].
     pub path: Vec<u8>,
-    /// What it holds. The input of a symbolic file is named after it: `A-data`.
+    /// Its contents. The input array of a symbolic file is named after it: `A-data`.
     pub contents: Contents,
     /// Permission bits, usually 0o644.
     pub mode: u32,
-    /// User and group.
+    /// User and group ids.
     pub owner: (u32, u32),
-    /// When it was last written, in nanoseconds since 1970; the start of the host where it is not said.
+    /// Modification time, in nanoseconds since 1970; boot time if `None`.
     pub modified_ns: Option<u64>,
 }
 
@@ -278,7 +276,7 @@ impl FileSpec {
         FileSpec::new(path, Contents::Concrete(bytes.into()), 0o644)
     }
 
-    /// A file of root's.
+    /// A file that belongs to root.
     pub fn new(path: impl Into<Vec<u8>>, contents: Contents, mode: u32) -> FileSpec {
         FileSpec {
             path: path.into(),
@@ -292,5 +290,112 @@ impl FileSpec {
     /// A file of symbolic bytes.
     pub fn symbolic(path: impl Into<Vec<u8>>, size: u32) -> FileSpec {
         FileSpec::new(path, Contents::Symbolic { size }, 0o644)
+    }
+}
+
+/// Scheduling policies.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub enum SchedulerKind {
+    /// Round robin.
+    #[default]
+    RoundRobin,
+    /// All orders of runnable threads.
+    Exhaustive,
+    /// All orders with at most this many preemptions.
+    Bounded(u32),
+    /// A random order, from this seed.
+    Random(u64),
+}
+
+/// Where a runnable thread can be preempted. Each level includes the ones before it.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub enum PreemptAt {
+    /// Only when its time slice is over.
+    #[default]
+    Quantum,
+    /// Before system calls.
+    SystemCalls,
+    /// Before atomic accesses.
+    Atomics,
+    /// Before every access to memory that several threads can reach.
+    Memory,
+}
+
+/// Which failures can be injected.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct FaultOptions {
+    /// The most failures on a path.
+    pub most: u32,
+    /// Only failures that match one of these filters; all if empty.
+    pub only: Arc<[FaultFilter]>,
+    /// Only between `everett_faults_enable` and `everett_faults_disable`.
+    pub in_regions: bool,
+    /// Only in processes that execute one of these programs; in all if empty.
+    pub programs: Arc<[String]>,
+    /// Deliver the bytes of a stream in at most this many pieces; 0 does not fragment.
+    pub fragments: u32,
+}
+
+/// A filter for failures.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct FaultFilter {
+    /// Name of a system call, or `malloc`.
+    pub call: String,
+    /// Name of an errno, `short` or `spurious`; all failures of the call if `None`.
+    pub failure: Option<String>,
+}
+
+impl FaultFilter {
+    /// Parses `CALL` or `CALL:FAILURE`.
+    pub fn parse(text: &str) -> FaultFilter {
+        match text.split_once(':') {
+            Some((call, failure)) => FaultFilter {
+                call: call.to_owned(),
+                failure: Some(failure.to_owned()),
+            },
+            None => FaultFilter {
+                call: text.to_owned(),
+                failure: None,
+            },
+        }
+    }
+}
+
+impl FaultOptions {
+    /// Whether allocations can be made to fail.
+    pub fn allocations_may_fail(&self) -> bool {
+        self.most > 0 && self.wants("malloc", "ENOMEM")
+    }
+
+    pub(crate) fn wants(&self, call: &str, failure: &str) -> bool {
+        let matches = |filter: &FaultFilter| {
+            filter.call == call && filter.failure.as_deref().is_none_or(|name| name == failure)
+        };
+        self.only.is_empty() || self.only.iter().any(matches)
+    }
+
+    /// Whether faults apply to a program, which is named by its path or by its file name.
+    pub(crate) fn applies_to(&self, path: &[u8]) -> bool {
+        let last = path.rsplit(|byte| *byte == b'/').next();
+        let is_meant = |name: &String| [Some(path), last].contains(&Some(name.as_bytes()));
+        self.programs.is_empty() || self.programs.iter().any(is_meant)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_are_meant_by_path_or_name() {
+        let mut options = FaultOptions::default();
+        assert!(options.applies_to(b"/bin/server"));
+        options.programs = ["server".to_owned()].into();
+        assert!(options.applies_to(b"/bin/server"));
+        assert!(options.applies_to(b"server"));
+        assert!(!options.applies_to(b"/server/client"));
+        options.programs = ["/bin/server".to_owned()].into();
+        assert!(options.applies_to(b"/bin/server"));
+        assert!(!options.applies_to(b"/sbin/server"));
     }
 }

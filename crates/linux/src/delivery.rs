@@ -1,11 +1,11 @@
-//! Delivering signals: handlers that run on the stack of their thread, their contexts, and what happens when they
-//! return; faults of instructions that a handler is set for.
+//! Signal delivery: signal frames and handlers that run on the stack of their thread, return from handlers,
+//! and hardware faults that have a handler.
 
 use everett_vm::{Buffer, Bug, BugKind, OnReturn, Value, resize};
 use triomphe::Arc;
 
 use crate::kernel::{Kernel, Stop};
-use crate::process::{Death, SignalAction, Suspended};
+use crate::process::{ExitStatus, HandlerRun, SignalAction, Suspended};
 use crate::signals::{
     DEFAULT, IGNORE, SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGSTOP, STOPPING, Signal, bit,
     blockable, code,
@@ -17,14 +17,14 @@ const SA_RESTART: u64 = 0x1000_0000;
 const SA_NODEFER: u64 = 0x4000_0000;
 const SA_RESETHAND: u64 = 0x8000_0000;
 
-/// `sigaltstack`: the thread runs on it.
+/// `SS_ONSTACK`: the thread runs on the alternate stack.
 pub const ON_STACK: u32 = 1;
-/// `sigaltstack`: there is none.
+/// `SS_DISABLE`: there is no alternate stack.
 pub const NO_STACK: u32 = 2;
-/// `sigaltstack`: it is taken away while a handler runs on it.
+/// `SS_AUTODISARM`: the alternate stack is disabled while a handler runs on it.
 pub const AUTO_DISARM: u32 = 0x8000_0000;
 
-/// A `struct ucontext`.
+/// Layout of a `struct ucontext`.
 mod context {
     pub const SIZE: usize = 968;
     pub const STACK: usize = 16;
@@ -33,36 +33,11 @@ mod context {
     pub const MASK: usize = 296;
 }
 
-/// Size of a `siginfo`.
+/// Size of a `siginfo_t`.
 pub const INFORMATION_SIZE: usize = 128;
 
-/// A signal handler that runs, and what to go back to when it returns.
-#[derive(Clone, Debug)]
-pub struct HandlerRun {
-    /// Frames below its own.
-    depth: usize,
-    /// Its frame.
-    serial: u64,
-    /// Stack slots that there were before.
-    slots: usize,
-    /// Blocked signals to restore.
-    blocked: u64,
-    /// Where its `ucontext` is.
-    context: u64,
-    /// The program counter that the `ucontext` shows.
-    program_counter: u64,
-    /// It runs on the alternate stack.
-    on_alternate_stack: bool,
-    /// `sigaltstack` to restore.
-    restored_stack: Option<(u64, u32, u64)>,
-    /// The program is at its end when it returns: `abort` does not.
-    ends_with: Option<Box<Bug>>,
-    /// The system call that goes on afterwards.
-    call: Suspended,
-}
-
 impl Kernel<'_, '_> {
-    /// A `siginfo`.
+    /// Builds a `siginfo_t`.
     pub fn signal_information(&mut self, signal: &Signal) -> Buffer {
         let mut bytes = Buffer::zeroed(INFORMATION_SIZE);
         let head = [signal.number as u32, 0, signal.code as u32, 0];
@@ -77,7 +52,7 @@ impl Kernel<'_, '_> {
     }
 }
 
-/// The signal that native code would get where the model finds something wrong.
+/// The signal that native code would get for a bug.
 pub fn signal_of(bug: &Bug) -> i32 {
     match bug.kind {
         BugKind::Abort | BugKind::Assertion | BugKind::UncaughtException | BugKind::Panic => {
@@ -90,7 +65,7 @@ pub fn signal_of(bug: &Bug) -> i32 {
     }
 }
 
-/// What a handler would be told of something wrong, where the processor or the libc is sure to notice it.
+/// The signal for a bug that the processor or the libc is certain to detect.
 fn fault_of(bug: &Bug) -> Option<Signal> {
     const MAPPING_ERROR: i32 = 1;
     const ACCESS_ERROR: i32 = 2;
@@ -117,8 +92,8 @@ fn fault_of(bug: &Bug) -> Option<Signal> {
 }
 
 impl Kernel<'_, '_> {
-    /// Does what is usual with signals that have no handler, until none is left or the next one has a handler: its
-    /// action. Signals that stop the process stop it.
+    /// Performs the default action of deliverable signals until none is left or the next one has a handler,
+    /// and returns that one with its action. A stop signal stops the process.
     fn next_handler(&mut self) -> Result<Option<(i32, SignalAction)>, Stop> {
         loop {
             let ready = self.host.deliverable_signals(self.task());
@@ -128,13 +103,13 @@ impl Kernel<'_, '_> {
             };
             let action = self.process().actions[number as usize - 1];
             match action.handler {
-                DEFAULT => self.usual_action(number)?,
+                DEFAULT => self.default_action(number)?,
                 _ => return Ok(Some((number, action))),
             }
         }
     }
 
-    fn usual_action(&mut self, number: i32) -> Result<(), Stop> {
+    fn default_action(&mut self, number: i32) -> Result<(), Stop> {
         self.host.take_signal(self.task, bit(number));
         if STOPPING & bit(number) != 0 {
             let (pid, group) = (self.process().pid, self.process().group);
@@ -148,10 +123,10 @@ impl Kernel<'_, '_> {
             let bug = Bug::new(BugKind::Abort, "the program aborted (SIGABRT)");
             return Err(bug.into());
         }
-        Err(Stop::Exit(Death::Signal(number)))
+        Err(Stop::Exit(ExitStatus::Signal(number)))
     }
 
-    /// Delivers what is pending and not blocked: runs the handler, or does what is usual.
+    /// Delivers unblocked pending signals: runs a handler, or performs the default action.
     pub fn deliver_signals(&mut self) -> Result<(), Stop> {
         let is_quiet = self.task().pending.mask() | self.process().pending.mask() == 0;
         if is_quiet {
@@ -161,14 +136,14 @@ impl Kernel<'_, '_> {
             let Some(signal) = self.host.take_signal(self.task, bit(number)) else {
                 break;
             };
-            let signal = self.note_overrun(signal);
+            let signal = self.store_overrun(signal);
             self.run_handler(&signal, action, None)?;
         }
         self.discard_ignored();
         Ok(())
     }
 
-    /// Forgets signals that came while they were blocked and that nobody cares about now.
+    /// Discards pending signals that were blocked when they arrived and are ignored now.
     fn discard_ignored(&mut self) {
         let mut left = self.host.pending_signals(self.task()) & !self.task().blocked;
         let mut ignored = 0;
@@ -185,14 +160,14 @@ impl Kernel<'_, '_> {
         }
     }
 
-    /// A signal came to a thread whose system call waits: `None` if it goes on waiting, otherwise whether the call
-    /// starts again when the handler has returned.
+    /// Handles a signal that arrived while the thread is blocked. `None` if the wait continues; otherwise
+    /// whether the call restarts once the handler has returned.
     pub(crate) fn interruption(&mut self, wait: &Wait) -> Result<Option<bool>, Stop> {
         let next = self.next_handler()?;
         Ok(next.map(|(_, action)| wait.restarts && action.flags & SA_RESTART != 0))
     }
 
-    /// Where the thread would be natively, as far as the program can tell.
+    /// The thread's native program counter, as far as the program can observe it.
     fn program_counter(&self) -> u64 {
         let symbols = &self.vm.image.program().symbols;
         if self.vm.at_cancellation_point()
@@ -204,7 +179,7 @@ impl Kernel<'_, '_> {
         function.map_or(0, |id| everett_ir::address::function_address(id.0))
     }
 
-    /// Lets the thread execute a handler before it goes on.
+    /// Makes the thread run a handler before it continues.
     pub(crate) fn run_handler(
         &mut self,
         signal: &Signal,
@@ -258,11 +233,11 @@ impl Kernel<'_, '_> {
         run: &mut HandlerRun,
     ) -> Result<(), Stop> {
         let Some(function) = self.vm.function_at(action.handler) else {
-            let message = format!("the handler of signal {} is no function", signal.number);
+            let message = format!("the handler of signal {} is not a function", signal.number);
             return Err(Bug::new(BugKind::InvalidCall, message).into());
         };
         let depth = self.vm.thread.frames.len();
-        // Handlers that were left by longjmp are not in the way.
+        // Drops handlers that were left by `longjmp`.
         self.task_mut().handlers.retain(|run| run.depth < depth);
         run.depth = depth;
         run.slots = self.vm.thread.slots.len();
@@ -282,7 +257,7 @@ impl Kernel<'_, '_> {
         Ok(())
     }
 
-    /// A handler runs on the alternate stack.
+    /// Whether a handler runs on the alternate stack.
     pub fn is_on_alternate_stack(&mut self) -> bool {
         if let Some(guest) = &mut self.guest {
             let pointer = guest.stack_pointer();
@@ -307,14 +282,14 @@ impl Kernel<'_, '_> {
         self.write_buffer(at, &bytes)
     }
 
-    /// A word of a context that a handler may have changed.
+    /// Reads a word of a `ucontext`, which the handler may have changed.
     fn context_word(&mut self, context: u64, offset: usize) -> Option<u64> {
         let address = context.checked_add(offset as u64)?;
         let word = self.vm.memory.load(self.vm.arena, address, 8).ok()?;
         word.as_concrete()
     }
 
-    /// A handler returned: what it blocked is free again, and the thread goes on where it was.
+    /// Returns from a handler: restores the signal mask and continues the interrupted code.
     pub fn handler_returned(&mut self) -> Result<(), Stop> {
         if self.guest.is_none() {
             let depth = self.vm.thread.frames.len();
@@ -343,12 +318,13 @@ impl Kernel<'_, '_> {
             task.alternate_stack = stack;
         }
         task.resume(run.call);
-        self.go_on_at(run.program_counter, counter.unwrap_or(run.program_counter))?;
+        self.continue_at(run.program_counter, counter.unwrap_or(run.program_counter))?;
         self.deliver_signals()
     }
 
-    /// Goes on where a handler wants it: the libc cancels a thread by moving it out of its system call.
-    fn go_on_at(&mut self, shown: u64, wanted: u64) -> Result<(), Stop> {
+    /// Continues at the program counter that a handler has set: libc cancels a thread by moving it out of its
+    /// system call.
+    fn continue_at(&mut self, shown: u64, wanted: u64) -> Result<(), Stop> {
         if shown == wanted {
             return Ok(());
         }
@@ -359,11 +335,11 @@ impl Kernel<'_, '_> {
                 return Ok(());
             }
         }
-        Err(self.unsupported("a signal handler changed registers of the code that it interrupted"))
+        Err(self.unsupported("a signal handler changed registers of the interrupted code"))
     }
 
-    /// An instruction cannot be executed: lets a handler run that is set for it, if there is one. The instruction
-    /// is executed again when the handler returns.
+    /// An instruction faults: runs its signal handler, if there is one. The instruction is executed again
+    /// when the handler returns.
     pub(crate) fn deliver_fault(&mut self, bug: &Bug) -> Result<bool, Stop> {
         if !self.host.options.faults_to_handlers {
             return Ok(false);

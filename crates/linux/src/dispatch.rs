@@ -1,49 +1,50 @@
-//! One thread at work: instructions, system calls, and what stops it.
+//! A time slice of one thread: executes instructions and system calls until something stops it.
 
-use everett_vm::{Bug, BugKind, Exit, Interrupt, JumpTarget, SystemCall, Value};
+use everett_vm::{Bug, BugKind, ExecContext, Exit, Interrupt, JumpTarget, SystemCall, Value, Vm};
+use triomphe::Arc;
 
 use crate::errno::Errno;
-use crate::host::{Ending, HostExit};
-use crate::kernel::{Kernel, Stop};
-use crate::life::Execution;
-use crate::process::{Death, Doing};
+use crate::guest::Guest;
+use crate::host::{Ending, Host, HostExit};
+use crate::kernel::{Kernel, Stop, reborrow};
+use crate::process::{Execution, ExitStatus, RunState};
 use crate::table::Row;
 use crate::wait::Wait;
-use crate::{numbers, table};
+use crate::{numbers, syscalls};
 
-/// What a system call costs on the virtual clock.
+/// Virtual time that a system call takes.
 const SYSTEM_CALL_NS: u64 = 1000;
 
-/// Why a thread stopped running.
-pub(crate) enum Pause {
-    /// It executed as much as it may.
+/// Why a time slice ended.
+pub(crate) enum SliceEnd {
+    /// The instruction budget is used up.
     Budget,
-    /// Another thread may run before it goes on.
+    /// A preemption point: another thread may run.
     Point,
-    /// It waits, or has ended.
+    /// The thread is blocked or has exited.
     Off,
-    /// It executes another program.
+    /// The process calls `execve`.
     Execute(Box<Execution>),
-    /// The caller of the host must know.
+    /// The driver of the host must act.
     Exit(HostExit),
 }
 
-/// One thread at work for a while.
-pub(crate) struct Slice<'k, 'v> {
+/// A time slice of one thread.
+pub(crate) struct TimeSlice<'k, 'v> {
     pub(crate) kernel: Kernel<'k, 'v>,
-    /// Instructions of the vm that are counted already.
+    /// Instructions of the vm that are accounted for already.
     counted: u64,
-    /// The system call under way and its arguments, for the log.
+    /// Name and arguments of the current system call, for the log.
     described: Option<(&'static str, String)>,
-    /// The call takes no time: the native program may need more such calls, or fewer.
+    /// The call takes no virtual time: the native program may make more or fewer such calls.
     unseen: bool,
-    /// Result of the system call that was made last.
+    /// Result of the last system call.
     pub(crate) result: Option<Value>,
 }
 
-impl<'k, 'v> Slice<'k, 'v> {
-    pub(crate) fn new(kernel: Kernel<'k, 'v>) -> Slice<'k, 'v> {
-        Slice {
+impl<'k, 'v> TimeSlice<'k, 'v> {
+    pub(crate) fn new(kernel: Kernel<'k, 'v>) -> TimeSlice<'k, 'v> {
+        TimeSlice {
             kernel,
             counted: 0,
             described: None,
@@ -53,9 +54,9 @@ impl<'k, 'v> Slice<'k, 'v> {
     }
 
     /// Runs for at most about `budget` instructions.
-    pub(crate) fn run(mut self, budget: u64) -> Pause {
-        if let Err(stop) = self.take_up()
-            && let Some(pause) = self.stopped(stop)
+    pub(crate) fn run(mut self, budget: u64) -> SliceEnd {
+        if let Err(stop) = self.resume()
+            && let Some(pause) = self.handle_stop(stop)
         {
             return pause;
         }
@@ -63,34 +64,34 @@ impl<'k, 'v> Slice<'k, 'v> {
             let left = budget.saturating_sub(self.kernel.vm.instructions);
             let left = left.min(self.kernel.host.schedule.quantum);
             if left == 0 {
-                return Pause::Budget;
+                return SliceEnd::Budget;
             }
             let exit = self.execute(left);
             let stop = match exit {
-                Exit::Budget => return Pause::Budget,
+                Exit::Budget => return SliceEnd::Budget,
                 Exit::Returned(values) => self.returned(values.first().copied()),
                 Exit::Interrupted(Interrupt::SystemCall(call)) => self.system_call(&call),
                 Exit::Interrupted(Interrupt::PreemptionPoint) => {
-                    self.kernel.note_point();
+                    self.kernel.log_point();
                     Err(Stop::Point)
                 }
                 Exit::Interrupted(Interrupt::Bug(bug)) => self.fault(bug),
                 Exit::Interrupted(interrupt) => Err(Stop::Interrupt(interrupt)),
             };
             if let Err(stop) = stop
-                && let Some(pause) = self.stopped(stop)
+                && let Some(pause) = self.handle_stop(stop)
             {
                 return pause;
             }
             let host = &self.kernel.host;
-            if !host.newborn.is_empty() || host.wire.interrupts(host.clock_ns) {
-                // The thread goes on as one of several, or after other hosts.
-                return Pause::Budget;
+            if !host.new_tasks.is_empty() || host.wire.interrupts(host.clock_ns) {
+                // Continue later, as one of several threads or after other hosts.
+                return SliceEnd::Budget;
             }
         }
     }
 
-    /// Lets the vm execute, and accounts for it.
+    /// Lets the vm execute, and accounts for its instructions.
     fn execute(&mut self, budget: u64) -> Exit {
         let faults = self.kernel.malloc_faults_left();
         self.kernel.vm.malloc_faults = faults;
@@ -100,8 +101,8 @@ impl<'k, 'v> Slice<'k, 'v> {
         exit
     }
 
-    /// Counts what the vm executed. It takes no time: the clock goes by what the kernel sees, so that it is the same
-    /// for the native program, whose instructions are others.
+    /// Accounts for executed instructions. They take no virtual time: the clock advances by system calls
+    /// only, so that it is the same for the native program, which executes other instructions.
     fn count(&mut self) {
         let new = self.kernel.vm.instructions - self.counted;
         self.counted += new;
@@ -110,7 +111,7 @@ impl<'k, 'v> Slice<'k, 'v> {
         *quantum = quantum.saturating_sub(new);
     }
 
-    /// An instruction cannot be executed: a handler may know what to do.
+    /// An instruction faults: the program may have a signal handler for it.
     fn fault(&mut self, bug: Box<Bug>) -> Result<(), Stop> {
         if self.kernel.deliver_fault(&bug)? {
             return Ok(());
@@ -118,23 +119,23 @@ impl<'k, 'v> Slice<'k, 'v> {
         Err(Stop::Interrupt(Interrupt::Bug(bug)))
     }
 
-    /// Takes up a thread that waited, or to which a signal came while others ran.
-    pub(crate) fn take_up(&mut self) -> Result<(), Stop> {
+    /// Continues a thread that was blocked, or that got a signal while others ran.
+    pub(crate) fn resume(&mut self) -> Result<(), Stop> {
         let kernel = &mut self.kernel;
-        let Doing::Waiting(wait) = &kernel.task().doing else {
+        let RunState::Waiting(wait) = &kernel.task().run_state else {
             return kernel.deliver_signals();
         };
         let wait = wait.clone();
         if kernel.host.wait_is_over(kernel.task(), &wait) {
-            // The system call runs again and finds what it waited for.
-            kernel.task_mut().doing = Doing::Running;
+            // The system call runs again and finds its condition fulfilled.
+            kernel.task_mut().run_state = RunState::Running;
             return Ok(());
         }
         let Some(restarts) = kernel.interruption(&wait)? else {
-            // It goes on waiting.
+            // The wait continues.
             return Err(Stop::Point);
         };
-        kernel.task_mut().doing = Doing::Running;
+        kernel.task_mut().run_state = RunState::Running;
         if restarts {
             return kernel.deliver_signals();
         }
@@ -149,19 +150,19 @@ impl<'k, 'v> Slice<'k, 'v> {
 
     pub(crate) fn system_call(&mut self, call: &SystemCall) -> Result<(), Stop> {
         let number = self.kernel.vm.concretize(call.number)?;
-        let is_aside = self.kernel.host.aside;
-        self.unseen = is_aside || table::row(number).is_some_and(Row::is_about_memory);
-        if !self.unseen && self.kernel.is_point() {
+        let is_aside = self.kernel.host.internal_call;
+        self.unseen = is_aside || syscalls::row(number).is_some_and(Row::is_about_memory);
+        if !self.unseen && self.kernel.stop_at_point() {
             return Err(Stop::Point);
         }
         let kernel = &mut self.kernel;
         if kernel.vm.memory.has_views() {
-            kernel.host.publish_files(kernel.vm.memory);
+            kernel.host.flush_views(kernel.vm.memory);
         }
-        if !self.unseen && (kernel.sees_changes() || kernel.must_stop(number)) {
+        if !self.unseen && (kernel.sample_watches() || kernel.stop_before_call(number)) {
             return Err(Stop::Ask);
         }
-        let result = match table::row(number) {
+        let result = match syscalls::row(number) {
             Some(row) => {
                 if kernel.host.log.is_some() && !is_aside {
                     let arguments = kernel.describe_arguments(row, call);
@@ -178,7 +179,7 @@ impl<'k, 'v> Slice<'k, 'v> {
             }
         };
         if kernel.vm.memory.has_views() {
-            kernel.host.take_over_files(kernel.vm.memory);
+            kernel.host.refresh_views(kernel.vm.memory);
         }
         match result {
             Ok(value) => self.finish(value, call.jump),
@@ -187,7 +188,7 @@ impl<'k, 'v> Slice<'k, 'v> {
         }
     }
 
-    /// The system call is over. The thread goes on behind it, or where a jump leads.
+    /// Completes the system call. The thread continues behind it, or at the target of a jump.
     fn finish(&mut self, result: Value, jump: Option<JumpTarget>) -> Result<(), Stop> {
         let kernel = &mut self.kernel;
         kernel.vm.commit();
@@ -199,7 +200,8 @@ impl<'k, 'v> Slice<'k, 'v> {
         task.passed_preemption_point = false;
         task.fault_asked = false;
         task.stop_asked = false;
-        // A handler that ends a wait runs with what the call let through; nothing else does.
+        // A handler that interrupts a wait runs with the temporary signal mask of the call; everything else
+        // restores the mask.
         if result.bits != Errno::EINTR.result() {
             kernel.restore_mask();
         }
@@ -221,7 +223,7 @@ impl<'k, 'v> Slice<'k, 'v> {
         kernel.deliver_signals()?;
         kernel.restore_mask();
         if !self.unseen {
-            kernel.host.schedule.called();
+            kernel.host.schedule.count_call();
         }
         if std::mem::take(&mut kernel.host.schedule.yielded) {
             return Err(Stop::Point);
@@ -238,52 +240,52 @@ impl<'k, 'v> Slice<'k, 'v> {
         self.kernel.handler_returned()
     }
 
-    /// What the caller must know, or `None` where the thread can go on.
-    pub(crate) fn stopped(&mut self, stop: Stop) -> Option<Pause> {
+    /// Handles a stop. Returns how the time slice ends, or `None` if the thread continues.
+    pub(crate) fn handle_stop(&mut self, stop: Stop) -> Option<SliceEnd> {
         let kernel = &mut self.kernel;
         match stop {
-            Stop::Interrupt(Interrupt::Suspend) => Some(Pause::Exit(HostExit::Suspended)),
-            Stop::Interrupt(Interrupt::Bug(bug)) => self.crashed(bug),
+            Stop::Interrupt(Interrupt::Suspend) => Some(SliceEnd::Exit(HostExit::Suspended)),
+            Stop::Interrupt(Interrupt::Bug(bug)) => self.handle_bug(bug),
             Stop::Interrupt(Interrupt::EndPath) => {
-                Some(Pause::Exit(HostExit::Ended(Ending::EndPath)))
+                Some(SliceEnd::Exit(HostExit::Ended(Ending::EndPath)))
             }
             Stop::Interrupt(Interrupt::SystemCall(_) | Interrupt::PreemptionPoint)
             | Stop::Errno(_) => {
-                let message = "a system call was made where none can be";
+                let message = "system call at a point where none is possible";
                 let bug = Box::new(Bug::new(BugKind::Unsupported, message));
-                Some(Pause::Exit(HostExit::Ended(Ending::Bug(bug))))
+                Some(SliceEnd::Exit(HostExit::Ended(Ending::Bug(bug))))
             }
             Stop::Point => {
                 kernel.vm.commit();
-                Some(Pause::Point)
+                Some(SliceEnd::Point)
             }
             Stop::Ask => {
                 kernel.vm.commit();
-                Some(Pause::Budget)
+                Some(SliceEnd::Budget)
             }
-            Stop::SetUp => Some(Pause::Exit(HostExit::Ended(Ending::SetUp))),
+            Stop::SetUp => Some(SliceEnd::Exit(HostExit::Ended(Ending::SetUp))),
             Stop::Block(wait) => {
                 self.block(*wait);
-                Some(Pause::Off)
+                Some(SliceEnd::Off)
             }
             Stop::ExitThread => {
                 self.log_unanswered();
                 self.kernel.end_thread();
-                Some(Pause::Off)
+                Some(SliceEnd::Off)
             }
-            Stop::Exit(death) => {
+            Stop::Exit(exit_status) => {
                 self.log_unanswered();
-                self.kernel.end_process(death);
-                Some(Pause::Off)
+                self.kernel.end_process(exit_status);
+                Some(SliceEnd::Off)
             }
             Stop::Execute(execution) => {
                 self.log_unanswered();
-                Some(Pause::Execute(execution))
+                Some(SliceEnd::Execute(execution))
             }
         }
     }
 
-    /// A system call that never returns.
+    /// Logs a system call that never returns.
     fn log_unanswered(&mut self) {
         if let Some((name, arguments)) = self.described.take() {
             self.kernel.log_line(&format!("{name}({arguments}) = ?"));
@@ -298,20 +300,67 @@ impl<'k, 'v> Slice<'k, 'v> {
         let task = kernel.task_mut();
         task.deadline_ns = wait.deadline_ns;
         task.waiting_since = since;
-        // It goes on where it is when it is picked.
+        // It is not preempted again when it is picked.
         task.passed_preemption_point = true;
         task.fault_asked = true;
-        task.doing = Doing::Waiting(wait);
+        task.run_state = RunState::Waiting(wait);
     }
 
-    /// Something is wrong: the end of the host, or of a process where the host goes on without it.
-    fn crashed(&mut self, bug: Box<Bug>) -> Option<Pause> {
+    /// Handles a bug: it ends the host, or only the process if the host continues without it.
+    fn handle_bug(&mut self, bug: Box<Bug>) -> Option<SliceEnd> {
         let kernel = &mut self.kernel;
         let is_first = kernel.process == 0;
         if kernel.host.options.crashes_end_all || is_first || bug.kind.is_tool_limit() {
-            return Some(Pause::Exit(HostExit::Ended(Ending::Bug(bug))));
+            return Some(SliceEnd::Exit(HostExit::Ended(Ending::Bug(bug))));
         }
-        kernel.end_process(Death::Signal(crate::delivery::signal_of(&bug)));
-        Some(Pause::Off)
+        kernel.end_process(ExitStatus::Signal(crate::delivery::signal_of(&bug)));
+        Some(SliceEnd::Off)
+    }
+}
+
+impl Host {
+    /// Calls `work` with the running thread.
+    pub(crate) fn with_running<T>(
+        &mut self,
+        around: &mut ExecContext<'_>,
+        work: impl FnOnce(TimeSlice<'_, '_>) -> T,
+    ) -> Option<T> {
+        self.with_guest(around, None, work)
+    }
+
+    /// Calls `work` with the running thread, whose memory is in `guest` if it is native.
+    pub(crate) fn with_guest<T>(
+        &mut self,
+        around: &mut ExecContext<'_>,
+        guest: Option<&mut dyn Guest>,
+        work: impl FnOnce(TimeSlice<'_, '_>) -> T,
+    ) -> Option<T> {
+        let task = self.state.schedule.running;
+        let process = self.process_index(task)?;
+        let image = self.state.processes[process].image;
+        let thread = Arc::make_mut(self.threads.get_mut(task)?);
+        let memory = &mut self.memories[process];
+        let shares = memory.has_views();
+        if shares {
+            self.state.load_views(memory);
+        }
+        let mut vm = Vm::new(reborrow(around), image, memory, thread);
+        vm.max_heap = vm.max_heap.min(self.state.processes[process].max_heap);
+        let pid = self.state.processes[process].pid;
+        vm.alone = self.state.tasks_of(pid).count() == 1;
+        vm.points = self.state.points(vm.alone, shares);
+        let kernel = Kernel {
+            vm: &mut vm,
+            task,
+            process,
+            guest: guest.map(|guest| guest as &mut dyn Guest),
+            host: &mut self.state,
+        };
+        let result = work(TimeSlice::new(kernel));
+        let memory = &mut self.memories[process];
+        if memory.has_views() {
+            self.state.store_views(memory);
+        }
+        Some(result)
     }
 }

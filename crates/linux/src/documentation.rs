@@ -1,16 +1,17 @@
-//! The page that lists every system call of Linux as modelled, partial or not.
+//! The documentation page that lists every Linux system call as modelled, partial or unsupported.
 
 use std::fmt::Write;
 
 use crate::numbers::NAMES;
-use crate::table::{self, ArgKind, Row};
+use crate::syscalls;
+use crate::table::{ArgKind, Row};
 
-/// `docs/syscalls.md`.
+/// The text of `docs/syscalls.md`.
 pub fn documentation() -> String {
     let (mut modelled, mut partial) = (0, 0);
     let mut lines = String::new();
     for (number, name) in NAMES {
-        let row = table::row(u64::from(*number));
+        let row = syscalls::row(u64::from(*number));
         let (state, note) = match row {
             None => ("no", String::new()),
             Some(row) if row.missing.is_empty() => {
@@ -86,7 +87,7 @@ mod tests {
     #[test]
     fn rows_have_the_names_of_their_numbers() {
         let mut seen = std::collections::BTreeSet::new();
-        for row in table::rows() {
+        for row in syscalls::rows() {
             assert_eq!(crate::numbers::name(u64::from(row.number)), Some(row.name));
             assert!(seen.insert(row.number), "{} is listed twice", row.name);
             assert!(row.args.len() <= 6);

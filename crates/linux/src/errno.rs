@@ -1,6 +1,6 @@
-//! Numbers of errors.
+//! Error numbers.
 
-/// Why a system call failed.
+/// An error number: why a system call failed.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, thiserror::Error)]
 #[error("{}", self.name())]
 pub struct Errno(pub i32);
@@ -22,8 +22,8 @@ macro_rules! errnos {
 }
 
 errnos! {
-    EPERM = 1, ENOENT = 2, ESRCH = 3, EINTR = 4, EIO = 5, ENXIO = 6, E2BIG = 7, ENOEXEC = 8, EBADF = 9, ECHILD = 10, EAGAIN = 11,
-    ENOMEM = 12, EACCES = 13, EFAULT = 14, EBUSY = 16, EEXIST = 17, EXDEV = 18, ENODEV = 19,
+    EPERM = 1, ENOENT = 2, ESRCH = 3, EINTR = 4, EIO = 5, ENXIO = 6, E2BIG = 7, ENOEXEC = 8, EBADF = 9, ECHILD = 10,
+    EAGAIN = 11, ENOMEM = 12, EACCES = 13, EFAULT = 14, EBUSY = 16, EEXIST = 17, EXDEV = 18, ENODEV = 19,
     ENOTDIR = 20, EISDIR = 21, EINVAL = 22, ENFILE = 23, EMFILE = 24, ENOTTY = 25, EFBIG = 27,
     ENOSPC = 28, ESPIPE = 29, EROFS = 30, EMLINK = 31, EPIPE = 32, ERANGE = 34, ENAMETOOLONG = 36,
     ENOSYS = 38, ENOTEMPTY = 39, ELOOP = 40, EOVERFLOW = 75, EILSEQ = 84, ENOTSOCK = 88, EDESTADDRREQ = 89,
@@ -37,7 +37,7 @@ errnos! {
 }
 
 impl Errno {
-    /// What the system call returns for it.
+    /// The result of a system call that fails with it.
     pub fn result(self) -> u64 {
         i64::from(self.0).wrapping_neg() as u64
     }

@@ -1,9 +1,7 @@
-//! Failures that are injected: at one place, for all system calls whose rows list errors.
+//! Injection of failures, in one place, for all system calls whose rows list errnos.
 //!
-//! A call is executed first. Only where it succeeds, or waits, is it asked whether it fails instead; then all that
-//! it did is taken back. So a failure is never tried where the call fails anyway.
-
-use std::sync::Arc;
+//! A call is executed first. Only if it succeeds or blocks is the oracle asked whether it fails instead; then
+//! its effects are rolled back. So no failure is injected where the call fails anyway.
 
 use everett_vm::{ChoiceSite, SystemCall, Value};
 
@@ -11,94 +9,33 @@ use crate::errno::Errno;
 use crate::kernel::{Kernel, Stop};
 use crate::table::{Answer, ArgKind, Row};
 
-/// What can be made to fail.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct FaultOptions {
-    /// Most failures on a path.
-    pub most: u32,
-    /// Only these; all where it is empty.
-    pub only: Arc<[FaultFilter]>,
-    /// Only where the program has asked for it, with `everett_faults_enable`.
-    pub in_regions: bool,
-    /// Only in processes that execute a program of one of these names; in all where there are none.
-    pub programs: Arc<[String]>,
-    /// Bytes of a stream arrive in at most so many pieces; 0 leaves them as they are.
-    pub fragments: u32,
-}
-
-/// Failures that are meant.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct FaultFilter {
-    /// Name of a system call, or `malloc`.
-    pub call: String,
-    /// Name of an error, `short` or `spurious`; all where there is none.
-    pub failure: Option<String>,
-}
-
-impl FaultFilter {
-    /// `CALL` or `CALL:FAILURE`.
-    pub fn parse(text: &str) -> FaultFilter {
-        match text.split_once(':') {
-            Some((call, failure)) => FaultFilter {
-                call: call.to_owned(),
-                failure: Some(failure.to_owned()),
-            },
-            None => FaultFilter {
-                call: text.to_owned(),
-                failure: None,
-            },
-        }
-    }
-}
-
-impl FaultOptions {
-    /// Allocations are among what can fail.
-    pub fn allocations_may_fail(&self) -> bool {
-        self.most > 0 && self.wants("malloc", "ENOMEM")
-    }
-
-    fn wants(&self, call: &str, failure: &str) -> bool {
-        let matches = |filter: &FaultFilter| {
-            filter.call == call && filter.failure.as_deref().is_none_or(|name| name == failure)
-        };
-        self.only.is_empty() || self.only.iter().any(matches)
-    }
-
-    /// By its path or the last part of it.
-    fn means_program(&self, path: &[u8]) -> bool {
-        let last = path.rsplit(|byte| *byte == b'/').next();
-        let is_meant = |name: &String| [Some(path), last].contains(&Some(name.as_bytes()));
-        self.programs.is_empty() || self.programs.iter().any(is_meant)
-    }
-}
-
-/// What has failed on this path.
+/// Failures injected on this path.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct FaultState {
     /// Failures so far.
     pub used: u32,
-    /// Regions that the program has entered and not left.
+    /// Nesting depth of the fault regions that the program is in.
     pub regions: u32,
-    /// The call under way moves fewer bytes than it could.
+    /// The current call transfers fewer bytes than it could.
     pub short: bool,
-    /// The call under way finds everything ready, whether it is or not.
+    /// The current call reports every descriptor as ready, whether it is or not.
     pub spurious: bool,
 }
 
-/// Moving fewer bytes than could be moved.
+/// A short transfer: fewer bytes than possible.
 const SHORT: &str = "short";
-/// Saying that something can be read when it cannot.
+/// A spurious wake-up: a descriptor is reported as ready although it is not.
 const SPURIOUS: &str = "spurious";
-/// Calls that can say so.
+/// Calls that can wake up spuriously.
 const POLLERS: &[&str] = &["poll", "ppoll", "select", "pselect6"];
-/// Calls that can move fewer bytes than they could.
+/// Calls that can transfer fewer bytes than possible.
 const MOVERS: &[&str] = &[
     "read", "readv", "pread64", "preadv", "recvfrom", "recvmsg", "write", "writev", "pwrite64",
     "pwritev", "sendto", "sendmsg", "sendfile",
 ];
 
 impl Kernel<'_, '_> {
-    /// How many failures may be injected here, where no descriptor says otherwise.
+    /// How many failures may still be injected here, unless a descriptor is marked.
     pub(crate) fn faults_left(&self) -> u32 {
         if self.host.options.faults.in_regions && self.host.faults.regions == 0 {
             return 0;
@@ -106,25 +43,25 @@ impl Kernel<'_, '_> {
         self.faults_left_at_most()
     }
 
-    /// How many failures may be injected into the process.
+    /// How many failures may still be injected into this process.
     fn faults_left_at_most(&self) -> u32 {
         let options = &self.host.options.faults;
-        if self.host.aside
-            || self.host.setup.is_under_way()
-            || !options.means_program(&self.process().execution.name)
+        if self.host.internal_call
+            || self.host.setup.is_declaring()
+            || !options.applies_to(&self.process().execution.name)
         {
             return 0;
         }
         options.most.saturating_sub(self.host.faults.used)
     }
 
-    /// Malloc and its family may fail.
+    /// How many failures of `malloc` and its family may still be injected.
     pub(crate) fn malloc_faults_left(&self) -> u32 {
         let wanted = self.host.options.faults.wants("malloc", "ENOMEM");
         if wanted { self.faults_left() } else { 0 }
     }
 
-    /// The descriptor of a call was marked by the program, for failures or against them.
+    /// Whether the program has enabled or disabled failures for the descriptor of a call.
     fn marked(&self, row: &Row, call: &SystemCall) -> Option<bool> {
         if row.args.first() != Some(&ArgKind::Fd) {
             return None;
@@ -133,7 +70,7 @@ impl Kernel<'_, '_> {
         self.description(fd).ok()?.1.faults
     }
 
-    /// Executes a system call, or lets it fail.
+    /// Executes a system call, or makes it fail.
     pub(crate) fn dispatch_or_fail(&mut self, row: &Row, call: &SystemCall) -> Answer {
         let may_fail = match self.marked(row, call) {
             Some(marked) => marked && self.faults_left_at_most() > 0,
@@ -156,7 +93,7 @@ impl Kernel<'_, '_> {
         if matches!(picked, Ok(0)) {
             return result;
         }
-        // A descriptor is closed even where closing fails.
+        // A descriptor is closed even if `close` fails.
         if row.name != "close" || picked.is_err() {
             (*self.host, *self.vm.memory) = before;
         }
@@ -175,8 +112,8 @@ impl Kernel<'_, '_> {
         result
     }
 
-    /// Whether a call fails that would succeed, and that somebody else carries out.
-    pub(crate) fn memory_call_fails(&mut self, row: &Row) -> Option<Errno> {
+    /// Whether a memory management call fails that would succeed, and that the native kernel carries out.
+    pub(crate) fn ask_memory_call_fault(&mut self, row: &Row) -> Option<Errno> {
         if self.faults_left() == 0 {
             return None;
         }
@@ -192,7 +129,8 @@ impl Kernel<'_, '_> {
         failure.1
     }
 
-    /// What can go wrong with a call that ended so, by name; without an error it moves fewer bytes.
+    /// The failures that are possible for a call with this result, by name. `None` as errno is a short
+    /// transfer.
     fn failures(&self, row: &Row, result: &Answer) -> Vec<(&'static str, Option<Errno>)> {
         let options = &self.host.options.faults;
         let wanted = |name: &str| options.wants(row.name, name);
@@ -217,7 +155,7 @@ impl Kernel<'_, '_> {
         failures
     }
 
-    /// How many bytes a call may move that could move so many.
+    /// The most bytes that a call may transfer, given how many it could.
     pub fn limit_transfer(&self, wanted: u64) -> u64 {
         if self.host.faults.short {
             (wanted / 2).max(1).min(wanted)
@@ -226,10 +164,10 @@ impl Kernel<'_, '_> {
         }
     }
 
-    /// How many of the bytes that a stream has are read at once.
+    /// How many of the available bytes of a stream are read at once.
     pub fn fragment(&mut self, available: u64, wanted: u64) -> Result<u64, Stop> {
         let whole = available.min(wanted).min(MAX_PIECE);
-        // All at once is the first alternative.
+        // Reading everything at once is the first alternative.
         let picked = self.vm.choose(&ChoiceSite::StreamPiece, whole as u32)?;
         Ok(match picked {
             0 => wanted,
@@ -238,7 +176,7 @@ impl Kernel<'_, '_> {
     }
 }
 
-/// The choice between failures of a call.
+/// The choice site of a call's failure.
 fn site(row: &Row, failures: &[(&'static str, Option<Errno>)]) -> ChoiceSite {
     ChoiceSite::CallFault {
         call: row.name.into(),
@@ -246,23 +184,5 @@ fn site(row: &Row, failures: &[(&'static str, Option<Errno>)]) -> ChoiceSite {
     }
 }
 
-/// Longest first piece that is told apart.
+/// First pieces longer than this are not distinguished.
 const MAX_PIECE: u64 = 4096;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn programs_are_meant_by_path_or_name() {
-        let mut options = FaultOptions::default();
-        assert!(options.means_program(b"/bin/server"));
-        options.programs = ["server".to_owned()].into();
-        assert!(options.means_program(b"/bin/server"));
-        assert!(options.means_program(b"server"));
-        assert!(!options.means_program(b"/server/client"));
-        options.programs = ["/bin/server".to_owned()].into();
-        assert!(options.means_program(b"/bin/server"));
-        assert!(!options.means_program(b"/sbin/server"));
-    }
-}

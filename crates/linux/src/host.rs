@@ -1,30 +1,25 @@
-//! A host: its processes and their threads, and the kernel's tables.
+//! A host: the kernel's tables ([`HostState`]), plus the memory and threads of its processes ([`Host`]).
 
 use everett_expr::ExprId;
-use everett_vm::{Bug, CallSite, ExecContext, Interrupt, Memory, Thread, Value, Vm};
+use everett_vm::{Bug, CallSite, Interrupt, Memory, Thread, Value};
 use triomphe::Arc;
 
-use crate::boot::reborrow;
 use crate::bytes::Output;
 use crate::config::HostOptions;
-use crate::dispatch::Slice;
 use crate::faults::FaultState;
 use crate::files::Files;
-use crate::kernel::Kernel;
-use crate::life::Newborn;
-use crate::native::{Guest, Injected};
-use crate::native_files::MemoryChange;
+use crate::guest::{Injected, MemoryChange};
 use crate::objects::socket::Network;
 use crate::objects::{FileWatchers, Object, ObjectId, Watchers, event};
-use crate::process::{Death, Doing, ProcessState, TaskState};
+use crate::process::{ExitStatus, NewTask, ProcessState, RunState, TaskState};
 use crate::schedule::Schedule;
 use crate::slots::Slots;
 use crate::timers::Timer;
 
-/// Warnings that are kept: a program can ask for ever new things that do not exist.
+/// The most warnings that a host keeps: a program can ask for new unsupported features without end.
 const MAX_WARNINGS: usize = 100;
 
-/// Streams that are collected.
+/// Output streams that the host collects.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Stream {
     /// Descriptor 1.
@@ -40,41 +35,41 @@ pub enum Ending {
     Exit(Value),
     /// A signal killed it.
     Signal(i32),
-    /// Something is wrong.
+    /// The program has a bug.
     Bug(Box<Bug>),
-    /// The program asked that this path ends, without a finding.
+    /// The program asked to end this path without a finding.
     EndPath,
-    /// All threads wait for what only the outside could send, and nothing will come.
+    /// All threads wait for external events, and none will arrive.
     Idle,
-    /// It is set up as a host of a world that is to be made ([`crate::Boot::Stops`]).
+    /// The program has declared a host of a world under construction ([`crate::Boot::StopAtSetup`]).
     SetUp,
 }
 
-/// Why [`Host::run`] came back.
+/// Why [`Host::run`] returned.
 #[derive(Clone, PartialEq, Debug)]
 pub enum HostExit {
-    /// About as many instructions as were allowed have been executed.
+    /// The instruction budget is used up, give or take a few.
     Budget,
-    /// A question has several answers; run again when it is decided.
+    /// A question to the oracle has several answers; run again once it is decided.
     Suspended,
     /// The program reads from a live stdin: [`Host::supply_input`], then run again.
     NeedsInput,
-    /// There is something for other hosts: [`Host::take_sent`], then run again.
+    /// There are packets for other hosts: call [`Host::take_sent`], then run again.
     Sent,
-    /// It has come to its horizon.
+    /// The clock has reached the horizon.
     Horizon,
-    /// Data that checks look at has changed.
+    /// Exposed data, which invariants read, has changed.
     Exposed,
-    /// This system call is about to be made: [`Host::take_call`], then run again, or not.
+    /// A thread is about to make this system call: call [`Host::take_call`], then run again or stop.
     AtCall(&'static str),
-    /// Nobody can run before this time, which is beyond the horizon, or before something arrives.
+    /// No thread can run before this time, which lies beyond the horizon, or before a packet arrives.
     Waits(Option<u64>),
-    /// The host is at its end.
+    /// The host has ended.
     Ended(Ending),
 }
 
 impl From<Interrupt> for HostExit {
-    /// What an interrupt of something that is no program means for the host.
+    /// Converts an interrupt that occurred outside of any program.
     fn from(interrupt: Interrupt) -> HostExit {
         match interrupt {
             Interrupt::Suspend => HostExit::Suspended,
@@ -84,86 +79,87 @@ impl From<Interrupt> for HostExit {
     }
 }
 
-/// The kernel's tables: all of a host but the memory and the frames of its programs.
+/// The kernel's tables: everything of a host except the memory and the frames of its programs.
 #[derive(Clone, Debug)]
 pub struct HostState {
-    /// Virtual time since the start, in nanoseconds.
+    /// Virtual time since boot, in nanoseconds.
     pub clock_ns: u64,
-    /// Time of the wall clock at the start, in nanoseconds since 1970.
+    /// Wall-clock time at boot, in nanoseconds since 1970.
     pub start_time_ns: u64,
-    /// Executed instructions.
+    /// Instructions executed so far.
     pub instructions: u64,
-    /// What the user can set.
+    /// Options set by the user.
     pub options: HostOptions,
-    /// Names of the host and of its domain.
+    /// Host name and domain name.
     pub names: (Arc<Vec<u8>>, Arc<Vec<u8>>),
-    /// Files and open files.
+    /// The file system and the open file descriptions.
     pub files: Files,
-    /// Pipes, sockets and their like.
+    /// Kernel objects behind descriptors: pipes, sockets, epoll instances and so on.
     pub objects: Slots<Object>,
-    /// Who watches them.
+    /// Epoll instances that watch an object.
     pub watchers: Watchers,
-    /// Who watches files.
+    /// Inotify instances that watch a file.
     pub file_watchers: FileWatchers,
-    /// Addresses and ports.
+    /// Network addresses, routes and ports in use.
     pub network: Network,
-    /// What was written to stdout and stderr.
+    /// Bytes written to stdout and stderr.
     pub outputs: [Output; 2],
-    /// Where the random bytes are.
+    /// State of the random number generator.
     pub random: u64,
-    /// What the program wanted that is not modelled, each once, in order.
+    /// Unsupported features that the program used, each once, in order.
     pub warnings: Arc<Vec<String>>,
-    /// Processes, by number.
+    /// Processes, by pid.
     pub processes: Vec<Arc<ProcessState>>,
-    /// Threads of all processes, by number.
+    /// Tasks (threads) of all processes, by tid.
     pub tasks: Vec<Arc<TaskState>>,
-    /// Number of the next process or thread.
+    /// The next free pid or tid.
     pub next_pid: u32,
-    /// Processes and threads that the system call under way has made.
-    pub newborn: Vec<Newborn>,
-    /// Who runs.
+    /// Tasks that the current system call has created and that are not in the tables yet.
+    pub new_tasks: Vec<NewTask>,
+    /// The scheduler's state.
     pub schedule: Schedule,
-    /// What processes have in common beside files.
+    /// System V IPC objects and names of POSIX message queues.
     pub ipc: Arc<crate::ipc::Ipc>,
-    /// Timers that fire whoever runs.
+    /// Armed timers. They fire no matter which thread runs.
     pub timers: Slots<Timer>,
-    /// Signals whose handlers a native thread is to run.
+    /// Signals whose handlers the current native thread must run.
     pub injected: Vec<Injected>,
-    /// What is to be done to the memory of a native process.
+    /// Changes that the driver must make to the memory of a native process.
     pub memory_changes: Vec<MemoryChange>,
-    /// Addresses that shared memory of native processes took.
+    /// Address space that shared memory segments of native processes have taken so far.
     pub segment_bytes: u64,
-    /// The system call under way is not the program's own: it takes no time, is no turn and does not fail.
-    pub aside: bool,
-    /// Failures that were injected.
+    /// The current system call is not the program's own: it takes no time, is no scheduling point and cannot
+    /// be made to fail.
+    pub internal_call: bool,
+    /// Failures injected so far.
     pub faults: FaultState,
-    /// The log of system calls.
+    /// The log of system calls, if enabled.
     pub log: Option<Arc<Vec<String>>>,
-    /// The log of points between system calls.
-    pub points: Option<Arc<Vec<crate::schedule::Passed>>>,
-    /// The log of packets.
+    /// The log of preemption points between system calls, if enabled.
+    pub points: Option<Arc<Vec<crate::schedule::PreemptionPoint>>>,
+    /// The log of packets, if enabled.
     pub packets: Option<Arc<Vec<crate::packets::Packet>>>,
-    /// Locks on files that were released so far.
+    /// File locks released so far.
     pub lock_releases: u64,
-    /// Waits that began so far.
+    /// Waits started so far.
     pub waits: u64,
-    /// How the processes that the host was started with have ended, those that have.
-    pub deaths: Arc<Vec<Option<Death>>>,
-    /// What goes to other hosts.
+    /// Exit statuses of the processes that the host booted with; `None` while a process runs.
+    pub exit_statuses: Arc<Vec<Option<ExitStatus>>>,
+    /// The network interface to the other hosts.
     pub wire: crate::wire::Wire,
-    /// Data that programs show to checks, by state and key.
+    /// Data that programs expose to invariants, by state and key.
     pub exposed: ExposedData,
-    /// Data that is looked at though nobody shows it.
+    /// Variables that invariants read although no program exposes them.
     pub watches: Arc<Vec<crate::Watch>>,
-    /// What was declared of the world that it is to be a host of.
+    /// What the program has declared about the world that it becomes a host of.
     pub setup: Arc<crate::Setup>,
 }
 
-/// Data that programs show to checks, by state and key.
+/// Data that programs expose to invariants, by state and key.
 pub type ExposedData = Arc<std::collections::BTreeMap<(String, String), Arc<everett_vm::Buffer>>>;
 
 impl HostState {
-    /// The next 8 random bytes: SplitMix64, so that every run draws the same.
+    /// The next 8 random bytes, from SplitMix64: every run draws the same sequence.
     pub fn next_random(&mut self) -> u64 {
         split_mix(&mut self.random)
     }
@@ -178,7 +174,7 @@ impl HostState {
         bytes
     }
 
-    /// Remembers what is not modelled, once.
+    /// Records a warning about an unsupported feature, once.
     pub fn warn(&mut self, warning: impl Into<String>) {
         let warning = warning.into();
         if self.warnings.len() < MAX_WARNINGS && !self.warnings.contains(&warning) {
@@ -186,28 +182,28 @@ impl HostState {
         }
     }
 
-    /// A number for a new process or thread.
+    /// Allocates a pid or tid.
     pub fn new_pid(&mut self) -> u32 {
         self.next_pid += 1;
         self.next_pid - 1
     }
 
-    /// A process, dead or alive.
+    /// The process with this pid, zombies included.
     pub fn process_by_pid(&self, pid: u32) -> Option<&ProcessState> {
         let found = self.processes.iter().find(|process| process.pid == pid);
         found.map(|process| &**process)
     }
 
-    /// The same for changing it.
+    /// The process with this pid, for changing it.
     pub fn process_by_pid_mut(&mut self, pid: u32) -> Option<&mut ProcessState> {
         let mut all = self.processes.iter_mut();
         all.find(|process| process.pid == pid).map(Arc::make_mut)
     }
 
-    /// The threads of a process that have not ended.
+    /// The tasks of a process that have not exited.
     pub fn tasks_of(&self, pid: u32) -> impl Iterator<Item = &TaskState> {
         let tasks = self.tasks.iter().map(|task| &**task);
-        tasks.filter(move |task| task.pid == pid && task.doing != Doing::Ended)
+        tasks.filter(move |task| task.pid == pid && task.run_state != RunState::Ended)
     }
 }
 
@@ -231,65 +227,20 @@ pub struct Host {
 }
 
 impl Host {
-    /// Works on the thread that runs.
-    pub(crate) fn with_running<T>(
-        &mut self,
-        around: &mut ExecContext<'_>,
-        work: impl FnOnce(Slice<'_, '_>) -> T,
-    ) -> Option<T> {
-        self.with_guest(around, None, work)
-    }
-
-    /// The same for a thread whose memory may be native.
-    pub(crate) fn with_guest<T>(
-        &mut self,
-        around: &mut ExecContext<'_>,
-        guest: Option<&mut dyn Guest>,
-        work: impl FnOnce(Slice<'_, '_>) -> T,
-    ) -> Option<T> {
-        let task = self.state.schedule.running;
-        let process = self.process_index(task)?;
-        let image = self.state.processes[process].image;
-        let thread = Arc::make_mut(self.threads.get_mut(task)?);
-        let memory = &mut self.memories[process];
-        let shares = memory.has_views();
-        if shares {
-            self.state.show_files(memory);
-        }
-        let mut vm = Vm::new(reborrow(around), image, memory, thread);
-        vm.max_heap = vm.max_heap.min(self.state.processes[process].max_heap);
-        let pid = self.state.processes[process].pid;
-        vm.alone = self.state.tasks_of(pid).count() == 1;
-        vm.points = self.state.points(vm.alone, shares);
-        let kernel = Kernel {
-            vm: &mut vm,
-            task,
-            process,
-            guest: guest.map(|guest| guest as &mut dyn Guest),
-            host: &mut self.state,
-        };
-        let result = work(Slice::new(kernel));
-        let memory = &mut self.memories[process];
-        if memory.has_views() {
-            self.state.put_back_files(memory);
-        }
-        Some(result)
-    }
-
-    /// Where the process of a thread is.
+    /// Index of a task's process in [`HostState::processes`].
     pub(crate) fn process_index(&self, task: usize) -> Option<usize> {
         let pid = self.state.tasks.get(task)?.pid;
         let processes = &self.state.processes;
         processes.iter().position(|process| process.pid == pid)
     }
 
-    /// Bytes for a live stdin; none mean that it is at its end.
+    /// Supplies bytes for a live stdin. No bytes mean end of file.
     pub fn supply_input(&mut self, bytes: &[u8]) {
         self.state.files.stdin_mut(0).supply(bytes);
         self.state.announce(ObjectId::STDIN, event::ALL);
     }
 
-    /// Lines of the log of system calls that were written since the last time.
+    /// Lines written to the log of system calls since the last call.
     pub fn take_log(&mut self) -> Vec<String> {
         match &mut self.state.log {
             Some(log) => std::mem::take(Arc::make_mut(log)),
@@ -302,14 +253,14 @@ impl Host {
         self.state.log.as_deref().map_or(&[], Vec::as_slice)
     }
 
-    /// PreemptionPoints between system calls at which another thread could have run, where they are logged.
-    pub fn points(&self) -> &[crate::schedule::Passed] {
+    /// Logged points between system calls at which another thread could have run.
+    pub fn points(&self) -> &[crate::schedule::PreemptionPoint] {
         self.state.points.as_deref().map_or(&[], Vec::as_slice)
     }
 
-    /// Files that are not as they were at the start.
-    pub fn left_files(&self) -> Vec<crate::files::LeftFile> {
-        self.state.files.left()
+    /// Files that differ from their state at boot.
+    pub fn changed_files(&self) -> Vec<crate::files::ChangedFile> {
+        self.state.files.changes()
     }
 
     /// Instructions executed so far.
@@ -317,23 +268,23 @@ impl Host {
         self.state.instructions
     }
 
-    /// Virtual time since the start, in nanoseconds.
+    /// Virtual time since boot, in nanoseconds.
     pub fn clock_ns(&self) -> u64 {
         self.state.clock_ns
     }
 
-    /// How a process that the host was started with has ended, by its number; `None` where it has not.
+    /// How a process that the host booted with has ended, by its index; `None` while it runs.
     pub fn end_of(&self, number: usize) -> Option<Ending> {
-        let death = self.state.deaths.get(number).copied().flatten();
-        death.map(Ending::from)
+        let exit_status = self.state.exit_statuses.get(number).copied().flatten();
+        exit_status.map(Ending::from)
     }
 
-    /// What was written to a stream.
+    /// Bytes written to an output stream.
     pub fn output(&self, stream: Stream) -> &Output {
         &self.state.outputs[stream as usize]
     }
 
-    /// What the program wanted that is not modelled, each once.
+    /// Unsupported features that the program used, each once.
     pub fn warnings(&self) -> &[String] {
         &self.state.warnings
     }
@@ -348,23 +299,23 @@ impl Host {
         })
     }
 
-    /// The thread that runs.
+    /// The running thread.
     pub fn thread(&self) -> &Thread {
         &self.threads[self.state.schedule.running]
     }
 
-    /// The program that runs.
+    /// The program of the running thread.
     pub fn image(&self) -> everett_vm::ImageId {
         let process = self.process_index(self.state.schedule.running);
         process.map_or_else(Default::default, |at| self.state.processes[at].image)
     }
 
-    /// The memory of the process that runs.
+    /// The memory of the running process.
     pub fn memory(&self) -> &Memory {
         &self.memories[self.process_index(self.state.schedule.running).unwrap_or(0)]
     }
 
-    /// The call stack of the thread that runs, innermost first.
+    /// The call stack of the running thread, innermost frame first.
     pub fn stack(&self) -> Vec<CallSite> {
         self.stack_of(self.state.schedule.running)
     }
@@ -381,22 +332,23 @@ impl Host {
         frames.map(site).collect()
     }
 
-    /// All threads that have not ended: who they are and what they wait for, and their stacks.
+    /// All threads that have not exited: a description (who, and what it waits for) and the call stack of
+    /// each.
     pub fn threads(&self) -> Vec<(String, Vec<CallSite>)> {
         let mut threads = Vec::new();
         for (at, task) in self.state.tasks.iter().enumerate() {
-            let doing = match &task.doing {
-                Doing::Running => "runs".to_owned(),
-                Doing::Waiting(wait) => format!("waits: {}", wait.what),
-                Doing::Ended => continue,
+            let run_state = match &task.run_state {
+                RunState::Running => "runs".to_owned(),
+                RunState::Waiting(wait) => format!("waits: {}", wait.what),
+                RunState::Ended => continue,
             };
-            let who = format!("process {}, thread {}: {doing}", task.pid, task.tid);
+            let who = format!("process {}, thread {}: {run_state}", task.pid, task.tid);
             threads.push((who, self.stack_of(at)));
         }
         threads
     }
 
-    /// All terms, for marking what is alive.
+    /// Visits all terms, so that the arena can mark live ones.
     pub fn for_each_term(&self, visit: &mut dyn FnMut(ExprId)) {
         for memory in &self.memories {
             memory.for_each_term(visit);
@@ -408,8 +360,8 @@ impl Host {
         for process in &state.processes {
             process.for_each_term(visit);
         }
-        for death in state.deaths.iter().flatten() {
-            if let Death::Exit(status) = death {
+        for exit_status in state.exit_statuses.iter().flatten() {
+            if let ExitStatus::Exit(status) = exit_status {
                 status.term.into_iter().for_each(&mut *visit);
             }
         }

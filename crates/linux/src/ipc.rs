@@ -1,5 +1,5 @@
-//! What processes of a host have in common beside files: the shared memory, semaphores and queues of System V, and the
-//! names of POSIX message queues.
+//! Inter-process communication by name: System V shared memory, semaphores and message queues, and the names
+//! of POSIX message queues.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -10,39 +10,39 @@ use crate::files::{DescriptionId, InodeId};
 use crate::host::HostState;
 use crate::objects::ObjectId;
 
-/// Who may do what with it, and under which key it is found.
+/// Key and permissions of an IPC object (`struct ipc_perm`).
 #[derive(Copy, Clone, Debug)]
 pub struct Permissions {
-    /// The key; 0 if it has none.
+    /// The key; 0 is `IPC_PRIVATE`.
     pub key: u32,
-    /// Owner.
+    /// Owner's user id.
     pub uid: u32,
-    /// Its group.
+    /// Owner's group id.
     pub gid: u32,
-    /// Who made it.
+    /// Creator's user id.
     pub creator_uid: u32,
-    /// Their group.
+    /// Creator's group id.
     pub creator_gid: u32,
     /// Permission bits.
     pub mode: u32,
 }
 
-/// Shared memory.
+/// A shared memory segment.
 #[derive(Clone, Debug)]
 pub struct Segment {
-    /// Who may use it.
+    /// Key and permissions.
     pub permissions: Permissions,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// The file that it is.
+    /// The file that holds its contents.
     pub inode: InodeId,
-    /// The open file that keeps it.
+    /// The open file description that keeps the file alive.
     pub holder: DescriptionId,
-    /// When it was attached, detached and changed last, in seconds since 1970.
+    /// Times of the last attach, detach and change, in seconds since 1970.
     pub times: [u64; 3],
-    /// Who made it, and who attached or detached it last.
+    /// Pids of the creator and of the last process that attached or detached it.
     pub pids: [u32; 2],
-    /// It goes with the last who has it attached.
+    /// `IPC_RMID` was called: it is destroyed at the last detach.
     pub removed: bool,
 }
 
@@ -51,27 +51,27 @@ pub struct Segment {
 pub struct Semaphore {
     /// Its value.
     pub value: u16,
-    /// Who changed it last.
+    /// Pid of the last process that changed it.
     pub pid: u32,
 }
 
-/// A set of semaphores.
+/// A semaphore set.
 #[derive(Clone, Debug)]
 pub struct SemaphoreSet {
-    /// Who may use it.
+    /// Key and permissions.
     pub permissions: Permissions,
     /// The semaphores.
     pub semaphores: Vec<Semaphore>,
-    /// When it was used and changed last.
+    /// Times of the last operation and of the last change.
     pub times: [u64; 2],
 }
 
-/// One of the operations of a `semop`.
+/// One operation of a `semop` (`struct sembuf`).
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Operation {
-    /// Which semaphore.
+    /// Index of the semaphore.
     pub number: u16,
-    /// How much is added; 0 waits for zero.
+    /// The number to add; 0 waits for zero.
     pub change: i16,
     /// `IPC_NOWAIT` and `SEM_UNDO`.
     pub flags: u16,
@@ -79,41 +79,41 @@ pub struct Operation {
 
 /// A message.
 #[derive(Clone, Debug)]
-pub struct Message {
-    /// Its type, over 0.
+pub struct SysvMessage {
+    /// Its type, above 0.
     pub kind: i64,
-    /// What it says.
+    /// Its contents.
     pub bytes: Buffer,
 }
 
-/// A queue of messages.
+/// A System V message queue.
 #[derive(Clone, Debug)]
-pub struct Queue {
-    /// Who may use it.
+pub struct SysvQueue {
+    /// Key and permissions.
     pub permissions: Permissions,
-    /// Messages, the oldest first.
-    pub messages: VecDeque<Message>,
-    /// Bytes that it holds at most.
+    /// Messages, oldest first.
+    pub messages: VecDeque<SysvMessage>,
+    /// The most bytes that it holds.
     pub capacity: u64,
-    /// When somebody sent, received and changed it last.
+    /// Times of the last send, receive and change.
     pub times: [u64; 3],
-    /// Who sent and received last.
+    /// Pids of the last sender and receiver.
     pub pids: [u32; 2],
 }
 
-impl Queue {
-    /// Bytes in it.
+impl SysvQueue {
+    /// Bytes in the queue.
     pub fn bytes(&self) -> u64 {
         let sizes = self.messages.iter().map(|message| message.bytes.len());
         sizes.sum::<usize>() as u64
     }
 
-    /// A message of so many bytes has room.
+    /// Whether a message of this size fits.
     pub fn has_room(&self, len: u64) -> bool {
         self.bytes() + len <= self.capacity && (self.messages.len() as u64) < self.capacity
     }
 
-    /// Place of the message that a receiver wants.
+    /// Index of the message that `msgrcv` selects by type.
     pub fn find(&self, kind: i64, except: bool) -> Option<usize> {
         let mut kinds = self.messages.iter().map(|message| message.kind);
         if kind == 0 {
@@ -129,63 +129,63 @@ impl Queue {
     }
 }
 
-/// What a call of System V waits for.
+/// What a System V call waits for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum IpcWait {
-    /// All of these can be done at once.
+    /// All of these semaphore operations can be done at once.
     Semaphores(u32, Vec<Operation>),
-    /// There is such a message.
+    /// A message of this type.
     Message {
-        /// In this queue.
+        /// The queue.
         queue: u32,
-        /// Of this type.
+        /// The message type.
         kind: i64,
-        /// Or of any but this one.
+        /// `MSG_EXCEPT`: any type but this one.
         except: bool,
     },
-    /// There is room for so many bytes.
-    Room(u32, u64),
+    /// Space for this many bytes in a queue.
+    QueueSpace(u32, u64),
 }
 
 impl IpcWait {
-    /// The number of what is waited at.
+    /// The id of the object that it waits for.
     pub fn id(&self) -> u32 {
         match self {
-            IpcWait::Semaphores(id, _) | IpcWait::Room(id, _) => *id,
+            IpcWait::Semaphores(id, _) | IpcWait::QueueSpace(id, _) => *id,
             IpcWait::Message { queue, .. } => *queue,
         }
     }
 }
 
-/// All of it.
+/// All IPC objects of a host.
 #[derive(Clone, Debug, Default)]
 pub struct Ipc {
-    /// Shared memory, by number.
+    /// Shared memory segments, by id.
     pub segments: BTreeMap<u32, Segment>,
-    /// Semaphores, by number.
+    /// Semaphore sets, by id.
     pub sets: BTreeMap<u32, SemaphoreSet>,
-    /// Queues, by number.
-    pub queues: BTreeMap<u32, Queue>,
+    /// Message queues, by id.
+    pub queues: BTreeMap<u32, SysvQueue>,
     /// POSIX message queues, by name.
     pub names: BTreeMap<Vec<u8>, ObjectId>,
-    /// Which segment a process has attached where.
+    /// Attached segments, by pid and address.
     pub attached: BTreeMap<(u32, u64), u32>,
-    /// What is added to a semaphore at the end of a process: by process, set and semaphore.
+    /// `SEM_UNDO`: what is added to a semaphore when a process exits, by pid, set and semaphore.
     pub undo: BTreeMap<(u32, u32, u16), i32>,
-    /// Threads that waited for something that was removed, and do not know it yet.
-    pub bereft: BTreeSet<u32>,
-    /// The next number.
+    /// Tids of threads that waited at an object that was removed and that have not returned `EIDRM` yet.
+    pub removed_waiters: BTreeSet<u32>,
+    /// The next free id.
     pub next: u32,
 }
 
-/// How operations on a set of semaphores end.
+/// Result of a list of semaphore operations.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Attempt {
-    /// All are done: the new values.
+    /// All operations succeed, with these new values.
     Done(Vec<u16>),
-    /// This one must wait.
+    /// The operation at this index blocks.
     Waits(usize),
-    /// This one would exceed what a semaphore holds.
+    /// An operation exceeds the largest value of a semaphore.
     TooLarge,
 }
 
@@ -193,7 +193,7 @@ pub enum Attempt {
 pub const SEMAPHORE_MAX: i32 = 32767;
 
 impl SemaphoreSet {
-    /// Does operations one after the other, all or none.
+    /// Tries a list of operations in order: all or none.
     pub fn attempt(&self, operations: &[Operation]) -> Attempt {
         let mut values: Vec<u16> = self.semaphores.iter().map(|one| one.value).collect();
         for (at, operation) in operations.iter().enumerate() {
@@ -218,19 +218,19 @@ impl SemaphoreSet {
 }
 
 impl Ipc {
-    /// A number that nothing had before.
+    /// Allocates an id that was never used before.
     pub fn new_number(&mut self) -> u32 {
         self.next += 1;
         self.next - 1
     }
 
-    /// How many have a segment attached.
+    /// How many times a segment is attached.
     pub fn attachments(&self, segment: u32) -> u64 {
         let attached = self.attached.values().filter(|id| **id == segment);
         attached.count() as u64
     }
 
-    /// What a wait is for is there, or will never be.
+    /// Whether a wait is over: its condition holds, or its object is gone.
     pub fn is_over(&self, wait: &IpcWait) -> bool {
         match wait {
             IpcWait::Semaphores(set, operations) => self
@@ -245,14 +245,14 @@ impl Ipc {
                 let queue = self.queues.get(queue);
                 queue.is_none_or(|queue| queue.find(*kind, *except).is_some())
             }
-            IpcWait::Room(queue, len) => {
+            IpcWait::QueueSpace(queue, len) => {
                 let queue = self.queues.get(queue);
                 queue.is_none_or(|queue| queue.has_room(*len))
             }
         }
     }
 
-    /// A child of `fork` has attached what its parent has.
+    /// A child of `fork` inherits its parent's attached segments.
     pub fn inherit(&mut self, parent: u32, child: u32) {
         let all = self.attached.range((parent, 0)..=(parent, u64::MAX));
         let inherited: Vec<_> = all
@@ -261,7 +261,7 @@ impl Ipc {
         self.attached.extend(inherited);
     }
 
-    /// What a process promised to undo is undone.
+    /// Applies the `SEM_UNDO` adjustments of an exiting process.
     fn undo_all(&mut self, pid: u32) {
         let range = (pid, 0, 0)..=(pid, u32::MAX, u16::MAX);
         let undo: Vec<_> = self.undo.range(range).map(|(at, by)| (*at, *by)).collect();
@@ -276,7 +276,7 @@ impl Ipc {
         }
     }
 
-    /// Terms in messages, for marking what is alive.
+    /// Visits all terms in messages, so that the arena can mark live ones.
     pub fn for_each_term(&self, visit: &mut dyn FnMut(ExprId)) {
         for queue in self.queues.values() {
             for message in &queue.messages {
@@ -287,12 +287,12 @@ impl Ipc {
 }
 
 impl HostState {
-    /// Seconds of the wall clock.
+    /// Wall-clock time in seconds.
     pub(crate) fn wall_seconds(&self) -> u64 {
         self.start_time_ns.saturating_add(self.clock_ns) / 1_000_000_000
     }
 
-    /// A process executes another program: its shared memory is detached.
+    /// Detaches all segments of a process, for `execve` and exit.
     pub(crate) fn detach_all(&mut self, pid: u32) {
         let attached = self.ipc.attached.range((pid, 0)..=(pid, u64::MAX));
         let addresses: Vec<_> = attached.map(|(at, id)| (*at, *id)).collect();
@@ -304,11 +304,11 @@ impl HostState {
                 segment.times[1] = now;
                 segment.pids[1] = pid;
             }
-            self.forget_segment(id);
+            self.destroy_unused_segment(id);
         }
     }
 
-    /// A process ends.
+    /// Releases the IPC resources of an exiting process.
     pub(crate) fn leave_ipc(&mut self, pid: u32) {
         self.detach_all(pid);
         let range = (pid, 0, 0)..=(pid, u32::MAX, u16::MAX);
@@ -317,8 +317,8 @@ impl HostState {
         }
     }
 
-    /// Shared memory that was removed goes when nobody has it attached any more.
-    pub(crate) fn forget_segment(&mut self, id: u32) {
+    /// Destroys a segment that was removed once it is no longer attached anywhere.
+    pub(crate) fn destroy_unused_segment(&mut self, id: u32) {
         let is_over = |segment: &Segment| segment.removed && self.ipc.attachments(id) == 0;
         if self.ipc.segments.get(&id).is_some_and(is_over)
             && let Some(segment) = triomphe::Arc::make_mut(&mut self.ipc).segments.remove(&id)

@@ -1,36 +1,34 @@
-//! A system call at work: what its handler may touch, and how it reaches the guest's memory.
+//! The context of a system call: what a handler may access, and how it reads and writes guest memory.
 
-use everett_vm::{Buffer, Bug, BugKind, Interrupt, ObjectKind, SystemCall, Value, Vm};
+use everett_vm::{Buffer, Bug, BugKind, ExecContext, Interrupt, ObjectKind, Value, Vm};
 use triomphe::Arc;
 
 use crate::errno::Errno;
 use crate::files::{Description, Descriptor, Files, OpenFlags};
+use crate::guest::Guest;
 use crate::host::HostState;
-use crate::life::Execution;
-use crate::native::Guest;
-use crate::process::{Death, ProcessState, TaskState};
-use crate::table::{ArgKind, Call, Row};
-use crate::wait::{Until, Wait};
+use crate::process::{Execution, ExitStatus, ProcessState, TaskState};
+use crate::wait::{Wait, WaitCondition};
 
-/// Why a system call did not end with a result. Nothing was changed.
+/// Why a system call has no result yet. It has changed nothing.
 #[derive(Clone, Debug)]
 pub enum Stop {
     /// It failed.
     Errno(Errno),
-    /// A question has several answers, or something is wrong.
+    /// A question to the oracle has several answers, or the program has a bug.
     Interrupt(Interrupt),
-    /// It waits.
+    /// It blocks.
     Block(Box<Wait>),
-    /// Others may run before it goes on.
+    /// A preemption point: another thread may run before it continues.
     Point,
-    /// Whoever runs the host is asked before it is made.
+    /// The driver of the host decides before the call is made.
     Ask,
-    /// The path stands here until all hosts of its world are set up.
+    /// The path ends here until all hosts of its world are declared.
     SetUp,
-    /// The thread ends.
+    /// The thread exits.
     ExitThread,
-    /// The process ends.
-    Exit(Death),
+    /// The process exits.
+    Exit(ExitStatus),
     /// The process executes another program.
     Execute(Box<Execution>),
 }
@@ -53,7 +51,8 @@ impl From<Bug> for Stop {
     }
 }
 
-/// Native memory can be used where its first and last pages can be: what lies between is mapped as they are.
+/// Checks a range of native memory by its first and last page. The pages between are assumed to be mapped
+/// alike.
 fn check_native(guest: &mut dyn Guest, address: u64, len: u64, write: bool) -> Result<(), Stop> {
     const PAGE: u64 = everett_vm::PAGE as u64;
     let last = address.checked_add(len - 1).ok_or(Errno::EFAULT)?;
@@ -68,50 +67,49 @@ fn check_native(guest: &mut dyn Guest, address: u64, len: u64, write: bool) -> R
     }
 }
 
-/// A system call at work.
+/// Reborrows the execution context for a shorter lifetime.
+pub fn reborrow<'s>(around: &'s mut ExecContext<'_>) -> ExecContext<'s> {
+    ExecContext {
+        images: around.images,
+        arena: around.arena,
+        oracle: around.oracle,
+        stacks: around.stacks,
+        coverage: around.coverage,
+        options: around.options,
+    }
+}
+
+/// The context of a system call.
 pub struct Kernel<'k, 'v> {
-    /// Memory of the process and the thread that calls.
+    /// Memory of the calling process, and the calling thread.
     pub vm: &'k mut Vm<'v>,
-    /// Place of the thread in [`HostState::tasks`].
+    /// Index of the calling task in [`HostState::tasks`].
     pub task: usize,
-    /// Place of the process in [`HostState::processes`].
+    /// Index of the calling process in [`HostState::processes`].
     pub process: usize,
-    /// Memory of the process where it is native; else it is the vm's.
+    /// Memory of the calling process if it is native; otherwise it is the vm's.
     pub guest: Option<&'k mut (dyn Guest + 'k)>,
     /// The kernel's tables.
     pub host: &'k mut HostState,
 }
 
 impl Kernel<'_, '_> {
-    /// Makes the arguments concrete that the row wants so, and calls the handler.
-    pub fn dispatch(&mut self, row: &Row, call: &SystemCall) -> Result<Value, Stop> {
-        let raw = call.args;
-        let mut args = [0; 6];
-        for (index, kind) in row.args.iter().enumerate().take(args.len()) {
-            if *kind != ArgKind::Symbolic {
-                args[index] = self.vm.concretize(raw[index])?;
-            }
-        }
-        let entry = call.entry;
-        (row.handler)(self, &Call { raw, args, entry })
-    }
-
-    /// The thread that calls.
+    /// The calling task.
     pub fn task(&self) -> &TaskState {
         &self.host.tasks[self.task]
     }
 
-    /// The same for changing it.
+    /// The calling task, for changing it.
     pub fn task_mut(&mut self) -> &mut TaskState {
         Arc::make_mut(&mut self.host.tasks[self.task])
     }
 
-    /// The process that calls.
+    /// The calling process.
     pub fn process(&self) -> &ProcessState {
         &self.host.processes[self.process]
     }
 
-    /// The same for changing it.
+    /// The calling process, for changing it.
     pub fn process_mut(&mut self) -> &mut ProcessState {
         Arc::make_mut(&mut self.host.processes[self.process])
     }
@@ -121,8 +119,9 @@ impl Kernel<'_, '_> {
         &mut self.host.files
     }
 
-    /// Checks that the kernel can use guest memory. Where native code would get `EFAULT` it is `EFAULT`; where
-    /// the kernel would silently run over the end of a live block, or into one that was freed, it is a finding.
+    /// Checks that the kernel can access guest memory. Where native code would get `EFAULT`, so does the
+    /// guest. Where the real kernel would silently overrun a live block or access a freed one, it is a
+    /// finding.
     pub fn check(&mut self, address: u64, len: u64, write: bool) -> Result<(), Stop> {
         if len == 0 {
             return Ok(());
@@ -133,7 +132,7 @@ impl Kernel<'_, '_> {
         let unmapped = match self.vm.memory.near(address) {
             None => true,
             Some(object) if object.region().is_some() => {
-                // The kernel finds out page by page.
+                // The real kernel faults at page granularity.
                 let inside = address.wrapping_sub(object.start);
                 let room = object.size.checked_sub(inside);
                 room.is_none_or(|room| room < len) || !object.allows(inside, len, write)
@@ -149,7 +148,7 @@ impl Kernel<'_, '_> {
         Ok(self.vm.check_range(address, len, write)?)
     }
 
-    /// A copy of guest memory, terms and all.
+    /// A copy of guest memory, symbolic bytes included.
     pub fn read_buffer(&mut self, address: u64, len: u64) -> Result<Buffer, Stop> {
         self.check(address, len, false)?;
         if let Some(guest) = &mut self.guest {
@@ -180,7 +179,7 @@ impl Kernel<'_, '_> {
         Ok(())
     }
 
-    /// Writes to the memory of a native process: symbolic bytes as the trace has them.
+    /// Writes to the memory of a native process. Symbolic bytes get their values from the trace.
     fn write_native(&mut self, address: u64, bytes: &Buffer) -> Result<(), Stop> {
         let mut concrete = bytes.bytes().to_vec();
         for (at, byte) in concrete.iter_mut().enumerate() {
@@ -205,7 +204,7 @@ impl Kernel<'_, '_> {
         self.write_buffer(address, &Buffer::with_bytes(bytes, bytes.len()))
     }
 
-    /// Concrete bytes of guest memory; symbolic ones are asked for, one path for each value.
+    /// Concrete bytes of guest memory. Symbolic bytes are concretized, with one path for each value.
     pub fn read_bytes(&mut self, address: u64, len: u64) -> Result<Vec<u8>, Stop> {
         let buffer = self.read_buffer(address, len)?;
         let mut bytes = buffer.bytes().to_vec();
@@ -218,50 +217,50 @@ impl Kernel<'_, '_> {
         Ok(bytes)
     }
 
-    /// A concrete number of 8 bytes in guest memory.
+    /// A concrete 64-bit number in guest memory.
     pub fn read_u64(&mut self, address: u64) -> Result<u64, Stop> {
         let value = self.read_value(address, 8)?;
         Ok(self.vm.concretize(value)?)
     }
 
-    /// A number in guest memory, as it is.
+    /// A number in guest memory, concrete or symbolic.
     pub fn read_value(&mut self, address: u64, len: usize) -> Result<Value, Stop> {
         let buffer = self.read_buffer(address, len as u64)?;
         Ok(buffer.load(self.vm.arena, 0, len))
     }
 
-    /// Waits for something, at most until a time of the virtual clock. `Ok` when that time has come: a handler that
-    /// runs again looks first whether what it waits for is there.
+    /// Blocks until a condition holds, at most until a deadline on the virtual clock. Returns `Ok` once the
+    /// deadline has passed: a handler that runs again checks its condition first.
     pub fn wait(
         &mut self,
-        until: Until,
+        condition: WaitCondition,
         deadline_ns: Option<u64>,
         what: &'static str,
     ) -> Result<(), Stop> {
-        // The time was set when the handler ran first.
+        // The deadline was set when the handler ran for the first time.
         let deadline_ns = deadline_ns.map(|new| self.task().deadline_ns.unwrap_or(new));
         if deadline_ns.is_some_and(|at| at <= self.host.clock_ns) {
             return Ok(());
         }
         Err(Stop::Block(Box::new(Wait {
             deadline_ns,
-            until,
+            condition,
             what,
             restarts: false,
         })))
     }
 
-    /// Waits for something, however long it takes; goes on after signals whose action says so.
-    pub fn wait_restartable(&mut self, until: Until, what: &'static str) -> Stop {
+    /// Blocks without a deadline. The wait restarts after a signal whose action has `SA_RESTART`.
+    pub fn wait_restartable(&mut self, condition: WaitCondition, what: &'static str) -> Stop {
         Stop::Block(Box::new(Wait {
             deadline_ns: None,
-            until,
+            condition,
             what,
             restarts: true,
         }))
     }
 
-    /// Blocks the signals again that were blocked before a system call set others while it waited.
+    /// Restores the signal mask that a system call replaced while it waited.
     pub(crate) fn restore_mask(&mut self) {
         if self.task().restored_mask.is_some() {
             let task = self.task_mut();
@@ -269,15 +268,15 @@ impl Kernel<'_, '_> {
         }
     }
 
-    /// A finding that says what the model cannot do.
+    /// A finding that names a feature that the model lacks.
     pub fn unsupported(&self, what: impl Into<String>) -> Stop {
         Bug::new(BugKind::Unsupported, what).into()
     }
 
-    /// Lets a free descriptor refer to what was just opened.
+    /// Installs an open file description at a free descriptor.
     pub fn install(&mut self, fd: i32, mut description: Description) {
         let close_on_exec = description.flags.has(OpenFlags::CLOSE_ON_EXEC);
-        // That is the descriptor's, not the open file's.
+        // Close-on-exec is a flag of the descriptor, not of the open file description.
         description.flags.0 &= !OpenFlags::CLOSE_ON_EXEC;
         let description = self.host.files.open(description);
         let descriptor = Descriptor {

@@ -1,14 +1,14 @@
-//! What a host's root is made of at the start: the files that its configuration names, laid over what every host
-//! has, the later ones over the earlier ones. What they hold is shared by all states until it is written.
+//! The root file system at boot: configured files, overlaid on the files that every host has; later ones hide
+//! earlier ones. All states share contents until they are written.
 
 use everett_vm::{Buffer, Bug, BugKind, ChoiceSite, ExecContext, ImageId, Interrupt};
 
 use crate::bytes::Bytes;
 use crate::config::{Contents, FileSpec, ProgramSpec};
 use crate::errno::Errno;
-use crate::files::{Files, Inode, InodeId, Node, ROOT};
+use crate::files::{Files, Inode, InodeId, InodeKind, ROOT};
 
-/// Puts a file into the tree.
+/// Creates a configured file in the tree.
 pub fn install(
     spec: &FileSpec,
     cwd: InodeId,
@@ -18,15 +18,17 @@ pub fn install(
 ) -> Result<(), Interrupt> {
     let node = match &spec.contents {
         Contents::Concrete(bytes) => {
-            Node::Regular(Bytes::from_source(std::sync::Arc::new(bytes.clone())))
+            InodeKind::Regular(Bytes::from_source(std::sync::Arc::new(bytes.clone())))
         }
-        Contents::Shared(source) => Node::Regular(Bytes::from_source(source.clone())),
-        Contents::Symbolic { size } => Node::Regular(symbolic(&spec.path, *size, *size, around)?),
+        Contents::Shared(source) => InodeKind::Regular(Bytes::from_source(source.clone())),
+        Contents::Symbolic { size } => {
+            InodeKind::Regular(symbolic(&spec.path, *size, *size, around)?)
+        }
         Contents::SymbolicBetween { least, most } => {
-            Node::Regular(symbolic(&spec.path, *least, *most, around)?)
+            InodeKind::Regular(symbolic(&spec.path, *least, *most, around)?)
         }
         Contents::Directory => return directory(spec, cwd, files),
-        Contents::Link(target) => Node::Link(target.clone()),
+        Contents::Link(target) => InodeKind::Link(target.clone()),
     };
     let time_ns = spec.modified_ns.unwrap_or(now_ns);
     let inode = Inode {
@@ -40,7 +42,7 @@ pub fn install(
 }
 
 fn directory(spec: &FileSpec, cwd: InodeId, files: &mut Files) -> Result<(), Interrupt> {
-    let made = files.tree.make_directories(cwd, &spec.path);
+    let made = files.tree.create_directories(cwd, &spec.path);
     let id = made.map_err(|errno| refused(&spec.path, errno))?;
     let inode = files.tree.get_mut(id);
     inode.mode = spec.mode;
@@ -48,7 +50,7 @@ fn directory(spec: &FileSpec, cwd: InodeId, files: &mut Files) -> Result<(), Int
     Ok(())
 }
 
-/// Symbolic contents, of a size that is asked for where there are several.
+/// Symbolic contents. If several sizes are possible, the oracle picks one.
 fn symbolic(
     path: &[u8],
     least: u32,
@@ -74,12 +76,12 @@ fn symbolic(
     Ok(Bytes::from_input(around.arena, input, size.min(most)))
 }
 
-/// A file that `execve` can start. Nobody reads what it holds.
-fn program() -> Node {
-    Node::Regular(Bytes::from_concrete(b"\x7fELF"))
+/// The inode of a program that `execve` can start. Its contents are never read.
+fn program() -> InodeKind {
+    InodeKind::Regular(Bytes::from_concrete(b"\x7fELF"))
 }
 
-/// Puts a program into the tree that `execve` can start.
+/// Creates a program in the tree that `execve` can start.
 pub fn install_program(
     spec: &ProgramSpec,
     cwd: InodeId,
@@ -95,7 +97,7 @@ pub fn install_program(
     Ok(())
 }
 
-/// The file of a program that a host starts with. It is there by its name where nothing else is.
+/// Creates the file of a program that a host boots with, unless its path exists.
 pub fn install_started(
     name: &Buffer,
     image: ImageId,
@@ -124,12 +126,12 @@ pub fn install_started(
 
 pub fn refused(path: &[u8], errno: Errno) -> Bug {
     let path = String::from_utf8_lossy(path);
-    let message = format!("{path:?} cannot be made at the start: {errno}");
+    let message = format!("cannot create {path:?} at boot: {errno}");
     Bug::new(BugKind::Unsupported, message)
 }
 
-/// The files of a host at its start, and the directory that its first process is in.
-pub fn lay(
+/// Builds the root file system of a host at boot, and returns the working directory of its first process.
+pub fn build_root(
     cwd: &[u8],
     specs: &[FileSpec],
     programs: &[ProgramSpec],
@@ -138,7 +140,7 @@ pub fn lay(
 ) -> Result<(Files, InodeId), Interrupt> {
     let files = Files::new(now_ns);
     let mut files = files.map_err(|errno| refused(b"/", errno))?;
-    let made = files.tree.make_directories(ROOT, cwd);
+    let made = files.tree.create_directories(ROOT, cwd);
     let cwd = made.map_err(|errno| refused(cwd, errno))?;
     for spec in specs {
         install(spec, cwd, now_ns, &mut files, around)?;

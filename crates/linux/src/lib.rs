@@ -1,26 +1,39 @@
-//! The kernel model of one host: what lies under a program at the Linux system-call interface.
+//! The kernel model of one host: the Linux system-call interface that a guest program runs on.
 //!
-//! A [`Host`] is a value: cloning it forks it. It never asks a solver, never draws a random number and never
-//! looks at a real clock; what is not determined it asks of the oracle. Nothing that a guest does reaches the
-//! real machine: output is collected, input is supplied by the caller.
+//! A [`Host`] is a value: cloning it forks it. It never calls a solver, draws a random number or reads a real
+//! clock; it asks the oracle for everything that is not determined. A guest cannot reach the real machine:
+//! output is collected, input is supplied by the caller.
+//!
+//! Where to start reading, from the floor up:
+//! - plain data without knowledge of the kernel: `config`, `guest`, `errno`, `numbers`, `bytes`, `queue`, `slots`;
+//! - the tables: `host` ([`Host`] and `HostState`), with `process`, `files`, `objects`, `wait`, `signals`, `timers`
+//!   and `ipc`, each of which adds the operations on its tables as methods of `HostState`;
+//! - the context of a system call: `kernel`, with `delivery`, `clone`, `exit` and `faults`;
+//! - the handlers: `syscalls`, one row of `table` each;
+//! - the drivers, which run threads: `dispatch` and `schedule`, and `native` for native processes.
+
+#![deny(missing_docs)]
+#![forbid(unsafe_code)]
 
 mod boot;
 mod bytes;
-mod calls;
+mod clone;
 mod config;
 mod delivery;
 mod dispatch;
 mod documentation;
 mod errno;
+mod exec;
+mod exit;
 mod faults;
+mod file_mappings;
 mod files;
+mod guest;
 mod host;
 mod ipc;
 mod kernel;
 mod layers;
-mod life;
 mod limits;
-mod names;
 mod native;
 mod native_files;
 mod numbers;
@@ -30,34 +43,35 @@ mod process;
 mod queue;
 mod schedule;
 mod setup;
-mod shared;
 mod signals;
 mod slots;
+mod strace;
+mod symbolic_paths;
 mod syscalls;
 mod table;
 mod timers;
 mod wait;
-mod watched;
+mod watches;
 mod wire;
 
 #[cfg(test)]
 mod tests;
 
-pub use bytes::{Bytes, Output, Source};
+pub use bytes::{ByteSource, Bytes, Output};
 pub use config::{
-    Argument, Contents, FileSpec, HostConfig, HostOptions, ProcessConfig, ProgramSpec, RouteSpec,
-    Stdin,
+    Argument, Contents, FaultFilter, FaultOptions, FileSpec, HostConfig, HostOptions, PreemptAt,
+    ProcessConfig, ProgramSpec, RouteSpec, SchedulerKind, Stdin,
 };
 pub use documentation::documentation;
 pub use errno::Errno;
-pub use faults::{FaultFilter, FaultOptions};
-pub use files::{Disk, InodeId, Left, LeftFile};
+pub use files::{ChangedFile, Disk, FileChange, InodeId};
+pub use guest::{Guest, Injected, MappedFile, MemoryChange};
 pub use host::{Ending, ExposedData, Host, HostExit, Stream, split_mix};
-pub use life::Execution;
-pub use native::{Guest, Injected, Served, TaskName};
-pub use native_files::{MappedFile, MemoryChange};
+pub use native::CallOutcome;
 pub use packets::{Packet, PacketKind};
-pub use schedule::{Passed, PreemptAt, SchedulerKind};
-pub use setup::{Begin, Boot, Interface, Machine, Route, Setup, Subnet};
-pub use table::{ArgKind, Row, row, rows};
-pub use watched::Watch;
+pub use process::{Execution, TaskName};
+pub use schedule::PreemptionPoint;
+pub use setup::{Boot, HostStart, Interface, Machine, Route, Setup, Subnet};
+pub use syscalls::{row, rows};
+pub use table::{ArgKind, Row};
+pub use watches::Watch;

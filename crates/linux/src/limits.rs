@@ -1,28 +1,28 @@
-//! Limits of a process: `setrlimit` and its kin.
+//! Resource limits of a process (`setrlimit`).
 
 use crate::files::MAX_DESCRIPTORS;
 
 /// No limit.
 pub const UNLIMITED: u64 = u64::MAX;
 
-/// Size of a file.
+/// `RLIMIT_FSIZE`: the largest file.
 pub const FILE_SIZE: usize = 1;
 const STACK: usize = 3;
 const CORE: usize = 4;
-/// One more than the highest descriptor.
+/// `RLIMIT_NOFILE`: one more than the highest descriptor.
 pub const DESCRIPTORS: usize = 7;
 const RESOURCES: usize = 16;
 
-/// A limit: what counts, and what it can be raised to.
+/// A soft and a hard limit.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Limit {
-    /// What counts.
+    /// The limit in force.
     pub soft: u64,
-    /// What it can be raised to.
+    /// The most that it can be raised to.
     pub hard: u64,
 }
 
-/// Limits of a process.
+/// Resource limits of a process.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Limits {
     all: [Limit; RESOURCES],
@@ -45,7 +45,7 @@ impl Limits {
         self.all.get(resource).copied()
     }
 
-    /// What counts of a limit.
+    /// The soft limit of a resource.
     pub fn soft(&self, resource: usize) -> u64 {
         self.all.get(resource).map_or(UNLIMITED, |limit| limit.soft)
     }

@@ -1,79 +1,39 @@
-//! The door for native processes: their system calls are answered by the same kernel model, their memory is reached
-//! through [`Guest`]. Frames and registers are their own affair.
+//! The interface for native processes: the kernel model answers their system calls and accesses their memory
+//! through [`Guest`]. Frames and registers belong to the native driver.
 
 use everett_vm::{ChoiceSite, ExecContext, Interrupt, Memory, SystemCall, Thread, Value};
 use triomphe::Arc;
 
-use crate::dispatch::{Pause, Slice};
+use crate::dispatch::{SliceEnd, TimeSlice};
 use crate::files::Disk;
+use crate::guest::{Guest, Injected};
 use crate::host::{Ending, Host, HostExit};
 use crate::kernel::{Kernel, Stop};
-use crate::life::Execution;
-use crate::process::Doing;
+use crate::process::{Execution, RunState, TaskName};
 use crate::signals::{Signal, bit};
-use crate::{Errno, HostConfig, boot, table};
+use crate::{Errno, HostConfig, boot, syscalls};
 
-/// The memory of a native process.
-pub trait Guest {
-    /// Fills `into` from an address; `false` where that cannot be read.
-    fn read(&mut self, address: u64, into: &mut [u8]) -> bool;
-    /// Writes bytes at an address; `false` where that cannot be written.
-    fn write(&mut self, address: u64, bytes: &[u8]) -> bool;
-    /// Whether the byte at an address can be written.
-    fn can_write(&mut self, address: u64) -> bool;
-    /// Whether there is something at an address, however it is protected.
-    fn is_mapped(&mut self, address: u64) -> bool;
-    /// Where the stack of the thread ends that calls.
-    fn stack_pointer(&mut self) -> u64;
-    /// The signals that the thread blocks now that a handler has returned, as the frame of the handler says.
-    fn restored_mask(&mut self) -> Option<u64>;
-    /// The file that several processes can have mapped at an address, by a number, and where in it that is.
-    fn shared_file_offset(&mut self, address: u64) -> Option<(u64, u64)>;
-}
-
-/// A signal whose handler the native thread is to run.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub struct Injected {
-    /// Which.
-    pub signal: i32,
-    /// Where it comes from: `si_code`.
-    pub code: i32,
-    /// What `siginfo` holds from byte 16 on: sender and value, a child and its status.
-    pub words: [u64; 3],
-    /// The signals that are blocked again when the handler has returned.
-    pub mask: u64,
-}
-
-/// What became of a system call, or of a thread that was picked.
+/// Outcome of a system call, or of resuming a thread.
 #[derive(Debug)]
-pub enum Served {
-    /// The thread goes on, after the handlers of these signals.
-    Goes(Vec<Injected>),
-    /// The call has this result; the thread goes on, after the handlers of these signals.
+pub enum CallOutcome {
+    /// The thread continues, after the handlers of these signals.
+    Continue(Vec<Injected>),
+    /// The call returns this result; the thread continues after the handlers of these signals.
     Done(u64, Vec<Injected>),
-    /// The call is to be made again when the thread is picked again.
-    Waits,
-    /// The call is to be made again after the handlers of these signals.
-    Again(Vec<Injected>),
-    /// The thread or its whole process has ended.
-    Off,
-    /// The process executes another program.
-    Executes(Box<Execution>),
-    /// The host is at its end, or cannot go on.
+    /// The call blocks: make it again when the thread is picked again.
+    Blocked,
+    /// The call restarts after the handlers of these signals.
+    Restart(Vec<Injected>),
+    /// The thread or its process has exited.
+    Exited,
+    /// The process calls `execve`.
+    Exec(Box<Execution>),
+    /// The host has ended, or cannot continue.
     Exit(HostExit),
 }
 
-/// A thread of the host.
-#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct TaskName {
-    /// Number of its process.
-    pub pid: u32,
-    /// Its own.
-    pub tid: u32,
-}
-
 impl Kernel<'_, '_> {
-    /// The native thread is to run the handler of a signal.
+    /// Makes the native thread run the handler of a signal.
     pub(crate) fn inject(&mut self, signal: &Signal, mask: u64) {
         let [first, second, third] = signal.words;
         let status = signal.status.and_then(|status| status.as_concrete());
@@ -88,7 +48,8 @@ impl Kernel<'_, '_> {
 }
 
 impl Host {
-    /// A host whose processes are native. What they are to execute comes with it, in the order of its threads.
+    /// Boots a host whose processes are native. Also returns the programs to execute, in the order of its
+    /// tasks.
     pub fn boot_native(
         config: &HostConfig,
         disk: Option<&Disk>,
@@ -107,7 +68,7 @@ impl Host {
         Ok((host, executions))
     }
 
-    /// The thread that runs.
+    /// The running task.
     pub fn running(&self) -> TaskName {
         let task = &self.state.tasks[self.state.schedule.running];
         TaskName {
@@ -116,15 +77,15 @@ impl Host {
         }
     }
 
-    /// How many threads have not ended, once who has ended is forgotten.
+    /// Number of threads that have not exited.
     pub fn thread_count(&self) -> usize {
         self.state.tasks.len()
     }
 
-    /// The threads that have not ended.
+    /// The tasks that have not exited.
     pub fn alive(&self) -> Vec<TaskName> {
         let tasks = self.state.tasks.iter();
-        let alive = tasks.filter(|task| task.doing != Doing::Ended);
+        let alive = tasks.filter(|task| task.run_state != RunState::Ended);
         let name = |task: &Arc<crate::process::TaskState>| TaskName {
             pid: task.pid,
             tid: task.tid,
@@ -132,7 +93,7 @@ impl Host {
         alive.map(name).collect()
     }
 
-    /// Picks who runs, where somebody has to be picked. `Some` if nobody can.
+    /// Picks the thread that runs next, if one must be picked. Returns `Some` if no thread is runnable.
     pub fn choose_thread(&mut self, around: &mut ExecContext<'_>) -> Option<HostExit> {
         if !self.state.schedule.due {
             return None;
@@ -141,45 +102,49 @@ impl Host {
             .unwrap_or_else(|interrupt| Some(interrupt.into()))
     }
 
-    /// Takes up the thread that was picked.
-    pub fn resume_thread(&mut self, around: &mut ExecContext<'_>, guest: &mut dyn Guest) -> Served {
+    /// Resumes the thread that was picked.
+    pub fn resume_thread(
+        &mut self,
+        around: &mut ExecContext<'_>,
+        guest: &mut dyn Guest,
+    ) -> CallOutcome {
         let waited = {
             let task = &self.state.tasks[self.state.schedule.running];
-            matches!(task.doing, Doing::Waiting(_))
+            matches!(task.run_state, RunState::Waiting(_))
         };
-        self.native_step(around, guest, waited, |slice| slice.take_up())
+        self.native_step(around, guest, waited, |slice| slice.resume())
     }
 
-    /// Answers a system call of the thread that runs.
+    /// Executes a system call of the running thread.
     pub fn serve(
         &mut self,
         around: &mut ExecContext<'_>,
         guest: &mut dyn Guest,
         call: &SystemCall,
-    ) -> Served {
+    ) -> CallOutcome {
         self.native_step(around, guest, true, |slice| slice.system_call(call))
     }
 
-    /// The same for a call that is not the program's own, such as one of its loader: it takes no time, is no turn, does
-    /// not fail and is not logged.
-    pub fn serve_aside(
+    /// Executes a system call that is not the program's own, such as one of its loader: it takes no time, is
+    /// no scheduling point, cannot be made to fail and is not logged.
+    pub fn serve_internal(
         &mut self,
         around: &mut ExecContext<'_>,
         guest: &mut dyn Guest,
         call: &SystemCall,
-    ) -> Served {
-        self.state.aside = true;
+    ) -> CallOutcome {
+        self.state.internal_call = true;
         let served = self.serve(around, guest, call);
-        self.state.aside = false;
+        self.state.internal_call = false;
         served
     }
 
-    /// A handler of a signal has returned.
-    pub fn handler_has_returned(
+    /// Returns from a signal handler.
+    pub fn return_from_handler(
         &mut self,
         around: &mut ExecContext<'_>,
         guest: &mut dyn Guest,
-    ) -> Served {
+    ) -> CallOutcome {
         self.native_step(around, guest, false, |slice| {
             slice.kernel.handler_returned()
         })
@@ -190,105 +155,106 @@ impl Host {
         around: &mut ExecContext<'_>,
         guest: &mut dyn Guest,
         in_call: bool,
-        step: impl FnOnce(&mut Slice<'_, '_>) -> Result<(), Stop>,
-    ) -> Served {
+        step: impl FnOnce(&mut TimeSlice<'_, '_>) -> Result<(), Stop>,
+    ) -> CallOutcome {
         let stepped = self.with_guest(around, Some(guest), |mut slice| {
             let stop = step(&mut slice);
             let result = slice.result.take();
-            let pause = stop.err().and_then(|stop| slice.stopped(stop));
+            let pause = stop.err().and_then(|stop| slice.handle_stop(stop));
             (result, pause)
         });
         let Some((result, pause)) = stepped else {
-            return Served::Exit(HostExit::Ended(Ending::EndPath));
+            return CallOutcome::Exit(HostExit::Ended(Ending::EndPath));
         };
         let signals = std::mem::take(&mut self.state.injected);
         let result = result.map(|value: Value| value.bits);
         match pause {
-            None if in_call && result.is_none() => Served::Again(signals),
-            None | Some(Pause::Budget) => match result {
-                Some(result) => Served::Done(result, signals),
-                None => Served::Goes(signals),
+            None if in_call && result.is_none() => CallOutcome::Restart(signals),
+            None | Some(SliceEnd::Budget) => match result {
+                Some(result) => CallOutcome::Done(result, signals),
+                None => CallOutcome::Continue(signals),
             },
-            Some(Pause::Point) => {
+            Some(SliceEnd::Point) => {
                 self.state.schedule.due = true;
                 match result {
-                    Some(result) => Served::Done(result, signals),
-                    None => Served::Waits,
+                    Some(result) => CallOutcome::Done(result, signals),
+                    None => CallOutcome::Blocked,
                 }
             }
-            Some(Pause::Off) => {
+            Some(SliceEnd::Off) => {
                 self.state.schedule.due = true;
                 let task = &self.state.tasks[self.state.schedule.running];
-                match task.doing {
-                    Doing::Ended => Served::Off,
-                    _ => Served::Waits,
+                match task.run_state {
+                    RunState::Ended => CallOutcome::Exited,
+                    _ => CallOutcome::Blocked,
                 }
             }
-            Some(Pause::Execute(execution)) => Served::Executes(execution),
-            Some(Pause::Exit(exit)) => Served::Exit(exit),
+            Some(SliceEnd::Execute(execution)) => CallOutcome::Exec(execution),
+            Some(SliceEnd::Exit(exit)) => CallOutcome::Exit(exit),
         }
     }
 
-    /// Takes in who was born and forgets who is gone. Those that were born, in order.
-    pub fn settle_native(&mut self) -> Vec<TaskName> {
-        let name = |newborn: &crate::life::Newborn| TaskName {
-            pid: newborn.task.pid,
-            tid: newborn.task.tid,
+    /// Adds new tasks to the tables and removes exited ones. Returns the new ones, in order.
+    pub fn update_native_tasks(&mut self) -> Vec<TaskName> {
+        let name = |new: &crate::process::NewTask| TaskName {
+            pid: new.task.pid,
+            tid: new.task.tid,
         };
-        let born = self.state.newborn.iter().map(name).collect();
-        self.settle();
-        born
+        let create_task = self.state.new_tasks.iter().map(name).collect();
+        self.update_tasks();
+        create_task
     }
 
-    /// The running process has begun to execute another program.
-    pub fn has_executed(&mut self, execution: &Execution) {
+    /// Updates the tables after the running process has replaced its program (`execve`).
+    pub fn complete_exec(&mut self, execution: &Execution) {
         let task = self.state.schedule.running;
         if let Some(process) = self.process_index(task) {
-            self.state.become_program(process, task, execution);
+            self.state.reset_for_exec(process, task, execution);
         }
     }
 
-    /// A native process was ended by a signal of its own making.
-    pub fn process_died(&mut self, pid: u32, signal: i32) {
+    /// Records that a signal of the real kernel has killed a native process.
+    pub fn mark_killed(&mut self, pid: u32, signal: i32) {
         self.state
-            .end_process(pid, crate::process::Death::Signal(signal));
+            .end_process(pid, crate::process::ExitStatus::Signal(signal));
         self.state.schedule.due = true;
     }
 
-    /// Lets a thread wait until another one, or none, is named. Somebody has to be picked.
+    /// Holds one thread back until another one, or none, is named. A thread must be picked afterwards.
     pub fn hold(&mut self, tid: Option<u32>) {
         self.state.schedule.held = tid;
         self.state.schedule.due = true;
     }
 
-    /// The thread that runs has come to a point at which another one may run.
-    pub fn comes_to_point(&mut self) {
+    /// Puts the running thread at a preemption point.
+    pub fn reach_preemption_point(&mut self) {
         self.state.schedule.due = true;
     }
 
-    /// System calls that the thread that runs has made, those about memory left out.
+    /// System calls that the running thread has made, memory management not counted.
     pub fn calls_made(&self) -> u64 {
         self.state.tasks[self.state.schedule.running].calls
     }
 
-    /// Somebody has to be picked before anybody goes on.
-    pub fn must_choose(&self) -> bool {
+    /// Whether a thread must be picked before any continues.
+    pub fn needs_scheduling(&self) -> bool {
         self.state.schedule.due
     }
 
-    /// It is the process that the host was started with.
+    /// Whether it is the process that the host booted with.
     pub fn is_first(&self, pid: u32) -> bool {
         let first = self.state.processes.first();
         first.is_some_and(|first| first.pid == pid)
     }
 
-    /// What the thread that runs has executed raises a signal. Nothing if that is its end: it has no handler, or blocks it.
+    /// An instruction of the running thread raises a signal. `None` if that kills it: it has no handler, or
+    /// blocks the signal.
     pub fn fault(
         &mut self,
         around: &mut ExecContext<'_>,
         guest: &mut dyn Guest,
         (number, code, words): (i32, i32, [u64; 3]),
-    ) -> Option<Served> {
+    ) -> Option<CallOutcome> {
         let task = &self.state.tasks[self.state.schedule.running];
         let action = self.state.process_by_pid(task.pid)?.actions[number as usize - 1];
         if action.handler <= 1 || task.blocked & bit(number) != 0 {
@@ -303,8 +269,8 @@ impl Host {
         }))
     }
 
-    /// Asks whether an allocation fails that the running thread asks for.
-    pub fn allocation_fails(&mut self, around: &mut ExecContext<'_>) -> bool {
+    /// Asks the oracle whether an allocation of the running thread fails.
+    pub fn ask_allocation_fault(&mut self, around: &mut ExecContext<'_>) -> bool {
         let failed = self.with_guest(around, None, |slice| {
             if slice.kernel.malloc_faults_left() == 0 {
                 return false;
@@ -317,31 +283,32 @@ impl Host {
         failed.unwrap_or(false)
     }
 
-    /// Asks whether a call about memory fails that the running thread makes; the native kernel carries those out.
-    pub fn memory_call_fails(
+    /// Asks the oracle whether a memory management call of the running thread fails; the native kernel
+    /// carries those out.
+    pub fn ask_memory_call_fault(
         &mut self,
         around: &mut ExecContext<'_>,
         number: u64,
     ) -> Option<Errno> {
-        let row = table::row(number)?;
+        let row = syscalls::row(number)?;
         self.with_guest(around, None, |mut slice| {
-            slice.kernel.memory_call_fails(row)
+            slice.kernel.ask_memory_call_fault(row)
         })?
     }
 
-    /// Most bytes that a process may have allocated.
+    /// The most bytes that a process may have allocated.
     pub fn max_heap(&self, pid: u32) -> u64 {
         let process = self.state.process_by_pid(pid);
         process.map_or(u64::MAX, |process| process.max_heap)
     }
 
-    /// Random bytes for the start of a program, as the model gives them.
-    pub fn start_bytes(&mut self) -> Vec<u8> {
+    /// Random bytes for `AT_RANDOM` at the start of a program.
+    pub fn auxv_random_bytes(&mut self) -> Vec<u8> {
         self.state.random_bytes(16)
     }
 
-    /// A native thread has executed for a long time without a system call.
-    pub fn time_goes_by(&mut self) {
-        self.state.long_computation();
+    /// Ends the time slice of a native thread that computes without system calls.
+    pub fn end_time_slice(&mut self) {
+        self.state.end_quantum();
     }
 }

@@ -1,6 +1,6 @@
-//! Names of all system calls of Linux on x86-64, by number.
+//! Numbers and names of all Linux system calls on x86-64.
 
-/// Numbers and names, ascending. Numbers between 335 and 423 are not given to any.
+/// Numbers and names, ascending. Linux does not use the numbers between 335 and 423.
 #[rustfmt::skip]
 pub const NAMES: &[(u32, &str)] = &[
     (0, "read"), (1, "write"), (2, "open"), (3, "close"), (4, "stat"), (5, "fstat"), (6, "lstat"),
@@ -93,7 +93,7 @@ pub const NAMES: &[(u32, &str)] = &[
     (469, "file_setattr"), (470, "listns"),
 ];
 
-/// The name of a number.
+/// The name of a system call.
 pub fn name(number: u64) -> Option<&'static str> {
     let number = u32::try_from(number).ok()?;
     let at = NAMES.binary_search_by_key(&number, |entry| entry.0).ok()?;

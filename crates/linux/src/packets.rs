@@ -1,4 +1,4 @@
-//! The log of packets: what the internet sockets of a host send each other, for programs that show such things.
+//! Packets between internet sockets, and the log of them.
 
 use std::net::SocketAddr;
 
@@ -9,55 +9,55 @@ use crate::errno::Errno;
 use crate::host::{Host, HostState};
 use crate::objects::ObjectId;
 
-/// What a packet is about.
+/// Contents of a packet.
 #[derive(Clone, Debug)]
 pub enum PacketKind {
-    /// A connection to another host is asked for; there is room for so many bytes at this end.
-    Request {
-        /// How many.
-        room: u64,
+    /// A connection request to another host, with the receive window of the sender.
+    Syn {
+        /// Window in bytes.
+        window: u64,
     },
-    /// A connection from another host is taken; there is room for so many bytes at this end.
-    Accepted {
-        /// How many.
-        room: u64,
+    /// The acceptance of a connection from another host, with the receive window of the sender.
+    SynAck {
+        /// Window in bytes.
+        window: u64,
     },
-    /// There is room for so many more bytes at this end of a connection to another host.
-    Room {
-        /// How many.
-        more: u64,
+    /// A window update: the sender can receive more bytes.
+    WindowUpdate {
+        /// Additional bytes.
+        bytes: u64,
     },
-    /// What was sent cannot be delivered.
+    /// A packet could not be delivered.
     Unreachable(Errno),
-    /// A connection was made.
-    Opened,
-    /// Nobody takes connections there.
+    /// A connection was established on the same host.
+    Established,
+    /// No socket listens at the destination.
     Refused,
-    /// Bytes of a connection.
+    /// Bytes of a stream.
     Data(Buffer),
-    /// Nothing more will be sent.
-    End,
-    /// The connection is broken off.
+    /// End of the stream in this direction.
+    Fin,
+    /// The connection is reset.
     Reset,
-    /// A datagram of UDP.
+    /// A UDP datagram.
     Datagram(Buffer),
 }
 
-/// A packet, as far as the model knows it.
+/// A packet, at the level of detail of the model.
 #[derive(Clone, Debug)]
 pub struct Packet {
-    /// Virtual time since the start.
+    /// Virtual time since boot.
     pub clock_ns: u64,
-    /// Who sent it.
+    /// Source address.
     pub from: SocketAddr,
-    /// To whom.
+    /// Destination address.
     pub to: SocketAddr,
-    /// What it is about.
+    /// Contents.
     pub kind: PacketKind,
 }
 
 impl HostState {
-    /// Notes a packet, where they are noted.
+    /// Logs a packet, if packets are logged.
     pub(crate) fn log_packet(&mut self, from: SocketAddr, to: SocketAddr, kind: PacketKind) {
         let clock_ns = self.clock_ns;
         if let Some(packets) = &mut self.packets {
@@ -70,14 +70,14 @@ impl HostState {
         }
     }
 
-    /// Notes a packet that a TCP socket sends to its peer.
+    /// Logs a packet that a TCP socket sends to its peer.
     pub(crate) fn log_sent(&mut self, socket: ObjectId, kind: PacketKind) {
         if let Some((local, remote)) = self.ends_of(socket) {
             self.log_packet(local, remote, kind);
         }
     }
 
-    /// Notes a packet that comes to a TCP socket from its peer.
+    /// Logs a packet that a TCP socket receives from its peer.
     pub(crate) fn log_received(&mut self, socket: ObjectId, kind: PacketKind) {
         if let Some((local, remote)) = self.ends_of(socket) {
             self.log_packet(remote, local, kind);
@@ -92,7 +92,7 @@ impl HostState {
 }
 
 impl Host {
-    /// The log of packets, where the host keeps one.
+    /// The log of packets; empty if packets are not logged.
     pub fn packets(&self) -> &[Packet] {
         self.state.packets.as_deref().map_or(&[], Vec::as_slice)
     }

@@ -1,16 +1,23 @@
-//! Processes and their threads, as the kernel knows them.
+//! Processes and tasks, as the kernel's tables hold them.
 
-use everett_vm::{ImageId, Value};
+use everett_vm::{Buffer, Bug, ImageId, Memory, Thread, Value};
 use triomphe::Arc;
 
-use crate::delivery::HandlerRun;
 use crate::files::{Descriptors, InodeId};
-use crate::life::Execution;
 use crate::limits::Limits;
 use crate::signals::Pending;
 use crate::slots::Slots;
 use crate::timers::PosixTimer;
-use crate::wait::Wait;
+use crate::wait::{Wait, WaitCondition};
+
+/// Identity of a task.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct TaskName {
+    /// Its pid.
+    pub pid: u32,
+    /// Its tid.
+    pub tid: u32,
+}
 
 /// What a process does with a signal.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
@@ -19,7 +26,7 @@ pub struct SignalAction {
     pub handler: u64,
     /// `SA_` flags.
     pub flags: u64,
-    /// Where a handler returns to; kept for `sigaction` to tell.
+    /// Where a handler returns to; kept only for `sigaction` to read back.
     pub restorer: u64,
     /// Signals blocked while the handler runs.
     pub mask: u64,
@@ -28,74 +35,84 @@ pub struct SignalAction {
 /// Number of signals.
 pub const SIGNALS: usize = 64;
 
-/// What a thread is doing.
+/// Run state of a task.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Doing {
+pub enum RunState {
     /// It can run.
     Running,
-    /// Its system call waits.
+    /// It is blocked in a system call.
     Waiting(Wait),
-    /// It has ended and will be forgotten.
+    /// It has exited and is about to be removed.
     Ended,
 }
 
-/// What the kernel knows of a thread.
+impl RunState {
+    /// The condition that the task waits for, if it is blocked.
+    pub fn condition(&self) -> Option<&WaitCondition> {
+        match self {
+            RunState::Waiting(wait) => Some(&wait.condition),
+            RunState::Running | RunState::Ended => None,
+        }
+    }
+}
+
+/// Kernel state of a task (a thread).
 #[derive(Clone, Debug)]
 pub struct TaskState {
-    /// Its number on the host.
+    /// Its tid, unique on the host.
     pub tid: u32,
-    /// Number of its process.
+    /// The pid of its process.
     pub pid: u32,
-    /// What it is doing.
-    pub doing: Doing,
-    /// Somebody woke it at the futex where it waits.
+    /// Its run state.
+    pub run_state: RunState,
+    /// It was woken at the futex or FIFO that it waits at.
     pub woken: bool,
-    /// Waits began in this order, for waking the longest waiting first.
+    /// Sequence number of its current wait: wake-ups go to the longest waiting task first.
     pub waiting_since: u64,
-    /// Bytes that the system call under way has moved before it had to wait.
+    /// Bytes that the current system call moved before it blocked.
     pub progress: u64,
-    /// System calls that it has made, those about memory left out.
+    /// System calls made so far, memory management not counted.
     pub calls: u64,
-    /// Others had the chance to run before the system call that it is about to make.
+    /// Other threads had their chance to run before the system call that it is about to make.
     pub passed_preemption_point: bool,
-    /// It was asked whether the system call that waits fails.
+    /// The oracle was already asked whether the blocked system call fails.
     pub fault_asked: bool,
-    /// Whoever runs the host was asked about the system call that it is about to make.
+    /// The driver of the host was already asked about the system call that it is about to make.
     pub stop_asked: bool,
-    /// The child of the `vfork` under way.
+    /// The child of the current `vfork`.
     pub vforked: Option<u32>,
-    /// Which of the stacks of its process it has.
+    /// Which of the stacks of its process it runs on.
     pub stack: u32,
-    /// Blocked signals, bit `n - 1` for signal `n`.
+    /// Signal mask: bit `n - 1` blocks signal `n`.
     pub blocked: u64,
-    /// Signals that were sent and wait until they are not blocked.
+    /// Pending signals sent to this thread.
     pub pending: Pending,
-    /// `set_tid_address`.
+    /// The address set by `set_tid_address`.
     pub clear_child_tid: u64,
     /// `set_robust_list`: head and length.
     pub robust_list: (u64, u64),
     /// `sigaltstack`: address, flags, size.
     pub alternate_stack: (u64, u32, u64),
-    /// The system call under way waits until this time.
+    /// Deadline of the current system call.
     pub deadline_ns: Option<u64>,
-    /// Where the system call under way says how much of its time is left when a signal ends it; 0 is nowhere.
+    /// Where the current system call stores the remaining time if a signal interrupts it; 0 is nowhere.
     pub remainder: u64,
-    /// Blocked signals to restore when the next handler returns, where a system call had set others
-    /// (`sigsuspend`, `ppoll`).
+    /// Signal mask to restore when the next handler returns, after a system call replaced it (`sigsuspend`,
+    /// `ppoll`).
     pub restored_mask: Option<u64>,
-    /// Signal handlers that run, innermost last.
+    /// Running signal handlers, innermost last.
     pub handlers: Vec<HandlerRun>,
-    /// The name (`PR_SET_NAME`).
+    /// The thread's name (`PR_SET_NAME`).
     pub name: [u8; 16],
-    /// Time that it has executed.
+    /// CPU time used.
     pub cpu_ns: u64,
-    /// `setpriority`.
+    /// Nice value (`setpriority`).
     pub nice: i32,
     /// `sched_setscheduler`: policy and priority.
     pub policy: (u32, i32),
 }
 
-/// A system call under way, while a signal handler makes others.
+/// A system call that is suspended while a signal handler runs.
 #[derive(Clone, Debug, Default)]
 pub struct Suspended {
     woken: bool,
@@ -107,13 +124,38 @@ pub struct Suspended {
     deadline_ns: Option<u64>,
 }
 
+/// A running signal handler, and the state to restore when it returns.
+#[derive(Clone, Debug)]
+pub struct HandlerRun {
+    /// Frames below its own.
+    pub(crate) depth: usize,
+    /// Serial number of its frame.
+    pub(crate) serial: u64,
+    /// Stack slots that existed before it.
+    pub(crate) slots: usize,
+    /// Signal mask to restore.
+    pub(crate) blocked: u64,
+    /// Address of its `ucontext`.
+    pub(crate) context: u64,
+    /// The program counter in the `ucontext`.
+    pub(crate) program_counter: u64,
+    /// It runs on the alternate stack.
+    pub(crate) on_alternate_stack: bool,
+    /// `sigaltstack` to restore.
+    pub(crate) restored_stack: Option<(u64, u32, u64)>,
+    /// The bug that ends the program when it returns: `abort` never returns.
+    pub(crate) ends_with: Option<Box<Bug>>,
+    /// The system call to resume afterwards.
+    pub(crate) call: Suspended,
+}
+
 impl TaskState {
-    /// A thread that was just made.
+    /// A new task with default state.
     pub fn new(tid: u32, pid: u32) -> TaskState {
         TaskState {
             tid,
             pid,
-            doing: Doing::Running,
+            run_state: RunState::Running,
             woken: false,
             waiting_since: 0,
             progress: 0,
@@ -139,7 +181,7 @@ impl TaskState {
         }
     }
 
-    /// Sets the system call under way aside.
+    /// Suspends the current system call.
     pub fn suspend(&mut self) -> Suspended {
         Suspended {
             woken: std::mem::take(&mut self.woken),
@@ -152,7 +194,7 @@ impl TaskState {
         }
     }
 
-    /// Takes it up again.
+    /// Resumes a suspended system call.
     pub fn resume(&mut self, call: Suspended) {
         self.woken = call.woken;
         self.progress = call.progress;
@@ -163,7 +205,7 @@ impl TaskState {
         self.deadline_ns = call.deadline_ns;
     }
 
-    /// A thread or process that was made by this one, with what it inherits.
+    /// A task created by this one, with everything that it inherits.
     pub fn child(&self, tid: u32, pid: u32) -> TaskState {
         TaskState {
             blocked: self.blocked,
@@ -176,50 +218,50 @@ impl TaskState {
     }
 }
 
-/// The heap that `brk` moves the end of.
+/// The heap whose end `brk` moves.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Break {
     /// First address.
     pub start: u64,
-    /// First address behind it.
+    /// First address behind the heap.
     pub end: u64,
 }
 
-/// How a process ended.
+/// How a process exited.
 #[derive(Copy, Clone, PartialEq, Debug)]
-pub enum Death {
-    /// With this status, 8 bits, which may be symbolic.
+pub enum ExitStatus {
+    /// It exited with this status, 8 bits, which may be symbolic.
     Exit(Value),
-    /// By this signal.
+    /// This signal killed it.
     Signal(i32),
 }
 
-/// Where a process is in its life.
+/// Exit state of a process.
 #[derive(Copy, Clone, PartialEq, Debug)]
-pub enum Life {
-    /// It runs or waits.
-    Running,
-    /// It has ended, and its parent does not know yet.
-    Zombie(Death),
-    /// It will be forgotten.
-    Gone,
+pub enum ExitState {
+    /// It is alive.
+    Alive,
+    /// It has exited, and its parent has not reaped it.
+    Zombie(ExitStatus),
+    /// It is reaped and about to be removed.
+    Reaped,
 }
 
-/// What a parent can learn of a child that lives.
+/// A state change of a live child that its parent can wait for.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum News {
+pub enum StateChange {
     /// This signal stopped it.
     Stopped(i32),
-    /// It goes on.
+    /// SIGCONT continued it.
     Continued,
 }
 
-/// What the kernel knows of a process, its memory and threads apart.
+/// Kernel state of a process, without its memory and tasks.
 #[derive(Clone, Debug)]
 pub struct ProcessState {
-    /// Its number.
+    /// Its pid.
     pub pid: u32,
-    /// Its parent's.
+    /// Its parent's pid.
     pub parent: u32,
     /// Its process group.
     pub group: u32,
@@ -227,47 +269,47 @@ pub struct ProcessState {
     pub session: u32,
     /// The program that it executes.
     pub image: ImageId,
-    /// Where it is in its life.
-    pub life: Life,
-    /// It was made by `vfork`, and its parent waits until it ends or executes a program.
+    /// Whether it is alive, a zombie or reaped.
+    pub exit_state: ExitState,
+    /// It was created by `vfork`, and its parent is blocked until it exits or calls `execve`.
     pub borrows_memory: bool,
-    /// Signal that its parent gets at its end.
+    /// Signal sent to its parent when it exits.
     pub exit_signal: i32,
-    /// User: real, effective, saved.
+    /// User ids: real, effective, saved.
     pub uid: [u32; 3],
-    /// Group: real, effective, saved.
+    /// Group ids: real, effective, saved.
     pub gid: [u32; 3],
-    /// Bits that new files do not get.
+    /// File mode creation mask.
     pub umask: u32,
-    /// Its directory.
+    /// Current working directory.
     pub cwd: InodeId,
-    /// Open files.
+    /// File descriptors.
     pub descriptors: Descriptors,
-    /// What it does with signals, by number less one.
+    /// Signal dispositions, by signal number minus one.
     pub actions: Arc<[SignalAction; SIGNALS]>,
-    /// Signals that were sent to it and that none of its threads has taken.
+    /// Pending signals sent to the process, not yet taken by one of its threads.
     pub pending: Pending,
-    /// Most bytes that it may have in heap blocks and mappings.
+    /// The most bytes that it may hold in heap blocks and mappings.
     pub max_heap: u64,
     /// The heap that `brk` moves.
     pub program_break: Option<Break>,
-    /// What it was started as.
+    /// The program, arguments and environment that it was started with.
     pub execution: Arc<Execution>,
-    /// The file of its program.
+    /// Inode of its executable.
     pub executable: Option<InodeId>,
     /// The signal that stopped it, while it is stopped.
     pub stopped: Option<i32>,
-    /// What its parent has not learned yet.
-    pub news: Option<News>,
-    /// It has executed a program since it was made.
+    /// A state change that its parent has not waited for yet.
+    pub state_change: Option<StateChange>,
+    /// It has called `execve` since it was created.
     pub has_executed: bool,
-    /// Groups besides its own.
+    /// Supplementary groups.
     pub groups: Arc<Vec<u32>>,
-    /// `setrlimit`.
+    /// Resource limits.
     pub limits: Arc<Limits>,
-    /// `PR_SET_PDEATHSIG`: the signal that it gets when its parent ends.
+    /// `PR_SET_PDEATHSIG`: the signal that it gets when its parent exits.
     pub parent_death_signal: i32,
-    /// `PR_SET_CHILD_SUBREAPER`: orphans among its descendants become its children.
+    /// `PR_SET_CHILD_SUBREAPER`: orphaned descendants become its children.
     pub is_subreaper: bool,
     /// `PR_SET_NO_NEW_PRIVS`.
     pub no_new_privileges: bool,
@@ -275,20 +317,20 @@ pub struct ProcessState {
     pub dumpable: u32,
     /// `PR_SET_KEEPCAPS`.
     pub keeps_capabilities: bool,
-    /// Time that its threads have executed.
+    /// CPU time used by its threads.
     pub cpu_ns: u64,
-    /// The same of its children that it has waited for.
+    /// CPU time used by its reaped children.
     pub children_cpu_ns: u64,
-    /// Timers of `setitimer` that run: real, virtual, profiling.
+    /// Armed timers of `setitimer`: real, virtual, profiling.
     pub alarms: [Option<u32>; 3],
-    /// Timers of `timer_create`.
+    /// Timers made by `timer_create`.
     pub timers: Slots<PosixTimer>,
 }
 
 impl ProcessState {
-    /// Terms in it, for marking what is alive.
+    /// Visits all terms, so that the arena can mark live ones.
     pub fn for_each_term(&self, visit: &mut dyn FnMut(everett_expr::ExprId)) {
-        if let Life::Zombie(Death::Exit(status)) = self.life {
+        if let ExitState::Zombie(ExitStatus::Exit(status)) = self.exit_state {
             status.term.into_iter().for_each(&mut *visit);
         }
         let execution = &self.execution;
@@ -297,4 +339,28 @@ impl ProcessState {
         }
         self.pending.for_each_term(visit);
     }
+}
+
+/// A task that a system call has created, and its process if that is new.
+#[derive(Clone, Debug)]
+pub struct NewTask {
+    /// The process and its memory, unless the task joins an existing process.
+    pub process: Option<(ProcessState, Memory)>,
+    /// The kernel's state of the task.
+    pub task: TaskState,
+    /// Its frames and registers.
+    pub thread: Thread,
+}
+
+/// Arguments of an `execve`, decoded.
+#[derive(Clone, Debug, Default)]
+pub struct Execution {
+    /// The program.
+    pub image: ImageId,
+    /// Its name in `/proc` and in debuggers.
+    pub name: Vec<u8>,
+    /// Arguments, without their terminating NULs.
+    pub args: Vec<Buffer>,
+    /// Environment, without terminating NULs.
+    pub env: Vec<Buffer>,
 }

@@ -1,4 +1,4 @@
-//! Bytes on their way from one thread to another, some of them symbolic: what pipes and streams hold.
+//! Byte queues, some bytes symbolic: contents of pipes and streams.
 
 use std::collections::VecDeque;
 
@@ -6,27 +6,27 @@ use everett_expr::ExprId;
 use everett_vm::Buffer;
 use triomphe::Arc;
 
-/// Bytes that leave in the order in which they came. Cloning is O(1).
+/// A byte FIFO. Cloning is O(1).
 #[derive(Clone, Debug, Default)]
-pub struct Queue {
+pub struct ByteQueue {
     pieces: Option<Arc<VecDeque<Arc<Buffer>>>>,
-    /// Bytes of the first piece that are gone.
+    /// Bytes of the first piece that are already consumed.
     gone: usize,
     len: u64,
 }
 
-impl Queue {
-    /// How many bytes are in it.
+impl ByteQueue {
+    /// Length in bytes.
     pub fn len(&self) -> u64 {
         self.len
     }
 
-    /// There are none.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Appends at most `room` bytes of these parts, and says how many.
+    /// Appends at most `room` bytes of these parts, and returns how many.
     pub fn append(&mut self, parts: &[Buffer], room: u64) -> u64 {
         let mut left = room as usize;
         for part in parts {
@@ -48,7 +48,7 @@ impl Queue {
         taken
     }
 
-    /// A copy of the first bytes, at most so many.
+    /// A copy of the first bytes, at most `wanted`.
     pub fn peek(&self, wanted: u64) -> Buffer {
         let len = wanted.min(self.len) as usize;
         let mut copy = Buffer::zeroed(len);
@@ -88,14 +88,14 @@ impl Queue {
         }
     }
 
-    /// Takes the first bytes out, at most so many.
+    /// Removes and returns the first bytes, at most `wanted`.
     pub fn take(&mut self, wanted: u64) -> Buffer {
         let taken = self.peek(wanted);
         self.skip(taken.len() as u64);
         taken
     }
 
-    /// All terms, for marking what is alive.
+    /// Visits all terms, so that the arena can mark live ones.
     pub fn for_each_term(&self, visit: &mut dyn FnMut(ExprId)) {
         let pieces = self.pieces.iter().flat_map(|pieces| pieces.iter());
         pieces.for_each(|piece| piece.terms().for_each(&mut *visit));
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn bytes_leave_in_the_order_in_which_they_came() {
-        let mut queue = Queue::default();
+        let mut queue = ByteQueue::default();
         assert_eq!(queue.append(&[buffer("hello"), buffer(" world")], 8), 8);
         let clone = queue.clone();
         assert_eq!(queue.take(3).bytes(), b"hel");

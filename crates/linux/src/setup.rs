@@ -1,5 +1,5 @@
-//! What a program has declared of the world that it is to be a host of (`netklee.h`): networks, routers, where it is on
-//! them, and that it is a host. Plain data; what is made of it, others know.
+//! Declarations of a program about the world that it becomes a host of (`netklee.h`): networks, routers, its
+//! own interfaces, and that it is a host. Plain data; the library builds a scenario from it.
 
 use std::net::IpAddr;
 
@@ -7,50 +7,50 @@ use everett_expr::ExprId;
 use triomphe::Arc;
 
 use crate::errno::Errno;
-use crate::files::{Left, LeftFile};
+use crate::files::{ChangedFile, FileChange};
 use crate::host::Host;
 
-/// Longest name of a network, router or host.
-const MOST_OF_NAME: usize = 63;
+/// The longest name of a network, router or host.
+const MAX_NAME_LEN: usize = 63;
 
-/// What becomes of a path that says that it is a host.
+/// What happens when a path declares itself to be a host.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub enum Boot {
-    /// It goes on: there is no world to be made.
+    /// It continues: no world is being built.
     #[default]
-    GoesOn,
-    /// It stands there until all others do.
-    Stops,
-    /// It is this host of a world that was made.
-    Begins(Begin),
+    Standalone,
+    /// It stops until all other hosts are declared.
+    StopAtSetup,
+    /// It is this host of a world that was built.
+    Start(HostStart),
 }
 
-/// A host that its program sets up.
+/// A host of a world that was built from declarations.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Begin {
+pub struct HostStart {
     /// Its name.
     pub name: String,
-    /// When it goes on.
+    /// When it starts, in nanoseconds of virtual time.
     pub at_ns: u64,
-    /// What its random numbers differ by from those of the others.
+    /// Offset of its random seed from those of the other hosts.
     pub random: u64,
 }
 
-/// What a program has declared.
+/// The declarations of a program.
 #[derive(Clone, Debug, Default)]
 pub struct Setup {
-    /// Networks, in their order.
+    /// Networks, in order of declaration.
     pub networks: Vec<String>,
-    /// Routers, in their order.
+    /// Routers, in order of declaration.
     pub routers: Vec<Machine>,
-    /// The host itself. It has no name before it is set up.
+    /// The host itself. Its name is empty until it is declared.
     pub own: Machine,
-    /// The host runs until it waits before those that are no servers begin.
+    /// It is a server: it runs until it blocks before any client starts.
     pub is_server: bool,
-    /// Its place among servers.
+    /// Its position in the start order of servers.
     pub sequence: i32,
-    /// Files that it wants to have written down, as they were then.
-    saved: Option<Arc<Vec<LeftFile>>>,
+    /// Snapshot of the files that it asked to save.
+    saved: Option<Arc<Vec<ChangedFile>>>,
     boot: Boot,
     has_begun: bool,
     is_over: bool,
@@ -61,9 +61,9 @@ pub struct Setup {
 pub struct Machine {
     /// Its name.
     pub name: String,
-    /// Its interfaces, in their order.
+    /// Its interfaces, in order of declaration.
     pub interfaces: Vec<Interface>,
-    /// Where it sends what is not for its own networks.
+    /// Its routes to addresses outside of its own networks.
     pub routes: Vec<Route>,
 }
 
@@ -72,32 +72,32 @@ pub struct Machine {
 pub struct Interface {
     /// Its number.
     pub number: i32,
-    /// The network that it is on.
+    /// The network that it is attached to.
     pub network: String,
-    /// Its addresses, the primary one first.
+    /// Its addresses, primary address first.
     pub addresses: Vec<Subnet>,
 }
 
-/// An address, and how many of its bits are those of its subnet.
+/// An address with the prefix length of its subnet.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Subnet {
     /// The address.
     pub address: IpAddr,
-    /// Bits of the subnet.
+    /// Prefix length, in bits.
     pub prefix_len: u8,
 }
 
 /// A route.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Route {
-    /// For these addresses.
+    /// Destination.
     pub to: Subnet,
-    /// Over this one.
+    /// Gateway.
     pub via: IpAddr,
 }
 
 impl Subnet {
-    /// With a length that fits. 0 means the usual one where there is such.
+    /// Checks the prefix length. 0 selects `usual` if that is not 0.
     pub fn new(address: IpAddr, length: u64, usual: u8) -> Result<Subnet, Errno> {
         let most = if address.is_ipv4() { 32 } else { 128 };
         let prefix_len = match u8::try_from(length) {
@@ -124,13 +124,13 @@ impl Subnet {
 fn check_name(name: &str) -> Result<(), Errno> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b".-_".contains(&byte);
     match name.len() {
-        1..=MOST_OF_NAME if name.bytes().all(is_plain) => Ok(()),
+        1..=MAX_NAME_LEN if name.bytes().all(is_plain) => Ok(()),
         _ => Err(Errno::EINVAL),
     }
 }
 
 impl Setup {
-    /// Nothing is declared yet.
+    /// No declarations.
     pub fn new(boot: Boot) -> Setup {
         Setup {
             boot,
@@ -138,7 +138,7 @@ impl Setup {
         }
     }
 
-    /// Something is declared. Nothing can be once the host is set up.
+    /// The declarations, for adding one. Fails once the host is declared.
     pub fn declare(&mut self) -> Result<&mut Setup, Errno> {
         self.has_begun = true;
         if self.is_over {
@@ -147,27 +147,27 @@ impl Setup {
         Ok(self)
     }
 
-    /// The program is about to declare what it is: none of its calls fail meanwhile.
-    pub fn is_under_way(&self) -> bool {
+    /// Whether the program is declaring its world: no failures are injected meanwhile.
+    pub fn is_declaring(&self) -> bool {
         self.has_begun && !self.is_over
     }
 
-    /// The host of a world is on the way to where it begins.
-    pub fn leads_to_begin(&self) -> bool {
-        matches!(self.boot, Boot::Begins(_)) && !self.is_over
+    /// Whether a host of a built world is still on the path to its start.
+    pub fn is_before_start(&self) -> bool {
+        matches!(self.boot, Boot::Start(_)) && !self.is_over
     }
 
-    /// The host is set up.
+    /// Whether the host is declared.
     pub fn is_over(&self) -> bool {
         self.is_over
     }
 
-    /// What becomes of a path that is set up.
+    /// What happens when the path declares itself to be a host.
     pub fn boot(&self) -> &Boot {
         &self.boot
     }
 
-    /// There is a network.
+    /// Declares a network.
     pub fn add_network(&mut self, name: String) -> Result<(), Errno> {
         check_name(&name)?;
         if self.networks.contains(&name) {
@@ -177,7 +177,7 @@ impl Setup {
         Ok(())
     }
 
-    /// There is a router.
+    /// Declares a router.
     pub fn add_router(&mut self, name: String) -> Result<(), Errno> {
         check_name(&name)?;
         if self.routers.iter().any(|router| router.name == name) {
@@ -190,7 +190,7 @@ impl Setup {
         Ok(())
     }
 
-    /// A router, or the host itself.
+    /// A router by name, or the host itself.
     fn machine(&mut self, router: Option<&str>) -> Result<&mut Machine, Errno> {
         match router {
             None => Ok(&mut self.own),
@@ -202,7 +202,7 @@ impl Setup {
         }
     }
 
-    /// There is an interface on a network.
+    /// Declares an interface on a network.
     pub fn add_interface(
         &mut self,
         number: i32,
@@ -227,7 +227,7 @@ impl Setup {
         Ok(())
     }
 
-    /// An interface has an address.
+    /// Adds an address to an interface.
     pub fn add_address(
         &mut self,
         subnet: Subnet,
@@ -251,7 +251,7 @@ impl Setup {
         Ok(())
     }
 
-    /// A machine sends packets for some addresses to a gateway.
+    /// Adds a route over a gateway.
     pub fn add_route(&mut self, route: Route, router: Option<&str>) -> Result<(), Errno> {
         if route.to.address.is_ipv4() != route.via.is_ipv4() {
             return Err(Errno::EINVAL);
@@ -267,7 +267,7 @@ impl Setup {
         Ok(())
     }
 
-    /// This is a host.
+    /// Declares the host, which ends the declarations.
     pub fn end(&mut self, name: String, is_server: bool, sequence: i32) -> Result<(), Errno> {
         check_name(&name)?;
         self.own.name = name;
@@ -277,15 +277,15 @@ impl Setup {
         Ok(())
     }
 
-    /// Files are to be written down as they are now.
-    pub fn save(&mut self, files: Vec<LeftFile>) {
+    /// Saves a snapshot of files.
+    pub fn save(&mut self, files: Vec<ChangedFile>) {
         self.saved = Some(Arc::new(files));
     }
 
-    /// All terms, for marking what is alive.
+    /// Visits all terms, so that the arena can mark live ones.
     pub fn for_each_term(&self, visit: &mut dyn FnMut(ExprId)) {
         for file in self.saved.iter().flat_map(|files| files.iter()) {
-            if let Left::File(bytes) = &file.what {
+            if let FileChange::File(bytes) = &file.what {
                 bytes.for_each_term(visit);
             }
         }
@@ -300,13 +300,13 @@ impl Machine {
 }
 
 impl Host {
-    /// What its program has declared of the world that it is to be a host of.
+    /// What its program has declared about its world.
     pub fn setup(&self) -> &Setup {
         &self.state.setup
     }
 
-    /// Files that its program wants to have written down, as they were then.
-    pub fn saved_files(&self) -> Option<&[LeftFile]> {
+    /// The snapshot of files that its program asked to save.
+    pub fn saved_files(&self) -> Option<&[ChangedFile]> {
         let saved = self.state.setup.saved.as_ref();
         saved.map(|files| files.as_slice())
     }
@@ -394,11 +394,11 @@ mod tests {
     #[test]
     fn nothing_is_declared_after_the_end() {
         let mut setup = with_network();
-        assert!(!setup.is_under_way());
+        assert!(!setup.is_declaring());
         setup.declare().unwrap();
-        assert!(setup.is_under_way());
+        assert!(setup.is_declaring());
         setup.end("host".to_owned(), true, 3).unwrap();
-        assert!(!setup.is_under_way());
+        assert!(!setup.is_declaring());
         assert_eq!(setup.declare().map(|_| ()), Err(Errno::EBUSY));
     }
 }

@@ -1,12 +1,14 @@
-//! Signals as the kernel keeps them: what was sent to whom, who takes it, and processes that are stopped.
+//! Signal state of the kernel: pending signals, which thread takes one, and stopped processes.
 
 use everett_expr::ExprId;
 use everett_vm::Value;
 use triomphe::Arc;
 
 use crate::host::HostState;
-use crate::process::{Death, Doing, Life, News, ProcessState, SIGNALS, TaskState};
-use crate::wait::Until;
+use crate::process::{
+    ExitState, ExitStatus, ProcessState, RunState, SIGNALS, StateChange, TaskState,
+};
+use crate::wait::WaitCondition;
 
 pub const SIGILL: i32 = 4;
 pub const SIGTRAP: i32 = 5;
@@ -24,7 +26,7 @@ pub const SIGXFSZ: i32 = 25;
 pub const SIGVTALRM: i32 = 26;
 pub const SIGPROF: i32 = 27;
 pub const SIGSYS: i32 = 31;
-/// Signals from here on are kept one by one.
+/// `SIGRTMIN` of the kernel: signals from here on are queued.
 pub const FIRST_QUEUED: i32 = 32;
 
 /// `SIG_DFL`.
@@ -35,15 +37,15 @@ pub const IGNORE: u64 = 1;
 pub const SA_NOCLDSTOP: u64 = 1;
 pub const SA_NOCLDWAIT: u64 = 2;
 
-/// SIGCHLD, SIGCONT, SIGURG, SIGWINCH: nothing happens by default.
-const HARMLESS: u64 = bit(17) | bit(18) | bit(23) | bit(28);
-/// SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU.
+/// SIGCHLD, SIGCONT, SIGURG, SIGWINCH: the default action is to ignore them.
+const IGNORED_BY_DEFAULT: u64 = bit(17) | bit(18) | bit(23) | bit(28);
+/// SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU: the default action is to stop the process.
 pub const STOPPING: u64 = bit(19) | bit(20) | bit(21) | bit(22);
-/// What instructions cause comes before everything else.
+/// Signals that instructions cause, which are delivered first.
 const SYNCHRONOUS: u64 =
     bit(SIGSEGV) | bit(SIGBUS) | bit(SIGILL) | bit(SIGTRAP) | bit(SIGFPE) | bit(SIGSYS);
 
-/// Where a signal comes from: `si_code`.
+/// Origin of a signal: `si_code`.
 pub mod code {
     pub const USER: i32 = 0;
     pub const KERNEL: i32 = 0x80;
@@ -60,31 +62,31 @@ pub const fn bit(signal: i32) -> u64 {
     1 << (signal - 1)
 }
 
-/// SIGKILL and SIGSTOP cannot be blocked.
+/// Removes SIGKILL and SIGSTOP from a mask: they cannot be blocked.
 pub fn blockable(mask: u64) -> u64 {
     mask & !(bit(SIGKILL) | bit(SIGSTOP))
 }
 
-/// It is one of the signals that there are.
+/// Whether it is a valid signal number.
 pub fn is_signal(number: i32) -> bool {
     (1..=SIGNALS as i32).contains(&number)
 }
 
-/// A signal that was sent.
+/// A sent signal.
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub struct Signal {
-    /// Which.
+    /// The signal number.
     pub number: i32,
-    /// Where it comes from, one of [`code`].
+    /// Its origin, one of [`code`].
     pub code: i32,
-    /// What a `siginfo` holds from byte 16 on: sender and value, an address, a child and its status.
+    /// Contents of `siginfo_t` from byte 16 on: sender and value, an address, or a child and its status.
     pub words: [u64; 3],
-    /// Status of a child that exited, 8 bits, which may be symbolic: the low half of the second word.
+    /// Exit status of a child, 8 bits, which may be symbolic: the low half of the second word.
     pub status: Option<Value>,
 }
 
 impl Signal {
-    /// A signal that nobody says more about.
+    /// A signal without further information.
     pub fn new(number: i32, code: i32) -> Signal {
         Signal {
             number,
@@ -103,7 +105,7 @@ impl Signal {
         }
     }
 
-    /// What a parent is told of a child.
+    /// A signal that reports a child to its parent.
     pub fn from_child(child: &ProcessState, code: i32, status: i32) -> Signal {
         let number = match child.exit_signal {
             0 => SIGCHLD,
@@ -117,24 +119,25 @@ impl Signal {
     }
 }
 
-/// Signals that were sent and that nobody has taken.
+/// Pending signals of a thread or process.
 #[derive(Clone, Debug, Default)]
 pub struct Pending {
-    /// The same as in the queue, one bit each.
+    /// Set of the signals in the queue.
     mask: u64,
     queue: Vec<Signal>,
 }
 
-/// Signals of one kind that are kept.
+/// The most signals that are queued.
 const MAX_QUEUED: usize = 4096;
 
 impl Pending {
-    /// Which there are.
+    /// The set of pending signals.
     pub fn mask(&self) -> u64 {
         self.mask
     }
 
-    /// One more; of those that are not queued only the first is kept. Says whether there was room.
+    /// Adds a signal. Of signals that are not queued only the first one is kept. Returns whether there was
+    /// space.
     pub fn add(&mut self, signal: Signal) -> bool {
         let is_known = self.mask & bit(signal.number) != 0;
         if is_known && signal.number < FIRST_QUEUED {
@@ -148,7 +151,7 @@ impl Pending {
         true
     }
 
-    /// Forgets all of these.
+    /// Discards these signals.
     pub fn forget(&mut self, signals: u64) {
         if self.mask & signals != 0 {
             self.queue
@@ -157,7 +160,7 @@ impl Pending {
         }
     }
 
-    /// Which of these comes next.
+    /// The next signal among these.
     pub fn next(&self, wanted: u64) -> Option<i32> {
         let there = self.mask & wanted;
         let first = match there & SYNCHRONOUS {
@@ -167,7 +170,7 @@ impl Pending {
         (first != 0).then(|| first.trailing_zeros() as i32 + 1)
     }
 
-    /// Takes the next one of these: the lowest number first, the oldest first among the same.
+    /// Takes the next signal among these: lowest number first, then oldest first.
     pub fn take(&mut self, wanted: u64) -> Option<Signal> {
         let number = self.next(wanted)?;
         let at = self
@@ -181,12 +184,12 @@ impl Pending {
         Some(signal)
     }
 
-    /// Changes one that is there.
+    /// A pending signal that matches, for changing it.
     pub fn find_mut(&mut self, mut wanted: impl FnMut(&Signal) -> bool) -> Option<&mut Signal> {
         self.queue.iter_mut().find(|signal| wanted(signal))
     }
 
-    /// Terms in it, for marking what is alive.
+    /// Visits all terms, so that the arena can mark live ones.
     pub fn for_each_term(&self, visit: &mut dyn FnMut(ExprId)) {
         let statuses = self.queue.iter().filter_map(|signal| signal.status);
         statuses.filter_map(|status| status.term).for_each(visit);
@@ -194,24 +197,24 @@ impl Pending {
 }
 
 impl ProcessState {
-    /// It does nothing when it gets this signal.
+    /// Whether the process ignores this signal, by its action or by default.
     pub fn ignores(&self, signal: i32) -> bool {
         match self.actions[signal as usize - 1].handler {
             IGNORE => true,
-            DEFAULT => HARMLESS & bit(signal) != 0,
+            DEFAULT => IGNORED_BY_DEFAULT & bit(signal) != 0,
             _ => false,
         }
     }
 }
 
 impl HostState {
-    /// Signals that were sent to a thread or to its process and that nobody has taken.
+    /// The set of pending signals of a thread, those of its process included.
     pub fn pending_signals(&self, task: &TaskState) -> u64 {
         let process = self.process_by_pid(task.pid);
         task.pending.mask() | process.map_or(0, |process| process.pending.mask())
     }
 
-    /// Of several threads that do not block a signal sent to their process, the first one takes it.
+    /// Whether a task takes a signal sent to its process: the first one that does not block it does.
     fn takes(&self, task: &TaskState, signal: i32) -> bool {
         let mut willing = self.tasks_of(task.pid).filter(|other| {
             let other = if other.tid == task.tid { task } else { other };
@@ -220,7 +223,7 @@ impl HostState {
         willing.next().is_some_and(|first| first.tid == task.tid)
     }
 
-    /// Signals that the thread will take when it runs, and that do something.
+    /// Signals that the thread will take when it runs and that have an effect.
     pub fn deliverable_signals(&self, task: &TaskState) -> u64 {
         let Some(process) = self.process_by_pid(task.pid) else {
             return 0;
@@ -245,12 +248,12 @@ impl HostState {
         signals
     }
 
-    /// A signal ends the wait of this thread.
+    /// Whether a signal interrupts the wait of this thread.
     pub fn has_deliverable_signal(&self, task: &TaskState) -> bool {
         self.deliverable_signals(task) != 0
     }
 
-    /// Takes the next of these signals that was sent to a thread or to its process.
+    /// Takes the next of these signals that is pending for a thread or its process.
     pub fn take_signal(&mut self, task: usize, wanted: u64) -> Option<Signal> {
         if self.tasks[task].pending.mask() & wanted != 0 {
             return Arc::make_mut(&mut self.tasks[task]).pending.take(wanted);
@@ -262,22 +265,22 @@ impl HostState {
         self.process_by_pid_mut(pid)?.pending.take(wanted)
     }
 
-    /// Sends a signal of the kernel to a process.
+    /// Sends a signal from the kernel to a process.
     pub fn send_to_process(&mut self, pid: u32, signal: i32) {
         self.send(pid, Signal::new(signal, code::KERNEL));
     }
 
-    /// Sends a signal to a process: any of its threads that does not block it takes it. Says whether there was
-    /// room for it.
+    /// Sends a signal to a process; any of its threads that does not block it takes it. Returns whether there
+    /// was space in the queue.
     pub fn send(&mut self, pid: u32, signal: Signal) -> bool {
         let is_blocked = match self.tasks_of(pid).next() {
             None => return true,
             Some(first) => first.blocked & bit(signal.number) != 0,
         } || self.is_waited_for(pid, signal.number);
-        self.before_sending(pid, signal.number);
+        self.apply_immediate_effects(pid, signal.number);
         let added = match self.process_by_pid_mut(pid) {
-            Some(process) if matches!(process.life, Life::Running) => {
-                // Nobody waits for a signal that is ignored and not blocked.
+            Some(process) if matches!(process.exit_state, ExitState::Alive) => {
+                // An ignored and unblocked signal is discarded.
                 (!is_blocked && process.ignores(signal.number)) || process.pending.add(signal)
             }
             _ => true,
@@ -286,21 +289,21 @@ impl HostState {
         added
     }
 
-    /// A thread of the process waits for this signal with `sigwait`.
+    /// Whether a thread of the process waits for this signal with `sigwait`.
     fn is_waited_for(&self, pid: u32, signal: i32) -> bool {
-        self.tasks_of(pid).any(|task| match &task.doing {
-            Doing::Waiting(wait) => match wait.until {
-                Until::Signals(mask) => mask & bit(signal) != 0,
+        self.tasks_of(pid).any(|task| match &task.run_state {
+            RunState::Waiting(wait) => match wait.condition {
+                WaitCondition::Signals(mask) => mask & bit(signal) != 0,
                 _ => false,
             },
             _ => false,
         })
     }
 
-    /// Sends a signal to one thread.
+    /// Sends a signal to one thread. Returns whether there was space in the queue.
     pub fn send_to_task(&mut self, task: usize, signal: Signal) -> bool {
         let pid = self.tasks[task].pid;
-        self.before_sending(pid, signal.number);
+        self.apply_immediate_effects(pid, signal.number);
         let is_blocked = self.tasks[task].blocked & bit(signal.number) != 0
             || self.is_waited_for(pid, signal.number);
         let process = self.process_by_pid(pid);
@@ -312,8 +315,9 @@ impl HostState {
         added
     }
 
-    /// What sending does at once, whatever the process does with the signal.
-    fn before_sending(&mut self, pid: u32, signal: i32) {
+    /// The immediate effects of sending a signal, whatever its action: SIGCONT and SIGKILL continue a stopped
+    /// process, and stop signals and SIGCONT discard each other.
+    fn apply_immediate_effects(&mut self, pid: u32, signal: i32) {
         match signal {
             SIGKILL => {
                 if let Some(process) = self.process_by_pid_mut(pid) {
@@ -321,16 +325,16 @@ impl HostState {
                 }
             }
             SIGCONT => {
-                self.forget_signals(pid, STOPPING);
-                self.go_on(pid);
+                self.discard_signals(pid, STOPPING);
+                self.continue_process(pid);
             }
-            _ if STOPPING & bit(signal) != 0 => self.forget_signals(pid, bit(SIGCONT)),
+            _ if STOPPING & bit(signal) != 0 => self.discard_signals(pid, bit(SIGCONT)),
             _ => {}
         }
     }
 
-    /// Forgets signals that were sent to a process and its threads.
-    pub fn forget_signals(&mut self, pid: u32, signals: u64) {
+    /// Discards pending signals of a process and its threads.
+    pub fn discard_signals(&mut self, pid: u32, signals: u64) {
         for task in &mut self.tasks {
             if task.pid == pid && task.pending.mask() & signals != 0 {
                 Arc::make_mut(task).pending.forget(signals);
@@ -341,29 +345,30 @@ impl HostState {
         }
     }
 
-    /// A process stops.
+    /// Stops a process.
     pub fn stop(&mut self, pid: u32, signal: i32) {
         let Some(process) = self.process_by_pid_mut(pid) else {
             return;
         };
         process.stopped = Some(signal);
-        process.news = Some(News::Stopped(signal));
-        self.tell_parent(pid, code::CHILD_STOPPED, signal);
+        process.state_change = Some(StateChange::Stopped(signal));
+        self.notify_parent(pid, code::CHILD_STOPPED, signal);
     }
 
-    /// A process that was stopped goes on.
-    fn go_on(&mut self, pid: u32) {
+    /// Continues a stopped process.
+    fn continue_process(&mut self, pid: u32) {
         let Some(process) = self.process_by_pid_mut(pid) else {
             return;
         };
         if process.stopped.take().is_some() {
-            process.news = Some(News::Continued);
-            self.tell_parent(pid, code::CHILD_CONTINUED, SIGCONT);
+            process.state_change = Some(StateChange::Continued);
+            self.notify_parent(pid, code::CHILD_CONTINUED, SIGCONT);
         }
     }
 
-    /// Tells the parent of a process that it stopped or goes on, if it wants to know.
-    fn tell_parent(&mut self, pid: u32, code: i32, status: i32) {
+    /// Notifies the parent of a process that it was stopped or continued, unless the parent has set
+    /// `SA_NOCLDSTOP`.
+    fn notify_parent(&mut self, pid: u32, code: i32, status: i32) {
         let Some(child) = self.process_by_pid(pid) else {
             return;
         };
@@ -380,14 +385,13 @@ impl HostState {
         }
     }
 
-    /// Nobody who could continue it controls this process group.
+    /// Whether a process group is orphaned: no process that could continue it controls it.
     pub fn is_orphaned(&self, group: u32) -> bool {
-        let mut members = self
-            .processes
-            .iter()
-            .filter(|process| process.group == group && matches!(process.life, Life::Running));
+        let mut members = self.processes.iter().filter(|process| {
+            process.group == group && matches!(process.exit_state, ExitState::Alive)
+        });
         !members.any(|member| {
-            // Who started the host is outside of it and does job control.
+            // The parent of the first process is outside of the host and does job control.
             self.processes
                 .first()
                 .is_some_and(|first| first.pid == member.pid)
@@ -397,27 +401,27 @@ impl HostState {
         })
     }
 
-    /// A process is stopped, and nothing but SIGCONT and SIGKILL lets it go on.
+    /// Whether a task's process is stopped.
     pub fn is_stopped(&self, task: &TaskState) -> bool {
         let process = self.process_by_pid(task.pid);
         process.is_some_and(|process| process.stopped.is_some())
     }
 
-    /// What a parent learns from the death of its child.
-    pub fn signal_of_death(child: &ProcessState, death: Death) -> Signal {
-        match death {
-            Death::Exit(status) => Signal {
+    /// The signal that reports the exit of a child to its parent.
+    pub fn signal_of_exit(child: &ProcessState, exit_status: ExitStatus) -> Signal {
+        match exit_status {
+            ExitStatus::Exit(status) => Signal {
                 status: Some(status),
                 ..Signal::from_child(child, code::CHILD_EXITED, 0)
             },
-            Death::Signal(signal) => Signal::from_child(child, code::CHILD_KILLED, signal),
+            ExitStatus::Signal(signal) => Signal::from_child(child, code::CHILD_KILLED, signal),
         }
     }
 
-    /// Where a thread that has not ended is.
+    /// Index of the live task with this tid.
     pub fn task_by_tid(&self, tid: u32) -> Option<usize> {
         let mut tasks = self.tasks.iter();
-        tasks.position(|task| task.tid == tid && task.doing != Doing::Ended)
+        tasks.position(|task| task.tid == tid && task.run_state != RunState::Ended)
     }
 }
 

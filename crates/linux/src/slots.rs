@@ -1,8 +1,8 @@
-//! Numbered things of a host. Cloning is O(1); clones share what neither has changed since.
+//! A table with small integer keys. Cloning is O(1); clones share entries until one of them changes.
 
 use triomphe::Arc;
 
-/// Things by small numbers; numbers that are free again are used again, lowest first.
+/// A table with small integer keys; free keys are reused, lowest first.
 #[derive(Clone, Debug)]
 pub struct Slots<T> {
     entries: Arc<Vec<Option<Arc<T>>>>,
@@ -17,7 +17,7 @@ impl<T> Default for Slots<T> {
 }
 
 impl<T: Clone> Slots<T> {
-    /// Keeps a thing under the lowest free number.
+    /// Inserts a value under the lowest free key.
     pub fn insert(&mut self, thing: T) -> u32 {
         let entries = Arc::make_mut(&mut self.entries);
         let index = entries.iter().position(Option::is_none).unwrap_or_else(|| {
@@ -28,25 +28,25 @@ impl<T: Clone> Slots<T> {
         index as u32
     }
 
-    /// The thing under a number.
+    /// The value under a key.
     pub fn get(&self, number: u32) -> Option<&T> {
         self.entries.get(number as usize)?.as_deref()
     }
 
-    /// The same for changing it.
+    /// The value under a key, for changing it.
     pub fn get_mut(&mut self, number: u32) -> Option<&mut T> {
         let entry = Arc::make_mut(&mut self.entries).get_mut(number as usize)?;
         entry.as_mut().map(Arc::make_mut)
     }
 
-    /// Forgets a thing.
+    /// Removes a value.
     pub fn remove(&mut self, number: u32) {
         if self.get(number).is_some() {
             Arc::make_mut(&mut self.entries)[number as usize] = None;
         }
     }
 
-    /// All things, by number.
+    /// All values, by key.
     pub fn iter(&self) -> impl Iterator<Item = (u32, &T)> {
         let entries = (0u32..).zip(self.entries.iter());
         entries.filter_map(|(number, entry)| Some((number, entry.as_deref()?)))

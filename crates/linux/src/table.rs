@@ -1,21 +1,19 @@
-//! The table of system calls: one row for each, kept beside its handler in its family's file.
+//! The system call table: one row for each call, kept beside its handler in the file of its family.
 //!
-//! Dispatch, decoding of arguments and the page of what is modelled derive from the rows.
+//! Dispatch, argument decoding, fault injection, the strace log and the documentation page derive from the
+//! rows.
 
-use std::sync::LazyLock;
-
-use everett_vm::Value;
+use everett_vm::{SystemCall, Value};
 
 use crate::errno::Errno;
 use crate::kernel::{Kernel, Stop};
-use crate::syscalls;
 
-/// What an argument is. All but [`ArgKind::Symbolic`] are made concrete before the handler runs.
+/// Type of an argument. All but [`ArgKind::Symbolic`] are concretized before the handler runs.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum ArgKind {
-    /// A number that decides what happens.
+    /// A number that selects behaviour.
     Int,
-    /// A number that is passed on as it is, term or not.
+    /// A number that may stay symbolic.
     Symbolic,
     /// A set of flags.
     Flags,
@@ -23,17 +21,17 @@ pub enum ArgKind {
     Fd,
     /// An address.
     Pointer,
-    /// The address of bytes that keep their terms.
+    /// The address of bytes that may be symbolic.
     Buffer,
     /// The address of a path.
     Path,
 }
 
-/// Arguments of a system call under way.
+/// Decoded arguments of a system call.
 pub struct Call {
-    /// As the program passed them.
+    /// Arguments as the program passed them.
     pub raw: [Value; 6],
-    /// Concrete, where the row says so.
+    /// Concrete arguments, where the row demands them.
     pub args: [u64; 6],
     /// Function and argument with which a new thread starts.
     pub entry: Option<(Value, Value)>,
@@ -46,31 +44,31 @@ impl Call {
     }
 }
 
-/// What a handler says: the result, or why there is none.
+/// Result of a handler: the return value, or why there is none.
 pub type Answer = Result<Value, Stop>;
 
-/// Executes a system call: asks all it must ask, then changes what it changes, then says the result. It runs
-/// again from the start where an answer was missing or where it had to wait.
+/// A handler of a system call. It asks the oracle everything first, then changes the tables, then returns the
+/// result. It runs again from the start after an undecided question or a wait.
 pub type Handler = for<'k, 'v> fn(&mut Kernel<'k, 'v>, &Call) -> Answer;
 
-/// A system call.
+/// A row of the system call table.
 pub struct Row {
     /// Its name.
     pub name: &'static str,
     /// Its number on x86-64.
     pub number: u32,
-    /// What its arguments are.
+    /// Types of its arguments.
     pub args: &'static [ArgKind],
-    /// Errors that can be injected.
+    /// Errnos that can be injected.
     pub errnos: &'static [Errno],
-    /// What of it is not modelled; empty if nothing is missing.
+    /// What is not modelled; empty if the call is complete.
     pub missing: &'static str,
-    /// What it does.
+    /// Its implementation.
     pub handler: Handler,
 }
 
 impl Row {
-    /// A system call that is modelled whole.
+    /// A system call that is modelled completely.
     pub const fn new(
         name: &'static str,
         number: u32,
@@ -88,12 +86,12 @@ impl Row {
         }
     }
 
-    /// It takes bytes from the program: its buffer is worth showing before it.
+    /// Whether it takes bytes from the program: its buffer is logged before the call.
     pub fn reads_buffer(&self) -> bool {
         matches!(self.name, "write" | "pwrite64" | "sendto")
     }
 
-    /// It manages memory. The vm's own allocator makes no such calls, that of a native libc does.
+    /// Whether it manages memory. The vm's own allocator makes no such calls, that of a native libc does.
     pub fn is_about_memory(&self) -> bool {
         matches!(
             self.name,
@@ -101,39 +99,24 @@ impl Row {
         )
     }
 
-    /// Says what is not modelled.
+    /// Documents what is not modelled.
     pub const fn without(mut self, missing: &'static str) -> Row {
         self.missing = missing;
         self
     }
 }
 
-/// Numbers end here.
-pub const NUMBERS: usize = 471;
-
-static BY_NUMBER: LazyLock<[Option<&'static Row>; NUMBERS]> = LazyLock::new(|| {
-    let mut table = [None; NUMBERS];
-    for row in rows() {
-        if let Some(entry) = table.get_mut(row.number as usize) {
-            *entry = Some(row);
+impl Kernel<'_, '_> {
+    /// Concretizes the arguments as the row demands, then calls the handler.
+    pub fn dispatch(&mut self, row: &Row, call: &SystemCall) -> Result<Value, Stop> {
+        let raw = call.args;
+        let mut args = [0; 6];
+        for (index, kind) in row.args.iter().enumerate().take(args.len()) {
+            if *kind != ArgKind::Symbolic {
+                args[index] = self.vm.concretize(raw[index])?;
+            }
         }
+        let entry = call.entry;
+        (row.handler)(self, &Call { raw, args, entry })
     }
-    table
-});
-
-/// All system calls that are modelled.
-pub fn rows() -> impl Iterator<Item = &'static Row> {
-    syscalls::FAMILIES.iter().flat_map(|family| family.iter())
-}
-
-/// The row with this number.
-pub fn row(number: u64) -> Option<&'static Row> {
-    let number = usize::try_from(number).ok()?;
-    if let Some(own) = number.checked_sub(everett_vm::HYPERCALL_BASE as usize) {
-        let own_or_bootstrap = syscalls::own::ROWS.get(own);
-        return own_or_bootstrap.or_else(|| {
-            syscalls::bootstrap::ROWS.get(own.checked_sub(syscalls::bootstrap::FIRST)?)
-        });
-    }
-    BY_NUMBER.get(number).copied().flatten()
 }

@@ -1,109 +1,109 @@
-//! Timers of a host that do something when they fire, whoever runs: those of `setitimer` and `timer_create`.
+//! Timers of a host: `setitimer`, `timer_create` and `timerfd`.
 
 use crate::host::HostState;
 use crate::kernel::Kernel;
 use crate::objects::ObjectId;
 use crate::signals::{SIGALRM, SIGPROF, SIGVTALRM, Signal, code};
 
-/// What happens when a timer fires.
+/// What happens when a timer expires.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum Action {
-    /// A timer of `setitimer` sends its signal.
+pub enum TimerAction {
+    /// A timer of `setitimer`: send its signal.
     Alarm {
         /// The process.
         pid: u32,
-        /// Which of its timers.
+        /// Which of its three timers.
         which: usize,
     },
-    /// A timer that is read counts.
+    /// A `timerfd`: count the expiration.
     Descriptor {
-        /// The object.
+        /// The timer object.
         object: ObjectId,
     },
-    /// A timer of `timer_create` tells of itself.
+    /// A timer of `timer_create`: notify as configured.
     Posix {
         /// The process.
         pid: u32,
-        /// Which of its timers.
+        /// Id of the timer.
         timer: u32,
     },
 }
 
-/// The clock that a timer goes by.
+/// The clock of a timer.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum TimeBase {
     /// The virtual clock of the host.
     Host,
-    /// The time that a process has executed.
+    /// CPU time of a process.
     Process(u32),
-    /// The time that a thread has executed.
+    /// CPU time of a thread.
     Thread(u32),
 }
 
-/// A timer.
+/// An armed timer.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Timer {
     /// The clock.
     pub base: TimeBase,
-    /// When it fires next.
+    /// When it expires next.
     pub at_ns: u64,
-    /// Time between firings; 0 fires once.
+    /// Period; 0 is a one-shot timer.
     pub interval_ns: u64,
-    /// What happens.
-    pub action: Action,
+    /// What happens when it expires.
+    pub action: TimerAction,
 }
 
-/// Signals of timers come a little late, never early: who measures sees that time has gone by.
+/// Signals of timers arrive slightly late, never early: a program that measures sees that time has passed.
 const LATENCY_NS: u64 = 50_000;
 
 impl Timer {
-    /// When it is noticed that it fires.
+    /// When the expiration is noticed.
     fn due_ns(&self) -> u64 {
         match self.action {
-            // A descriptor is ready when its time has come: who reads it looks at the clock itself.
-            Action::Descriptor { .. } => self.at_ns,
+            // A descriptor is ready exactly on time: the reader checks the clock itself.
+            TimerAction::Descriptor { .. } => self.at_ns,
             _ => self.at_ns.saturating_add(LATENCY_NS),
         }
     }
 }
 
-/// How a timer of `timer_create` tells of itself.
+/// How a timer of `timer_create` notifies (`sigev_notify`).
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Notice {
     /// Not at all.
     None,
     /// By a signal to the process.
     Process,
-    /// By a signal to this thread.
+    /// By a signal to the thread with this tid.
     Thread(u32),
 }
 
 /// A timer of `timer_create`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PosixTimer {
-    /// The clock that it was made with.
+    /// The clock that it was created with.
     pub clock: i32,
-    /// Whom it tells.
+    /// How it notifies.
     pub notice: Notice,
-    /// The signal.
+    /// The signal to send.
     pub signal: i32,
-    /// What comes with the signal.
+    /// `sigev_value`, passed along with the signal.
     pub value: u64,
-    /// Its place in [`HostState::timers`] while it runs.
+    /// Key in [`HostState::timers`] while it is armed.
     pub running: Option<u32>,
-    /// Time between firings.
+    /// Period.
     pub interval_ns: u64,
-    /// Firings since the signal was sent that nobody has taken yet.
+    /// Expirations since a signal was sent that is still pending.
     pub unseen: u64,
-    /// The same when the last signal was taken.
+    /// Overrun count of the last signal taken.
     pub overrun: u64,
 }
 
-/// Signals of the timers of `setitimer`.
+/// Signals of the three timers of `setitimer`.
 const ALARMS: [i32; 3] = [SIGALRM, SIGVTALRM, SIGPROF];
 
 impl HostState {
-    /// What a clock shows.
+    /// Current time of a clock.
     pub fn time_of(&self, base: TimeBase) -> u64 {
         match base {
             TimeBase::Host => self.clock_ns,
@@ -117,14 +117,14 @@ impl HostState {
         }
     }
 
-    /// When the next timer fires that goes on while nobody runs.
+    /// When the next timer expires whose clock advances while no thread runs.
     pub fn next_timer(&self) -> Option<u64> {
         let timers = self.timers.iter().map(|(_, timer)| timer);
         let steady = timers.filter(|timer| timer.base == TimeBase::Host);
         steady.map(Timer::due_ns).min()
     }
 
-    /// Lets all timers fire whose time has come.
+    /// Fires all timers that have expired.
     pub fn fire_timers(&mut self) {
         loop {
             let due = self.timers.iter().filter(|(_, timer)| {
@@ -153,7 +153,7 @@ impl HostState {
 
     fn fire(&mut self, timer: Timer, missed: u64) {
         match timer.action {
-            Action::Alarm { pid, which } => {
+            TimerAction::Alarm { pid, which } => {
                 if timer.interval_ns == 0
                     && let Some(process) = self.process_by_pid_mut(pid)
                 {
@@ -161,8 +161,8 @@ impl HostState {
                 }
                 self.send_to_process(pid, ALARMS[which]);
             }
-            Action::Descriptor { object } => self.fire_descriptor(object, missed),
-            Action::Posix { pid, timer: number } => {
+            TimerAction::Descriptor { object } => self.fire_descriptor(object, missed),
+            TimerAction::Posix { pid, timer: number } => {
                 let is_once = timer.interval_ns == 0;
                 self.fire_posix(pid, number, is_once, missed);
             }
@@ -187,7 +187,7 @@ impl HostState {
         let of_this = |sent: &Signal| {
             sent.code == code::TIMER && sent.number == signal.number && sent.words == signal.words
         };
-        // A signal of this timer that nobody has taken yet stands for this firing too.
+        // A signal of this timer that is still pending stands for this expiration too.
         let is_pending = match notice {
             Notice::None => return,
             Notice::Process => process.pending.find_mut(of_this).is_some(),
@@ -223,15 +223,15 @@ impl HostState {
         }
     }
 
-    /// Takes all timers of a process away: at its end, and those of `timer_create` when it executes a program.
+    /// Disarms the timers of a process: all when it exits, those of `timer_create` at `execve`.
     pub fn remove_timers(&mut self, pid: u32, with_alarms: bool) {
         let of_process: Vec<u32> = self
             .timers
             .iter()
             .filter(|(_, timer)| match timer.action {
-                Action::Alarm { pid: owner, .. } => owner == pid && with_alarms,
-                Action::Posix { pid: owner, .. } => owner == pid,
-                Action::Descriptor { .. } => false,
+                TimerAction::Alarm { pid: owner, .. } => owner == pid && with_alarms,
+                TimerAction::Posix { pid: owner, .. } => owner == pid,
+                TimerAction::Descriptor { .. } => false,
             })
             .map(|(number, _)| number)
             .collect();
@@ -242,8 +242,8 @@ impl HostState {
 }
 
 impl Kernel<'_, '_> {
-    /// A signal that is taken says how often its timer fired meanwhile.
-    pub fn note_overrun(&mut self, mut signal: Signal) -> Signal {
+    /// Stores the overrun count in a timer signal that is being taken.
+    pub fn store_overrun(&mut self, mut signal: Signal) -> Signal {
         if signal.code != code::TIMER {
             return signal;
         }

@@ -1,174 +1,179 @@
-//! What a thread waits for, and whether it has come. A pure function of the host: nobody is woken, so no
-//! waking can be lost; the scheduler looks which threads can go on.
+//! What a blocked task waits for, and whether it can continue. This is a pure function of the kernel's
+//! tables: there are no wake-up events that could be lost; the scheduler evaluates the conditions of all
+//! blocked tasks.
 
 use crate::files::{DescriptionId, InodeId};
 use crate::host::{Host, HostState};
 use crate::ipc::IpcWait;
 use crate::objects::ObjectId;
-use crate::process::{Doing, Life, TaskState};
+use crate::process::{ExitState, RunState, TaskState};
 
-/// A word of memory that threads wait at, told apart from all others of the host.
+/// Identity of a futex word on a host.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum FutexKey {
-    /// An address in one process.
+    /// An address in the private memory of one process.
     Private {
         /// The process.
         pid: u32,
         /// The address.
         address: u64,
     },
-    /// A place in a file or in anonymous shared memory, which several processes can map.
+    /// An offset in a file or in anonymous shared memory, which several processes can map.
     Shared {
         /// The file.
         inode: u64,
-        /// Where in it.
+        /// The offset in it.
         offset: u64,
     },
 }
 
 /// What ends a wait, besides its deadline and signals.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Until {
-    /// Nothing.
+pub enum WaitCondition {
+    /// Nothing: the wait ends by its deadline or a signal only.
     Never,
-    /// Somebody wakes it at this futex, with one of these bits.
+    /// A wake-up at this futex with one of these bits.
     Futex(FutexKey, u32),
-    /// One of these open files has one of its events (`POLLIN` and so on); errors and hang-ups always count.
+    /// One of these open files has one of its poll events (`POLLIN` and so on). Errors and hang-ups always
+    /// count.
     Ready(Vec<(DescriptionId, u16)>),
-    /// A counter (`eventfd`) has at most this value.
+    /// The counter of an `eventfd` is at most this value.
     CountAtMost(ObjectId, u64),
-    /// One of these children has something to tell.
-    Child(Children),
-    /// The child that shares our memory (`vfork`) has ended or executes a program of its own.
-    ChildIsOnItsOwn(u32),
+    /// One of these children has changed its state.
+    Child(ChildSelector),
+    /// The child of `vfork` has exited or called `execve`.
+    VforkDone(u32),
     /// One of these signals is pending, blocked or not.
     Signals(u64),
-    /// Somebody lets go of a lock on a file: the number of releases so far.
-    Released(u64),
-    /// A socket takes one more message or connection, or is gone.
-    Room(ObjectId),
-    /// Somebody opens the other end of a FIFO; this one is opened for reading, or for writing.
+    /// A file lock is released: the number of releases at the start of the wait.
+    LockReleased(u64),
+    /// A socket has space for one more message or connection, or is closed.
+    SocketSpace(ObjectId),
+    /// The other end of a FIFO is opened; the flag says whether this end is opened for reading.
     Fifo(InodeId, bool),
-    /// Semaphores or messages of System V.
+    /// System V semaphores or messages.
     Ipc(IpcWait),
 }
 
-/// Children that `wait` is about, and its options, which say what of them.
+/// The children that a `wait` call selects, and its options, which say which state changes count.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub struct Children {
-    /// Which.
-    pub which: Which,
+pub struct ChildSelector {
+    /// The selected children.
+    pub which: ChildFilter,
     /// Options of `waitid`.
     pub options: u64,
 }
 
-/// Which children `wait` is about.
+/// Which children a `wait` call selects.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum Which {
-    /// All.
+pub enum ChildFilter {
+    /// All children.
     Any,
-    /// This one.
+    /// The child with this pid.
     Pid(u32),
-    /// Those of a process group.
+    /// The children in this process group.
     Group(u32),
 }
 
-/// A system call that waits.
+/// The wait of a blocked system call.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Wait {
-    /// Until this time of the virtual clock at most.
+    /// Deadline on the virtual clock.
     pub deadline_ns: Option<u64>,
-    /// What ends it.
-    pub until: Until,
-    /// For what, for people.
+    /// The condition that ends it.
+    pub condition: WaitCondition,
+    /// A description for people.
     pub what: &'static str,
-    /// It goes on after a signal whose action says `SA_RESTART`.
+    /// It restarts after a signal whose action has `SA_RESTART`.
     pub restarts: bool,
 }
 
-/// Where the answer to a wait can come from.
+/// Where the event that ends a wait can come from once all threads of the host are blocked, least hopeful
+/// first.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Hope {
-    /// Only from threads of the host that wait too.
+pub enum WakeSource {
+    /// Only from threads of the host, which are blocked too: a deadlock.
     None,
-    /// From outside of the host: the network, or whoever sends signals.
-    Outside,
+    /// From outside of the host: the network, or a sender of signals.
+    External,
     /// From a live standard input.
-    Input,
+    Stdin,
 }
 
 impl HostState {
-    /// What the task waits for is there, or its time is over.
+    /// Whether the wait is over: its condition holds, or its deadline has passed.
     pub fn wait_is_over(&self, task: &TaskState, wait: &Wait) -> bool {
         if wait.deadline_ns.is_some_and(|at| at <= self.clock_ns) {
             return true;
         }
-        match &wait.until {
-            Until::Never => false,
-            Until::Futex(..) => task.woken,
-            Until::Ready(files) => files.iter().any(|(id, events)| {
+        match &wait.condition {
+            WaitCondition::Never => false,
+            WaitCondition::Futex(..) => task.woken,
+            WaitCondition::Ready(files) => files.iter().any(|(id, events)| {
                 self.readiness_for((task.pid, task.tid), *id) & (events | ALWAYS) != 0
             }),
-            Until::CountAtMost(counter, most) => self.counts_at_most(*counter, *most),
-            Until::Child(children) => self.has_news_of(task.pid, children),
-            Until::ChildIsOnItsOwn(pid) => self
-                .process_by_pid(*pid)
-                .is_none_or(|child| !child.borrows_memory || !matches!(child.life, Life::Running)),
-            Until::Signals(mask) => self.pending_signals(task) & mask != 0,
-            Until::Released(count) => self.lock_releases != *count,
-            Until::Room(socket) => self.has_room(*socket),
-            Until::Fifo(..) => task.woken,
-            Until::Ipc(wait) => self.ipc.is_over(wait),
+            WaitCondition::CountAtMost(counter, most) => self.counts_at_most(*counter, *most),
+            WaitCondition::Child(children) => self.has_waitable_child(task.pid, children),
+            WaitCondition::VforkDone(pid) => self.process_by_pid(*pid).is_none_or(|child| {
+                !child.borrows_memory || !matches!(child.exit_state, ExitState::Alive)
+            }),
+            WaitCondition::Signals(mask) => self.pending_signals(task) & mask != 0,
+            WaitCondition::LockReleased(count) => self.lock_releases != *count,
+            WaitCondition::SocketSpace(socket) => self.has_room(*socket),
+            WaitCondition::Fifo(..) => task.woken,
+            WaitCondition::Ipc(wait) => self.ipc.is_over(wait),
         }
     }
 
-    /// A child has something to tell, or there is none left.
-    fn has_news_of(&self, parent: u32, wanted: &Children) -> bool {
+    /// Whether a selected child has changed its state, or no selected child is left.
+    fn has_waitable_child(&self, parent: u32, wanted: &ChildSelector) -> bool {
         let mut children = self.processes.iter().filter(|child| {
-            let is_gone = matches!(child.life, Life::Gone);
+            let is_gone = matches!(child.exit_state, ExitState::Reaped);
             child.parent == parent && !is_gone && wanted.include(child)
         });
         let mut any = false;
-        let news = children.any(|child| {
+        let change = children.any(|child| {
             any = true;
-            wanted.have_news_of(child)
+            wanted.has_report_on(child)
         });
-        news || !any
+        change || !any
     }
 
-    /// The best hope of all threads that wait.
-    pub fn hope_of_all(&self) -> Hope {
-        let waits = self.tasks.iter().filter_map(|task| match &task.doing {
-            Doing::Ended => None,
-            // Somebody outside may let it go on.
-            _ if self.is_stopped(task) => Some(Hope::Outside),
-            Doing::Waiting(wait) => Some(self.hope(wait)),
-            Doing::Running => None,
+    /// The most hopeful wake-up source of all blocked tasks.
+    pub fn best_wake_source(&self) -> WakeSource {
+        let waits = self.tasks.iter().filter_map(|task| match &task.run_state {
+            RunState::Ended => None,
+            // A process outside of the host may continue it.
+            _ if self.is_stopped(task) => Some(WakeSource::External),
+            RunState::Waiting(wait) => Some(self.wake_source(wait)),
+            RunState::Running => None,
         });
-        waits.max().unwrap_or(Hope::None)
+        waits.max().unwrap_or(WakeSource::None)
     }
 
-    /// Where what a task waits for can come from when all others wait as well.
-    pub fn hope(&self, wait: &Wait) -> Hope {
-        match &wait.until {
-            Until::Ready(files) => {
-                let hopes = files.iter().map(|(id, events)| self.hope_of(*id, *events));
-                hopes.max().unwrap_or(Hope::None)
+    /// Where the event that ends a wait can come from when all other tasks are blocked too.
+    pub fn wake_source(&self, wait: &Wait) -> WakeSource {
+        match &wait.condition {
+            WaitCondition::Ready(files) => {
+                let sources = files
+                    .iter()
+                    .map(|(id, events)| self.wake_source_of(*id, *events));
+                sources.max().unwrap_or(WakeSource::None)
             }
-            Until::Signals(_) => Hope::Outside,
-            // `pause` and its kin: only a signal can end it.
-            Until::Never if wait.deadline_ns.is_none() => Hope::Outside,
-            _ => Hope::None,
+            WaitCondition::Signals(_) => WakeSource::External,
+            // `pause` and its like: only a signal can end it.
+            WaitCondition::Never if wait.deadline_ns.is_none() => WakeSource::External,
+            _ => WakeSource::None,
         }
     }
 }
 
 impl Host {
-    /// Somebody on it waits for what only others could send, and does not merely let time go by.
+    /// Whether a task of the host waits for an event from outside, not merely for time to pass.
     pub fn awaits_others(&self) -> bool {
-        self.state.hope_of_all() == Hope::Outside
+        self.state.best_wake_source() == WakeSource::External
     }
 }
 
-/// `POLLERR` and `POLLHUP`, which are told of whether asked for or not.
+/// `POLLERR` and `POLLHUP`, which `poll` reports whether requested or not.
 pub const ALWAYS: u16 = 0x18;

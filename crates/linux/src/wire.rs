@@ -1,5 +1,5 @@
-//! The end of the wire at a host: what it sends to other hosts, and what comes from them. What is between, and who else there
-//! is, others know.
+//! The network interface of a host: packets to and from other hosts. The network between them is not known
+//! here.
 
 use std::net::SocketAddr;
 
@@ -10,30 +10,30 @@ use crate::numbers;
 use crate::objects::event;
 use crate::packets::{Packet, PacketKind};
 
-/// What a host knows of the wire.
+/// The network interface of a host.
 #[derive(Clone, Debug)]
 pub struct Wire {
     /// There are other hosts.
     pub is_networked: bool,
-    /// The clock may go so far: something may arrive then.
+    /// The clock must not pass this time: a packet may arrive then.
     horizon_ns: u64,
-    /// Whoever runs the host wants to know when it waits, also where it could go on by itself later.
+    /// The driver of the host wants to know when the host waits, even if its clock could jump to a deadline.
     pub(crate) stops_at_waits: bool,
-    /// What is to be sent.
+    /// Packets to be sent.
     sent: Vec<Packet>,
-    /// Data that checks look at has changed, and nobody knows yet.
+    /// Exposed data has changed, and the driver does not know yet.
     exposed: bool,
-    /// The system call that is about to be made, and nobody knows yet.
+    /// The system call that is about to be made, and that the driver does not know of yet.
     call: Option<&'static str>,
-    /// Requests for connections that there was no room for, and when they come again.
-    again: Vec<(u64, Packet)>,
+    /// Connection requests that found the listen queue full, and when they are retried.
+    retries: Vec<(u64, Packet)>,
 }
 
-/// How long a request for a connection waits before it is made again.
-const AGAIN_NS: u64 = 1_000_000_000;
+/// Delay before a connection request is retried.
+const CONNECT_RETRY_NS: u64 = 1_000_000_000;
 
 impl Wire {
-    /// The wire of a host at its start.
+    /// The network interface at boot.
     pub fn new(is_networked: bool) -> Wire {
         Wire {
             is_networked,
@@ -42,36 +42,37 @@ impl Wire {
             sent: Vec::new(),
             exposed: false,
             call: None,
-            again: Vec::new(),
+            retries: Vec::new(),
         }
     }
 
-    /// Whoever runs the host says anew how far its clock may go.
-    pub(crate) fn end_horizon(&mut self) {
+    /// Makes the driver set a new horizon before the host continues.
+    pub(crate) fn reset_horizon(&mut self) {
         self.horizon_ns = 0;
     }
 
-    /// Data that checks look at has changed.
-    pub(crate) fn note_exposed(&mut self) {
+    /// Records that exposed data has changed.
+    pub(crate) fn mark_exposed(&mut self) {
         self.exposed = self.is_networked;
     }
 
-    /// A request for a connection comes again.
-    pub(crate) fn ask_again(&mut self, clock_ns: u64, packet: Packet) {
-        self.again.push((clock_ns.saturating_add(AGAIN_NS), packet));
+    /// Schedules a retry of a connection request.
+    pub(crate) fn schedule_retry(&mut self, clock_ns: u64, packet: Packet) {
+        self.retries
+            .push((clock_ns.saturating_add(CONNECT_RETRY_NS), packet));
     }
 
-    /// When the next of them comes.
-    pub(crate) fn next_again(&self) -> Option<u64> {
-        self.again.iter().map(|(at, _)| *at).min()
+    /// Time of the next retry.
+    pub(crate) fn next_retry(&self) -> Option<u64> {
+        self.retries.iter().map(|(at, _)| *at).min()
     }
 
-    /// Whoever runs the host must do something before it goes on.
+    /// Whether the driver must act before the host continues.
     pub(crate) fn interrupts(&self, clock_ns: u64) -> bool {
         self.exposed || self.call.is_some() || !self.sent.is_empty() || clock_ns > self.horizon_ns
     }
 
-    /// What.
+    /// What the driver must do before the host continues.
     pub(crate) fn exit(&self, clock_ns: u64) -> Option<HostExit> {
         if self.exposed {
             Some(HostExit::Exposed)
@@ -84,16 +85,16 @@ impl Wire {
         }
     }
 
-    /// The clock may not go so far yet.
+    /// Whether a time lies beyond the horizon.
     pub(crate) fn is_beyond(&self, time_ns: u64) -> bool {
         time_ns > self.horizon_ns
     }
 }
 
 impl Kernel<'_, '_> {
-    /// Whoever runs the host is to be asked before this system call is made. Calls that only Everett has are no moments.
-    pub(crate) fn must_stop(&mut self, number: u64) -> bool {
-        let is_asked = self.task().stop_asked || self.host.setup.leads_to_begin();
+    /// Stops before a system call to ask the driver, once for each call. Everett's own calls do not stop.
+    pub(crate) fn stop_before_call(&mut self, number: u64) -> bool {
+        let is_asked = self.task().stop_asked || self.host.setup.is_before_start();
         if !self.host.options.stops_at_calls || is_asked {
             return false;
         }
@@ -107,20 +108,20 @@ impl Kernel<'_, '_> {
 }
 
 impl HostState {
-    /// Requests for connections whose time has come are made again.
-    pub(crate) fn repeat_requests(&mut self) {
+    /// Retries connection requests whose delay is over.
+    pub(crate) fn retry_requests(&mut self) {
         while let Some(at) = self
             .wire
-            .again
+            .retries
             .iter()
             .position(|(at, _)| *at <= self.clock_ns)
         {
-            let (_, packet) = self.wire.again.remove(at);
+            let (_, packet) = self.wire.retries.remove(at);
             self.segment_arrives(&packet);
         }
     }
 
-    /// Something for another host.
+    /// Sends a packet to another host.
     pub(crate) fn transmit(&mut self, from: SocketAddr, to: SocketAddr, kind: PacketKind) {
         self.log_packet(from, to, kind.clone());
         self.wire.sent.push(Packet {
@@ -133,62 +134,63 @@ impl HostState {
 }
 
 impl Host {
-    /// The clock goes no further than this, except in the midst of a system call.
+    /// Sets the horizon: the clock does not pass it, except within a system call.
     pub fn set_horizon(&mut self, horizon_ns: u64) {
         self.state.wire.horizon_ns = horizon_ns;
     }
 
-    /// Whether the host comes back whenever it waits for what others send, although its clock might jump.
+    /// Sets whether the host returns whenever it waits for other hosts, even if its clock could jump to a
+    /// deadline.
     pub fn stop_at_waits(&mut self, stops: bool) {
         self.state.wire.stops_at_waits = stops;
     }
 
-    /// What must be done before the host goes on: something was sent or exposed, or it has come to its horizon.
+    /// What the driver must do before the host continues: packets, exposed data, or the horizon.
     pub fn interruption(&self) -> Option<HostExit> {
         self.state.wire.exit(self.state.clock_ns)
     }
 
-    /// What the host has sent to others since the last time.
+    /// Takes the packets that the host has sent since the last call.
     pub fn take_sent(&mut self) -> Vec<Packet> {
         std::mem::take(&mut self.state.wire.sent)
     }
 
-    /// The system call that is about to be made; it counts as known.
+    /// Takes the system call that is about to be made.
     pub fn take_call(&mut self) -> Option<&'static str> {
         self.state.wire.call.take()
     }
 
-    /// Data that the programs of the host show to checks; it counts as seen.
+    /// The exposed data, which then counts as seen.
     pub fn take_exposed(&mut self) -> ExposedData {
         self.state.wire.exposed = false;
         self.state.exposed.clone()
     }
 
-    /// Data that the programs of the host show to checks.
+    /// Data that the programs of the host expose to invariants.
     pub fn exposed(&self) -> &ExposedData {
         &self.state.exposed
     }
 
-    /// Lets the host share what it shows with others that show the same.
+    /// Shares equal exposed data with another host state, to save memory.
     pub fn share_exposed(&mut self, same: ExposedData) {
-        debug_assert!(same == self.state.exposed, "others show something else");
+        debug_assert!(same == self.state.exposed, "the exposed data differs");
         self.state.exposed = same;
     }
 
-    /// It was switched off so often before: random bytes and the ports that it gives are others than the last time.
-    pub fn has_restarted(&mut self, times: u32) {
+    /// Sets how often the host was restarted: its random bytes and ephemeral ports differ each time.
+    pub fn set_restart_count(&mut self, times: u32) {
         if times > 0 {
             self.state.random ^= u64::from(times).wrapping_mul(0x9e37_79b9_7f4a_7c15);
             self.state.network.skip_ports(times);
         }
     }
 
-    /// Lets the clock jump on to a time, unless it is there already.
+    /// Advances the clock to a time, unless it is already later.
     pub fn pass_time(&mut self, to_ns: u64) {
         self.state.clock_ns = self.state.clock_ns.max(to_ns);
     }
 
-    /// Something arrives from another host.
+    /// Receives a packet from another host.
     pub fn receive(&mut self, packet: &Packet) {
         let state = &mut self.state;
         state.log_packet(packet.from, packet.to, packet.kind.clone());
@@ -197,7 +199,7 @@ impl Host {
                 state.datagram_arrives(packet.from, packet.to, bytes);
             }
             PacketKind::Unreachable(errno) => {
-                state.learn_unreachable(packet.to, packet.from, *errno);
+                state.report_unreachable(packet.to, packet.from, *errno);
             }
             _ => state.segment_arrives(packet),
         }
@@ -205,8 +207,8 @@ impl Host {
 }
 
 impl HostState {
-    /// A datagram could not be delivered; a socket that is connected to where it went learns it.
-    fn learn_unreachable(&mut self, local: SocketAddr, remote: SocketAddr, errno: Errno) {
+    /// Reports a delivery failure to the socket that is connected to the destination.
+    fn report_unreachable(&mut self, local: SocketAddr, remote: SocketAddr, errno: Errno) {
         let found = self.sockets().find(|(_, socket)| {
             socket
                 .local

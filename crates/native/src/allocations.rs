@@ -1,6 +1,6 @@
-//! Allocations of native programs: breakpoints at the entries of the allocator say when memory is asked for, so that
-//! the model can let a request fail and count what is in use. Only calls from outside the allocator count, as in the
-//! model, which has no inside.
+//! Allocations of native programs. Breakpoints at the entry points of the allocator intercept requests, so
+//! that the model can make one fail and account for memory in use. Only calls from outside the allocator
+//! count, as in the model.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,33 +9,33 @@ use object::{Object, ObjectSymbol, SymbolKind};
 
 use crate::tracee::{Registers, Stopped, Tracee};
 
-/// What makes the processor stop.
+/// The `int3` instruction.
 const BREAKPOINT: u8 = 0xcc;
-/// `push %rbp`, with which most functions begin.
+/// `push %rbp`, with which most functions start.
 const PUSH_RBP: u8 = 0x55;
-/// Where the allocator returns to while it is watched: nothing is ever mapped there.
+/// The return address of intercepted calls, which is never mapped.
 const RETURN: u64 = 0xe00;
-/// So much memory no allocator has: the request fails by itself, as it does where memory is exhausted.
+/// A size that no allocator can provide: the request fails as it does when memory is exhausted.
 const TOO_MUCH: u64 = 1 << 62;
-/// There are not so many addresses: requests for more fail without being asked about.
+/// Size of the address space: larger requests fail without being asked about.
 const ADDRESSES: u64 = 1 << 47;
 
-/// Where a function of the allocator has its arguments, by their numbers.
+/// The arguments of an allocator function, by position.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 enum Shape {
     /// A size.
     Size(usize),
-    /// A number of elements and the size of one.
+    /// An element count and an element size.
     Product(usize, usize),
-    /// An alignment, and a size behind it; the alignment is at least so much.
+    /// An alignment, followed by a size; the alignment is at least this much.
     Aligned(usize, u64),
-    /// Memory is given back.
+    /// It frees a block.
     Free,
     /// The program ends.
     Exit,
 }
 
-/// The family at which the model asks, by name. Where the first argument is a block, it is given back.
+/// Allocator functions, by name. The flag says that the first argument is a block that is freed.
 const FUNCTIONS: &[(&str, Shape, bool)] = &[
     ("malloc", Shape::Size(0), false),
     ("__libc_malloc", Shape::Size(0), false),
@@ -56,68 +56,68 @@ const FUNCTIONS: &[(&str, Shape, bool)] = &[
     ("exit", Shape::Exit, false),
 ];
 
-/// The one that writes the block to where its first argument points, and returns an error.
+/// This one stores the block where its first argument points, and returns an error.
 const POSIX_MEMALIGN: &str = "posix_memalign";
 
-/// The function by which a program bounds its memory.
+/// The function by which a program limits its memory.
 const BOUNDS: &str = "everett_set_max_heap";
 
-/// How the functions of the runtime of checked builds begin.
+/// Prefixes of the runtime functions of checked builds.
 const RUNTIME: [&str; 2] = ["__asan_", "everett_checked_"];
 
-/// Where a checked build begins.
+/// Entry point of a checked build.
 const CHECKED: &str = "everett_checked_start";
-/// The same for a build that knows what was written.
+/// Entry point of a build that tracks initialisation.
 const INITIALISED: &str = "everett_initialised_start";
 
-/// What allocators keep for themselves begins with one of these names.
+/// Prefixes of the allocators' own data.
 const OWN_DATA: [&str; 3] = [
     "heap.SmpAllocator.",
     "heap.PageAllocator.",
     "__malloc_context",
 ];
 
-/// Where the allocator of a program is.
+/// The allocator of a program.
 #[derive(Clone, Default, Debug)]
 pub struct Allocator {
-    /// What is called there and the byte that the breakpoint stands for, by address in the file.
+    /// Function and the byte that the breakpoint replaces, by address in the file.
     entries: BTreeMap<u64, (usize, u8)>,
-    /// Where the file says that the program begins.
+    /// Entry point in the file.
     entry: u64,
-    /// How far from the addresses in the file the program lies in memory.
+    /// Load bias: distance between addresses in memory and in the file.
     bias: u64,
-    /// The program bounds its memory: all blocks have to be known.
+    /// The program limits its memory: all blocks must be tracked.
     bounds: bool,
     /// The program is a checked build.
     pub is_checked: bool,
-    /// The program is a checked build that knows what was written.
-    pub knows_written: bool,
-    /// What the allocator keeps for itself, by addresses in the file.
+    /// The program is a checked build that tracks initialisation.
+    pub tracks_initialisation: bool,
+    /// The allocator's own data, by addresses in the file.
     own_data: Vec<(u64, u64)>,
-    /// Where the runtime of a checked build lies in the file: from its first function to the start of its last.
+    /// The runtime of a checked build in the file: from its first function to the start of its last.
     runtime: Option<(u64, u64)>,
 }
 
-/// A call that the allocator has not returned from.
+/// A call into the allocator that has not returned.
 #[derive(Copy, Clone, Debug)]
-pub struct Inside {
-    /// Where it returns to.
+pub struct AllocatorCall {
+    /// Its return address.
     back: u64,
-    /// Bytes that were asked for.
+    /// Requested bytes.
     bytes: u64,
-    /// The block that is given back where the call succeeds.
+    /// The block that is freed if the call succeeds.
     old: u64,
-    /// Where the new block is written to, if it is not returned.
+    /// Where the new block is stored, if it is not returned.
     place: Option<u64>,
-    /// It only gives a block back.
+    /// It only frees a block.
     frees: bool,
 }
 
-/// Memory that a process has.
+/// The heap blocks of a process.
 #[derive(Clone, Default, Debug)]
 pub struct Heap {
     blocks: BTreeMap<u64, u64>,
-    /// Blocks that were given back, as long as nothing else lies where they were.
+    /// Freed blocks whose addresses were not reused.
     freed: BTreeMap<u64, u64>,
     /// Bytes in all blocks.
     pub bytes: u64,
@@ -143,13 +143,13 @@ impl Heap {
         self.blocks.iter().map(|(start, size)| (*start, *size))
     }
 
-    /// The block that an address is in, or behind: the end of a block is an address of it too.
+    /// The block that contains an address; the end of a block counts as part of it.
     pub fn block_at(&self, address: u64) -> Option<(u64, u64)> {
         let (start, size) = self.blocks.range(..=address).next_back()?;
         (address - start <= *size).then_some((*start, *size))
     }
 
-    /// A block is or was there.
+    /// Whether a block is or was at an address.
     pub fn had_block_at(&self, address: u64) -> bool {
         let holds = |blocks: &BTreeMap<u64, u64>| {
             let nearest = blocks.range(..=address).next_back();
@@ -159,20 +159,20 @@ impl Heap {
     }
 }
 
-/// A request of a program for memory.
+/// A memory request of a program.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Request {
-    /// For so many bytes.
+    /// For this many bytes.
     Bytes(u64),
-    /// One that fails by itself, or gives memory back: nobody is asked.
+    /// One that fails by itself, or frees memory: the oracle is not asked.
     Other,
 }
 
 impl Allocator {
-    /// The allocator of a program, by its table of symbols. Empty where the program does not have it in itself.
+    /// Finds the allocator of a program in its symbol table. Empty if the program does not contain it.
     pub fn of(program: &Path) -> std::io::Result<Allocator> {
         let bytes = std::fs::read(program)?;
-        // What is no program of its own, such as a script, has no allocator.
+        // A file that is no ELF program, such as a script, has no allocator.
         let Ok(file) = object::File::parse(&*bytes) else {
             return Ok(Allocator::default());
         };
@@ -192,7 +192,7 @@ impl Allocator {
             }
             allocator.bounds |= name == BOUNDS;
             allocator.is_checked |= name == CHECKED;
-            allocator.knows_written |= name == INITIALISED;
+            allocator.tracks_initialisation |= name == INITIALISED;
             if RUNTIME.iter().any(|prefix| name.starts_with(prefix)) {
                 let at = symbol.address();
                 let (first, last) = allocator.runtime.unwrap_or((at, at));
@@ -206,27 +206,27 @@ impl Allocator {
         Ok(allocator)
     }
 
-    /// The program asks for memory in a way that can be seen.
+    /// Whether requests of the program can be intercepted.
     pub fn is_known(&self) -> bool {
         !self.entries.is_empty()
     }
 
-    /// The program can say how much memory it may have: all blocks have to be known from the start.
+    /// Whether the program can limit its memory: all blocks must be tracked from the start.
     pub fn bounds_memory(&self) -> bool {
         self.bounds
     }
 
-    /// How far from the addresses in its file the program of a thread lies.
+    /// Load bias of a thread's program.
     pub fn bias_of(&self, tracee: &Tracee) -> std::io::Result<u64> {
         Ok(tracee.start_address()?.wrapping_sub(self.entry))
     }
 
-    /// Puts breakpoints into a program that has not executed anything yet; `knows_all` also where blocks are given
-    /// back and where the program ends.
+    /// Sets breakpoints in a program that has not executed anything yet; with `knows_all` also at functions
+    /// that free blocks and where the program exits.
     pub fn watch(&mut self, tracee: &mut Tracee, knows_all: bool) -> std::io::Result<()> {
         self.bias = self.bias_of(tracee)?;
         let bounds = self.bounds || knows_all;
-        // Who gives memory back is of interest only where it is counted.
+        // Functions that free memory matter only if blocks are tracked.
         self.entries
             .retain(|_, (function, _)| match FUNCTIONS[*function].1 {
                 Shape::Free => bounds,
@@ -236,21 +236,22 @@ impl Allocator {
         for (address, (_, original)) in &mut self.entries {
             let address = address.wrapping_add(self.bias);
             let mut byte = [0];
-            tracee.look(address, &mut byte);
+            tracee.peek(address, &mut byte);
             *original = byte[0];
-            tracee.put(address, &[BREAKPOINT]);
+            tracee.poke(address, &[BREAKPOINT]);
         }
         Ok(())
     }
 
-    /// An address is in what the allocator keeps for itself: that refers to free memory, which may begin where a block ends.
+    /// Whether an address is in the allocator's own data, which refers to free memory that may start where a
+    /// block ends.
     pub fn keeps(&self, address: u64) -> bool {
         let address = address.wrapping_sub(self.bias);
         let mut own = self.own_data.iter();
         own.any(|(start, end)| (*start..*end).contains(&address))
     }
 
-    /// An address is in the runtime of a checked build.
+    /// Whether an address is in the runtime of a checked build.
     pub fn is_in_runtime(&self, address: u64) -> bool {
         let address = address.wrapping_sub(self.bias);
         self.is_checked
@@ -260,10 +261,10 @@ impl Allocator {
     }
 
     /// The function at whose entry a thread stopped.
-    pub fn stopped_at(&self, registers: &Registers) -> Option<Stop> {
+    pub fn stopped_at(&self, registers: &Registers) -> Option<AllocatorEntry> {
         let address = registers.rip.wrapping_sub(1);
         let (function, original) = *self.entries.get(&address.wrapping_sub(self.bias))?;
-        Some(Stop {
+        Some(AllocatorEntry {
             address,
             function,
             original,
@@ -271,12 +272,12 @@ impl Allocator {
     }
 }
 
-/// The program is a build that checks every access to memory.
+/// Whether a program is a checked build, which checks every memory access.
 pub fn is_checked_build(program: &Path) -> bool {
     Allocator::of(program).is_ok_and(|allocator| allocator.is_checked)
 }
 
-/// The name of a function. Linkers put a number behind names that they have twice.
+/// The name of a function, without the suffix that linkers append to duplicates.
 fn without_number(name: &str) -> &str {
     match name.rsplit_once('.') {
         Some((plain, number)) if number.bytes().all(|byte| byte.is_ascii_digit()) => plain,
@@ -284,9 +285,9 @@ fn without_number(name: &str) -> &str {
     }
 }
 
-/// A thread at the entry of a function of the allocator.
+/// A thread at the entry of an allocator function.
 #[derive(Copy, Clone, Debug)]
-pub struct Stop {
+pub struct AllocatorEntry {
     address: u64,
     function: usize,
     original: u8,
@@ -300,8 +301,8 @@ fn argument(registers: &mut Registers, number: usize) -> &mut u64 {
     }
 }
 
-impl Stop {
-    /// What is asked for.
+impl AllocatorEntry {
+    /// The memory request.
     pub fn request(&self, registers: &Registers) -> Request {
         let mut registers = *registers;
         let mut value = |number| *argument(&mut registers, number);
@@ -320,12 +321,12 @@ impl Stop {
         }
     }
 
-    /// The program ends.
+    /// Whether the program exits.
     pub fn is_end(&self) -> bool {
         FUNCTIONS[self.function].1 == Shape::Exit
     }
 
-    /// Lets the request fail: it is made one that no allocator can meet.
+    /// Makes the request fail: it becomes one that no allocator can satisfy.
     pub fn fail(&self, registers: &mut Registers) {
         match FUNCTIONS[self.function].1 {
             Shape::Size(at) => *argument(registers, at) = TOO_MUCH,
@@ -338,13 +339,18 @@ impl Stop {
         }
     }
 
-    /// Lets the thread go in, and stop again when it comes out.
-    pub fn enter(&self, tracee: &mut Tracee, registers: &Registers, request: Request) -> Inside {
+    /// Lets the thread enter, and stop again when it returns.
+    pub fn enter(
+        &self,
+        tracee: &mut Tracee,
+        registers: &Registers,
+        request: Request,
+    ) -> AllocatorCall {
         let mut back = [0; 8];
-        tracee.look(registers.rsp, &mut back);
-        tracee.put(registers.rsp, &RETURN.to_le_bytes());
+        tracee.peek(registers.rsp, &mut back);
+        tracee.poke(registers.rsp, &RETURN.to_le_bytes());
         let (name, shape, gives_back) = FUNCTIONS[self.function];
-        Inside {
+        AllocatorCall {
             back: u64::from_le_bytes(back),
             bytes: match request {
                 Request::Bytes(bytes) => bytes,
@@ -356,39 +362,39 @@ impl Stop {
         }
     }
 
-    /// Executes the instruction that the breakpoint stands for.
+    /// Executes the instruction that the breakpoint replaces.
     pub fn step_over(
         &self,
         tracee: &mut Tracee,
         mut registers: Registers,
     ) -> std::io::Result<Stopped> {
         let pushed = registers.rsp - 8;
-        if self.original == PUSH_RBP && tracee.put(pushed, &registers.rbp.to_le_bytes()) {
+        if self.original == PUSH_RBP && tracee.poke(pushed, &registers.rbp.to_le_bytes()) {
             registers.rsp = pushed;
             tracee.set_registers(registers)?;
             return Ok(Stopped::Signal(libc::SIGTRAP));
         }
         registers.rip = self.address;
         tracee.set_registers(registers)?;
-        tracee.put(self.address, &[self.original]);
+        tracee.poke(self.address, &[self.original]);
         let stopped = tracee.step();
-        tracee.put(self.address, &[BREAKPOINT]);
+        tracee.poke(self.address, &[BREAKPOINT]);
         stopped
     }
 }
 
-impl Inside {
-    /// Whether a thread comes out of the allocator.
+impl AllocatorCall {
+    /// Whether a thread has returned from the allocator.
     pub fn has_returned(registers: &Registers) -> bool {
         registers.rip == RETURN
     }
 
-    /// Where a call really returns to, if it seems to return to this address.
+    /// The real return address, if the given one is that of an intercepted call.
     pub fn real_return(&self, back: u64) -> u64 {
         if back == RETURN { self.back } else { back }
     }
 
-    /// Lets the thread go on behind the call.
+    /// Completes the call and lets the thread continue behind it.
     pub fn leave(self, tracee: &mut Tracee, heap: &mut Heap) -> std::io::Result<()> {
         let mut registers = tracee.registers()?;
         registers.rip = self.back;
@@ -396,7 +402,7 @@ impl Inside {
             None => registers.rax,
             Some(place) if registers.rax == 0 => {
                 let mut block = [0; 8];
-                tracee.look(place, &mut block);
+                tracee.peek(place, &mut block);
                 u64::from_le_bytes(block)
             }
             Some(_) => 0,
@@ -415,9 +421,9 @@ impl Inside {
 mod tests {
     use super::*;
 
-    fn stop(name: &str) -> Stop {
+    fn stop(name: &str) -> AllocatorEntry {
         let function = FUNCTIONS.iter().position(|function| function.0 == name);
-        Stop {
+        AllocatorEntry {
             address: 0,
             function: function.unwrap(),
             original: PUSH_RBP,

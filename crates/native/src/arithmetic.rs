@@ -1,5 +1,5 @@
-//! Arithmetic that C leaves undefined and processors do somehow: breakpoints at the instructions of a line tell whether
-//! a sum or product does not fit, or a shift goes too far, while it is computed.
+//! Detection of undefined arithmetic in native code: breakpoints at the instructions of a line check whether
+//! a sum or product overflows, or a shift exceeds the width.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,29 +9,29 @@ use everett_vm::BugKind;
 use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, Register};
 use object::{Object, ObjectSection};
 
-use crate::place::NativeFrame;
+use crate::call_stack::NativeFrame;
 use crate::tracee::{Registers, Stopped, Tracee};
 
 const BREAKPOINT: u8 = 0xcc;
-/// The flag of the processor that a signed result did not fit.
+/// The overflow flag.
 const OVERFLOW: u64 = 0x800;
 
-/// Instructions that are looked at.
+/// Watched instructions.
 #[derive(Clone, Default, Debug)]
 pub struct Arithmetic {
-    points: BTreeMap<u64, Point>,
+    points: BTreeMap<u64, WatchedInstruction>,
     kind: Option<BugKind>,
 }
 
 #[derive(Copy, Clone, Debug)]
-struct Point {
+struct WatchedInstruction {
     original: u8,
-    /// Bits of what is shifted; 0 for sums and products.
+    /// Bits of the shifted value; 0 for sums and products.
     width: u64,
 }
 
 impl Arithmetic {
-    /// The instructions of a line at which a finding of this kind can happen, by address in the file.
+    /// The instructions of a line at which a finding of this kind can occur, by address in the file.
     pub fn of(program: &Path, file: &str, line: u32, kind: BugKind) -> Arithmetic {
         let mut found = Arithmetic {
             points: BTreeMap::new(),
@@ -74,27 +74,27 @@ impl Arithmetic {
                 _ => computes(&instruction).then_some(0),
             };
             if let Some(width) = width {
-                let point = Point { original: 0, width };
+                let point = WatchedInstruction { original: 0, width };
                 self.points.insert(instruction.ip(), point);
             }
         }
     }
 
-    /// Puts breakpoints into a program that has not executed anything yet.
+    /// Sets breakpoints in a program that has not executed anything yet.
     pub fn watch(&mut self, tracee: &mut Tracee, bias: u64) {
         let points = std::mem::take(&mut self.points);
         for (address, mut point) in points {
             let address = address.wrapping_add(bias);
             let mut byte = [0];
-            tracee.look(address, &mut byte);
+            tracee.peek(address, &mut byte);
             point.original = byte[0];
-            tracee.put(address, &[BREAKPOINT]);
+            tracee.poke(address, &[BREAKPOINT]);
             self.points.insert(address, point);
         }
     }
 
-    /// A thread stopped. `None` if that was elsewhere; otherwise the instruction was executed: how it stopped behind
-    /// it, and whether it did what is looked for.
+    /// Handles a stopped thread. `None` if it is elsewhere; otherwise the instruction was executed: how the
+    /// thread stopped behind it, and whether the finding occurred.
     pub fn execute(&self, tracee: &mut Tracee) -> std::io::Result<Option<(Stopped, bool)>> {
         let registers = tracee.registers()?;
         let address = registers.rip.wrapping_sub(1);
@@ -106,20 +106,20 @@ impl Arithmetic {
             ..registers
         })?;
         let too_far = point.width != 0 && registers.rcx & 0xff >= point.width;
-        tracee.put(address, &[point.original]);
+        tracee.poke(address, &[point.original]);
         let stopped = tracee.step();
-        tracee.put(address, &[BREAKPOINT]);
+        tracee.poke(address, &[BREAKPOINT]);
         let overflows = point.width == 0 && tracee.registers()?.eflags & OVERFLOW != 0;
         Ok(Some((stopped?, too_far || overflows)))
     }
 
-    /// What is looked for.
+    /// The kind of finding that is looked for.
     pub fn kind(&self) -> Option<BugKind> {
         self.kind
     }
 }
 
-/// Bits of what an instruction shifts by a number that is not known beforehand.
+/// Width of the value that an instruction shifts by a variable amount.
 fn shifted_bits(instruction: &Instruction) -> Option<u64> {
     let shifts = matches!(
         instruction.mnemonic(),
@@ -133,7 +133,7 @@ fn shifted_bits(instruction: &Instruction) -> Option<u64> {
     })
 }
 
-/// An instruction whose result may not fit.
+/// Whether the result of an instruction may overflow.
 fn computes(instruction: &Instruction) -> bool {
     matches!(
         instruction.mnemonic(),

@@ -1,5 +1,5 @@
-//! How a real file comes into a native process, which can open none: over a socket that all processes of a run
-//! have and that nobody else can reach.
+//! Passes real files into native processes, which cannot open any: over a socket that all processes of a run
+//! have and that nothing else can reach.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -9,13 +9,13 @@ use crate::tracee::Tracee;
 const CLOSE: u64 = 3;
 const RECVMSG: u64 = 47;
 
-/// Our end and that of the processes.
+/// Our end of the socket and that of the processes.
 pub struct Channel {
     ours: OwnedFd,
-    theirs: OwnedFd,
+    processes: OwnedFd,
 }
 
-/// `struct msghdr` with all that it points to, for one byte and one file.
+/// A `struct msghdr` with everything that it points to, for one byte and one file.
 #[repr(C)]
 #[derive(Copy, Clone)]
 struct Message {
@@ -42,7 +42,7 @@ const WITH_FILE: u64 = 20;
 const ROOM: u64 = 24;
 
 impl Message {
-    /// One that lies at an address.
+    /// A message laid out for an address.
     fn at(address: u64, file: u64) -> Message {
         Message {
             name: [0; 2],
@@ -78,26 +78,27 @@ impl Message {
 }
 
 impl Channel {
-    /// A new one.
+    /// A new channel.
     pub fn new() -> io::Result<Channel> {
-        let (ours, theirs) = std::os::unix::net::UnixDatagram::pair()?;
+        let (ours, processes) = std::os::unix::net::UnixDatagram::pair()?;
         Ok(Channel {
             ours: ours.into(),
-            theirs: theirs.into(),
+            processes: processes.into(),
         })
     }
 
-    /// The end that processes are to have. It goes away when a process executes a program, unless told otherwise.
-    pub fn theirs(&self) -> &OwnedFd {
-        &self.theirs
+    /// The end for processes. It is closed by `execve` unless told otherwise.
+    pub fn process_end(&self) -> &OwnedFd {
+        &self.processes
     }
 
-    /// Gives a file to the process of a thread that has the other end and stands at a system call. Its number there.
-    pub fn give(&self, tracee: &mut Tracee, file: &impl AsRawFd) -> io::Result<u64> {
+    /// Passes a file to the process of a thread that is stopped at a system call. Returns its descriptor
+    /// there.
+    pub fn send_file(&self, tracee: &mut Tracee, file: &impl AsRawFd) -> io::Result<u64> {
         let mut words = Box::new([0; SIZE / 8]);
         let address = words.as_ptr() as u64;
         *words = Message::at(address, file.as_raw_fd() as u64).words();
-        // SAFETY: the message and all that it points to lie in `words`, which is at that address.
+        // SAFETY: the message and everything that it points to lie in `words`, which is at that address.
         let sent = unsafe { libc::sendmsg(self.ours.as_raw_fd(), words.as_ptr().cast(), 0) };
         if sent < 0 {
             return Err(io::Error::last_os_error());
@@ -106,25 +107,26 @@ impl Channel {
     }
 
     fn receive(&self, tracee: &mut Tracee) -> io::Result<u64> {
-        let room = tracee.some_data()?;
+        let room = tracee.data_address()?;
         let mut kept = [0; SIZE];
         let message = Message::at(room, 0).words();
         let message: Vec<u8> = message.iter().flat_map(|word| word.to_le_bytes()).collect();
-        let borrowed = tracee.look(room, &mut kept) && tracee.put(room, &message);
-        let received = tracee.aside(RECVMSG, [tracee.channel, room, 0, 0, 0, 0])?;
+        let borrowed = tracee.peek(room, &mut kept) && tracee.poke(room, &message);
+        let received =
+            tracee.inject_call_preserving(RECVMSG, [tracee.channel, room, 0, 0, 0, 0])?;
         let mut number = [0; 4];
-        let there = tracee.look(room + FILE, &mut number);
-        tracee.put(room, &kept);
+        let there = tracee.peek(room + FILE, &mut number);
+        tracee.poke(room, &kept);
         if !borrowed || !there || received != 1 {
-            let message = "a file cannot be given to a native process";
+            let message = "cannot pass a file to a native process";
             return Err(io::Error::other(message));
         }
         Ok(u64::from(u32::from_le_bytes(number)))
     }
 
-    /// A process does not need a file any more that it was given.
-    pub fn take_back(&self, tracee: &mut Tracee, number: u64) -> io::Result<()> {
-        tracee.aside(CLOSE, [number, 0, 0, 0, 0, 0])?;
+    /// Closes a file that was passed to a process.
+    pub fn close_file(&self, tracee: &mut Tracee, number: u64) -> io::Result<()> {
+        tracee.inject_call_preserving(CLOSE, [number, 0, 0, 0, 0, 0])?;
         Ok(())
     }
 }

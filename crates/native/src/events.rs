@@ -1,39 +1,39 @@
-//! The log of a native run: everything that its threads did and were told, in order. Two runs are the same run only if
-//! their logs are the same.
+//! The event log of a native run: everything that its threads did and received, in order. Two runs are equal
+//! only if their logs are.
 
 use std::fmt::{Display, Formatter};
 
 use everett_linux::TaskName;
 
-/// What happened.
+/// Kinds of events.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum Kind {
-    /// A thread was picked.
+pub enum EventKind {
+    /// A thread was scheduled.
     Picked,
     /// It makes a system call: number and arguments follow.
     Call,
-    /// The system call has a result.
+    /// The system call returns a result.
     Result,
     /// It runs the handler of a signal.
     Signal,
     /// It faulted: signal and address follow.
     Fault,
-    /// It was made.
+    /// It was created.
     Born,
     /// It executes another program.
     Executed,
-    /// It computes for long.
+    /// It was interrupted after a long computation.
     Computes,
 }
 
-/// One event.
+/// An event.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Event {
-    /// What.
-    pub kind: Kind,
-    /// Which thread.
+    /// What happened.
+    pub kind: EventKind,
+    /// The thread.
     pub who: TaskName,
-    /// What belongs to it: numbers, arguments, results.
+    /// Details: numbers, arguments, results.
     pub words: Box<[u64]>,
 }
 
@@ -46,7 +46,7 @@ impl Display for Event {
     }
 }
 
-/// The log, or its digest alone.
+/// The event log, or only its digest.
 #[derive(Default)]
 pub struct EventLog {
     digest: u64,
@@ -54,7 +54,7 @@ pub struct EventLog {
 }
 
 impl EventLog {
-    /// An empty log; `keeps` says whether events are kept beside the digest.
+    /// An empty log; `keeps` says whether events are kept besides the digest.
     pub fn new(keeps: bool) -> EventLog {
         EventLog {
             digest: 0xcbf2_9ce4_8422_2325,
@@ -62,11 +62,11 @@ impl EventLog {
         }
     }
 
-    /// Something happened.
-    pub fn note(&mut self, kind: Kind, who: TaskName, words: &[u64]) {
+    /// Logs an event.
+    pub fn note(&mut self, kind: EventKind, who: TaskName, words: &[u64]) {
         let head = [kind as u64, u64::from(who.pid) << 32 | u64::from(who.tid)];
         for word in head.iter().chain(words) {
-            // Every step is a permutation, so no event is forgotten.
+            // Every step is a permutation, so every event affects the digest.
             self.digest = (self.digest ^ word)
                 .wrapping_mul(0x9e37_79b9_7f4a_7c15)
                 .rotate_left(29);
@@ -77,7 +77,7 @@ impl EventLog {
         }
     }
 
-    /// A number that differs where logs differ.
+    /// Digest of all events: different logs have different digests.
     pub fn digest(&self) -> u64 {
         self.digest
     }
@@ -94,7 +94,7 @@ mod tests {
 
     const WHO: TaskName = TaskName { pid: 1, tid: 2 };
 
-    fn digest_of(events: &[(Kind, &[u64])]) -> u64 {
+    fn digest_of(events: &[(EventKind, &[u64])]) -> u64 {
         let mut log = EventLog::new(true);
         for (kind, words) in events {
             log.note(*kind, WHO, words);
@@ -106,22 +106,22 @@ mod tests {
 
     #[test]
     fn logs_that_differ_have_other_digests() {
-        let base = digest_of(&[(Kind::Picked, &[]), (Kind::Call, &[1, 2])]);
+        let base = digest_of(&[(EventKind::Picked, &[]), (EventKind::Call, &[1, 2])]);
         let others = [
-            digest_of(&[(Kind::Call, &[1, 2]), (Kind::Picked, &[])]),
-            digest_of(&[(Kind::Picked, &[]), (Kind::Call, &[2, 1])]),
-            digest_of(&[(Kind::Picked, &[]), (Kind::Result, &[1, 2])]),
-            digest_of(&[(Kind::Picked, &[])]),
+            digest_of(&[(EventKind::Call, &[1, 2]), (EventKind::Picked, &[])]),
+            digest_of(&[(EventKind::Picked, &[]), (EventKind::Call, &[2, 1])]),
+            digest_of(&[(EventKind::Picked, &[]), (EventKind::Result, &[1, 2])]),
+            digest_of(&[(EventKind::Picked, &[])]),
         ];
         assert!(others.iter().all(|other| *other != base));
-        let again = digest_of(&[(Kind::Picked, &[]), (Kind::Call, &[1, 2])]);
+        let again = digest_of(&[(EventKind::Picked, &[]), (EventKind::Call, &[1, 2])]);
         assert_eq!(again, base);
     }
 
     #[test]
     fn events_are_shown_with_their_thread() {
         let event = Event {
-            kind: Kind::Call,
+            kind: EventKind::Call,
             who: WHO,
             words: [1, 16].into(),
         };

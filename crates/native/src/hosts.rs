@@ -12,10 +12,11 @@ use everett_vm::{Buffer, Interrupt};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use crate::error::NativeError;
+use crate::machine::{Advance, NativeConfig, NativeEnd, NativeMachine, NativeRun};
 use crate::oracle::{NativeOracle, Source};
 use crate::sandbox::Pinned;
 use crate::watch::Watcher;
-use crate::world::{Advance, NativeConfig, NativeEnd, NativeError, NativeRun, World};
 
 /// A host of a world.
 #[derive(Clone)]
@@ -85,17 +86,17 @@ pub struct Checks<'c> {
 }
 
 /// A native host as a [`Machine`]: its processes under ptrace and its kernel model.
-struct NativeMachine<'c> {
+struct HostMachine<'c> {
     /// Taken out only while it restarts.
-    world: Option<World<'c>>,
+    world: Option<NativeMachine<'c>>,
     is_on: bool,
     /// Inputs that its program sets it up with.
     set_up_with: usize,
     max_calls: u64,
 }
 
-impl<'c> NativeMachine<'c> {
-    fn world(&mut self) -> Result<&mut World<'c>, NativeError> {
+impl<'c> HostMachine<'c> {
+    fn world(&mut self) -> Result<&mut NativeMachine<'c>, NativeError> {
         let lost = || NativeError::Boot("the host is gone".to_owned());
         self.world.as_mut().ok_or_else(lost)
     }
@@ -108,7 +109,7 @@ impl<'c> NativeMachine<'c> {
     }
 }
 
-impl Machine for NativeMachine<'_> {
+impl Machine for HostMachine<'_> {
     type Stop = NativeEnd;
     type Error = NativeError;
 
@@ -189,7 +190,7 @@ impl Machine for NativeMachine<'_> {
 
 /// A host while the world runs.
 struct Running<'c> {
-    machine: NativeMachine<'c>,
+    machine: HostMachine<'c>,
     sim: SimHost,
     end: Option<NativeEnd>,
     /// How its first process must end.
@@ -238,8 +239,8 @@ pub fn run_world<'c>(
         is_cut: false,
     };
     let ran = all.run();
-    all.each_world(World::stand);
-    all.each_world(World::kill_all);
+    all.each_world(NativeMachine::show_stopped);
+    all.each_world(NativeMachine::kill_all);
     ran?;
     let histories = all.histories();
     let mut runs = BTreeMap::new();
@@ -279,13 +280,13 @@ fn boot_all<'c>(
         for (fault, happens) in &world_faults {
             counters.decide(*fault, *happens);
         }
-        let mut world = World::answered_by(&host.config, oracle, guide.watcher)?;
+        let mut world = NativeMachine::with_oracle(&host.config, oracle, guide.watcher)?;
         world.oracle.is_free = true;
         let start = Start::new(at as usize, host.start_ns);
         let times = network.faults.times(HostIndex(at));
         let sim = SimHost::new(start, times, host.begin.is_some());
         all.push(Running {
-            machine: NativeMachine {
+            machine: HostMachine {
                 world: Some(world),
                 is_on: false,
                 set_up_with: host.begin.as_ref().map_or(0, |begin| begin.inputs.len()),
@@ -300,7 +301,7 @@ fn boot_all<'c>(
 }
 
 impl<'c> Loop<'c, '_, '_> {
-    fn each_world(&mut self, each: impl FnMut(&mut World<'c>)) {
+    fn each_world(&mut self, each: impl FnMut(&mut NativeMachine<'c>)) {
         let hosts = self.hosts.iter_mut();
         hosts
             .filter_map(|host| host.machine.world.as_mut())

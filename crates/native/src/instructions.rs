@@ -1,26 +1,26 @@
-//! Instructions that would tell a program about the real machine: they fault, and are answered here.
+//! Emulation of instructions that would reveal the real machine: they fault.
 
+use crate::error::NativeError;
 use crate::tracee::{Registers, Tracee};
-use crate::world::NativeError;
 
 const RDTSC: [u8; 2] = [0x0f, 0x31];
 const RDTSCP: [u8; 3] = [0x0f, 0x01, 0xf9];
 const CPUID: [u8; 2] = [0x0f, 0xa2];
 const LOW: u64 = 0xffff_ffff;
 
-/// Answers `rdtsc` and `rdtscp` with the virtual clock and `cpuid` with the processor that the vm has too. `false` if
-/// the thread stands at nothing of the kind.
+/// Emulates `rdtsc` and `rdtscp` with the virtual clock, and `cpuid` with the vm's processor. Returns `false`
+/// if the thread is at another instruction.
 pub fn emulate(tracee: &mut Tracee, signal: i32, clock: u64) -> Result<bool, NativeError> {
     if signal != libc::SIGSEGV {
         return Ok(false);
     }
     let before = tracee.registers()?;
     let mut code = [0; 3];
-    // The third byte may lie on a page that is not there.
-    if !tracee.look(before.rip, &mut code[..2]) {
+    // The third byte may lie on an unmapped page.
+    if !tracee.peek(before.rip, &mut code[..2]) {
         return Ok(false);
     }
-    tracee.look(before.rip + 2, &mut code[2..]);
+    tracee.peek(before.rip + 2, &mut code[2..]);
     let Some(after) = executed(&before, code, clock) else {
         return Ok(false);
     };

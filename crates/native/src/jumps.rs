@@ -1,5 +1,5 @@
-//! Jumps to frames that are gone: native code lands in what is left of them, so breakpoints at `longjmp` look at where
-//! it leads before it is made.
+//! Detection of `longjmp` to frames that have returned: native code lands in their remains, so breakpoints
+//! check the target before the jump.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,25 +10,25 @@ use crate::tracee::{Registers, Stopped, Tracee, mappings_of};
 
 const BREAKPOINT: u8 = 0xcc;
 const FUNCTIONS: [&str; 3] = ["longjmp", "_longjmp", "siglongjmp"];
-/// Where musl keeps the stack pointer in a `jmp_buf`.
+/// Offset of the stack pointer in a `jmp_buf` of musl.
 const STACK_POINTER: u64 = 48;
 
-/// Where jumps are made, and the bytes that breakpoints stand for.
+/// Addresses of the jump functions, and the bytes that breakpoints replace.
 #[derive(Clone, Default, Debug)]
 pub struct Jumps {
     points: BTreeMap<u64, u8>,
 }
 
-/// A thread was about to jump.
+/// A thread that is about to jump.
 pub struct Jump {
     /// How it stopped behind the first instruction.
     pub stopped: Stopped,
-    /// The address behind the call, if the frame that the jump leads to is gone.
-    pub into_nothing: Option<u64>,
+    /// The return address of the call, if the target frame has returned.
+    pub dead_frame: Option<u64>,
 }
 
 impl Jumps {
-    /// Puts breakpoints at the jumps of a program that has not executed anything yet.
+    /// Sets breakpoints at the jump functions of a program that has not executed anything yet.
     pub fn watch(program: &Path, tracee: &mut Tracee, bias: u64) -> std::io::Result<Jumps> {
         let bytes = std::fs::read(program)?;
         let mut jumps = Jumps::default();
@@ -42,41 +42,42 @@ impl Jumps {
             }
             let address = symbol.address().wrapping_add(bias);
             let mut byte = [0];
-            if !jumps.points.contains_key(&address) && tracee.look(address, &mut byte) {
-                tracee.put(address, &[BREAKPOINT]);
+            if !jumps.points.contains_key(&address) && tracee.peek(address, &mut byte) {
+                tracee.poke(address, &[BREAKPOINT]);
                 jumps.points.insert(address, byte[0]);
             }
         }
         Ok(jumps)
     }
 
-    /// A thread stopped. `None` if that was elsewhere; otherwise the first instruction of the jump was executed.
+    /// Handles a stopped thread. `None` if it is elsewhere; otherwise the first instruction of the jump was
+    /// executed.
     pub fn execute(&self, tracee: &mut Tracee) -> std::io::Result<Option<Jump>> {
         let registers = tracee.registers()?;
         let address = registers.rip.wrapping_sub(1);
         let Some(original) = self.points.get(&address) else {
             return Ok(None);
         };
-        let into_nothing = into_nothing(tracee, &registers)?;
+        let dead_frame = dead_frame(tracee, &registers)?;
         tracee.set_registers(Registers {
             rip: address,
             ..registers
         })?;
-        tracee.put(address, &[*original]);
+        tracee.poke(address, &[*original]);
         let stopped = tracee.step();
-        tracee.put(address, &[BREAKPOINT]);
+        tracee.poke(address, &[BREAKPOINT]);
         Ok(Some(Jump {
             stopped: stopped?,
-            into_nothing,
+            dead_frame,
         }))
     }
 }
 
-/// A jump leads deeper into the stack than the caller's frame: whoever was there has returned.
-fn into_nothing(tracee: &mut Tracee, registers: &Registers) -> std::io::Result<Option<u64>> {
+/// Checks whether a jump leads deeper into the stack than the caller's frame: that frame has returned.
+fn dead_frame(tracee: &mut Tracee, registers: &Registers) -> std::io::Result<Option<u64>> {
     let word = |tracee: &mut Tracee, at: u64| {
         let mut bytes = [0; 8];
-        let there = tracee.look(at, &mut bytes);
+        let there = tracee.peek(at, &mut bytes);
         there.then(|| u64::from_le_bytes(bytes))
     };
     let target = word(tracee, registers.rdi.wrapping_add(STACK_POINTER));
@@ -87,7 +88,7 @@ fn into_nothing(tracee: &mut Tracee, registers: &Registers) -> std::io::Result<O
     if target >= callers {
         return Ok(None);
     }
-    // Programs can have several stacks.
+    // A program can have several stacks.
     let mappings = mappings_of(tracee.process)?;
     let mut mappings = mappings.iter().map(|mapping| mapping.start..mapping.end);
     let same = mappings.any(|stack| stack.contains(&target) && stack.contains(&callers));

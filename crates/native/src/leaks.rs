@@ -1,19 +1,19 @@
-//! Blocks of native programs that nothing refers to at their end. The search is conservative, as the model's: whatever
-//! looks like an address inside a block counts as a reference to it.
+//! Leak detection: blocks that are unreachable when a native program exits. The search is conservative, as
+//! the model's: every value that looks like an address in a block counts as a reference.
 
 use std::collections::BTreeSet;
 
 use crate::allocations::{Allocator, Heap};
 use crate::tracee::{Registers, Tracee};
 
-/// How far below a stack old frames are looked for.
+/// How far below a stack the remains of old frames are cleared.
 const DEAD_STACK: u64 = 256 << 10;
-/// Below the stack, functions that call nobody keep what they need.
+/// The red zone below the stack pointer.
 const RED_ZONE: u64 = 128;
-/// Larger mappings are no program's data.
+/// Larger mappings are not searched.
 const LARGEST: u64 = 1 << 30;
 
-/// Clears what functions that have returned left below the stack: it refers to nothing any more.
+/// Clears the remains of returned functions below the stack: they are no references.
 pub fn clear_dead_stack(tracee: &mut Tracee, registers: &Registers) {
     let end = registers.rsp;
     let page = 4096;
@@ -21,16 +21,15 @@ pub fn clear_dead_stack(tracee: &mut Tracee, registers: &Registers) {
     let mut at = end;
     while at > end - DEAD_STACK {
         let start = (at - 1) & !(page - 1);
-        if !tracee.put(start, &zeros[..(at - start) as usize]) {
+        if !tracee.poke(start, &zeros[..(at - start) as usize]) {
             break;
         }
         at = start;
     }
 }
 
-/// How many blocks, and how many bytes of them, nothing refers to. `threads` are the registers of all threads of the
-/// process, and whether it is the one that ends it: what a function has in registers that are not kept for its caller
-/// is left over there.
+/// Number and bytes of unreachable blocks. `threads` are the registers of all threads of the process, and
+/// whether a thread is the exiting one: caller-saved registers of that one are not roots.
 pub fn leaked(
     tracee: &mut Tracee,
     (heap, allocator): (&Heap, &Allocator),
@@ -50,7 +49,7 @@ pub fn leaked(
             .for_each(|value| search.word(value));
     }
     for (start, end) in data_of(tracee)? {
-        // What lies below the stack of a thread is dead.
+        // Memory below the stack pointer of a thread is dead.
         let inside = |registers: &&Registers| (start..end).contains(&registers.rsp);
         let mut all = threads.iter().map(|thread| &thread.0);
         let start = match all.find(inside) {
@@ -58,13 +57,13 @@ pub fn leaked(
             None => start,
         };
         let mut bytes = vec![0; (end - start) as usize];
-        if tracee.look(start, &mut bytes) {
+        if tracee.peek(start, &mut bytes) {
             search.roots(start, &bytes);
         }
     }
     while let Some((start, size)) = search.pending.pop() {
         let mut bytes = vec![0; size as usize];
-        if tracee.look(start, &mut bytes) {
+        if tracee.peek(start, &mut bytes) {
             for value in words(&bytes) {
                 search.word(value);
             }
@@ -92,7 +91,7 @@ impl Search<'_> {
         }
     }
 
-    /// Memory from which everything is reached, but for blocks in it, live ones and others, and the allocator's own.
+    /// Root memory, without the heap blocks in it and the allocator's own data.
     fn roots(&mut self, start: u64, bytes: &[u8]) {
         for (at, value) in (start..).step_by(8).zip(words(bytes)) {
             if value != 0 && !self.heap.had_block_at(at) && !self.allocator.keeps(at) {
@@ -115,7 +114,7 @@ fn own_values(r: &Registers) -> [u64; 9] {
     [r.rax, r.rcx, r.rdx, r.rsi, r.rdi, r.r8, r.r9, r.r10, r.r11]
 }
 
-/// Memory that the program can write to.
+/// Writable memory of the program.
 fn data_of(tracee: &Tracee) -> std::io::Result<Vec<(u64, u64)>> {
     let maps = std::fs::read_to_string(format!("/proc/{}/maps", tracee.process))?;
     let range = |line: &str| {

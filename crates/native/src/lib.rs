@@ -1,18 +1,22 @@
-//! Native programs under the kernel model: their system calls are trapped and answered by room `linux`, one thread
-//! at a time, so that a trace found symbolically happens again on the real machine code.
+//! Native programs under the kernel model. Ptrace traps their system calls, and crate `linux` answers them,
+//! one thread at a time, so that a trace found symbolically is replayed on the real machine code.
+
+#![deny(missing_docs)]
 
 mod allocations;
 mod arithmetic;
+mod call_numbers;
+mod call_stack;
 mod channel;
+mod error;
 mod events;
 mod hosts;
 mod instructions;
 mod jumps;
 mod leaks;
 mod libraries;
-mod nursery;
+mod machine;
 mod oracle;
-mod place;
 mod points;
 mod races;
 mod sandbox;
@@ -22,14 +26,15 @@ mod tracee;
 mod variables;
 mod watch;
 mod watchdog;
-mod world;
+mod zygote;
 
 pub use allocations::is_checked_build;
-pub use events::{Event, Kind};
+pub use call_stack::{NativeFrame, NativeStack};
+pub use error::NativeError;
+pub use events::{Event, EventKind};
 pub use hosts::{Checks, Guide, Moment, NativeHost, NativeNetwork, WorldRun, run_world};
 pub use libraries::libraries;
+pub use machine::{NativeConfig, NativeEnd, NativeRun, SentPacket, run, run_watched};
 pub use oracle::Source;
-pub use place::{NativeFrame, NativeStack};
-pub use points::{Point, Script, ScriptFinder};
-pub use watch::{HandedOver, Nobody, Standing, Watcher};
-pub use world::{NativeConfig, NativeEnd, NativeError, NativeRun, SentPacket, run, run_watched};
+pub use points::{Script, ScriptFinder, ScriptPoint};
+pub use watch::{DetachedProcess, NoWatcher, StoppedRun, Watcher};

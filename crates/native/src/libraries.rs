@@ -1,4 +1,4 @@
-//! Libraries that dynamic programs are loaded with: which they are and where their loader looks for them.
+//! Shared libraries of dynamically linked programs.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -9,7 +9,7 @@ use object::elf::{DT_NEEDED, DT_RPATH, DT_RUNPATH, FileHeader64};
 use object::read::elf::{Dyn, FileHeader, ProgramHeader};
 use object::{Endianness, elf};
 
-/// Where loaders look when nobody tells them otherwise.
+/// Default search path of loaders.
 const FOLDERS: [&str; 6] = [
     "/lib/x86_64-linux-gnu",
     "/usr/lib/x86_64-linux-gnu",
@@ -19,19 +19,19 @@ const FOLDERS: [&str; 6] = [
     "/usr/lib",
 ];
 
-/// What a program or a library says about others.
+/// The dynamic section of a program or library.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 struct Needs {
-    /// A loader has to be there.
+    /// It needs a loader.
     is_dynamic: bool,
-    /// Names of libraries.
+    /// Names of needed libraries.
     names: Vec<Vec<u8>>,
-    /// Where to look first.
+    /// Its own search path.
     folders: Vec<PathBuf>,
 }
 
-/// All libraries of a program, the paths at which its loader finds them. None for a static one. What is not there is left
-/// out: the loader says so itself.
+/// Paths of all libraries of a program; none for a static one. Missing libraries are left out: the loader
+/// reports them itself.
 pub fn libraries(program: &Path) -> Vec<PathBuf> {
     let needs = needs_of(program);
     if !needs.is_dynamic {
@@ -69,7 +69,7 @@ fn needs_of(file: &Path) -> Needs {
     read(&bytes).unwrap_or_default()
 }
 
-/// Reads the dynamic section. What is damaged needs nothing.
+/// Reads the dynamic section. A damaged file needs nothing.
 fn read(bytes: &[u8]) -> object::Result<Needs> {
     let header = FileHeader64::<Endianness>::parse(bytes)?;
     let endian = header.endian()?;
@@ -97,7 +97,8 @@ fn read(bytes: &[u8]) -> object::Result<Needs> {
     Ok(needs)
 }
 
-/// The folders of a search path. Those that are relative to the program (`$ORIGIN`) are left out: the guest has it elsewhere.
+/// The directories of a search path. Those relative to the program (`$ORIGIN`) are left out: it has another
+/// path in the guest.
 fn folders(text: &[u8]) -> Vec<PathBuf> {
     let parts = text.split(|byte| *byte == b':');
     let named = parts.filter(|part| part.starts_with(b"/"));

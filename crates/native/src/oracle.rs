@@ -1,4 +1,4 @@
-//! Answers for a native run: from a trace, or at random from a seed.
+//! The oracle of a native run: answers come from a trace, or at random from a seed.
 
 use everett_engine::{SourceFrame, Trace, TraceChoice, TraceInput, input_of, is_named};
 use everett_expr::{Arena, ArrayId, Assignment, EvalScratch, ExprId};
@@ -8,27 +8,27 @@ use everett_vm::{Buffer, BugKind, ChoiceSite, Oracle, Suspend};
 /// Where answers come from.
 #[derive(Clone)]
 pub enum Source {
-    /// What a trace says.
+    /// A trace.
     Trace(Box<Trace>),
     /// Random choices; inputs are random bytes.
     Random(u64),
-    /// What a trace says as far as it goes, random from there on.
+    /// A trace as far as it goes, random from there on.
     Begun(Box<Trace>, u64),
 }
 
-/// Inputs with their bytes. What was not made is 0.
+/// Inputs with their bytes. Inputs that were never created read as 0.
 #[derive(Default)]
 pub struct Inputs(Vec<(ArrayId, Vec<u8>)>);
 
 impl Inputs {
-    /// What bytes are, with these inputs.
+    /// Evaluates bytes under these inputs.
     pub fn bytes(&self, buffer: &Buffer, arena: &mut Arena) -> Vec<u8> {
         let mut bytes = Bytes::default();
         bytes.append(buffer);
         bytes.evaluate(arena, self)
     }
 
-    /// The same for a string, which ends at its first NUL, wherever its symbolic bytes put it.
+    /// Evaluates a string, which ends at its first NUL, also if a symbolic byte becomes one.
     pub fn string(&self, string: &Buffer, arena: &mut Arena) -> Vec<u8> {
         let mut bytes = self.bytes(string, arena);
         let end = bytes.iter().position(|byte| *byte == 0);
@@ -48,27 +48,28 @@ impl Assignment for Inputs {
 /// The oracle of a native run.
 pub struct NativeOracle {
     source: Source,
-    /// Inputs that were made.
+    /// Inputs created so far.
     pub inputs: Inputs,
-    /// The same as a trace has them, and what was chosen.
+    /// The trace so far: inputs and choices.
     made: Trace,
-    /// Which of them are given again to a host that sets itself up again: it is the same machine.
+    /// Inputs that are reused when a restarted host sets itself up again: it is the same machine.
     pub again: std::ops::Range<usize>,
     inputs_used: usize,
     choices_used: usize,
     scratch: EvalScratch,
-    /// The run has left the order of the trace on purpose: what it does not have goes as usual.
+    /// The run has left the schedule of the trace on purpose: choices that the trace lacks take their
+    /// default.
     pub is_free: bool,
-    /// Whether allocations fail is asked, as in the model.
+    /// Ask whether allocations fail, as the model does.
     pub sees_allocations: bool,
-    /// Why the run parts from the trace.
+    /// Why the run diverged from the trace.
     pub diverged: Option<String>,
-    /// What of the trace cannot be done natively.
+    /// What the trace demands that cannot be done natively.
     pub beyond: Option<String>,
 }
 
 impl NativeOracle {
-    /// Answers from a source.
+    /// An oracle with this source of answers.
     pub fn new(source: Source) -> NativeOracle {
         NativeOracle {
             source,
@@ -119,7 +120,7 @@ impl NativeOracle {
         vec![0; size as usize]
     }
 
-    /// An input that was made already, for a host that sets itself up again.
+    /// An input that exists already, for a restarted host that sets itself up again.
     fn input_again(&mut self, name: &str, size: u32) -> Option<usize> {
         let range = self.again.clone();
         let mut known = self.made.inputs.iter().zip(0..).skip(range.start);
@@ -130,13 +131,13 @@ impl NativeOracle {
         Some(at)
     }
 
-    /// The concrete bytes of an input, for code that is native.
+    /// The concrete bytes of an input, for native code.
     pub fn input_bytes(&mut self, arena: &mut Arena, name: &str, size: u32) -> Vec<u8> {
         let at = self.take_input(arena, name, size);
         self.inputs.0[at].1.clone()
     }
 
-    /// The number of an input, made now unless it was already.
+    /// Index of an input, which is created unless it exists.
     fn take_input(&mut self, arena: &mut Arena, name: &str, size: u32) -> usize {
         if let Some(at) = self.input_again(name, size) {
             return at;
@@ -152,8 +153,8 @@ impl NativeOracle {
         self.inputs.0.len() - 1
     }
 
-    /// A native allocator that is not watched is not asked whether it fails. Where it did not fail in the trace
-    /// either, that is no difference.
+    /// Skips choices about allocations that are not intercepted natively, if the allocation did not fail in
+    /// the trace.
     fn skip_allocations(&mut self, asked: Option<&ChoiceSite>) {
         if self.sees_allocations || asked == Some(&ChoiceSite::AllocationFault) {
             return;
@@ -166,9 +167,8 @@ impl NativeOracle {
         for choice in skipped {
             self.choices_used += 1;
             if choice.picked != 0 {
-                self.beyond.get_or_insert(
-                    "the native program has no allocator that can be found".to_owned(),
-                );
+                self.beyond
+                    .get_or_insert("the allocator of the native program was not found".to_owned());
             }
         }
     }
@@ -184,7 +184,7 @@ impl NativeOracle {
                 if let Some(choice) = choice.filter(|choice| choice.site == *site) {
                     return choice.picked.min(alternatives.saturating_sub(1));
                 }
-                // It is not about how the host is set up.
+                // This choice is not about the setup of the host.
                 self.choices_used = number;
                 return at_random(state, site, alternatives);
             }
@@ -206,9 +206,9 @@ impl NativeOracle {
         0
     }
 
-    /// Random bytes are drawn again until something is true of them. `false` if it does not become true.
-    fn draws_again(&mut self, arena: &mut Arena, condition: ExprId) -> bool {
-        const MOST_DRAWS: u32 = 10_000;
+    /// Redraws random bytes until a condition holds. `false` if it never does.
+    fn redraw_inputs(&mut self, arena: &mut Arena, condition: ExprId) -> bool {
+        const MAX_DRAWS: u32 = 10_000;
         let (mut state, fixed) = match &self.source {
             Source::Random(state) => (*state, 0),
             Source::Begun(trace, state) => (*state, trace.inputs.len()),
@@ -216,7 +216,7 @@ impl NativeOracle {
         };
         let support = arena.support(condition);
         let mut holds = false;
-        for _ in 0..MOST_DRAWS {
+        for _ in 0..MAX_DRAWS {
             for variable in support.variables() {
                 let byte = split_mix(&mut state) as u8;
                 let (array, at) = (variable.array, variable.index as usize);
@@ -239,7 +239,7 @@ impl NativeOracle {
         holds
     }
 
-    /// What was given and chosen, as a trace.
+    /// The inputs and choices so far, as a trace.
     pub fn trace(&self) -> Trace {
         let made = self.made.inputs.iter().zip(&self.inputs.0);
         let inputs = made.map(|(input, (_, bytes))| TraceInput {
@@ -252,7 +252,7 @@ impl NativeOracle {
         }
     }
 
-    /// Undefined arithmetic that the trace ends in, and where: file and line.
+    /// The undefined arithmetic that the trace ends with: kind, file and line.
     pub fn expected_arithmetic(&self) -> Option<(BugKind, String, u32)> {
         let kinds = [BugKind::Overflow, BugKind::UndefinedShift];
         let kind = kinds.into_iter().find(|kind| self.expects(*kind))?;
@@ -268,7 +268,7 @@ impl NativeOracle {
         Some((kind, place.file.clone(), place.line))
     }
 
-    /// The two lines of a race that the trace ends in.
+    /// The two lines of a race that the trace ends with.
     pub fn expected_race(&self) -> Option<[(String, u32); 2]> {
         let Source::Trace(trace) = &self.source else {
             return None;
@@ -284,7 +284,7 @@ impl NativeOracle {
         Some([line(&end.stack)?, line(&end.races_with)?])
     }
 
-    /// The trace ends in a finding of this kind.
+    /// Whether the trace ends with a finding of this kind.
     pub fn expects(&self, kind: BugKind) -> bool {
         match &self.source {
             Source::Trace(trace) => ends_in(trace, kind),
@@ -292,21 +292,22 @@ impl NativeOracle {
         }
     }
 
-    /// Where answers come from.
+    /// The source of answers.
     pub fn source(&self) -> &Source {
         &self.source
     }
 
-    /// Looks at what of the trace was not asked for.
-    pub fn look_ahead(&mut self) {
+    /// Checks the choices of the trace that were not asked for yet.
+    pub fn check_remaining_choices(&mut self) {
         self.skip_allocations(None);
     }
 }
 
-/// Calls that native allocators make, too: which are theirs has to be known.
+/// Calls that native allocators make, too: the allocators must be watched to tell them apart.
 const SHARED_WITH_ALLOCATORS: [&str; 3] = ["mmap", "mremap", "mprotect"];
 
-/// An allocation fails on the path of a trace, or is what the path ends in, or can be mistaken for what may fail.
+/// Whether a trace depends on allocations: one fails on it, or is its finding, or could be confused with
+/// another choice.
 pub fn depends_on_allocations(trace: &Trace) -> bool {
     let fails = |choice: &TraceChoice| {
         let is_shared = |call| SHARED_WITH_ALLOCATORS.contains(&call);
@@ -326,7 +327,7 @@ fn random_bytes(state: &mut u64, size: u32) -> Vec<u8> {
     (0..size).map(|_| split_mix(state) as u8).collect()
 }
 
-/// A choice at random. Things that go wrong are rare, so that a run comes to what follows.
+/// A random choice. Failures are rare, so that a run gets beyond them.
 fn at_random(state: &mut u64, site: &ChoiceSite, alternatives: u32) -> u32 {
     const ONE_IN: u64 = 16;
     if site.is_fault() && !split_mix(state).is_multiple_of(ONE_IN) {
@@ -355,7 +356,7 @@ impl Oracle for NativeOracle {
     }
 
     fn assume(&mut self, arena: &mut Arena, condition: ExprId) -> Result<bool, Suspend> {
-        Ok(self.eval(arena, condition) != 0 || self.draws_again(arena, condition))
+        Ok(self.eval(arena, condition) != 0 || self.redraw_inputs(arena, condition))
     }
 
     fn input(&mut self, arena: &mut Arena, name: &str, size: u32) -> Result<ArrayId, Suspend> {

@@ -1,4 +1,4 @@
-//! Points between system calls at which threads took turns, and where they lie in native code.
+//! Preemption points between system calls, and where they lie in native code.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,46 +9,46 @@ use everett_linux::TaskName;
 use iced_x86::{Decoder, DecoderOptions, FlowControl, InstructionInfoFactory, OpAccess, Register};
 use object::Object;
 
-/// A point at which another thread could have run, as the vm came to it.
+/// A preemption point of a trace, as the vm passed it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Point {
+pub struct ScriptPoint {
     /// The thread that ran.
     pub task: TaskName,
-    /// System calls that it had made.
+    /// System calls that it had made before.
     pub calls: u64,
-    /// Another thread did run.
+    /// Another thread ran here.
     pub switches: bool,
-    /// File and line of the access before which it stood.
+    /// File and line of the access that it was about to make.
     pub place: (String, u32),
-    /// Points on the same line that it had passed since it made a system call or went on behind a switch.
+    /// Points on the same line that it had passed since its last system call or switch.
     pub ordinal: u32,
 }
 
-/// All points of a trace, in order, and what else was found out about them.
+/// All preemption points of a trace, in order, and what is known about them.
 #[derive(Clone, Default)]
 pub struct Script {
     /// The points.
-    pub points: Vec<Point>,
-    /// For some points: so many accesses later, or earlier. Native code need not have the same accesses as the vm.
+    pub points: Vec<ScriptPoint>,
+    /// Shifts of points by a number of accesses: native code need not have the same accesses as the vm.
     pub shifts: BTreeMap<usize, i32>,
-    /// They are those of a host that was started so often before.
+    /// How often the host had been restarted when they were passed.
     pub restarts: u32,
-    /// Where lines lie in the programs, once that is known.
+    /// Line tables of the programs, once they are known.
     pub lines: Arc<OnceLock<Vec<Lines>>>,
 }
 
-/// Finds the points of a trace; nothing where it has none.
+/// Computes the preemption script of a trace; `None` if it needs none.
 pub type ScriptFinder = Arc<dyn Fn(&Trace) -> Option<Script> + Send + Sync>;
 
 /// Addresses of a line, as pairs of start and end.
 pub type Ranges = Vec<(u64, u64)>;
 
-/// Where lines lie in a native program.
+/// Line table of a native program.
 #[derive(Default)]
 pub struct Lines {
-    /// By the name of the file, without its folder, and the line.
+    /// By file name, without directory, and line.
     ranges: BTreeMap<(String, u32), Ranges>,
-    /// Where the program begins, as the file has it.
+    /// Entry point in the file.
     entry: u64,
 }
 
@@ -58,7 +58,7 @@ fn name_of(file: &str) -> &str {
 }
 
 impl Lines {
-    /// Those of a program; none if it has no debug information.
+    /// The line table of a program; empty if it has no debug information.
     pub fn of(program: &Path) -> Lines {
         Lines::read(program).unwrap_or_default()
     }
@@ -81,7 +81,7 @@ impl Lines {
         Some(Lines { ranges, entry })
     }
 
-    /// The addresses of a line in a process whose program begins at `start`.
+    /// The addresses of a line in a process whose program starts at `start`.
     pub fn find(&self, place: &(String, u32), start: u64) -> Ranges {
         let bias = start.wrapping_sub(self.entry);
         let known = self.ranges.get(&(name_of(&place.0).to_owned(), place.1));
@@ -90,21 +90,21 @@ impl Lines {
     }
 }
 
-/// What an instruction does, as far as points are concerned.
+/// Effects of an instruction that matter for preemption points.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
-pub struct Does {
-    /// It reads or writes memory that is not that of its own frame.
+pub struct InstructionEffects {
+    /// It accesses memory outside of its own frame.
     pub reaches_memory: bool,
-    /// It is a call: where that returns to.
+    /// Return address, if it is a call.
     pub returns_to: Option<u64>,
 }
 
-/// Looks at the instruction at an address.
-pub fn look_at(code: &[u8], address: u64) -> Does {
+/// Decodes the instruction at an address.
+pub fn decode(code: &[u8], address: u64) -> InstructionEffects {
     let mut decoder = Decoder::with_ip(64, code, address, DecoderOptions::NONE);
     let instruction = decoder.decode();
     if instruction.is_invalid() {
-        return Does::default();
+        return InstructionEffects::default();
     }
     let mut factory = InstructionInfoFactory::new();
     let used = factory.info(&instruction).used_memory();
@@ -118,7 +118,7 @@ pub fn look_at(code: &[u8], address: u64) -> Does {
         instruction.flow_control(),
         FlowControl::Call | FlowControl::IndirectCall
     );
-    Does {
+    InstructionEffects {
         reaches_memory: !is_call && others.next().is_some(),
         returns_to: is_call.then(|| instruction.next_ip()),
     }
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn accesses_are_told_from_the_rest() {
-        let reaches = |code: &[u8]| look_at(code, 0x1000).reaches_memory;
+        let reaches = |code: &[u8]| decode(code, 0x1000).reaches_memory;
         // mov eax, [rip+0x10]; mov [rax], ecx; lock xadd [rdi], eax
         assert!(reaches(&[0x8b, 0x05, 0x10, 0, 0, 0]));
         assert!(reaches(&[0x89, 0x08]));
@@ -141,7 +141,7 @@ mod tests {
         assert!(!reaches(&[0x83, 0xc0, 0x01]));
         assert!(!reaches(&[0x55]));
         assert!(!reaches(&[0xc3]));
-        let call = look_at(&[0xe8, 0, 0, 0, 0], 0x1000);
+        let call = decode(&[0xe8, 0, 0, 0, 0], 0x1000);
         assert_eq!(call.returns_to, Some(0x1005));
     }
 }

@@ -1,5 +1,6 @@
-//! Data races: two threads are brought to where both stand before their accesses to the same memory at the same time,
-//! so that nothing orders them. The first that comes to one of the two lines waits there while all others run.
+//! Reproduction of data races: brings two threads to where both are about to access the same memory at the
+//! same time, so that nothing orders the accesses. The first thread that reaches one of the two lines is held
+//! there while all others run.
 
 use std::collections::BTreeMap;
 
@@ -13,66 +14,69 @@ use crate::tracee::{Registers, Stopped, Tracee};
 
 const BREAKPOINT: u8 = 0xcc;
 
-/// A place in the source: file and line.
+/// A source location: file and line.
 pub type Line = (String, u32);
 
-/// The accesses of two lines, and who waits before one of them.
+/// The accesses of two lines, and the thread that is held before one of them.
 #[derive(Clone, Default)]
 pub struct Races {
-    points: BTreeMap<u64, Point>,
-    held: Option<(TaskName, Vec<Touch>)>,
-    /// Who has waited and goes on.
+    points: BTreeMap<u64, WatchedAccess>,
+    held: Option<(TaskName, Vec<MemoryOperand>)>,
+    /// The thread that was held and continues.
     released: Option<TaskName>,
-    /// How many threads come to an access before one is held.
-    spared: u32,
+    /// How many threads pass an access before one is held.
+    race_skips: u32,
 }
 
 #[derive(Copy, Clone)]
-struct Point {
+struct WatchedAccess {
     original: u8,
     instruction: Instruction,
 }
 
-/// Memory that an instruction reads or writes.
+/// A memory operand of an instruction.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-struct Touch {
+struct MemoryOperand {
     start: u64,
     end: u64,
     writes: bool,
 }
 
-/// What becomes of a thread that has come to an access.
+/// Outcome for a thread that has reached an access.
 pub enum AtAccess {
-    /// It has executed it.
+    /// It has executed the access.
     Passed(Stopped),
-    /// It waits before it.
+    /// It is held before the access.
     Held,
-    /// It stands before it while another one stands before an access to the same memory.
+    /// It is about to access the same memory as the held thread.
     Races,
 }
 
 impl Races {
-    /// Puts breakpoints at the accesses of two lines of a program that has not executed anything yet.
+    /// Sets breakpoints at the accesses of two lines of a program that has not executed anything yet.
     pub fn watch(
         lines: &Lines,
-        places: &[Line],
-        spared: u32,
+        lines_of_race: &[Line],
+        race_skips: u32,
         tracee: &mut Tracee,
     ) -> std::io::Result<Races> {
         let mut races = Races {
-            spared,
+            race_skips,
             ..Races::default()
         };
         let start = tracee.start_address()?;
-        for (from, to) in places.iter().flat_map(|place| lines.find(place, start)) {
+        for (from, to) in lines_of_race
+            .iter()
+            .flat_map(|place| lines.find(place, start))
+        {
             let mut code = vec![0; (to - from) as usize];
-            if !tracee.look(from, &mut code) {
+            if !tracee.peek(from, &mut code) {
                 continue;
             }
             for instruction in &mut Decoder::with_ip(64, &code, from, DecoderOptions::NONE) {
                 if accesses(&instruction) {
                     let original = code[(instruction.ip() - from) as usize];
-                    let point = Point {
+                    let point = WatchedAccess {
                         original,
                         instruction,
                     };
@@ -81,12 +85,12 @@ impl Races {
             }
         }
         for address in races.points.keys() {
-            tracee.put(*address, &[BREAKPOINT]);
+            tracee.poke(*address, &[BREAKPOINT]);
         }
         Ok(races)
     }
 
-    /// A thread stopped. `None` if that was elsewhere. `can_wait` says that there are others that can run.
+    /// Handles a stopped thread. `None` if it is elsewhere. `can_wait` says that other threads can run.
     pub fn arrive(
         &mut self,
         name: TaskName,
@@ -103,34 +107,34 @@ impl Races {
             ..registers
         };
         tracee.set_registers(registers)?;
-        let touches = touches(&point.instruction, &registers);
+        let memory_operands = memory_operands(&point.instruction, &registers);
         match &self.held {
-            Some((other, theirs)) if *other != name && conflict(&touches, theirs) => {
+            Some((other, theirs)) if *other != name && conflict(&memory_operands, theirs) => {
                 return Ok(Some(AtAccess::Races));
             }
             None if can_wait && self.released.take() != Some(name) => {
-                if self.spared == 0 {
-                    self.held = Some((name, touches));
+                if self.race_skips == 0 {
+                    self.held = Some((name, memory_operands));
                     return Ok(Some(AtAccess::Held));
                 }
-                self.spared -= 1;
+                self.race_skips -= 1;
             }
             _ => {}
         }
-        tracee.put(address, &[point.original]);
+        tracee.poke(address, &[point.original]);
         let stopped = tracee.step();
-        tracee.put(address, &[BREAKPOINT]);
+        tracee.poke(address, &[BREAKPOINT]);
         Ok(Some(AtAccess::Passed(stopped?)))
     }
 
-    /// Lets go who waits; `false` if nobody does.
+    /// Releases the held thread; `false` if there is none.
     pub fn release(&mut self) -> bool {
         self.released = self.held.take().map(|(name, _)| name);
         self.released.is_some()
     }
 }
 
-/// It reads or writes memory otherwise than by calling, returning and the like.
+/// Whether an instruction accesses memory other than by calls, returns and the like.
 fn accesses(instruction: &Instruction) -> bool {
     let mut factory = InstructionInfoFactory::new();
     let used = factory.info(instruction).used_memory();
@@ -141,12 +145,12 @@ fn accesses(instruction: &Instruction) -> bool {
             .any(|memory| memory.access() != OpAccess::NoMemAccess)
 }
 
-fn touches(instruction: &Instruction, registers: &Registers) -> Vec<Touch> {
+fn memory_operands(instruction: &Instruction, registers: &Registers) -> Vec<MemoryOperand> {
     let mut factory = InstructionInfoFactory::new();
     let used = factory.info(instruction).used_memory();
     let touch = |memory: &iced_x86::UsedMemory| {
         let start = memory.virtual_address(0, |register, _, _| value_of(register, registers))?;
-        Some(Touch {
+        Some(MemoryOperand {
             start,
             end: start.checked_add(memory.memory_size().size() as u64)?,
             writes: !matches!(memory.access(), OpAccess::Read | OpAccess::CondRead),
@@ -158,8 +162,10 @@ fn touches(instruction: &Instruction, registers: &Registers) -> Vec<Touch> {
     accessed.filter_map(touch).collect()
 }
 
-fn conflict(own: &[Touch], theirs: &[Touch]) -> bool {
-    let meets = |a: &Touch, b: &Touch| a.start < b.end && b.start < a.end && (a.writes || b.writes);
+fn conflict(own: &[MemoryOperand], theirs: &[MemoryOperand]) -> bool {
+    let meets = |a: &MemoryOperand, b: &MemoryOperand| {
+        a.start < b.end && b.start < a.end && (a.writes || b.writes)
+    };
     own.iter().any(|a| theirs.iter().any(|b| meets(a, b)))
 }
 
@@ -203,14 +209,14 @@ mod tests {
         registers.rax = 0x5000;
         registers.rdi = 0x4ffe;
         // mov ecx, [rax]; mov [rdi], ecx; mov ecx, [rdi+6]
-        let read = touches(&decode(&[0x8b, 0x08]), &registers);
-        let write = touches(&decode(&[0x89, 0x0f]), &registers);
-        let beyond = touches(&decode(&[0x8b, 0x4f, 0x06]), &registers);
+        let read = memory_operands(&decode(&[0x8b, 0x08]), &registers);
+        let write = memory_operands(&decode(&[0x89, 0x0f]), &registers);
+        let beyond = memory_operands(&decode(&[0x8b, 0x4f, 0x06]), &registers);
         assert_eq!((read[0].start, read[0].end), (0x5000, 0x5004));
         assert!(conflict(&read, &write) && conflict(&write, &read));
         assert!(!conflict(&read, &read) && !conflict(&beyond, &write));
         // mov eax, [rip+0x10] lies behind the instruction.
-        let relative = touches(&decode(&[0x8b, 0x05, 0x10, 0, 0, 0]), &registers);
+        let relative = memory_operands(&decode(&[0x8b, 0x05, 0x10, 0, 0, 0]), &registers);
         assert_eq!(relative[0].start, 0x1016);
     }
 

@@ -1,21 +1,22 @@
-//! Walls around native processes. The first one is that every system call stops and is answered by the model. These
-//! stand behind it, for what does not stop: calls without a tracer, the page of old system calls, memory without end.
+//! The sandbox of native processes. The first line of defence is ptrace: every system call stops and is
+//! answered by the model. The sandbox catches what does not stop: calls without a tracer, vsyscalls,
+//! unlimited memory.
 
 use std::io;
 
 use nix::sys::resource::{Resource, setrlimit};
 use nix::unistd::Pid;
 
-/// Memory that a process really uses and still gets more.
+/// Resident memory up to which a process gets more.
 pub const MAX_MEMORY: u64 = 2 << 30;
-/// Memory that all processes of a run really use.
+/// The most resident memory of all processes of a run.
 pub const MAX_RESIDENT: u64 = 4 << 30;
-/// Addresses that a process can have in use for memory of its own, and as many for what it shares.
+/// The largest address space of a process for private memory; the same again for shared memory.
 pub const MAX_MAPPED: u64 = 16 << 30;
 const STACK: u64 = 8 << 20;
 
-/// System calls that are carried out on real processes; see `world::number`. By `recvmsg` they get files that stand for
-/// those of the model, over the only socket that they have.
+/// System calls that are carried out on real processes; see `call_numbers`. With `recvmsg` they receive
+/// files that stand for those of the model, over the only socket that they have.
 const CARRIED_OUT: [u32; 18] = [
     3, 9, 10, 11, 12, 13, 15, 25, 27, 28, 47, 56, 59, 60, 131, 157, 158, 317,
 ];
@@ -34,7 +35,8 @@ const fn step(code: u16, jt: u8, jf: u8, k: u32) -> libc::sock_filter {
     libc::sock_filter { code, jt, jf, k }
 }
 
-/// What is carried out passes, all else raises SIGSYS; calls of 32-bit programs are the end of the process.
+/// The seccomp filter: calls that are carried out pass, all others raise SIGSYS; 32-bit calls kill the
+/// process.
 const FILTER: [libc::sock_filter; CARRIED_OUT.len() + 6] = {
     let last = CARRIED_OUT.len() + 5;
     let mut filter = [step(RETURN, 0, 0, ALLOW); CARRIED_OUT.len() + 6];
@@ -52,20 +54,20 @@ const FILTER: [libc::sock_filter; CARRIED_OUT.len() + 6] = {
     filter
 };
 
-/// How close they stand.
+/// Sandbox variants.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum Walls {
-    /// A process has so much memory of its own.
-    Close,
-    /// It can have all addresses: a checked build has a shadow of them, most of which it never uses.
-    Wide,
+pub enum SandboxKind {
+    /// The address space is limited.
+    LimitedMemory,
+    /// The address space is unlimited: a checked build reserves a shadow of it, most of which it never uses.
+    FullAddressSpace,
 }
 
-/// Builds the walls around the calling process, which is about to execute a native program. Makes only calls that are
-/// allowed between `fork` and `exec`.
-pub fn confine(walls: Walls) -> io::Result<()> {
+/// Applies the sandbox to the calling process, which is about to execute a native program. Makes only calls
+/// that are allowed between `fork` and `exec`.
+pub fn confine(kind: SandboxKind) -> io::Result<()> {
     const NO_RANDOM_ADDRESSES: libc::c_ulong = 0x004_0000;
-    if walls == Walls::Close {
+    if kind == SandboxKind::LimitedMemory {
         limit(Resource::RLIMIT_DATA, MAX_MAPPED)?;
     }
     limit(Resource::RLIMIT_STACK, STACK)?;
@@ -78,7 +80,7 @@ pub fn confine(walls: Walls) -> io::Result<()> {
     // SAFETY: numbers, and a filter that is a constant of the program.
     let refused = unsafe {
         libc::personality(NO_RANDOM_ADDRESSES);
-        // The time-stamp counter is no clock of the model: reading it faults, and is answered.
+        // The time-stamp counter is not the virtual clock: reading it faults and is emulated.
         libc::prctl(libc::PR_SET_TSC, libc::PR_TSC_SIGSEGV);
         libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0
             || libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &filter) != 0
@@ -93,7 +95,7 @@ fn limit(resource: Resource, most: u64) -> io::Result<()> {
     Ok(setrlimit(resource, most, most)?)
 }
 
-/// Bytes of real memory that a process uses.
+/// Resident memory of a process in bytes.
 pub fn resident(process: Pid) -> u64 {
     const PAGE: u64 = 4096;
     let text = std::fs::read_to_string(format!("/proc/{process}/statm")).unwrap_or_default();
@@ -102,16 +104,16 @@ pub fn resident(process: Pid) -> u64 {
     pages.unwrap_or(0u64).saturating_mul(PAGE)
 }
 
-/// Keeps a thread of ours, and those that it makes, on one processor: switching between a native thread and us is much
-/// slower across two. Lets it go where it was allowed before when dropped.
+/// Pins a thread of ours and its children to one processor: switching between a native thread and us is much
+/// slower across two. Dropping it restores the affinity.
 pub struct Pinned {
     before: Option<libc::cpu_set_t>,
 }
 
 impl Pinned {
-    /// To the processor on which we are.
+    /// Pins to the current processor.
     pub fn here() -> Pinned {
-        // SAFETY: sets are plain bits that live on our stack; 0 means this thread.
+        // SAFETY: sets are plain bits on our stack; 0 means this thread.
         unsafe {
             let size = size_of::<libc::cpu_set_t>();
             let mut before: libc::cpu_set_t = std::mem::zeroed();
@@ -129,9 +131,9 @@ impl Pinned {
     }
 }
 
-/// Lets a process run where this thread of ours may run.
-pub fn keep_together(process: Pid) {
-    // SAFETY: a set is plain bits that live on our stack; 0 means this thread. Where it cannot be done all is only slower.
+/// Gives a process the affinity of this thread.
+pub fn share_affinity(process: Pid) {
+    // SAFETY: a set is plain bits on our stack; 0 means this thread. A failure costs only speed.
     unsafe {
         let size = size_of::<libc::cpu_set_t>();
         let mut here: libc::cpu_set_t = std::mem::zeroed();

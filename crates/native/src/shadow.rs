@@ -1,25 +1,25 @@
-//! The shadow of a checked build, as its runtime keeps it: what the kernel writes for a program has to fit too.
+//! The shadow memory of a checked build: writes of the kernel must respect it too.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-/// Where it begins.
+/// Start of the shadow.
 pub const SHADOW_START: u64 = 0x7fff_8000;
-/// Addresses that it takes.
+/// Size of the shadow.
 pub const SHADOW_SIZE: u64 = 1 << 44;
-/// The part of it that would be about itself: where it starts and how long it is.
+/// The part of the shadow that would shadow itself: start and size.
 pub const SHADOW_GAP: (u64, u64) = ((SHADOW_START >> 3) + SHADOW_START, SHADOW_SIZE >> 3);
 const HEAP_FREED: u8 = 0xfd;
 const AFTER_RETURN: u8 = 0xf5;
 const AFTER_SCOPE: u8 = 0xf8;
 
-/// The first address of a range that the program may not use, and the kind of the error. Where there is no shadow
-/// yet, all may be used.
-pub fn first_bad(memory: &File, address: u64, size: usize) -> Option<(u64, &'static str)> {
+/// The first poisoned address of a range, and the kind of error. Before the shadow exists, everything may be
+/// used.
+pub fn first_poisoned(memory: &File, address: u64, size: usize) -> Option<(u64, &'static str)> {
     let end = address.checked_add(size as u64)?;
     let first = address >> 3;
     let count = ((end + 7) >> 3).checked_sub(first)? as usize;
-    // One more says what a partly used byte of the shadow is followed by.
+    // One more byte tells what follows a partly used one.
     let mut shadow = vec![0; count + 1];
     memory
         .read_exact_at(&mut shadow, first + SHADOW_START)
@@ -42,13 +42,13 @@ pub fn first_bad(memory: &File, address: u64, size: usize) -> Option<(u64, &'sta
     Some((bad, kind))
 }
 
-/// Where builds that know what was written keep it: a bit of the shadow is set where a bit is not known.
-const WRITTEN: u64 = 0x5000_0000_0000;
+/// Where builds that track initialisation keep their shadow: a set bit marks an uninitialised one.
+const INITIALISATION_SHADOW: u64 = 0x5000_0000_0000;
 
-/// The kernel writes to memory of a program that knows what was written.
-pub fn mark_written(memory: &File, address: u64, size: usize) {
-    // Before it has a shadow, all counts as written.
-    let _ = memory.write_all_at(&vec![0; size], address ^ WRITTEN);
+/// Marks memory that the kernel writes as initialised.
+pub fn mark_initialised(memory: &File, address: u64, size: usize) {
+    // Before the shadow exists, everything counts as initialised.
+    let _ = memory.write_all_at(&vec![0; size], address ^ INITIALISATION_SHADOW);
 }
 
 #[cfg(test)]
@@ -59,17 +59,17 @@ mod tests {
     fn bytes_behind_a_block_are_found() {
         let file = tempfile::tempfile().unwrap();
         let block = 0x1000;
-        // 12 bytes, and then a gap.
+        // 12 bytes, then a gap.
         file.write_all_at(&[0, 4, 0xfa, 0xfa], SHADOW_START + (block >> 3))
             .unwrap();
-        assert_eq!(first_bad(&file, block, 12), None);
+        assert_eq!(first_poisoned(&file, block, 12), None);
         assert_eq!(
-            first_bad(&file, block, 13),
+            first_poisoned(&file, block, 13),
             Some((block + 12, "out-of-bounds"))
         );
-        assert_eq!(first_bad(&file, block + 8, 4), None);
+        assert_eq!(first_poisoned(&file, block + 8, 4), None);
         assert_eq!(
-            first_bad(&file, block + 16, 1),
+            first_poisoned(&file, block + 16, 1),
             Some((block + 16, "out-of-bounds"))
         );
     }

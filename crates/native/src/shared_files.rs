@@ -1,6 +1,6 @@
-//! Files of the model that native processes map. Each has a real file in memory beside it, which the processes map; the two
-//! are made the same before and after everything that the model does. Only one process runs at a time, so that all see
-//! the same bytes, and a run without such mappings pays nothing.
+//! Files of the model that native processes map. Each has a real file in memory beside it, which the
+//! processes map; the two are synchronised before and after every action of the model. Only one process runs
+//! at a time, so all see the same bytes, and a run without file mappings pays nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -16,35 +16,35 @@ use crate::oracle::Inputs;
 use crate::tracee::memory_file;
 
 const PAGE_SIZE: u64 = PAGE as u64;
-/// Bytes that are looked at in one go.
+/// Bytes compared at once.
 const AT_ONCE: u64 = 1 << 18;
 
-/// All of a run.
+/// All mapped files of a run.
 #[derive(Default)]
 pub struct SharedFiles {
     files: BTreeMap<u32, SharedFile>,
-    /// Which processes map them.
+    /// Mapped files by process.
     mapped: BTreeMap<u32, BTreeSet<MappedFile>>,
 }
 
 /// A file of the model and its real counterpart.
 struct SharedFile {
     real: File,
-    /// What the model had when both were the same.
+    /// The model's contents at the last synchronisation.
     synced: Bytes,
-    /// The same as bytes, for pages that are not all zeros.
+    /// The same contents as bytes, for pages that are not all zeros.
     known: BTreeMap<u64, Box<[u8]>>,
     /// Processes may write to it.
     is_written: bool,
 }
 
 impl SharedFiles {
-    /// There are none.
+    /// Whether no file is mapped.
     pub fn is_empty(&self) -> bool {
         self.files.is_empty()
     }
 
-    /// The real file of one that a process is about to map; it cannot be written through if the process may not.
+    /// The real file of one that a process is about to map; read-only if the process may not write.
     pub fn real_file(
         &mut self,
         host: &Host,
@@ -71,21 +71,21 @@ impl SharedFiles {
         File::options().read(true).write(file.may_write).open(path)
     }
 
-    /// A process has mapped a file.
+    /// Records that a process has mapped a file.
     pub fn add(&mut self, host: &mut Host, pid: u32, file: MappedFile) {
         if self.mapped.entry(pid).or_default().insert(file) {
-            host.keep_mapped(file);
+            host.retain_mapped(file);
         }
     }
 
-    /// A process has what its parent has.
+    /// A child inherits its parent's mappings.
     pub fn inherit(&mut self, host: &mut Host, parent: u32, child: u32) {
         for file in self.mapped.get(&parent).cloned().unwrap_or_default() {
             self.add(host, child, file);
         }
     }
 
-    /// A process has the files left of which these are the numbers on the real machine.
+    /// Removes all mappings of a process but those of these real inodes.
     pub fn keep_only(&mut self, host: &mut Host, pid: u32, left: &BTreeSet<u64>) {
         let Some(mapped) = self.mapped.get_mut(&pid) else {
             return;
@@ -102,7 +102,7 @@ impl SharedFiles {
             .collect();
         for file in gone {
             mapped.remove(&file);
-            host.let_go_mapped(file);
+            host.release_mapped(file);
         }
         if mapped.is_empty() {
             self.mapped.remove(&pid);
@@ -111,12 +111,12 @@ impl SharedFiles {
         self.files.retain(|inode, _| used.contains(inode));
     }
 
-    /// Processes that map something.
+    /// Processes with file mappings.
     pub fn processes(&self) -> Vec<u32> {
         self.mapped.keys().copied().collect()
     }
 
-    /// Makes the files of the model and the real ones the same: what changed in one of them is taken over by the other.
+    /// Synchronises the files of the model and the real ones: changes on either side are copied to the other.
     pub fn sync(&mut self, host: &mut Host, arena: &mut Arena, inputs: &Inputs) -> io::Result<()> {
         for (inode, shared) in &mut self.files {
             let Some(bytes) = host.mapped_bytes(*inode) else {
@@ -139,7 +139,7 @@ impl SharedFiles {
 }
 
 impl SharedFile {
-    /// What processes have changed, up to the end of the file.
+    /// Changes made by processes, up to the end of the file.
     fn changes(&mut self, len: u64) -> io::Result<Vec<(u64, Vec<u8>)>> {
         let mut changes = Vec::new();
         if !self.is_written {
@@ -158,7 +158,7 @@ impl SharedFile {
                 self.compare(number, page, &mut changes);
             }
         }
-        // Pages that were taken away are zeros.
+        // Punched pages are zeros.
         let gone: Vec<u64> = self.known.keys().copied().collect();
         for number in gone.into_iter().filter(|number| !seen.contains(number)) {
             let end = len.min((number + 1) * PAGE_SIZE);
@@ -169,7 +169,7 @@ impl SharedFile {
         Ok(changes)
     }
 
-    /// The next stretch of the real file that is no hole, from whole pages.
+    /// The next data range of the real file, extended to whole pages.
     fn data_from(&self, at: u64, end: u64) -> io::Result<Option<(u64, u64)>> {
         if at >= end {
             return Ok(None);
@@ -182,7 +182,7 @@ impl SharedFile {
         Ok(Some((from, hole.min(end).min(from + AT_ONCE))))
     }
 
-    /// Adds what differs in a page from what is known of it.
+    /// Adds the differences between a page and its known contents.
     fn compare(&mut self, number: u64, page: &[u8], changes: &mut Vec<(u64, Vec<u8>)>) {
         const ZEROS: [u8; PAGE] = [0; PAGE];
         let known = self.known.get(&number).map_or(&ZEROS[..], |known| known);
@@ -198,7 +198,7 @@ impl SharedFile {
         }
     }
 
-    /// Takes over what the model has.
+    /// Copies the model's changes to the real file.
     fn push(&mut self, bytes: &Bytes, arena: &mut Arena, inputs: &Inputs) -> io::Result<()> {
         if bytes.is_same(&self.synced) {
             return Ok(());
@@ -213,7 +213,8 @@ impl SharedFile {
             pages.insert(data / PAGE_SIZE);
             at = (data / PAGE_SIZE + 1) * PAGE_SIZE;
         }
-        // Who maps a page can write behind the end of the file; if it grows, that does not show.
+        // A process that maps a page can write behind the end of the file; if the file grows, that must not
+        // show.
         let tail = (bytes.len() != before).then_some(before / PAGE_SIZE);
         pages.extend(tail);
         for number in pages {
@@ -238,7 +239,7 @@ impl SharedFile {
     }
 }
 
-/// Where a file goes on with data or with a hole, if it does.
+/// Offset of the next data or hole, if any.
 fn seek(file: &File, from: u64, whence: libc::c_int) -> io::Result<Option<u64>> {
     // SAFETY: numbers only.
     let found = unsafe { libc::lseek(file.as_raw_fd(), from as i64, whence) };
@@ -269,7 +270,7 @@ mod tests {
         bytes.evaluate(&mut Arena::new(), &|_: ArrayId, _: u32| 0)
     }
 
-    /// Both sides of one file, made the same.
+    /// Synchronises both sides of one file.
     fn sync(shared: &mut SharedFile, bytes: &mut Bytes) {
         for (offset, change) in shared.changes(bytes.len()).unwrap() {
             bytes.write(offset, &Buffer::with_bytes(&change, change.len()));
@@ -294,7 +295,7 @@ mod tests {
             &holds(&bytes)[4988..5007],
             b"\x07\x07model\x07\x07\x07\x07\x07native\x07"
         );
-        // Zeros count as well.
+        // Zeros count as changes too.
         file.real.write_all_at(&[0; 6], 5000).unwrap();
         sync(&mut file, &mut bytes);
         assert_eq!(holds(&bytes)[5000..5007], [0, 0, 0, 0, 0, 0, 7]);

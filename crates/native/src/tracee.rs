@@ -1,9 +1,10 @@
-//! One native thread that stops at every system call. All `unsafe` of the room is here and below: what `nix` does not offer.
+//! A native thread that stops at every system call. All `unsafe` code of the crate that controls threads is
+//! here and below: what `nix` does not offer.
 
 mod handlers;
 
 use std::fs::File;
-use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
@@ -15,10 +16,8 @@ use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 
-use crate::channel::Channel;
-use crate::sandbox::{self, Walls};
+use crate::sandbox::{self, SandboxKind};
 use crate::shadow;
-use crate::world::Call;
 
 /// Registers of a native thread.
 pub type Registers = libc::user_regs_struct;
@@ -26,19 +25,28 @@ pub type Registers = libc::user_regs_struct;
 /// Why a native thread stopped.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Stopped {
-    /// It is about to make a system call, which was not executed.
+    /// At the entry of a system call, which was not executed.
     Call,
-    /// A real signal is about to be delivered.
+    /// Before the delivery of a real signal.
     Signal(i32),
-    /// It has made a thread or a process.
-    Born(Pid),
-    /// It executes another program.
+    /// It has created a thread or a process.
+    Created(Pid),
+    /// It has executed another program.
     Executed,
-    /// It is gone.
+    /// It has exited.
     Gone,
 }
 
-/// Where a thread stands at a system call.
+/// A system call that a thread is about to make.
+#[derive(Copy, Clone)]
+pub(crate) struct Call {
+    pub number: u64,
+    pub args: [u64; 6],
+    /// It uses the 32-bit calling convention, so its number has another meaning.
+    pub is_foreign: bool,
+}
+
+/// Position of a thread relative to a system call.
 enum Side {
     Entry,
     Exit,
@@ -61,49 +69,49 @@ pub struct Tracee {
     pub thread: Pid,
     /// The real process.
     pub process: Pid,
-    /// The socket that it has, by its number there.
+    /// Its descriptor of the channel.
     pub channel: u64,
     memory: Arc<File>,
     /// It executes a checked build, whose memory has a shadow.
     pub is_checked: bool,
-    /// It executes a checked build that knows what was written.
-    pub knows_written: bool,
-    /// The first address that the kernel wrote to and that the program may not use, and why it may not.
+    /// It executes a checked build that tracks initialisation.
+    pub tracks_initialisation: bool,
+    /// The first poisoned address that the kernel wrote to, and the kind of error.
     pub violation: Option<(u64, &'static str)>,
-    /// It may have memory that other processes have too.
+    /// It may share memory with other processes.
     pub shares: bool,
-    /// What the last handler that returned wants to be blocked.
+    /// The signal mask that the last returned handler restores.
     mask_of_frame: Option<u64>,
 }
 
-/// The kernel's own accesses, which heed how pages are protected.
+/// Accesses by the kernel, which respect page protection.
 impl Guest for Tracee {
     fn read(&mut self, address: u64, into: &mut [u8]) -> bool {
         let here = (into.as_mut_ptr().cast(), into.len());
-        // SAFETY: the buffer is ours, and as long as we say.
+        // SAFETY: the buffer is ours, and of the given length.
         match unsafe { transfer(libc::process_vm_readv, self.process, address, here) } {
             Some(done) => done,
-            None => self.look(address, into),
+            None => self.peek(address, into),
         }
     }
 
     fn write(&mut self, address: u64, bytes: &[u8]) -> bool {
         if self.is_checked && self.violation.is_none() {
-            self.violation = shadow::first_bad(&self.memory, address, bytes.len());
+            self.violation = shadow::first_poisoned(&self.memory, address, bytes.len());
         }
-        if self.knows_written {
-            shadow::mark_written(&self.memory, address, bytes.len());
+        if self.tracks_initialisation {
+            shadow::mark_initialised(&self.memory, address, bytes.len());
         }
         let here = (bytes.as_ptr().cast_mut().cast(), bytes.len());
-        // SAFETY: the bytes are only read, and are as many as we say.
+        // SAFETY: the bytes are only read, and of the given length.
         match unsafe { transfer(libc::process_vm_writev, self.process, address, here) } {
             Some(done) => done,
-            None => self.put(address, bytes),
+            None => self.poke(address, bytes),
         }
     }
 
     fn can_write(&mut self, address: u64) -> bool {
-        // All stand still: nobody sees that the byte is written again.
+        // All threads are stopped: nobody sees that the byte is written again.
         let mut byte = [0];
         let here = (byte.as_mut_ptr().cast(), byte.len());
         // SAFETY: the byte is ours.
@@ -113,7 +121,7 @@ impl Guest for Tracee {
     }
 
     fn is_mapped(&mut self, address: u64) -> bool {
-        self.look(address, &mut [0])
+        self.peek(address, &mut [0])
     }
 
     fn stack_pointer(&mut self) -> u64 {
@@ -145,10 +153,11 @@ type Transfer = unsafe extern "C" fn(
     libc::c_ulong,
 ) -> libc::ssize_t;
 
-/// Moves bytes between us and a process, and says whether all could be moved; nothing where the machine has no such call.
+/// Copies bytes between us and a process. Returns whether everything was copied; `None` if the machine lacks
+/// the call.
 ///
 /// # Safety
-/// The bytes here must be there, and ours to read or write.
+/// The local bytes must be valid, and ours to read or write.
 unsafe fn transfer(
     call: Transfer,
     process: Pid,
@@ -161,7 +170,7 @@ unsafe fn transfer(
         iov_base: address as *mut libc::c_void,
         iov_len,
     };
-    // SAFETY: what is here is the caller's affair; what is there is an address of another process.
+    // SAFETY: the caller guarantees the local side; the remote side is an address of another process.
     let moved = unsafe { call(process.as_raw(), &here, 1, &there, 1, 0) };
     let refused = || std::io::Error::last_os_error().raw_os_error();
     match moved < 0 && matches!(refused(), Some(libc::ENOSYS | libc::EPERM)) {
@@ -173,22 +182,22 @@ unsafe fn transfer(
 /// A mapping of a real process.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct RealMapping {
-    /// Where.
+    /// First address.
     pub start: u64,
-    /// Behind it.
+    /// First address behind it.
     pub end: u64,
-    /// It can be read and written.
+    /// It is readable and writable.
     pub is_data: bool,
-    /// Others can have it too.
+    /// It is shared.
     pub is_shared: bool,
-    /// Where in its file it begins.
+    /// Offset in its file.
     pub offset: u64,
-    /// The file; 0 if it has none.
+    /// Inode number of the file; 0 if it has none.
     pub inode: u64,
 }
 
 impl RealMapping {
-    /// A line of `/proc/PID/maps`.
+    /// Parses a line of `/proc/PID/maps`.
     fn parse(line: &str) -> Option<RealMapping> {
         let mut words = line.split_whitespace();
         let (start, end) = words.next()?.split_once('-')?;
@@ -207,15 +216,15 @@ impl RealMapping {
     }
 }
 
-/// What a real process has mapped.
+/// The mappings of a real process.
 pub fn mappings_of(process: Pid) -> std::io::Result<Vec<RealMapping>> {
     let maps = std::fs::read_to_string(format!("/proc/{process}/maps"))?;
     Ok(maps.lines().filter_map(RealMapping::parse).collect())
 }
 
-/// A real file that lies in memory and has no name.
+/// An unnamed file in memory (`memfd_create`).
 pub fn memory_file() -> std::io::Result<File> {
-    // SAFETY: the name is a constant; the descriptor is new and nobody else's.
+    // SAFETY: the name is a constant; the descriptor is new and only ours.
     unsafe {
         let number = libc::memfd_create(c"everett".as_ptr(), libc::MFD_CLOEXEC);
         match number < 0 {
@@ -225,11 +234,11 @@ pub fn memory_file() -> std::io::Result<File> {
     }
 }
 
-/// Auxiliary vector: where the program begins, where the kernel's own code lies, 16 random bytes, and an entry that means nothing.
+/// Auxiliary vector entries: `AT_IGNORE`, and those that are changed.
 const AT_IGNORE: u64 = 1;
 const AT_ENTRY: u64 = 9;
-/// What the model says to every program.
-const AT_THE_SAME: [(u64, u64); 6] = [
+/// Entries that the model sets for every program.
+const AT_FIXED: [(u64, u64); 6] = [
     (11, 0),
     (12, 0),
     (13, 0),
@@ -237,7 +246,7 @@ const AT_THE_SAME: [(u64, u64); 6] = [
     (16, 0x0178_bfff),
     (23, 0),
 ];
-/// What the model says nothing about: more about the processor, its name, restartable sequences.
+/// Entries that the model does not have: processor features, its name, restartable sequences.
 const AT_HIDDEN: [u64; 6] = [15, 24, 26, 27, 28, 29];
 const AT_EXECFN: u64 = 31;
 const AT_RANDOM: u64 = 25;
@@ -250,28 +259,30 @@ fn open_memory(process: Pid) -> std::io::Result<Arc<File>> {
 }
 
 impl Tracee {
-    /// A process behind the walls, which inherits one end of a channel. It has not executed an instruction yet. Its
-    /// program is ours, which is always there: of one that could not be executed nobody behind the walls could tell.
-    pub fn spawn(channel: &Channel, walls: Walls) -> std::io::Result<Tracee> {
-        let channel = channel.theirs().as_raw_fd();
+    /// Spawns a process in the sandbox, which inherits one end of a channel. It has not executed an
+    /// instruction yet. Its program is our own, which always exists: within the sandbox, a failure to execute
+    /// another one could not be reported.
+    pub fn spawn(channel: &OwnedFd, kind: SandboxKind) -> std::io::Result<Tracee> {
+        let channel = channel.as_raw_fd();
         let mut command = Command::new("/proc/self/exe");
         command
             .env_clear()
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null());
-        // SAFETY: only async-signal-safe calls between fork and exec, none of which touches memory of the parent.
+        // SAFETY: only async-signal-safe calls between fork and exec, none of which touches memory of the
+        // parent.
         unsafe {
             command.pre_exec(move || {
                 libc::fcntl(channel, libc::F_SETFD, 0);
                 ptrace::traceme()?;
-                sandbox::confine(walls)
+                sandbox::confine(kind)
             });
         }
         let child = command.spawn()?;
         let thread = Pid::from_raw(child.id() as i32);
         if !matches!(waitpid(thread, None)?, WaitStatus::Stopped(..)) {
-            return Err(std::io::Error::other("no native process can be made"));
+            return Err(std::io::Error::other("cannot create a native process"));
         }
         let options = Options::PTRACE_O_TRACESYSGOOD
             | Options::PTRACE_O_TRACECLONE
@@ -286,14 +297,14 @@ impl Tracee {
             channel: channel as u64,
             memory: open_memory(thread)?,
             is_checked: false,
-            knows_written: false,
+            tracks_initialisation: false,
             violation: None,
             shares: false,
             mask_of_frame: None,
         })
     }
 
-    /// A thread or process that this one has made; waits until it is there.
+    /// The tracee of a thread or process that this one has created; waits until it has stopped.
     pub fn child(&self, thread: Pid, is_thread: bool) -> std::io::Result<Tracee> {
         waitpid(thread, Some(WaitPidFlag::__WALL))?;
         let process = if is_thread { self.process } else { thread };
@@ -308,38 +319,38 @@ impl Tracee {
             channel: self.channel,
             memory,
             is_checked: self.is_checked,
-            knows_written: self.knows_written,
+            tracks_initialisation: self.tracks_initialisation,
             violation: None,
             shares: self.shares,
             mask_of_frame: None,
         })
     }
 
-    /// Reads its memory on our own behalf, however it is protected.
-    pub fn look(&self, address: u64, into: &mut [u8]) -> bool {
+    /// Reads its memory on our behalf, ignoring page protection.
+    pub fn peek(&self, address: u64, into: &mut [u8]) -> bool {
         self.memory.read_exact_at(into, address).is_ok()
     }
 
-    /// Writes to its memory on our own behalf, however it is protected.
-    pub fn put(&mut self, address: u64, bytes: &[u8]) -> bool {
+    /// Writes its memory on our behalf, ignoring page protection.
+    pub fn poke(&mut self, address: u64, bytes: &[u8]) -> bool {
         self.memory.write_all_at(bytes, address).is_ok()
     }
 
-    /// Where some of its data lies, which can be borrowed while it stands still.
-    pub fn some_data(&self) -> std::io::Result<u64> {
+    /// The address of some of its data, which can be borrowed while it is stopped.
+    pub fn data_address(&self) -> std::io::Result<u64> {
         let mappings = mappings_of(self.process)?;
         let own = mappings.iter().find(|m| m.is_data && !m.is_shared);
         own.map(|mapping| mapping.start)
-            .ok_or_else(|| std::io::Error::other("a process has no memory to work with"))
+            .ok_or_else(|| std::io::Error::other("a process has no writable memory to borrow"))
     }
 
-    /// Hides what the real kernel tells a program at its start, and gives it the model's random bytes.
-    pub fn hide_machine(&mut self, random: &[u8]) -> std::io::Result<()> {
+    /// Hides details of the real machine at program start, and supplies the model's random bytes.
+    pub fn mask_auxv(&mut self, random: &[u8]) -> std::io::Result<()> {
         self.memory = open_memory(self.process)?;
         let mut at = self.registers()?.rsp;
         let word = |tracee: &mut Tracee, at: u64| {
             let mut bytes = [0; 8];
-            tracee.look(at, &mut bytes);
+            tracee.peek(at, &mut bytes);
             u64::from_le_bytes(bytes)
         };
         let name = word(self, at + 8);
@@ -353,53 +364,53 @@ impl Tracee {
             match key {
                 0 => break,
                 _ if key == AT_SYSINFO_EHDR || AT_HIDDEN.contains(&key) => {
-                    self.put(at, &AT_IGNORE.to_le_bytes());
+                    self.poke(at, &AT_IGNORE.to_le_bytes());
                 }
                 AT_EXECFN => {
-                    self.put(at + 8, &name.to_le_bytes());
+                    self.poke(at + 8, &name.to_le_bytes());
                 }
                 AT_RANDOM => {
-                    self.put(value, random);
+                    self.poke(value, random);
                 }
                 _ => {
-                    if let Some((_, same)) = AT_THE_SAME.iter().find(|same| same.0 == key) {
-                        self.put(at + 8, &same.to_le_bytes());
+                    if let Some((_, same)) = AT_FIXED.iter().find(|same| same.0 == key) {
+                        self.poke(at + 8, &same.to_le_bytes());
                     }
                 }
             }
             at += 16;
         }
-        // `cpuid` faults, where the processor can do that.
+        // Makes `cpuid` fault, if the processor supports that.
         const ARCH_PRCTL: u64 = 158;
         const SET_CPUID: u64 = 0x1012;
         self.inject_anywhere(ARCH_PRCTL, [SET_CPUID, 0, 0, 0, 0, 0])?;
         Ok(())
     }
 
-    /// Puts a system call where the thread stands, and the thread behind it, as if it had made one. The registers that
-    /// it had.
-    pub fn stand_at_call(&mut self) -> std::io::Result<Registers> {
+    /// Places a system call instruction at its program counter, and the thread behind it, as if it had made
+    /// the call. Returns the original registers.
+    pub fn move_to_call(&mut self) -> std::io::Result<Registers> {
         const SYSCALL: [u8; 2] = [0x0f, 0x05];
         let before = self.registers()?;
-        self.put(before.rip, &SYSCALL);
+        self.poke(before.rip, &SYSCALL);
         let rip = before.rip + SYSCALL.len() as u64;
         self.set_registers(Registers { rip, ..before })?;
         Ok(before)
     }
 
-    /// Executes a system call on the real machine though the thread stands at none. Everything is put back.
+    /// Executes a real system call although the thread is not stopped at one. Everything is restored.
     pub fn inject_anywhere(&mut self, number: u64, args: [u64; 6]) -> std::io::Result<u64> {
         let mut code = [0; 2];
-        self.look(self.registers()?.rip, &mut code);
-        let before = self.stand_at_call()?;
-        let result = self.really(number, args);
-        self.put(before.rip, &code);
+        self.peek(self.registers()?.rip, &mut code);
+        let before = self.move_to_call()?;
+        let result = self.inject_call(number, args);
+        self.poke(before.rip, &code);
         self.set_registers(before)?;
         Ok(result?.0)
     }
 
-    /// The system call before which it stopped.
-    pub(crate) fn wanted(&self) -> std::io::Result<Call> {
+    /// The system call that it is stopped at.
+    pub(crate) fn current_call(&self) -> std::io::Result<Call> {
         const ARCH_X86_64: u32 = 0xc000_003e;
         let information = self.information();
         let number = information.words[0];
@@ -410,14 +421,14 @@ impl Tracee {
         })
     }
 
-    /// The call of the page of old system calls at which the second wall stopped it.
-    pub(crate) fn trapped(&self) -> std::io::Result<Option<Call>> {
+    /// The vsyscall at which the seccomp filter trapped it.
+    pub(crate) fn trapped_vsyscall(&self) -> std::io::Result<Option<Call>> {
         const SECCOMP: i32 = 1;
         let information = ptrace::getsiginfo(self.thread)?;
         if information.si_code != SECCOMP {
             return Ok(None);
         }
-        // SAFETY: `siginfo_t` is plain data of 128 bytes; the number of the call lies behind the address.
+        // SAFETY: `siginfo_t` is plain data of 128 bytes; the call number follows the address.
         let number = unsafe { (&raw const information).cast::<u32>().add(6).read() };
         let registers = self.registers()?;
         Ok(Some(Call {
@@ -427,7 +438,7 @@ impl Tracee {
         }))
     }
 
-    /// Where the program begins that it executes.
+    /// Entry point of its program.
     pub fn start_address(&self) -> std::io::Result<u64> {
         let vector = std::fs::read(format!("/proc/{}/auxv", self.process))?;
         let word = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().unwrap_or_default());
@@ -441,7 +452,7 @@ impl Tracee {
         loop {
             ptrace::step(self.thread, None)?;
             let stopped = self.wait()?;
-            // Who watches for long computations may be late.
+            // A stop by the watchdog may be late.
             if stopped != Stopped::Signal(libc::SIGSTOP) {
                 return Ok(stopped);
             }
@@ -460,23 +471,23 @@ impl Tracee {
         }
     }
 
-    /// Its registers.
+    /// Reads its registers.
     pub fn registers(&self) -> std::io::Result<Registers> {
         Ok(ptrace::getregs(self.thread)?)
     }
 
-    /// Sets them.
+    /// Sets its registers.
     pub fn set_registers(&self, registers: Registers) -> std::io::Result<()> {
         Ok(ptrace::setregs(self.thread, registers)?)
     }
 
-    /// Lets it run to its next system call, without executing that one, or to whatever stops it before.
+    /// Runs it to its next system call, which is not executed, or to an earlier stop.
     pub fn run(&mut self, signal: Option<i32>) -> std::io::Result<Stopped> {
         self.resume(libc::PTRACE_SYSEMU, signal.unwrap_or(0))?;
         self.wait()
     }
 
-    /// Lets it go on, with a signal of any number (those of real time have no names).
+    /// Resumes it with a signal of any number (real-time signals have no names).
     fn resume(&self, way: libc::c_uint, signal: i32) -> std::io::Result<()> {
         // SAFETY: numbers only.
         let failed = unsafe { libc::ptrace(way, self.thread.as_raw(), 0, signal) != 0 };
@@ -505,14 +516,18 @@ impl Tracee {
             (libc::PTRACE_EVENT_EXEC, _) => Stopped::Executed,
             _ => {
                 let child = ptrace::getevent(self.thread)?;
-                Stopped::Born(Pid::from_raw(child as i32))
+                Stopped::Created(Pid::from_raw(child as i32))
             }
         })
     }
 
-    /// Executes a system call on the real machine, in the place of the one at which the thread stands. What was made
-    /// by it, if it makes threads or processes; registers are as the real kernel left them.
-    pub fn really(&mut self, number: u64, args: [u64; 6]) -> std::io::Result<(u64, Option<Pid>)> {
+    /// Executes a real system call instead of the one that the thread is stopped at. Returns the result and
+    /// the new thread or process, if any; registers are as the real kernel left them.
+    pub fn inject_call(
+        &mut self,
+        number: u64,
+        args: [u64; 6],
+    ) -> std::io::Result<(u64, Option<Pid>)> {
         let before = self.registers()?;
         let [rdi, rsi, rdx, r10, r8, r9] = args;
         self.set_registers(Registers {
@@ -527,30 +542,31 @@ impl Tracee {
             r9,
             ..before
         })?;
-        let mut born = None;
+        let mut created = None;
         let mut entered = false;
         loop {
             ptrace::syscall(self.thread, None)?;
-            if entered && number == crate::world::number::EXECVE {
+            if entered && number == crate::call_numbers::EXECVE {
                 self.wait_for_either()?;
             }
             match self.wait()? {
-                // The call that was not executed has an exit of its own.
-                Stopped::Call => match self.side_of_call() {
+                // The suppressed call has an exit stop of its own.
+                Stopped::Call => match self.call_stop_side() {
                     Side::Entry => entered = true,
                     Side::Exit if entered => break,
                     Side::Exit => {}
                 },
-                Stopped::Born(child) => born = Some(child),
+                Stopped::Created(child) => created = Some(child),
                 Stopped::Executed => {}
                 Stopped::Signal(_) => {}
-                Stopped::Gone => return Ok((0, born)),
+                Stopped::Gone => return Ok((0, created)),
             }
         }
-        Ok((self.registers()?.rax, born))
+        Ok((self.registers()?.rax, created))
     }
 
-    /// A thread that executes a program takes the number of its process, if it succeeds. Waits until that is known.
+    /// After `execve`, waits for a stop of this thread or, if it succeeded, of the main thread, whose tid it
+    /// takes over.
     fn wait_for_either(&mut self) -> std::io::Result<()> {
         const PAUSE: std::time::Duration = std::time::Duration::from_micros(100);
         while self.thread != self.process {
@@ -572,11 +588,11 @@ impl Tracee {
         Ok(())
     }
 
-    /// What the kernel tells about a system call, in one go.
+    /// Information about the current system call.
     fn information(&self) -> Information {
         const PTRACE_GET_SYSCALL_INFO: libc::c_uint = 0x420e;
         let mut information = Information::default();
-        // SAFETY: the kernel writes at most as many bytes as it is told that there are, which are plain numbers.
+        // SAFETY: the kernel writes at most as many bytes as given, which are plain numbers.
         unsafe {
             libc::ptrace(
                 PTRACE_GET_SYSCALL_INFO,
@@ -588,8 +604,8 @@ impl Tracee {
         information
     }
 
-    /// Whether it stands before or behind a system call.
-    fn side_of_call(&self) -> Side {
+    /// Whether it is stopped at the entry or the exit of a system call.
+    fn call_stop_side(&self) -> Side {
         const ENTRY: u8 = 1;
         match self.information().kind {
             ENTRY => Side::Entry,
@@ -597,12 +613,12 @@ impl Tracee {
         }
     }
 
-    /// As [`Tracee::really`], and then puts all registers back.
-    pub fn aside(&mut self, number: u64, args: [u64; 6]) -> std::io::Result<u64> {
+    /// As [`Tracee::inject_call`], then restores all registers.
+    pub fn inject_call_preserving(&mut self, number: u64, args: [u64; 6]) -> std::io::Result<u64> {
         let before = self.registers()?;
-        let (result, _) = self.really(number, args)?;
+        let (result, _) = self.inject_call(number, args)?;
         let after = self.registers()?;
-        // Where thread-local data lies is what `arch_prctl` is called for.
+        // The TLS base is kept: it is what `arch_prctl` is called for.
         self.set_registers(Registers {
             fs_base: after.fs_base,
             gs_base: after.gs_base,
@@ -611,10 +627,10 @@ impl Tracee {
         Ok(result)
     }
 
-    /// Gives the system call at which it stands a result.
+    /// Sets the result of the system call that it is stopped at.
     pub fn answer(&self, result: u64) -> std::io::Result<()> {
         const RAX: usize = std::mem::offset_of!(Registers, rax);
-        // SAFETY: two numbers. Nothing else of the registers changes.
+        // SAFETY: two numbers. No other register changes.
         let failed =
             unsafe { libc::ptrace(libc::PTRACE_POKEUSER, self.thread.as_raw(), RAX, result) != 0 };
         if failed {
@@ -623,7 +639,7 @@ impl Tracee {
         Ok(())
     }
 
-    /// Lets it make the system call at which it stands again.
+    /// Restarts the system call that it is stopped at.
     pub fn call_again(&self, number: u64) -> std::io::Result<()> {
         let registers = self.registers()?;
         self.set_registers(Registers {
@@ -634,14 +650,14 @@ impl Tracee {
         })
     }
 
-    /// Traces it no longer; it is stopped.
-    pub fn let_go(&self) -> std::io::Result<()> {
+    /// Detaches from it; it stays stopped.
+    pub fn detach(&self) -> std::io::Result<()> {
         Ok(ptrace::detach(self.thread, Signal::SIGSTOP)?)
     }
 }
 
-/// Makes any system call of a process and its threads raise SIGSYS, for ever: nothing of it reaches the real machine
-/// when nobody traces it any more.
+/// Makes every system call of a process and its threads raise SIGSYS from now on: it cannot reach the real
+/// machine once it is no longer traced.
 pub fn confine(tracee: &mut Tracee) -> std::io::Result<()> {
     const PRCTL: u64 = 157;
     const SECCOMP: u64 = 317;
@@ -651,7 +667,8 @@ pub fn confine(tracee: &mut Tracee) -> std::io::Result<()> {
     const ALL_THREADS: u64 = 1;
     const RETURN: u16 = 6;
     const TRAP: u32 = 0x0003_0000;
-    // Where the thread stands need not be a system call, nor need its stack be there: borrows some code and some data.
+    // The thread need not be stopped at a system call, nor have a valid stack: borrows some code and some
+    // data.
     let maps = std::fs::read_to_string(format!("/proc/{}/maps", tracee.process))?;
     let first = |rights: &str| {
         let line = maps.lines().find(|line| line.contains(rights))?;
@@ -659,7 +676,7 @@ pub fn confine(tracee: &mut Tracee) -> std::io::Result<()> {
     };
     let (Some(code), Some(data)) = (first(" r-xp "), first(" rw-p ")) else {
         return Err(std::io::Error::other(
-            "a process has no memory to work with",
+            "a process has no writable memory to borrow",
         ));
     };
     let mut filter = Vec::new();
@@ -669,40 +686,42 @@ pub fn confine(tracee: &mut Tracee) -> std::io::Result<()> {
     filter.extend_from_slice(&[0, 0]);
     filter.extend_from_slice(&TRAP.to_le_bytes());
     let mut kept = ([0; 2], vec![0; filter.len()]);
-    tracee.look(code, &mut kept.0);
-    tracee.look(data, &mut kept.1);
-    tracee.put(code, &[0x0f, 0x05]);
-    tracee.put(data, &filter);
+    tracee.peek(code, &mut kept.0);
+    tracee.peek(data, &mut kept.1);
+    tracee.poke(code, &[0x0f, 0x05]);
+    tracee.poke(data, &filter);
     let before = tracee.registers()?;
     let mut call = |number: u64, args: [u64; 6]| {
         tracee.set_registers(Registers {
             rip: code + 2,
             ..before
         })?;
-        Ok::<u64, std::io::Error>(tracee.really(number, args)?.0)
+        Ok::<u64, std::io::Error>(tracee.inject_call(number, args)?.0)
     };
-    // Debuggers may attach where only parents may otherwise.
+    // Lets debuggers attach where otherwise only parents may.
     call(PRCTL, [SET_PTRACER, u64::MAX, 0, 0, 0, 0])?;
     call(PRCTL, [NO_NEW_PRIVILEGES, 1, 0, 0, 0, 0])?;
     let refused = call(SECCOMP, [SET_FILTER, ALL_THREADS, data, 0, 0, 0])?;
-    tracee.put(code, &kept.0);
-    tracee.put(data, &kept.1);
+    tracee.poke(code, &kept.0);
+    tracee.poke(data, &kept.1);
     tracee.set_registers(Registers {
         orig_rax: u64::MAX,
         ..before
     })?;
     if refused != 0 {
-        return Err(std::io::Error::other("the real kernel confines no process"));
+        return Err(std::io::Error::other(
+            "the real kernel refuses to install a seccomp filter",
+        ));
     }
     Ok(())
 }
 
-/// Ends the processes of these threads, which are all that they have.
-pub fn end_all(mut tracees: Vec<Tracee>) {
+/// Kills the processes of these threads, which must be all of their threads.
+pub fn kill_all_tracees(mut tracees: Vec<Tracee>) {
     for tracee in &tracees {
         let _ = nix::sys::signal::kill(tracee.process, Signal::SIGKILL);
     }
-    // The first thread of a process is told of only when all others are gone.
+    // The exit of a main thread is reported only when all other threads are gone.
     tracees.sort_by_key(|tracee| tracee.thread == tracee.process);
     for tracee in &tracees {
         let flags = Some(WaitPidFlag::__WALL);

@@ -1,4 +1,4 @@
-//! Looking at a native run while it happens: event by event, and handing a process over to a debugger.
+//! Watching a native run while it happens: event by event, and handing a process over to a debugger.
 
 use std::path::PathBuf;
 
@@ -6,66 +6,67 @@ use everett_linux::TaskName;
 
 use crate::tracee::{self, Tracee};
 
-/// Somebody who looks at a native run. An event is a line of the log of system calls, which the host has to keep; they
+/// A watcher of a native run. An event is a line of the log of system calls, which must be enabled; events
 /// are counted from 1.
 pub trait Watcher {
-    /// Something happened. `false` stops the run here.
+    /// An event happened. `false` stops the run here.
     fn event(&mut self, _number: usize, _line: &str, _clock_ns: u64) -> bool {
         true
     }
 
-    /// A process or thread is about to end, which will be the event of this number. `false` stops the run before.
-    fn leaves(&mut self, _number: usize) -> bool {
+    /// A process or thread is about to exit, which will be the event of this number. `false` stops the run
+    /// before.
+    fn before_exit(&mut self, _number: usize) -> bool {
         true
     }
 
-    /// All wait for standard input, where that is the caller's. Nothing but an empty piece is its end.
+    /// All threads wait for a live standard input. No bytes are its end; `None` supplies nothing and ends the run.
     fn input(&mut self) -> Option<Vec<u8>> {
         None
     }
 
-    /// The run stands still, at its end or where it was stopped. What is left of its processes is there until this
-    /// returns.
-    fn stands(&mut self, _world: &mut Standing<'_>) {}
+    /// The run is stopped, at its end or earlier. Its remaining processes exist until this returns.
+    fn stopped(&mut self, _world: &mut StoppedRun<'_>) {}
 }
 
-/// Nobody looks.
-pub struct Nobody;
+/// A watcher that ignores everything.
+pub struct NoWatcher;
 
-impl Watcher for Nobody {}
+impl Watcher for NoWatcher {}
 
-/// A native thread of a run that stands still.
-pub(crate) struct StandingThread<'w> {
+/// A native thread of a stopped run.
+pub(crate) struct StoppedThread<'w> {
     pub name: TaskName,
     pub tracee: &'w mut Tracee,
     pub program: PathBuf,
-    /// Number of the system call that it wants and that nobody has answered.
-    pub wants: Option<u64>,
+    /// The system call that it is stopped at, not answered yet.
+    pub pending_call: Option<u64>,
 }
 
-/// A run that stands still.
-pub struct Standing<'w> {
+/// A stopped run.
+pub struct StoppedRun<'w> {
     pub(crate) running: TaskName,
-    pub(crate) threads: Vec<StandingThread<'w>>,
+    pub(crate) threads: Vec<StoppedThread<'w>>,
 }
 
-/// A process that belongs to a debugger now. It is stopped, and a system call is the last thing that it does: it gets
-/// SIGSYS, as nobody answers it any more.
+/// A process that was handed over to a debugger. It is stopped; its next system call raises SIGSYS, since it
+/// is no longer answered.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct HandedOver {
+pub struct DetachedProcess {
     /// The real process.
     pub process: i32,
     /// The real thread that ran last.
     pub thread: i32,
-    /// What it executes.
+    /// The program that it executes.
     pub program: PathBuf,
 }
 
-impl Standing<'_> {
-    /// Lets go of the process that ran last, or of any other if that is gone. Nothing is left if it gives nothing.
-    pub fn hand_over(&mut self) -> std::io::Result<Option<HandedOver>> {
-        let is_running = |thread: &StandingThread<'_>| thread.name == self.running;
-        let of_process = |thread: &StandingThread<'_>| thread.name.pid == self.running.pid;
+impl StoppedRun<'_> {
+    /// Detaches from the process that ran last, or from another one if that is gone. `None` if no process is
+    /// left.
+    pub fn detach(&mut self) -> std::io::Result<Option<DetachedProcess>> {
+        let is_running = |thread: &StoppedThread<'_>| thread.name == self.running;
+        let of_process = |thread: &StoppedThread<'_>| thread.name.pid == self.running.pid;
         let all = &self.threads;
         let at = all.iter().position(is_running);
         let at = at.or_else(|| all.iter().position(of_process));
@@ -74,7 +75,7 @@ impl Standing<'_> {
         };
         let pid = self.threads[at].name.pid;
         let chosen = &mut self.threads[at];
-        let handed = HandedOver {
+        let handed = DetachedProcess {
             process: chosen.tracee.process.as_raw(),
             thread: chosen.tracee.thread.as_raw(),
             program: chosen.program.clone(),
@@ -82,22 +83,23 @@ impl Standing<'_> {
         tracee::confine(chosen.tracee)?;
         let own = self.threads.iter_mut();
         for thread in own.filter(|thread| thread.name.pid == pid) {
-            if let Some(number) = thread.wants {
+            if let Some(number) = thread.pending_call {
                 thread.tracee.call_again(number)?;
             }
-            thread.tracee.let_go()?;
+            thread.tracee.detach()?;
         }
         wait_until_stopped(handed.process);
         Ok(Some(handed))
     }
 }
 
-/// A process that was told to stop does so when it is its turn; a debugger should find it stopped.
+/// Waits until a process has stopped: a stop signal takes effect when it is scheduled, and a debugger should
+/// find it stopped.
 fn wait_until_stopped(process: i32) {
     const LOOKS: u32 = 1000;
     for _ in 0..LOOKS {
         let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-        // The state stands behind the name, which is in brackets.
+        // The state follows the name, which is in parentheses.
         let state = stat
             .rsplit(") ")
             .next()

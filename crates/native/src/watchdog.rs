@@ -1,17 +1,18 @@
-//! Stops native threads that compute for long without a system call, so that time goes by for them too.
+//! The watchdog: interrupts native threads that compute for long without a system call, so that virtual time
+//! passes for them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// How long a thread computes before it is stopped. It is the processor's time, not that of the wall: on a machine with
-/// other work the same computation must not be stopped earlier.
+/// How long a thread computes before it is interrupted. This is CPU time, not wall-clock time: on a loaded
+/// machine the same computation must not be interrupted earlier.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// Watches the thread that runs.
+/// Watches the running thread.
 pub struct Watchdog {
-    /// Real process and thread, a number that changes with every stretch (0 if nobody runs), and the stretch that was
-    /// too long.
+    /// Real process and thread, a number that changes with every stretch (0 if no thread runs), and the
+    /// stretch that was too long.
     watched: Arc<[AtomicU64; 4]>,
     over: Arc<AtomicBool>,
     stretches: u64,
@@ -19,7 +20,7 @@ pub struct Watchdog {
 }
 
 impl Watchdog {
-    /// A watchdog that watches nobody yet.
+    /// Starts a watchdog that watches no thread yet.
     pub fn start() -> Watchdog {
         let watched = Arc::new([const { AtomicU64::new(0) }; 4]);
         let over = Arc::new(AtomicBool::new(false));
@@ -39,7 +40,7 @@ impl Watchdog {
                 if used.saturating_sub(since) >= PATIENCE {
                     long.store(stretch, Ordering::Release);
                     let thread = thread.load(Ordering::Relaxed) as i32;
-                    // SAFETY: three numbers; a thread that has ended meanwhile is no harm.
+                    // SAFETY: three numbers; a thread that has exited meanwhile is harmless.
                     unsafe {
                         libc::syscall(libc::SYS_tgkill, process, thread, libc::SIGSTOP);
                     }
@@ -55,7 +56,7 @@ impl Watchdog {
         }
     }
 
-    /// A thread begins to run.
+    /// A thread starts to run.
     pub fn watch(&mut self, process: i32, thread: i32) {
         self.stretches += 1;
         self.watched[0].store(process as u64, Ordering::Relaxed);
@@ -63,28 +64,28 @@ impl Watchdog {
         self.watched[2].store(self.stretches, Ordering::Release);
     }
 
-    /// The stretch that has just ended was stopped by us. A stop that comes late, for a stretch that had ended by
-    /// itself, is none.
-    pub fn has_stopped_it(&self) -> bool {
+    /// Whether the watchdog has interrupted the stretch that just ended. A late stop, for a stretch that had
+    /// ended by itself, does not count.
+    pub fn has_interrupted(&self) -> bool {
         self.watched[3].load(Ordering::Acquire) == self.stretches
     }
 
-    /// It has stopped.
-    pub fn rest(&mut self) {
+    /// The thread has stopped.
+    pub fn stop_watching(&mut self) {
         self.watched[2].store(0, Ordering::Release);
     }
 }
 
-/// What a process has used of the processor; nothing if there is no such process.
+/// CPU time of a process; zero if it does not exist.
 fn processor_time(process: i32) -> Duration {
-    // As `clock_getcpuclockid` makes it, which musl does not let a process that is not ours have.
+    // As `clock_getcpuclockid` computes it, which musl restricts to our own processes.
     const SCHEDULED: i32 = 2;
     let clock = (!process << 3) | SCHEDULED;
     let mut time = libc::timespec {
         tv_sec: 0,
         tv_nsec: 0,
     };
-    // SAFETY: the kernel fills a time that lives on our stack.
+    // SAFETY: the kernel fills a time on our stack.
     let failed = unsafe { libc::clock_gettime(clock, &mut time) } != 0;
     if failed || process == 0 {
         return Duration::ZERO;

@@ -173,7 +173,7 @@ impl SimHost {
     pub fn is_setting_up(&self, host: Option<&Host>) -> bool {
         self.run_state == RunState::Running
             && self.sets_itself_up
-            && host.is_none_or(|host| host.setup().leads_to_begin())
+            && host.is_none_or(|host| host.setup().is_before_start())
     }
 
     /// When the oldest packet was sent that is not in transit yet.
@@ -429,7 +429,7 @@ fn run<M: Machine>(
     } else {
         let exit = machine.boot(sim.disk.as_deref(), sim.restarts)?;
         if let Some(host) = machine.host_mut() {
-            host.has_restarted(sim.restarts);
+            host.set_restart_count(sim.restarts);
             host.pass_time(sim.start.at_ns);
             sim.start.begin();
         }

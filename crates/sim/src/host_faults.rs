@@ -127,8 +127,8 @@ pub fn deliver_to_off(arrival: &Arrival, for_good: bool) -> OffDelivery {
 /// The error that the sender of a TCP segment gets when it is never acknowledged.
 pub fn connection_timeout(arrival: &Arrival) -> Option<Packet> {
     let after_ns = match &arrival.packet.kind {
-        PacketKind::Request { .. } => CONNECT_TIMEOUT_NS,
-        PacketKind::Data(_) | PacketKind::End => STREAM_TIMEOUT_NS,
+        PacketKind::Syn { .. } => CONNECT_TIMEOUT_NS,
+        PacketKind::Data(_) | PacketKind::Fin => STREAM_TIMEOUT_NS,
         _ => return None,
     };
     Some(Packet {

@@ -97,11 +97,11 @@ impl MessageLog {
         let what = match &packet.kind {
             PacketKind::Datagram(_) => counted("datagram", &bytes),
             PacketKind::Data(_) => counted("data", &bytes),
-            PacketKind::Request { .. } => "connection wanted".to_owned(),
-            PacketKind::Accepted { .. } | PacketKind::Opened => "connection accepted".to_owned(),
+            PacketKind::Syn { .. } => "connection wanted".to_owned(),
+            PacketKind::SynAck { .. } | PacketKind::Established => "connection accepted".to_owned(),
             PacketKind::Refused => "connection refused".to_owned(),
-            PacketKind::Room { more } => format!("room for {more} more bytes"),
-            PacketKind::End => "end of the stream".to_owned(),
+            PacketKind::WindowUpdate { bytes } => format!("room for {bytes} more bytes"),
+            PacketKind::Fin => "end of the stream".to_owned(),
             PacketKind::Reset => "connection broken off".to_owned(),
             PacketKind::Unreachable(errno) => format!("unreachable: {}", errno.name()),
         };

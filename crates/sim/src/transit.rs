@@ -53,8 +53,8 @@ impl Arrival {
     pub fn content(&self) -> impl Hash + use<'_> {
         let packet = &self.packet;
         let room = match &packet.kind {
-            PacketKind::Request { room } | PacketKind::Accepted { room } => *room,
-            PacketKind::Room { more } => *more,
+            PacketKind::Syn { window } | PacketKind::SynAck { window } => *window,
+            PacketKind::WindowUpdate { bytes } => *bytes,
             PacketKind::Unreachable(errno) => errno.result(),
             _ => 0,
         };

@@ -2,7 +2,7 @@
 
 use super::*;
 use everett_expr::Arena;
-use everett_linux::{Ending, Host, LeftFile, Passed};
+use everett_linux::{ChangedFile, Ending, Host, PreemptionPoint};
 use everett_solver::Verdict;
 use everett_vm::{leak_finding, leaked_blocks};
 
@@ -154,7 +154,7 @@ impl Explorer<'_> {
         if !first && !self.config.all_findings {
             return false;
         }
-        let files = self.left_files(state);
+        let files = self.changed_files(state);
         let finding = self.worker.finding(state, bug, place, trace, output);
         let finding = Finding { files, ..finding };
         listener.finding(&WorldFinding::alone(finding, &self.config.hosts[0].name));
@@ -187,9 +187,9 @@ impl Explorer<'_> {
     }
 
     /// What a path left behind in its files, where that is asked for, be it by the program.
-    pub(crate) fn left_files(&mut self, state: &State) -> Vec<(LeftFile, Vec<u8>)> {
+    pub(crate) fn changed_files(&mut self, state: &State) -> Vec<(ChangedFile, Vec<u8>)> {
         let host = state.host.as_ref().filter(|_| self.config.keep_files);
-        match host.map(Host::left_files) {
+        match host.map(Host::changed_files) {
             Some(files) => self.worker.written(state, files),
             None => self.worker.saved_files(state),
         }
@@ -218,11 +218,11 @@ impl Explorer<'_> {
         self.count_faults(state);
         let calls = state.host.as_ref().map_or(&[][..], Host::log).to_vec();
         let files = match &trace {
-            Some(_) => self.left_files(state),
+            Some(_) => self.changed_files(state),
             None => Vec::new(),
         };
         let passed = state.host.as_ref().map_or(&[][..], Host::points);
-        let place = |point: &Passed| {
+        let place = |point: &PreemptionPoint| {
             let frames = crate::source::describe(self.worker.images, &[point.site]);
             (*point, frames.into_iter().next().unwrap_or_default())
         };

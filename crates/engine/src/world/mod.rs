@@ -17,7 +17,7 @@ mod traffic;
 mod verdicts;
 
 use everett_invariant::Invariants;
-use everett_linux::{Ending, LeftFile};
+use everett_linux::{ChangedFile, Ending};
 use everett_net::{FaultIndex, Faults, HostIndex};
 use everett_sim::{MessageLog, Network, RunState, Step, horizon_ns};
 use everett_vm::{Bug, BugKind};
@@ -44,7 +44,7 @@ use crate::weight::WeightSum;
 use crate::worker::Other;
 
 /// Files that programs of hosts want to have written down, and what they hold.
-pub type SavedFiles = BTreeMap<String, Vec<(LeftFile, Vec<u8>)>>;
+pub type SavedFiles = BTreeMap<String, Vec<(ChangedFile, Vec<u8>)>>;
 
 /// What a search of worlds has besides its states.
 pub struct World {

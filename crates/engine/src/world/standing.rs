@@ -1,6 +1,6 @@
 //! What the hosts of a world were doing when something was found.
 
-use everett_linux::{Ending, Host, LeftFile, Passed};
+use everett_linux::{ChangedFile, Ending, Host, PreemptionPoint};
 use everett_sim::RunState;
 
 use super::*;
@@ -20,9 +20,9 @@ pub struct HostStanding {
     /// The log of its system calls, where it keeps one.
     pub calls: Vec<String>,
     /// Files that its program wants to have written down, and what they hold.
-    pub files: Vec<(LeftFile, Vec<u8>)>,
+    pub files: Vec<(ChangedFile, Vec<u8>)>,
     /// Points between system calls that it has passed since it was started last, where they are logged.
-    pub points: Vec<(Passed, SourceFrame)>,
+    pub points: Vec<(PreemptionPoint, SourceFrame)>,
     /// How often it was started before.
     pub restarts: u32,
 }
@@ -76,7 +76,7 @@ impl Explorer<'_> {
         let running = state.host.as_ref();
         let threads = running.map_or_else(Vec::new, Host::threads);
         let points = running.map_or(&[][..], Host::points);
-        let place = |point: &Passed| {
+        let place = |point: &PreemptionPoint| {
             let frames = describe(self.worker.images, &[point.site]);
             (*point, frames.into_iter().next().unwrap_or_default())
         };

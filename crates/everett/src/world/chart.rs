@@ -94,10 +94,10 @@ pub(crate) fn capture(host: &str, messages: &[Message]) -> Vec<CapturedPacket> {
 
 fn content(kind: &PacketKind, received: Option<&Vec<u8>>) -> Option<PacketContent> {
     Some(match kind {
-        PacketKind::Request { .. } => PacketContent::Request,
-        PacketKind::Accepted { .. } | PacketKind::Opened => PacketContent::Accepted,
+        PacketKind::Syn { .. } => PacketContent::Request,
+        PacketKind::SynAck { .. } | PacketKind::Established => PacketContent::Accepted,
         PacketKind::Refused => PacketContent::Rejected,
-        PacketKind::End => PacketContent::End,
+        PacketKind::Fin => PacketContent::End,
         PacketKind::Reset => PacketContent::Reset,
         PacketKind::Data(sent) => {
             PacketContent::Data(received.map_or_else(|| sent.bytes().to_vec(), Clone::clone))
@@ -106,7 +106,7 @@ fn content(kind: &PacketKind, received: Option<&Vec<u8>>) -> Option<PacketConten
             PacketContent::Datagram(received.map_or_else(|| sent.bytes().to_vec(), Clone::clone))
         }
         // No packets of their own on a wire, or none that anybody noted.
-        PacketKind::Room { .. } | PacketKind::Unreachable(_) => return None,
+        PacketKind::WindowUpdate { .. } | PacketKind::Unreachable(_) => return None,
     })
 }
 

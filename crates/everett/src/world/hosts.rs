@@ -2,7 +2,7 @@
 
 use everett_engine::WorldHost;
 use everett_linux::{
-    Argument, Begin, Boot, Contents, FaultFilter, FaultOptions, FileSpec, HostConfig,
+    Argument, Boot, Contents, FaultFilter, FaultOptions, FileSpec, HostConfig, HostStart,
     ProcessConfig, ProgramSpec, RouteSpec, Stdin,
 };
 use everett_native::NativeHost;
@@ -104,7 +104,7 @@ fn random_seed(seed: u64, host: HostIndex) -> u64 {
 pub(crate) fn draw_by(seed: u64, host: HostIndex, config: &mut HostConfig) {
     let seed = random_seed(seed, host);
     match &mut config.boot {
-        Boot::Begins(begin) => begin.random = seed,
+        Boot::Start(begin) => begin.random = seed,
         _ => config.random_seed = seed,
     }
 }
@@ -155,7 +155,7 @@ fn host(
                 );
             };
             // It runs from the beginning of time, alone, to where it waits for its start.
-            config.boot = Boot::Begins(Begin {
+            config.boot = Boot::Start(HostStart {
                 name: setup.name.clone(),
                 at_ns,
                 random: std::mem::take(&mut config.random_seed),

@@ -1,6 +1,6 @@
 //! `replay` for worlds: traces of all hosts on their native programs.
 
-use everett_native::{Guide, NativeHost, Nobody, Watcher, WorldRun};
+use everett_native::{Guide, NativeHost, NoWatcher, Watcher, WorldRun};
 use everett_sim::Message;
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
@@ -102,7 +102,9 @@ pub(crate) fn tell_output(seen: &WorldRun, observer: &mut dyn Observer) {
 pub(crate) type Watchers<'w> = Vec<Box<dyn Watcher + 'w>>;
 
 fn nobody<'w>(hosts: &[NativeHost]) -> Watchers<'w> {
-    let watchers = hosts.iter().map(|_| Box::new(Nobody) as Box<dyn Watcher>);
+    let watchers = hosts
+        .iter()
+        .map(|_| Box::new(NoWatcher) as Box<dyn Watcher>);
     watchers.collect()
 }
 

@@ -2,7 +2,7 @@
 //! chosen at random; the same seed is the same run.
 
 use everett_engine::{Trace, TraceEnd, digest};
-use everett_native::{Guide, NativeEnd, NativeRun, Nobody, Source, WorldRun};
+use everett_native::{Guide, NativeEnd, NativeRun, NoWatcher, Source, WorldRun};
 use everett_report::Folder;
 use std::collections::BTreeMap;
 
@@ -43,7 +43,7 @@ pub(crate) fn native(spec: &NativeSpec, session: &Session) -> Result<NativeResul
 /// Makes one run.
 fn run_once(world: &NativeWorld, seed: u64) -> Result<WorldRun> {
     let hosts = world.seeded(seed);
-    let mut watchers: Vec<Nobody> = hosts.iter().map(|_| Nobody).collect();
+    let mut watchers: Vec<NoWatcher> = hosts.iter().map(|_| NoWatcher).collect();
     let guided = (1u64..).zip(&hosts).zip(&mut watchers);
     let guides = guided.map(|((number, host), watcher)| {
         // Hosts draw from sources that have nothing to do with each other.

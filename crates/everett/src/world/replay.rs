@@ -3,7 +3,7 @@
 use everett_engine::Trace;
 use everett_invariant::Invariants;
 use everett_native::{
-    Checks, Guide, NativeEnd, NativeError, NativeHost, NativeNetwork, NativeRun, Nobody, Source,
+    Checks, Guide, NativeEnd, NativeError, NativeHost, NativeNetwork, NativeRun, NoWatcher, Source,
     WorldRun, run_world,
 };
 use everett_net::HostIndex;
@@ -123,7 +123,7 @@ impl NativeWorld {
 
     /// Runs them as traces say, with nobody looking.
     fn follow(&self, hosts: &[NativeHost], trace: &WorldTrace) -> Result<WorldRun, NativeError> {
-        let mut watchers: Vec<Nobody> = hosts.iter().map(|_| Nobody).collect();
+        let mut watchers: Vec<NoWatcher> = hosts.iter().map(|_| NoWatcher).collect();
         let watchers = hosts.iter().zip(&mut watchers);
         let guides = watchers.map(|(host, watcher)| Guide {
             source: source_of(trace, &host.name),

@@ -1,48 +1,49 @@
-//! Who may do what with a file.
+//! File permission checks.
 
-use super::inode::{Inode, Node};
+use super::inode::{Inode, InodeKind};
 use crate::errno::Errno;
 
-/// On whose behalf a file is used.
+/// Credentials of a process, as file permission checks use them.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Who {
-    /// The effective user.
+pub struct FsCredentials {
+    /// Effective user id.
     pub uid: u32,
-    /// The effective group.
+    /// Effective group id.
     pub gid: u32,
-    /// Groups besides.
+    /// Supplementary groups.
     pub groups: Vec<u32>,
 }
 
-/// May be read.
+/// Read permission.
 pub const READ: u32 = 4;
-/// May be written.
+/// Write permission.
 pub const WRITE: u32 = 2;
-/// May be executed or searched.
+/// Execute or search permission.
 pub const EXECUTE: u32 = 1;
 
 const SET_GID: u32 = 0o2000;
 const STICKY: u32 = 0o1000;
 
-impl Who {
-    /// Root, who may do all.
-    pub const ROOT: Who = Who {
+impl FsCredentials {
+    /// Root, who passes all checks.
+    pub const ROOT: FsCredentials = FsCredentials {
         uid: 0,
         gid: 0,
         groups: Vec::new(),
     };
 
-    /// It is root.
+    /// Whether it is root.
     pub fn is_root(&self) -> bool {
         self.uid == 0
     }
 
-    /// It is in a group.
+    /// Whether it is a member of a group.
     pub fn is_in(&self, gid: u32) -> bool {
         self.gid == gid || self.groups.contains(&gid)
     }
 
-    /// `EACCES` unless all of this is allowed. Root may read and write all, and execute what anyone may.
+    /// `EACCES` unless all wanted permissions are granted. Root may read and write everything, and execute
+    /// what anyone may.
     pub fn check(&self, inode: &Inode, wanted: u32) -> Result<(), Errno> {
         let granted = if self.is_root() {
             let executable = inode.is_directory() || inode.mode & 0o111 != 0;
@@ -61,7 +62,7 @@ impl Who {
         }
     }
 
-    /// `EPERM` unless it may change what is known of a file: its owner and root may.
+    /// `EPERM` unless it may change the metadata of a file: only its owner and root may.
     pub fn check_owner(&self, inode: &Inode) -> Result<(), Errno> {
         if self.is_root() || self.uid == inode.uid {
             Ok(())
@@ -70,7 +71,7 @@ impl Who {
         }
     }
 
-    /// Whether a name can be taken away from a file in a directory.
+    /// Whether it may remove a file's name from a directory.
     pub fn check_removal(&self, directory: &Inode, inode: &Inode) -> Result<(), Errno> {
         self.check(directory, WRITE | EXECUTE)?;
         if directory.mode & STICKY != 0
@@ -83,13 +84,14 @@ impl Who {
         Ok(())
     }
 
-    /// Makes a new file the property of its maker, and of the directory's group where it says so.
+    /// Sets the owner of a new file: its creator, with the directory's group if that has the set-group-ID
+    /// bit.
     pub fn own(&self, directory: &Inode, inode: &mut Inode) {
         inode.uid = self.uid;
         inode.gid = self.gid;
         if directory.mode & SET_GID != 0 {
             inode.gid = directory.gid;
-            if matches!(inode.node, Node::Directory(_)) {
+            if matches!(inode.kind, InodeKind::Directory(_)) {
                 inode.mode |= SET_GID;
             }
         }
@@ -105,13 +107,13 @@ mod tests {
         Inode {
             uid,
             gid,
-            ..Inode::new(Node::Link(Vec::new()), mode, 0)
+            ..Inode::new(InodeKind::Link(Vec::new()), mode, 0)
         }
     }
 
     #[test]
     fn the_first_class_that_fits_decides() {
-        let who = Who {
+        let who = FsCredentials {
             uid: 5,
             gid: 6,
             groups: vec![7],
@@ -125,19 +127,25 @@ mod tests {
         assert_eq!(who.check(&inode(0o050, 1, 7), READ | EXECUTE), Ok(()));
         assert_eq!(who.check(&inode(0o050, 1, 7), WRITE), Err(Errno::EACCES));
         assert_eq!(who.check(&inode(0o002, 1, 1), WRITE), Ok(()));
-        assert_eq!(Who::ROOT.check(&inode(0, 5, 5), READ | WRITE), Ok(()));
         assert_eq!(
-            Who::ROOT.check(&inode(0o666, 5, 5), EXECUTE),
+            FsCredentials::ROOT.check(&inode(0, 5, 5), READ | WRITE),
+            Ok(())
+        );
+        assert_eq!(
+            FsCredentials::ROOT.check(&inode(0o666, 5, 5), EXECUTE),
             Err(Errno::EACCES)
         );
-        assert_eq!(Who::ROOT.check(&inode(0o100, 5, 5), EXECUTE), Ok(()));
+        assert_eq!(
+            FsCredentials::ROOT.check(&inode(0o100, 5, 5), EXECUTE),
+            Ok(())
+        );
     }
 
     #[test]
     fn sticky_directories_keep_the_files_of_others() {
-        let who = |uid| Who {
+        let who = |uid| FsCredentials {
             uid,
-            ..Who::default()
+            ..FsCredentials::default()
         };
         let directory = Inode::directory(ROOT, 0o1777, 0);
         let file = inode(0o644, 5, 5);

@@ -1,4 +1,4 @@
-//! What processes have open.
+//! Open file descriptions, and the descriptors that refer to them.
 
 use everett_expr::ExprId;
 use everett_vm::Buffer;
@@ -10,23 +10,23 @@ use crate::errno::Errno;
 use crate::host::Stream;
 use crate::objects::ObjectId;
 
-/// Number of an open file on its host.
+/// Id of an open file description on its host.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct DescriptionId(pub u32);
 
-/// Descriptors of a process end here.
+/// The most descriptors of a process.
 pub const MAX_DESCRIPTORS: usize = 1024;
 
-/// What is open.
+/// What an open file description refers to.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Target {
-    /// The standard input that one of the processes which the host was started with was given, by its number.
+    /// The standard input of one of the processes that the host booted with, by index.
     Stdin(u16),
-    /// One of its outputs.
+    /// One of the collected output streams.
     Output(Stream),
     /// A file of the tree.
     Inode(InodeId),
-    /// A pipe, socket or the like.
+    /// A pipe, socket or other kernel object.
     Object(ObjectId),
 }
 
@@ -39,63 +39,63 @@ impl OpenFlags {
     pub const READ_WRITE: u32 = 2;
     pub const CREATE: u32 = 0o100;
     pub const EXCLUSIVE: u32 = 0o200;
-    /// Do not become the controlling terminal.
+    /// `O_NOCTTY`: do not become the controlling terminal.
     pub const TERMINAL: u32 = 0o400;
     pub const TRUNCATE: u32 = 0o1000;
     pub const APPEND: u32 = 0o2000;
     pub const NONBLOCK: u32 = 0o4000;
-    /// What is written is on the disk when the call returns (`O_DSYNC`, and `O_SYNC`, which has the bit too).
-    pub const SYNCED: u32 = 0o10_000;
-    /// Writes to a pipe are packets.
+    /// `O_DSYNC`, and `O_SYNC`, which includes its bit: data is on disk when the call returns.
+    pub const DSYNC: u32 = 0o10_000;
+    /// `O_DIRECT`: writes to a pipe are packets.
     pub const DIRECT: u32 = 0o40_000;
-    /// Every file may be large on 64 bits, and `fcntl` says so.
+    /// `O_LARGEFILE`: implied on 64 bits, and `fcntl` reports it.
     pub const LARGE: u32 = 0o100_000;
     pub const DIRECTORY: u32 = 0o200_000;
     pub const NO_FOLLOW: u32 = 0o400_000;
     pub const CLOSE_ON_EXEC: u32 = 0o2_000_000;
     pub const PATH: u32 = 0o10_000_000;
-    /// A file without a name; comes with `DIRECTORY`.
-    pub const NAMELESS: u32 = 0o20_000_000;
+    /// `O_TMPFILE`: an unnamed file; comes with `DIRECTORY`.
+    pub const TMPFILE: u32 = 0o20_000_000;
 
-    /// It has one of these.
+    /// Whether it has one of these flags.
     pub fn has(self, flags: u32) -> bool {
         self.0 & flags != 0
     }
 
-    /// It can be read.
+    /// Whether it permits reading.
     pub fn readable(self) -> bool {
         self.0 & 3 != OpenFlags::WRITE_ONLY && !self.has(OpenFlags::PATH)
     }
 
-    /// It can be written.
+    /// Whether it permits writing.
     pub fn writable(self) -> bool {
         self.0 & 3 != 0 && !self.has(OpenFlags::PATH)
     }
 }
 
-/// An open file.
+/// An open file description.
 #[derive(Clone, Debug)]
 pub struct Description {
-    /// What is open.
+    /// What it refers to.
     pub target: Target,
-    /// Where the next read or write is.
+    /// File offset.
     pub offset: u64,
-    /// How it was opened.
+    /// Status flags and access mode.
     pub flags: OpenFlags,
-    /// Descriptors that refer to it.
+    /// Number of descriptors that refer to it.
     pub references: u32,
-    /// The program said that calls on it may fail, or may not.
+    /// Whether the program has enabled or disabled injected failures of calls on it.
     pub faults: Option<bool>,
-    /// The program said in how many pieces at most bytes arrive.
+    /// The most pieces in which the program wants its bytes to arrive.
     pub fragments: Option<u32>,
-    /// Reads so far that had a say in the pieces.
+    /// Fragmented reads so far.
     pub pieces: u32,
-    /// So many of the next bytes that are read are symbolic.
+    /// How many of the next bytes read become symbolic.
     pub symbolic: u64,
 }
 
 impl Description {
-    /// Just opened.
+    /// A newly opened description.
     pub fn new(target: Target, flags: u32) -> Description {
         Description {
             target,
@@ -110,26 +110,26 @@ impl Description {
     }
 }
 
-/// A descriptor of a process.
+/// A file descriptor of a process.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Descriptor {
-    /// The open file.
+    /// The open file description.
     pub description: DescriptionId,
-    /// It is closed by `execve`.
+    /// Closed by `execve`.
     pub close_on_exec: bool,
 }
 
-/// The descriptors of a process.
+/// The file descriptor table of a process.
 #[derive(Clone, Debug, Default)]
 pub struct Descriptors {
-    /// As many as the highest that was ever open since the process was made needs.
+    /// Long enough for the highest descriptor that was ever open.
     entries: Arc<Vec<Option<Descriptor>>>,
-    /// One more than the highest new descriptor, where the process is held to fewer.
+    /// `RLIMIT_NOFILE`, if it is lower than the default.
     limit: Option<u32>,
 }
 
 impl Descriptors {
-    /// A descriptor.
+    /// The entry of a descriptor.
     pub fn get(&self, fd: i32) -> Result<Descriptor, Errno> {
         let index = usize::try_from(fd).map_err(|_| Errno::EBADF)?;
         self.entries
@@ -139,7 +139,7 @@ impl Descriptors {
             .ok_or(Errno::EBADF)
     }
 
-    /// The lowest number from `from` on that is free.
+    /// The lowest free descriptor from `from` on.
     pub fn free_from(&self, from: i32) -> Result<i32, Errno> {
         let mut fd = usize::try_from(from).map_err(|_| Errno::EINVAL)?;
         while self.entries.get(fd).copied().flatten().is_some() {
@@ -158,19 +158,19 @@ impl Descriptors {
         limit.min(MAX_DESCRIPTORS)
     }
 
-    /// Sets [`Descriptors::limit`]; what is open stays open.
+    /// Sets [`Descriptors::limit`]; open descriptors stay open.
     pub fn set_limit(&mut self, limit: u64) {
         self.limit = Some(limit.min(MAX_DESCRIPTORS as u64) as u32);
     }
 
-    /// Places in the kernel's table, which `select` looks at. It has 64 at first and is doubled until a new descriptor
-    /// fits in; it does not shrink when descriptors are closed.
-    pub fn places(&self) -> u64 {
+    /// Size of the kernel's table, which limits `select`. It starts at 64 and doubles as needed; it does not
+    /// shrink when descriptors are closed.
+    pub fn table_size(&self) -> u64 {
         const AT_FIRST: usize = 64;
         self.entries.len().next_power_of_two().max(AT_FIRST) as u64
     }
 
-    /// The same for a child, whose table is no larger than what is open needs.
+    /// The table of a child: it is only as large as the open descriptors need.
     pub fn inherited(&self) -> Descriptors {
         let needed = self.entries.iter().rposition(Option::is_some);
         let needed = needed.map_or(0, |last| last + 1);
@@ -181,13 +181,13 @@ impl Descriptors {
         child
     }
 
-    /// All descriptors that are open, by number.
+    /// All open descriptors, by number.
     pub fn iter(&self) -> impl Iterator<Item = (i32, Descriptor)> {
         let entries = (0..).zip(self.entries.iter());
         entries.filter_map(|(fd, entry)| Some((fd, (*entry)?)))
     }
 
-    /// Sets a descriptor and says what it was before.
+    /// Sets a descriptor and returns the old entry.
     pub fn set(&mut self, fd: i32, to: Option<Descriptor>) -> Option<Descriptor> {
         let index = usize::try_from(fd)
             .ok()
@@ -203,17 +203,17 @@ impl Descriptors {
     }
 }
 
-/// What descriptor 0 is fed from.
+/// The source of a standard input.
 #[derive(Clone, Debug, Default)]
 pub struct Input {
     bytes: Bytes,
     offset: u64,
-    /// More may come.
+    /// More bytes may be supplied.
     open: bool,
 }
 
 impl Input {
-    /// These bytes, then the end.
+    /// These bytes, then end of file.
     pub fn fixed(bytes: Bytes) -> Input {
         Input {
             bytes,
@@ -222,7 +222,7 @@ impl Input {
         }
     }
 
-    /// What will be supplied.
+    /// Bytes that the caller supplies while the host runs.
     pub fn live() -> Input {
         Input {
             bytes: Bytes::default(),
@@ -231,7 +231,7 @@ impl Input {
         }
     }
 
-    /// More bytes; none mean the end.
+    /// Supplies more bytes; none mean end of file.
     pub fn supply(&mut self, bytes: &[u8]) {
         if bytes.is_empty() {
             self.open = false;
@@ -240,12 +240,12 @@ impl Input {
         }
     }
 
-    /// Bytes that can be read now.
+    /// Bytes that can be read without blocking.
     pub fn available(&self) -> u64 {
         self.bytes.len() - self.offset
     }
 
-    /// Nothing is there now, but something may come.
+    /// Whether a read must block: no bytes are available, but more may be supplied.
     pub fn must_wait(&self) -> bool {
         self.open && self.available() == 0
     }
@@ -255,17 +255,17 @@ impl Input {
         self.bytes.read(self.offset, len)
     }
 
-    /// They were read.
+    /// Consumes bytes.
     pub fn advance(&mut self, len: u64) {
         self.offset += len.min(self.available());
         if self.open && self.available() == 0 {
-            // What a live input has delivered is needed no more.
+            // Consumed bytes of a live input are not needed again.
             self.bytes = Bytes::default();
             self.offset = 0;
         }
     }
 
-    /// All terms, for marking what is alive.
+    /// Visits all terms, so that the arena can mark live ones.
     pub fn for_each_term(&self, visit: &mut dyn FnMut(ExprId)) {
         self.bytes.for_each_term(visit);
     }

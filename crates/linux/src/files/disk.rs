@@ -1,26 +1,26 @@
-//! What of the files outlives a host that is switched off. Names, owners and permissions are kept as they are, as by a journal;
-//! what a file holds is certain only where it was synchronised.
+//! Persistence across power loss. Names, owners and permissions survive, as with a journal; the contents of a
+//! file survive only as far as they were synchronised.
 
 use std::collections::BTreeMap;
 use triomphe::Arc;
 
-use super::inode::{InodeId, Node};
+use super::inode::{InodeId, InodeKind};
 use super::tree::{PROC, ROOT, Tree};
 use super::{Files, Input, Locks};
 use crate::bytes::Bytes;
 use crate::host::Host;
 
-/// What files held when they were synchronised last, those that ever were.
+/// Contents of files at their last synchronisation, for files that ever were synchronised.
 pub type Synced = Arc<BTreeMap<InodeId, Bytes>>;
 
-/// The disk of a host that is off.
+/// The disk of a host that is switched off.
 #[derive(Clone, Debug)]
 pub struct Disk {
     tree: Tree,
 }
 
 impl Disk {
-    /// The files of a host that starts with it. All that is there is certain.
+    /// The files of a host that boots with this disk. Everything on it is durable.
     pub(crate) fn mount(&self) -> Files {
         let mut files = Files {
             tree: self.tree.clone(),
@@ -36,27 +36,27 @@ impl Disk {
 }
 
 impl Files {
-    /// What a file holds will be there, whatever happens.
+    /// Makes the contents of a file durable.
     pub fn sync(&mut self, id: InodeId) {
-        if let Node::Regular(bytes) = &self.tree.get(id).node {
+        if let InodeKind::Regular(bytes) = &self.tree.get(id).kind {
             Arc::make_mut(&mut self.synced).insert(id, bytes.clone());
         }
     }
 
-    /// The same for all files.
+    /// Makes the contents of all files durable.
     pub fn sync_all(&mut self) {
         for (id, _) in self.unsynced() {
             self.sync(id);
         }
     }
 
-    /// Files that may hold something else after the host was switched off, in order, and a path of each.
+    /// Files with contents that are not durable, in order, with a path of each.
     pub fn unsynced(&self) -> Vec<(InodeId, Vec<u8>)> {
-        let origin = self.tree.at_the_start();
+        let origin = self.tree.at_boot();
         let mut found = BTreeMap::new();
-        self.tree.for_each_file(ROOT, &mut |path, id| {
-            if let Node::Regular(bytes) = &self.tree.get(id).node
-                && !self.certain(&origin, id).is_same(bytes)
+        self.tree.for_each_inode(ROOT, &mut |path, id| {
+            if let InodeKind::Regular(bytes) = &self.tree.get(id).kind
+                && !self.durable_contents(&origin, id).is_same(bytes)
                 && !path.starts_with(b"proc/")
             {
                 found.entry(id).or_insert_with(|| [b"/", path].concat());
@@ -65,21 +65,21 @@ impl Files {
         found.into_iter().collect()
     }
 
-    /// What a file is sure to hold.
-    fn certain(&self, origin: &Tree, id: InodeId) -> Bytes {
+    /// The durable contents of a file.
+    fn durable_contents(&self, origin: &Tree, id: InodeId) -> Bytes {
         let synced = self.synced.get(&id).cloned();
-        synced.unwrap_or_else(|| match &origin.get(id).node {
-            Node::Regular(bytes) => bytes.clone(),
+        synced.unwrap_or_else(|| match &origin.get(id).kind {
+            InodeKind::Regular(bytes) => bytes.clone(),
             _ => Bytes::default(),
         })
     }
 
-    /// The disk if the host is switched off now, and these files lose what was not synchronised.
+    /// The disk if the host is switched off now, and `lost` lose what was not synchronised.
     pub(crate) fn disk(&self, lost: &[InodeId]) -> Disk {
-        let origin = self.tree.at_the_start();
+        let origin = self.tree.at_boot();
         let mut tree = self.tree.clone();
         for id in lost {
-            tree.get_mut(*id).node = Node::Regular(self.certain(&origin, *id));
+            tree.get_mut(*id).kind = InodeKind::Regular(self.durable_contents(&origin, *id));
         }
         let processes = tree.directory(PROC).map(|proc| proc.names.clone());
         let is_number = |name: &Vec<u8>| name.iter().all(u8::is_ascii_digit);
@@ -91,12 +91,12 @@ impl Files {
 }
 
 impl Host {
-    /// Files that may hold something else after the host was switched off, in order, and a path of each.
+    /// Files with contents that are not durable, in order, with a path of each.
     pub fn unsynced(&self) -> Vec<(InodeId, Vec<u8>)> {
         self.state.files.unsynced()
     }
 
-    /// Its disk if it is switched off now, and these files lose what was not synchronised.
+    /// The host's disk if it is switched off now, and `lost` lose what was not synchronised.
     pub fn disk(&self, lost: &[InodeId]) -> Disk {
         self.state.files.disk(lost)
     }

@@ -1,4 +1,4 @@
-//! Files of `/proc` whose contents are made when they are opened.
+//! Files in `/proc` whose contents are generated when they are opened.
 
 use std::fmt::Write;
 
@@ -8,9 +8,9 @@ use super::description::MAX_DESCRIPTORS;
 use crate::bytes::Bytes;
 use crate::host::HostState;
 use crate::limits::{Limits, UNLIMITED};
-use crate::process::{Doing, Life, ProcessState};
+use crate::process::{ExitState, ProcessState, RunState};
 
-/// What is told of a process.
+/// Per-process files in `/proc/PID`.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum About {
     /// `cmdline`.
@@ -19,7 +19,7 @@ pub enum About {
     Name,
     /// `environ`.
     Environment,
-    /// `io`, of which nothing is counted.
+    /// `io`, with all counters 0.
     Transfers,
     /// `limits`.
     Limits,
@@ -34,7 +34,7 @@ pub enum About {
 }
 
 impl About {
-    /// All, by name.
+    /// All of them: name, kind and permission bits.
     pub const ALL: [(&'static str, About, u32); 9] = [
         ("cmdline", About::Arguments, 0o444),
         ("comm", About::Name, 0o644),
@@ -48,10 +48,10 @@ impl About {
     ];
 }
 
-/// What a file of `/proc` tells.
+/// A generated file.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Generated {
-    /// Always the same.
+    /// A constant text.
     Text(&'static str),
     /// `/proc/loadavg`.
     Load,
@@ -59,12 +59,12 @@ pub enum Generated {
     Uptime,
     /// `/proc/stat`.
     Counters,
-    /// Something about a process.
+    /// A per-process file.
     Process(u32, About),
 }
 
 impl HostState {
-    /// What a generated file holds now. `memory` is that of the process that asks, with its number.
+    /// The current contents of a generated file. `memory` is the reading process's pid and memory.
     pub fn generate(&self, what: Generated, memory: (u32, &Memory)) -> Bytes {
         let text = match what {
             Generated::Text(text) => text.to_owned(),
@@ -72,7 +72,7 @@ impl HostState {
                 let running = self
                     .tasks
                     .iter()
-                    .filter(|task| task.doing == Doing::Running);
+                    .filter(|task| task.run_state == RunState::Running);
                 let (running, all) = (running.count(), self.tasks.len());
                 format!("0.00 0.00 0.00 {running}/{all} {}\n", self.next_pid - 1)
             }
@@ -130,15 +130,18 @@ impl HostState {
     }
 
     fn letter(&self, process: &ProcessState) -> (char, &'static str) {
-        let running = |pid| self.tasks_of(pid).any(|task| task.doing == Doing::Running);
-        match process.life {
-            Life::Zombie(_) | Life::Gone => ('Z', "zombie"),
+        let running = |pid| {
+            self.tasks_of(pid)
+                .any(|task| task.run_state == RunState::Running)
+        };
+        match process.exit_state {
+            ExitState::Zombie(_) | ExitState::Reaped => ('Z', "zombie"),
             _ if running(process.pid) => ('R', "running"),
             _ => ('S', "sleeping"),
         }
     }
 
-    /// `stat`: 52 numbers, of which those that are not known are 0.
+    /// `stat`: 52 fields; unknown ones are 0.
     fn numbers(&self, process: &ProcessState, size: u64) -> String {
         let ProcessState {
             pid,
@@ -190,7 +193,7 @@ impl HostState {
     }
 }
 
-/// Strings with their NULs, terms and all.
+/// NUL-terminated strings, symbolic bytes included.
 fn strings(strings: &[Buffer]) -> Bytes {
     let mut bytes = Bytes::default();
     for string in strings {

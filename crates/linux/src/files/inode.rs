@@ -1,4 +1,4 @@
-//! Files as the tree holds them: what they are, whose they are, and when they changed.
+//! Inodes: type, contents, owner and times of a file.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use super::description::Target;
 use super::generated::Generated;
 use crate::bytes::Bytes;
 
-/// Number of a file on its host, at least 1.
+/// Inode number on its host, at least 1.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct InodeId(pub u32);
 
@@ -25,9 +25,9 @@ pub enum Device {
     Random,
     /// `/dev/urandom`.
     Urandom,
-    /// `/dev/tty`: the terminal of a process, which none has.
+    /// `/dev/tty`: the controlling terminal, which no process has at boot.
     Terminal,
-    /// `/dev/ptmx`, which makes terminals.
+    /// `/dev/ptmx`, which creates pseudo-terminals.
     Multiplexer,
     /// `/dev/pts/N`.
     Line(u32),
@@ -63,21 +63,21 @@ impl Device {
     }
 }
 
-/// A name in a directory.
+/// A directory entry.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub struct Entry {
+pub struct DirectoryEntry {
     /// The file.
     pub id: InodeId,
-    /// Where it stands when the directory is read; never used again in this directory.
+    /// Its position in directory listings; never reused in this directory.
     pub position: u64,
 }
 
 /// A directory.
 #[derive(Clone, Debug)]
 pub struct Directory {
-    /// What lies in it.
-    pub names: BTreeMap<Vec<u8>, Entry>,
-    /// The directory above.
+    /// Entries by name.
+    pub names: BTreeMap<Vec<u8>, DirectoryEntry>,
+    /// The parent directory.
     pub parent: InodeId,
     next_position: u64,
 }
@@ -95,14 +95,15 @@ impl Directory {
         }
     }
 
-    /// Gives a file a name, in the place of what had it.
+    /// Adds a directory entry, or replaces the one of that name.
     pub fn insert(&mut self, name: &[u8], id: InodeId) {
         let position = self.next_position;
         self.next_position += 1;
-        self.names.insert(name.to_vec(), Entry { id, position });
+        self.names
+            .insert(name.to_vec(), DirectoryEntry { id, position });
     }
 
-    /// What is listed from a position on, in order: name, file, and position.
+    /// Entries from a position on, in order: name, file and position.
     pub fn listed_from(&self, own: InodeId, position: u64) -> Vec<(&[u8], InodeId, u64)> {
         let dots = [(&b"."[..], own, 0), (b"..", self.parent, 1)];
         let names = self.names.iter();
@@ -114,63 +115,63 @@ impl Directory {
     }
 }
 
-/// What a file is.
+/// Type and contents of an inode.
 #[derive(Clone, Debug)]
-pub enum Node {
+pub enum InodeKind {
     /// A regular file.
     Regular(Bytes),
     /// A directory.
     Directory(Directory),
-    /// A symbolic link.
+    /// A symbolic link with this target.
     Link(Vec<u8>),
     /// A character device.
     Device(Device),
     /// A FIFO.
     Fifo,
-    /// A name that a socket was bound to.
+    /// The name of a bound UNIX socket.
     Socket,
-    /// A file whose contents are made when it is opened.
+    /// A file with generated contents.
     Generated(Generated),
-    /// A link of `/proc` to what a process has open or where it is.
+    /// A magic link in `/proc` to an open file or to a directory of a process.
     Magic(Target),
 }
 
-/// A file.
+/// An inode.
 #[derive(Clone, Debug)]
 pub struct Inode {
-    /// What it is.
-    pub node: Node,
+    /// Type and contents.
+    pub kind: InodeKind,
     /// Permission bits.
     pub mode: u32,
-    /// Owner.
+    /// Owner's user id.
     pub uid: u32,
-    /// Group.
+    /// Group id.
     pub gid: u32,
-    /// Names that it has.
+    /// Number of hard links.
     pub links: u32,
-    /// When it was last read, in nanoseconds since 1970.
+    /// Last access, in nanoseconds since 1970.
     pub accessed_ns: i64,
-    /// When it was last written.
+    /// Last modification of the contents.
     pub modified_ns: i64,
-    /// When anything of it was last changed.
+    /// Last status change.
     pub changed_ns: i64,
-    /// The program that it is, where the run has it.
+    /// The program that `execve` starts, if it is one.
     pub program: Option<ImageId>,
-    /// What may not be done with it any more, for files of `memfd_create`.
+    /// Seals, for files of `memfd_create`.
     pub seals: Option<u32>,
 }
 
 impl Inode {
-    /// A file of root's with one name (directories have two).
-    pub fn new(node: Node, mode: u32, now_ns: u64) -> Inode {
+    /// An inode that belongs to root, with one link (directories have two).
+    pub fn new(kind: InodeKind, mode: u32, now_ns: u64) -> Inode {
         let now_ns = i64::try_from(now_ns).unwrap_or(i64::MAX);
-        let links = if matches!(node, Node::Directory(_)) {
+        let links = if matches!(kind, InodeKind::Directory(_)) {
             2
         } else {
             1
         };
         Inode {
-            node,
+            kind,
             mode,
             uid: 0,
             gid: 0,
@@ -185,26 +186,27 @@ impl Inode {
 
     /// An empty directory.
     pub fn directory(parent: InodeId, mode: u32, now_ns: u64) -> Inode {
-        Inode::new(Node::Directory(Directory::new(parent)), mode, now_ns)
+        Inode::new(InodeKind::Directory(Directory::new(parent)), mode, now_ns)
     }
 
-    /// It is a directory.
+    /// Whether it is a directory.
     pub fn is_directory(&self) -> bool {
-        matches!(self.node, Node::Directory(_))
+        matches!(self.kind, InodeKind::Directory(_))
     }
 
-    /// What it holds was changed.
+    /// Updates the times after its contents changed.
     pub fn touch(&mut self, now_ns: u64) {
         self.modified_ns = i64::try_from(now_ns).unwrap_or(i64::MAX);
         self.changed_ns = self.modified_ns;
     }
 
-    /// What is known of it was changed.
+    /// Updates the times after its metadata changed.
     pub fn touch_status(&mut self, now_ns: u64) {
         self.changed_ns = i64::try_from(now_ns).unwrap_or(i64::MAX);
     }
 
-    /// The time at which it was read, if it is to be noted: when it was not since the last change, or a day ago.
+    /// The new access time, if it must be updated (`relatime`): when the last access was before the last
+    /// change, or a day ago.
     pub fn access_to_note(&self, now_ns: u64) -> Option<i64> {
         const DAY_NS: i64 = 24 * 3600 * 1_000_000_000;
         let now_ns = i64::try_from(now_ns).unwrap_or(i64::MAX);

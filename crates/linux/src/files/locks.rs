@@ -1,25 +1,26 @@
-//! Locks on files: on ranges, of processes and of open files (`fcntl`), and on whole files (`flock`).
+//! File locks: record locks of processes and of open file descriptions (`fcntl`), and locks on whole files
+//! (`flock`).
 
 use triomphe::Arc;
 
 use super::description::DescriptionId;
 use super::inode::InodeId;
 
-/// Who has a lock on a range.
+/// Owner of a record lock.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum LockOwner {
     /// A process: it loses all its locks on a file when it closes any descriptor of it.
     Process(u32),
-    /// An open file.
+    /// An open file description.
     Description(DescriptionId),
 }
 
-/// Bytes of a file, up to but without `end`; [`u64::MAX`] is the end of any file.
+/// A byte range of a file, `end` excluded; [`u64::MAX`] is the end of any file.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct LockRange {
     /// The first byte.
     pub start: u64,
-    /// The first byte behind.
+    /// The first byte behind the range.
     pub end: u64,
 }
 
@@ -29,14 +30,14 @@ impl LockRange {
     }
 }
 
-/// A lock that is in the way.
+/// A record lock that is held or requested.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Conflict {
-    /// What it covers.
+    /// The locked range.
     pub range: LockRange,
-    /// Whose it is.
+    /// Its owner.
     pub owner: LockOwner,
-    /// Nobody else may have one.
+    /// A write lock, which excludes all others.
     pub exclusive: bool,
 }
 
@@ -53,7 +54,7 @@ struct WholeLock {
     exclusive: bool,
 }
 
-/// A thread that waits for a lock of processes.
+/// A thread that waits for a record lock of its process.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 struct Waiting {
     tid: u32,
@@ -61,7 +62,7 @@ struct Waiting {
     wanted: Conflict,
 }
 
-/// All locks of a host.
+/// All file locks of a host.
 #[derive(Clone, Debug, Default)]
 pub struct Locks {
     ranges: Arc<Vec<RangeLock>>,
@@ -70,7 +71,7 @@ pub struct Locks {
 }
 
 impl Locks {
-    /// The first lock of somebody else that is in the way of a lock.
+    /// The first lock of another owner that conflicts with a requested lock.
     pub fn conflict(&self, inode: InodeId, wanted: Conflict) -> Option<Conflict> {
         let others = self.ranges.iter().filter(|held| {
             held.inode == inode
@@ -81,8 +82,8 @@ impl Locks {
         others.map(|held| held.lock).min()
     }
 
-    /// Gives an owner a lock in the place of those that it has in the range; there is no conflict. `None` takes
-    /// them away. Whether somebody may find now what was locked.
+    /// Sets a lock, which replaces the owner's locks in the range; there must be no conflict. `None` unlocks
+    /// the range. Returns whether a waiting thread may now succeed.
     pub fn set(
         &mut self,
         inode: InodeId,
@@ -127,21 +128,21 @@ impl Locks {
         released
     }
 
-    /// Somebody else's lock on the whole file is in the way.
+    /// Whether a `flock` lock of another open file conflicts.
     pub fn is_taken(&self, inode: InodeId, owner: DescriptionId, exclusive: bool) -> bool {
         self.whole
             .iter()
             .any(|held| held.inode == inode && held.owner != owner && (held.exclusive || exclusive))
     }
 
-    /// What an open file has locked the whole file as.
+    /// Whether an open file holds a `flock` lock, and whether it is exclusive.
     pub fn holds(&self, inode: InodeId, owner: DescriptionId) -> Option<bool> {
         let mut all = self.whole.iter();
         all.find(|held| held.inode == inode && held.owner == owner)
             .map(|held| held.exclusive)
     }
 
-    /// Gives an open file a lock on the whole file, or takes it away. Whether it had one.
+    /// Sets or removes the `flock` lock of an open file. Returns whether it had one.
     pub fn set_whole(
         &mut self,
         inode: InodeId,
@@ -161,13 +162,14 @@ impl Locks {
         had
     }
 
-    /// A process closes a descriptor of a file, or ends: then of all files. Whether it had locks.
+    /// Releases the record locks of a process on a file that it closes, or on all files when it exits.
+    /// Returns whether it had any.
     pub fn release_process(&mut self, pid: u32, inode: Option<InodeId>) -> bool {
         let owner = LockOwner::Process(pid);
         self.release(|held| held.lock.owner == owner && inode.is_none_or(|id| id == held.inode))
     }
 
-    /// An open file is closed by the last who had it. Whether it had locks.
+    /// Releases the locks of an open file description at its last close. Returns whether it had any.
     pub fn release_description(&mut self, id: DescriptionId) -> bool {
         let had_whole = self.whole.iter().any(|held| held.owner == id);
         if had_whole {
@@ -184,21 +186,22 @@ impl Locks {
         any
     }
 
-    /// A thread is about to wait for a lock of its process.
+    /// Records that a thread is about to wait for a record lock.
     pub fn wait(&mut self, tid: u32, inode: InodeId, wanted: Conflict) {
         self.stop_waiting(tid);
         let all = Arc::make_mut(&mut self.waiting);
         all.push(Waiting { tid, inode, wanted });
     }
 
-    /// A thread does not wait any more.
+    /// Records that a thread no longer waits.
     pub fn stop_waiting(&mut self, tid: u32) {
         if self.waiting.iter().any(|waiting| waiting.tid == tid) {
             Arc::make_mut(&mut self.waiting).retain(|waiting| waiting.tid != tid);
         }
     }
 
-    /// Processes would wait for each other if this one waited for the lock. `waits` says which threads do wait.
+    /// Whether waiting for this lock would deadlock the processes involved. `waits` says which threads are
+    /// blocked.
     pub fn would_deadlock(
         &self,
         inode: InodeId,
@@ -206,7 +209,7 @@ impl Locks {
         waits: impl Fn(u32) -> bool,
     ) -> bool {
         let mut blocker = self.conflict(inode, wanted);
-        // As many steps as there are waiting threads lead through every chain.
+        // The number of waiting threads bounds the length of every chain.
         for _ in 0..=self.waiting.len() {
             let Some(held) = blocker else { return false };
             if !matches!(held.owner, LockOwner::Process(_)) {
@@ -274,8 +277,8 @@ mod tests {
     fn a_ring_of_waiting_processes_is_noticed() {
         let mut locks = Locks::default();
         for pid in 1..=3 {
-            let place = range(u64::from(pid), u64::from(pid) + 1);
-            locks.set(FILE, LockOwner::Process(pid), place, Some(true));
+            let held = range(u64::from(pid), u64::from(pid) + 1);
+            locks.set(FILE, LockOwner::Process(pid), held, Some(true));
         }
         locks.wait(1, FILE, wanted(1, 2, 3, true));
         locks.wait(2, FILE, wanted(2, 3, 4, true));

@@ -1,14 +1,14 @@
-//! `/proc`: what always lies in it, and what is brought up to date when somebody looks.
+//! `/proc`: its static files, and the process directories, which are updated on access.
 
 use super::Files;
 use super::description::Target;
 use super::generated::{About, Generated};
-use super::inode::{Inode, InodeId, Node};
+use super::inode::{Inode, InodeId, InodeKind};
 use super::tree::{PROC, Tree};
 use crate::bytes::Bytes;
 use crate::errno::Errno;
 use crate::host::HostState;
-use crate::process::Life;
+use crate::process::ExitState;
 
 const CPU: &str = "processor\t: 0\nvendor_id\t: GenuineIntel\ncpu family\t: 6\nmodel\t\t: 63\n\
 model name\t: Everett virtual processor\nstepping\t: 2\ncpu MHz\t\t: 1000.000\ncache size\t: 4096 KB\n\
@@ -24,7 +24,7 @@ HugePages_Free:        0\nHugepagesize:       2048 kB\n";
 const MOUNTS: &str = "everett / ext4 rw,relatime 0 0\nproc /proc proc rw,nosuid,nodev,noexec,relatime 0 0\n\
 tmpfs /dev/shm tmpfs rw,nosuid,nodev 0 0\n";
 
-/// Files that always say the same.
+/// Files with constant contents.
 const TEXTS: &[(&str, &str)] = &[
     ("/proc/cpuinfo", CPU),
     ("/proc/meminfo", MEMORY),
@@ -43,7 +43,7 @@ const TEXTS: &[(&str, &str)] = &[
     ),
 ];
 
-/// Files that can be written, and then hold what was written.
+/// Writable files (`sysctl`), with their initial contents.
 const SETTINGS: &[(&str, &str)] = &[
     ("/proc/sys/fs/file-max", "1048576\n"),
     ("/proc/sys/fs/nr_open", "1048576\n"),
@@ -70,14 +70,14 @@ const SETTINGS: &[(&str, &str)] = &[
     ("/proc/sys/vm/swappiness", "60\n"),
 ];
 
-/// Puts into `/proc` what is always there.
-pub fn furnish(tree: &mut Tree, now_ns: u64) -> Result<(), Errno> {
-    let generated = |what| Inode::new(Node::Generated(what), 0o444, now_ns);
+/// Creates the static files of `/proc`.
+pub fn populate(tree: &mut Tree, now_ns: u64) -> Result<(), Errno> {
+    let generated = |what| Inode::new(InodeKind::Generated(what), 0o444, now_ns);
     for (path, text) in TEXTS {
         tree.install(PROC, path.as_bytes(), generated(Generated::Text(text)))?;
     }
     for (path, text) in SETTINGS {
-        let node = Node::Regular(Bytes::from_concrete(text.as_bytes()));
+        let node = InodeKind::Regular(Bytes::from_concrete(text.as_bytes()));
         tree.install(PROC, path.as_bytes(), Inode::new(node, 0o644, now_ns))?;
     }
     let changing = [
@@ -89,23 +89,23 @@ pub fn furnish(tree: &mut Tree, now_ns: u64) -> Result<(), Errno> {
         tree.install(PROC, path.as_bytes(), generated(what))?;
     }
     for (name, target) in [("mounts", "self/mounts"), ("self", ""), ("thread-self", "")] {
-        let link = Inode::new(Node::Link(target.as_bytes().to_vec()), 0o777, now_ns);
+        let link = Inode::new(InodeKind::Link(target.as_bytes().to_vec()), 0o777, now_ns);
         tree.install(PROC, name.as_bytes(), link)?;
     }
     Ok(())
 }
 
 impl HostState {
-    /// Brings `/proc` up to date, as a thread of a process sees it.
+    /// Updates `/proc` as the thread `tid` of process `pid` sees it.
     pub fn refresh_proc(&mut self, pid: u32, tid: u32) {
         let now_ns = self.start_time_ns.saturating_add(self.clock_ns);
         let tree = &mut self.files.tree;
         set_link(tree, b"self", format!("{pid}"));
         set_link(tree, b"thread-self", format!("{pid}/task/{tid}"));
-        self.forget_processes();
+        self.remove_process_directories();
         for at in 0..self.processes.len() {
             let process = self.processes[at].clone();
-            if matches!(process.life, Life::Gone) {
+            if matches!(process.exit_state, ExitState::Reaped) {
                 continue;
             }
             let name = process.pid.to_string();
@@ -114,15 +114,15 @@ impl HostState {
                 Ok(Some(id)) => id,
                 _ => self.files.tree.add_process(process.pid, now_ns),
             };
-            let places = [
+            let links = [
                 (&b"cwd"[..], Some(process.cwd)),
                 (b"exe", process.executable),
             ];
-            for (name, target) in places {
+            for (name, target) in links {
                 if let (Ok(Some(id)), Some(target)) =
                     (self.files.tree.child(directory, name), target)
                 {
-                    self.files.tree.get_mut(id).node = Node::Magic(Target::Inode(target));
+                    self.files.tree.get_mut(id).kind = InodeKind::Magic(Target::Inode(target));
                 }
             }
             let open: Vec<(String, Target)> = process
@@ -133,13 +133,13 @@ impl HostState {
                     Some((fd.to_string(), description.target))
                 })
                 .collect();
-            self.files.tree.list_open(directory, &open, now_ns);
+            self.files.tree.update_fd_links(directory, &open, now_ns);
             let tids: Vec<u32> = self.tasks_of(process.pid).map(|task| task.tid).collect();
-            self.files.tree.list_threads(directory, &tids, now_ns);
+            self.files.tree.update_task_links(directory, &tids, now_ns);
         }
     }
 
-    fn forget_processes(&mut self) {
+    fn remove_process_directories(&mut self) {
         let Some(proc) = self.files.tree.directory(PROC) else {
             return;
         };
@@ -152,53 +152,53 @@ impl HostState {
                     .and_then(|name| name.parse().ok());
                 let lives = |pid| {
                     let process = self.process_by_pid(pid);
-                    process.is_some_and(|process| !matches!(process.life, Life::Gone))
+                    process.is_some_and(|process| !matches!(process.exit_state, ExitState::Reaped))
                 };
                 pid.is_some_and(|pid| !lives(pid))
             })
             .cloned()
             .collect();
         for name in gone {
-            self.files.forget_tree(PROC, &name);
+            self.files.remove_tree(PROC, &name);
         }
     }
 }
 
 fn set_link(tree: &mut Tree, name: &[u8], target: String) {
     if let Ok(Some(id)) = tree.child(PROC, name)
-        && !matches!(&tree.get(id).node, Node::Link(old) if *old == target.as_bytes())
+        && !matches!(&tree.get(id).kind, InodeKind::Link(old) if *old == target.as_bytes())
     {
-        tree.get_mut(id).node = Node::Link(target.into_bytes());
+        tree.get_mut(id).kind = InodeKind::Link(target.into_bytes());
     }
 }
 
 impl Files {
-    /// Takes a name away with all that lies below it.
-    fn forget_tree(&mut self, directory: InodeId, name: &[u8]) {
+    /// Removes a directory entry with everything below it.
+    fn remove_tree(&mut self, directory: InodeId, name: &[u8]) {
         let Some(id) = self.tree.remove(directory, name) else {
             return;
         };
         let names = self.tree.directory(id).map(|below| below.names.clone());
         for name in names.unwrap_or_default().keys() {
-            self.forget_tree(id, name);
+            self.remove_tree(id, name);
         }
-        self.let_go(id);
+        self.free_if_unused(id);
     }
 }
 
 impl Tree {
-    /// The directory of a process.
+    /// Creates the directory of a process.
     fn add_process(&mut self, pid: u32, now_ns: u64) -> InodeId {
         let name = pid.to_string();
         let id = self.add(PROC, name.as_bytes(), Inode::directory(PROC, 0o555, now_ns));
         for (name, about, mode) in About::ALL {
-            let node = Node::Generated(Generated::Process(pid, about));
+            let node = InodeKind::Generated(Generated::Process(pid, about));
             self.add(id, name.as_bytes(), Inode::new(node, mode, now_ns));
         }
-        let mounts = Node::Generated(Generated::Text(MOUNTS));
+        let mounts = InodeKind::Generated(Generated::Text(MOUNTS));
         self.add(id, b"mounts", Inode::new(mounts, 0o444, now_ns));
         for (name, target) in [("root", "/"), ("cwd", "/"), ("exe", "")] {
-            let link = Node::Link(target.as_bytes().to_vec());
+            let link = InodeKind::Link(target.as_bytes().to_vec());
             self.add(id, name.as_bytes(), Inode::new(link, 0o777, now_ns));
         }
         for name in ["fd", "task"] {
@@ -207,8 +207,8 @@ impl Tree {
         id
     }
 
-    /// Makes the links in `fd` those of what is open.
-    fn list_open(&mut self, process: InodeId, open: &[(String, Target)], now_ns: u64) {
+    /// Updates the links in `fd` to match the open descriptors.
+    fn update_fd_links(&mut self, process: InodeId, open: &[(String, Target)], now_ns: u64) {
         let Ok(Some(folder)) = self.child(process, b"fd") else {
             return;
         };
@@ -216,7 +216,7 @@ impl Tree {
         for (name, entry) in listed.unwrap_or_default() {
             let same = open.iter().any(|(fd, target)| {
                 fd.as_bytes() == name
-                    && matches!(&self.get(entry.id).node, Node::Magic(old) if old == target)
+                    && matches!(&self.get(entry.id).kind, InodeKind::Magic(old) if old == target)
             });
             if !same {
                 self.remove(folder, &name);
@@ -225,14 +225,14 @@ impl Tree {
         }
         for (fd, target) in open {
             if let Ok(None) = self.child(folder, fd.as_bytes()) {
-                let link = Inode::new(Node::Magic(*target), 0o700, now_ns);
+                let link = Inode::new(InodeKind::Magic(*target), 0o700, now_ns);
                 self.add(folder, fd.as_bytes(), link);
             }
         }
     }
 
-    /// Makes the links in `task` those of the threads.
-    fn list_threads(&mut self, process: InodeId, tids: &[u32], now_ns: u64) {
+    /// Updates the links in `task` to match the threads.
+    fn update_task_links(&mut self, process: InodeId, tids: &[u32], now_ns: u64) {
         let Ok(Some(folder)) = self.child(process, b"task") else {
             return;
         };
@@ -246,8 +246,8 @@ impl Tree {
         for tid in tids {
             let name = tid.to_string();
             if let Ok(None) = self.child(folder, name.as_bytes()) {
-                // What is told of a thread is what is told of its process.
-                let link = Inode::new(Node::Magic(Target::Inode(process)), 0o777, now_ns);
+                // The directory of a thread is that of its process.
+                let link = Inode::new(InodeKind::Magic(Target::Inode(process)), 0o777, now_ns);
                 self.add(folder, name.as_bytes(), link);
             }
         }

@@ -1,6 +1,7 @@
-//! What every host's root has: the usual directories, devices, and the files in `/etc` that libraries look for.
+//! The root directory that every host has: standard directories, devices, and the files in `/etc` that
+//! libraries read.
 
-use super::inode::{Device, Inode, Node};
+use super::inode::{Device, Inode, InodeKind};
 use super::tree::{ROOT, Tree};
 use crate::bytes::Bytes;
 use crate::errno::Errno;
@@ -24,7 +25,7 @@ const DIRECTORIES: &[&str] = &[
     "/var/tmp",
 ];
 
-/// Directories in which everyone can make files and remove their own.
+/// World-writable directories with the sticky bit.
 const OPEN_TO_ALL: &[&str] = &["/tmp", "/var/tmp", "/dev/shm"];
 
 const DEVICES: &[(&str, Device)] = &[
@@ -80,10 +81,10 @@ const TEXTS: &[(&str, &str)] = &[
     ("/etc/shells", "/bin/sh\n"),
 ];
 
-/// Puts the usual into an empty tree.
-pub fn furnish(tree: &mut Tree, now_ns: u64) -> Result<(), Errno> {
+/// Creates the standard files in an empty tree.
+pub fn populate(tree: &mut Tree, now_ns: u64) -> Result<(), Errno> {
     for path in DIRECTORIES {
-        tree.make_directories(ROOT, path.as_bytes())?;
+        tree.create_directories(ROOT, path.as_bytes())?;
     }
     for path in OPEN_TO_ALL {
         let id = tree.lookup(ROOT, path.as_bytes(), true)?;
@@ -92,15 +93,15 @@ pub fn furnish(tree: &mut Tree, now_ns: u64) -> Result<(), Errno> {
     let root = tree.lookup(ROOT, b"/root", true)?;
     tree.get_mut(root).mode = 0o700;
     for (path, device) in DEVICES {
-        let inode = Inode::new(Node::Device(*device), 0o666, now_ns);
+        let inode = Inode::new(InodeKind::Device(*device), 0o666, now_ns);
         tree.install(ROOT, path.as_bytes(), inode)?;
     }
     for (path, target) in LINKS {
-        let inode = Inode::new(Node::Link(target.as_bytes().to_vec()), 0o777, now_ns);
+        let inode = Inode::new(InodeKind::Link(target.as_bytes().to_vec()), 0o777, now_ns);
         tree.install(ROOT, path.as_bytes(), inode)?;
     }
     for (path, text) in TEXTS {
-        let node = Node::Regular(Bytes::from_concrete(text.as_bytes()));
+        let node = InodeKind::Regular(Bytes::from_concrete(text.as_bytes()));
         tree.install(ROOT, path.as_bytes(), Inode::new(node, 0o644, now_ns))?;
     }
     Ok(())

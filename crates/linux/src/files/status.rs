@@ -1,7 +1,7 @@
-//! What `stat` and its kin say of a file.
+//! File status, as `stat` and `statx` report it.
 
 use super::description::Target;
-use super::inode::{InodeId, Node};
+use super::inode::{InodeId, InodeKind};
 use super::tree::Tree;
 use crate::host::HostState;
 
@@ -14,52 +14,54 @@ const SOCKET: u32 = 0o140_000;
 const BLOCK: u64 = 4096;
 const SECOND_NS: i64 = 1_000_000_000;
 
-/// What `stat` says of a file.
+/// File status.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Status {
-    /// Device that it lies on.
+    /// Device that contains the file.
     pub device: u64,
-    /// Its number.
+    /// Inode number.
     pub inode: u64,
-    /// Names that it has.
+    /// Number of hard links.
     pub links: u64,
     /// Type and permission bits.
     pub mode: u32,
-    /// Owner.
+    /// Owner's user id.
     pub uid: u32,
-    /// Group.
+    /// Group id.
     pub gid: u32,
-    /// For devices: which.
+    /// Device number, for device files.
     pub represents: (u32, u32),
     /// Size in bytes.
     pub size: u64,
-    /// When it was last read, written, and changed, in nanoseconds since 1970.
+    /// Times of last access, modification and status change, in nanoseconds since 1970.
     pub times_ns: [i64; 3],
 }
 
 impl HostState {
-    /// What `stat` says of what is open.
+    /// Status of the target of an open file description.
     pub fn status(&self, target: Target) -> Status {
         match target {
-            Target::Inode(id) => match self.files.tree.get(id).node {
-                Node::Magic(target) if !matches!(target, Target::Inode(_)) => self.status(target),
+            Target::Inode(id) => match self.files.tree.get(id).kind {
+                InodeKind::Magic(target) if !matches!(target, Target::Inode(_)) => {
+                    self.status(target)
+                }
                 _ => Status::of_inode(&self.files.tree, id),
             },
-            // Standard streams are pipes: neither files nor terminals.
-            Target::Stdin(_) => self.nameless_status(1, PIPE | 0o600),
-            Target::Output(stream) => self.nameless_status(2 + stream as u64, PIPE | 0o600),
+            // Standard streams are pipes, neither files nor terminals.
+            Target::Stdin(_) => self.anonymous_status(1, PIPE | 0o600),
+            Target::Output(stream) => self.anonymous_status(2 + stream as u64, PIPE | 0o600),
             Target::Object(id) => {
                 if let Some(fifo) = self.files.fifo_of(id) {
                     return Status::of_inode(&self.files.tree, fifo);
                 }
                 let object = self.objects.get(id.0);
                 let mode = object.map_or(PIPE | 0o600, |object| object.operations().mode);
-                self.nameless_status(8 + u64::from(id.0), mode)
+                self.anonymous_status(8 + u64::from(id.0), mode)
             }
         }
     }
 
-    fn nameless_status(&self, inode: u64, mode: u32) -> Status {
+    fn anonymous_status(&self, inode: u64, mode: u32) -> Status {
         let start_ns = i64::try_from(self.start_time_ns).unwrap_or(i64::MAX);
         Status {
             device: 2,
@@ -76,18 +78,18 @@ impl HostState {
 }
 
 impl Status {
-    /// Of a file.
+    /// Status of an inode.
     pub fn of_inode(tree: &Tree, id: InodeId) -> Status {
         let inode = tree.get(id);
-        let (kind, size, represents) = match &inode.node {
-            Node::Regular(bytes) => (REGULAR, bytes.len(), (0, 0)),
-            Node::Generated(_) => (REGULAR, 0, (0, 0)),
-            Node::Directory(..) => (DIRECTORY, BLOCK, (0, 0)),
-            Node::Link(target) => (LINK, target.len() as u64, (0, 0)),
-            Node::Magic(_) => (LINK, 64, (0, 0)),
-            Node::Device(device) => (CHARACTER_DEVICE, 0, device.number()),
-            Node::Fifo => (PIPE, 0, (0, 0)),
-            Node::Socket => (SOCKET, 0, (0, 0)),
+        let (kind, size, represents) = match &inode.kind {
+            InodeKind::Regular(bytes) => (REGULAR, bytes.len(), (0, 0)),
+            InodeKind::Generated(_) => (REGULAR, 0, (0, 0)),
+            InodeKind::Directory(..) => (DIRECTORY, BLOCK, (0, 0)),
+            InodeKind::Link(target) => (LINK, target.len() as u64, (0, 0)),
+            InodeKind::Magic(_) => (LINK, 64, (0, 0)),
+            InodeKind::Device(device) => (CHARACTER_DEVICE, 0, device.number()),
+            InodeKind::Fifo => (PIPE, 0, (0, 0)),
+            InodeKind::Socket => (SOCKET, 0, (0, 0)),
         };
         Status {
             device: 1,
@@ -106,7 +108,7 @@ impl Status {
         self.size.div_ceil(BLOCK) * (BLOCK / 512)
     }
 
-    /// As `struct stat`.
+    /// Encodes a `struct stat`.
     pub fn to_stat(self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(144);
         for field in [self.device, self.inode, self.links] {
@@ -128,7 +130,7 @@ impl Status {
         bytes
     }
 
-    /// As `struct statx`.
+    /// Encodes a `struct statx`.
     pub fn to_statx(self) -> Vec<u8> {
         const BASIC_STATS: u32 = 0x7ff;
         let mut bytes = vec![0; 256];

@@ -1,23 +1,23 @@
-//! Files by number. Cloning is O(1), and a change copies a small part, however many files there are.
+//! The inode table. Cloning is O(1), and a change copies one chunk, however many inodes there are.
 
 use triomphe::Arc;
 
 use super::inode::{Inode, InodeId};
 
-/// Files that are copied together.
+/// Inodes in a chunk, which are copied together.
 const CHUNK: usize = 64;
 
 type Chunk = Arc<Vec<Option<Arc<Inode>>>>;
 
-/// Files by number; numbers are never used again.
+/// Inodes by number; numbers are never reused.
 #[derive(Clone, Debug, Default)]
-pub struct Table {
+pub struct InodeTable {
     chunks: Arc<Vec<Chunk>>,
     len: usize,
 }
 
-impl Table {
-    /// Adds a file.
+impl InodeTable {
+    /// Adds an inode.
     pub fn push(&mut self, inode: Inode) -> InodeId {
         let chunks = Arc::make_mut(&mut self.chunks);
         if self.len.is_multiple_of(CHUNK) {
@@ -30,12 +30,12 @@ impl Table {
         InodeId(self.len as u32 - 1)
     }
 
-    /// The number of the file that is added next.
+    /// The number of the next inode.
     pub fn next_id(&self) -> InodeId {
         InodeId(self.len as u32)
     }
 
-    /// A file.
+    /// The inode with this number.
     pub fn get(&self, id: InodeId) -> Option<&Inode> {
         let index = id.0 as usize;
         self.chunks
@@ -44,7 +44,7 @@ impl Table {
             .as_deref()
     }
 
-    /// A file, to be changed.
+    /// The inode with this number, for changing it.
     pub fn get_mut(&mut self, id: InodeId) -> Option<&mut Inode> {
         let index = id.0 as usize;
         let chunk = Arc::make_mut(&mut self.chunks).get_mut(index / CHUNK)?;
@@ -52,7 +52,7 @@ impl Table {
         inode.as_mut().map(Arc::make_mut)
     }
 
-    /// Forgets a file.
+    /// Frees an inode.
     pub fn remove(&mut self, id: InodeId) {
         let index = id.0 as usize;
         if self.get(id).is_some() {
@@ -61,7 +61,7 @@ impl Table {
         }
     }
 
-    /// All files.
+    /// All inodes.
     pub fn iter(&self) -> impl Iterator<Item = &Inode> {
         let chunks = self.chunks.iter();
         chunks.flat_map(|chunk| chunk.iter().flatten().map(|inode| &**inode))
@@ -70,13 +70,13 @@ impl Table {
 
 #[cfg(test)]
 mod tests {
-    use super::super::inode::Node;
+    use super::super::inode::InodeKind;
     use super::*;
 
     #[test]
     fn clones_part_ways() {
-        let mut table = Table::default();
-        let link = |name: &[u8]| Inode::new(Node::Link(name.to_vec()), 0o777, 0);
+        let mut table = InodeTable::default();
+        let link = |name: &[u8]| Inode::new(InodeKind::Link(name.to_vec()), 0o777, 0);
         let ids: Vec<_> = (0..200u8).map(|at| table.push(link(&[at]))).collect();
         let clone = table.clone();
         table.get_mut(ids[150]).unwrap().mode = 1;

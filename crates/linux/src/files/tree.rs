@@ -1,10 +1,10 @@
-//! The tree of names and what the files hold.
+//! The directory tree and its inodes.
 
 use everett_expr::ExprId;
 
-use super::access::Who;
-use super::inode::{Directory, Inode, InodeId, Node};
-use super::table::Table;
+use super::access::FsCredentials;
+use super::inode::{Directory, Inode, InodeId, InodeKind};
+use super::table::InodeTable;
 use super::walk::Walk;
 use crate::errno::Errno;
 
@@ -13,43 +13,43 @@ pub const ROOT: InodeId = InodeId(1);
 /// `/proc`.
 pub const PROC: InodeId = InodeId(2);
 
-/// The tree.
+/// The directory tree.
 #[derive(Clone, Debug)]
 pub struct Tree {
-    inodes: Table,
-    /// Files with smaller numbers are those that every host has.
-    furnished: InodeId,
-    /// All files as they were when the host started.
-    origin: Table,
-    /// Stands for files that are not there.
+    inodes: InodeTable,
+    /// Inodes with lower numbers exist on every host.
+    standard_end: InodeId,
+    /// All inodes as they were at boot.
+    origin: InodeTable,
+    /// Stands for an inode that does not exist.
     nobody: Inode,
 }
 
 impl Tree {
-    /// A root with an empty `/proc`.
+    /// A root directory with an empty `/proc`.
     pub fn new(now_ns: u64) -> Tree {
         let mut tree = Tree {
-            inodes: Table::default(),
-            furnished: InodeId(0),
-            origin: Table::default(),
+            inodes: InodeTable::default(),
+            standard_end: InodeId(0),
+            origin: InodeTable::default(),
             nobody: Inode {
                 links: 0,
-                ..Inode::new(Node::Link(Vec::new()), 0, 0)
+                ..Inode::new(InodeKind::Link(Vec::new()), 0, 0)
             },
         };
-        // Number 0 is nobody's.
+        // Inode number 0 is not used.
         tree.inodes.push(tree.nobody.clone());
         tree.inodes.push(Inode::directory(ROOT, 0o755, now_ns));
         tree.add(ROOT, b"proc", Inode::directory(ROOT, 0o555, now_ns));
         tree
     }
 
-    /// A file.
+    /// The inode with this number.
     pub fn get(&self, id: InodeId) -> &Inode {
         self.inodes.get(id).unwrap_or(&self.nobody)
     }
 
-    /// A file, to be changed.
+    /// The inode with this number, for changing it.
     pub fn get_mut(&mut self, id: InodeId) -> &mut Inode {
         match self.inodes.get_mut(id) {
             Some(inode) => inode,
@@ -57,27 +57,27 @@ impl Tree {
         }
     }
 
-    /// A directory's names.
+    /// The directory with this inode number, if it is one.
     pub fn directory(&self, id: InodeId) -> Option<&Directory> {
-        match &self.get(id).node {
-            Node::Directory(directory) => Some(directory),
+        match &self.get(id).kind {
+            InodeKind::Directory(directory) => Some(directory),
             _ => None,
         }
     }
 
     fn directory_mut(&mut self, id: InodeId) -> Option<&mut Directory> {
-        match &mut self.get_mut(id).node {
-            Node::Directory(directory) => Some(directory),
+        match &mut self.get_mut(id).kind {
+            InodeKind::Directory(directory) => Some(directory),
             _ => None,
         }
     }
 
-    /// Adds a file without a name.
-    pub fn add_nameless(&mut self, inode: Inode) -> InodeId {
+    /// Adds an unlinked inode.
+    pub fn add_unlinked(&mut self, inode: Inode) -> InodeId {
         self.inodes.push(Inode { links: 0, ..inode })
     }
 
-    /// Adds a file under a name that is free.
+    /// Adds an inode under a free name.
     pub fn add(&mut self, directory: InodeId, name: &[u8], inode: Inode) -> InodeId {
         let is_directory = inode.is_directory();
         let id = self.inodes.push(inode);
@@ -88,7 +88,7 @@ impl Tree {
         id
     }
 
-    /// Gives a file that is no directory one more name, which is free.
+    /// Adds a hard link under a free name to a file that is no directory.
     pub fn link(&mut self, directory: InodeId, name: &[u8], id: InodeId) {
         if let Some(names) = self.directory_mut(directory) {
             names.insert(name, id);
@@ -96,7 +96,7 @@ impl Tree {
         }
     }
 
-    /// Takes a name away; the file stays for those who have it open. Which file it was.
+    /// Unlinks a name and returns its inode, which stays while it is open.
     pub fn remove(&mut self, directory: InodeId, name: &[u8]) -> Option<InodeId> {
         let entry = self.directory_mut(directory)?.names.remove(name)?;
         let inode = self.get_mut(entry.id);
@@ -110,7 +110,7 @@ impl Tree {
         Some(entry.id)
     }
 
-    /// Moves a name to another directory and name, which is free.
+    /// Renames an entry to a free name.
     pub fn rename(&mut self, from: (InodeId, &[u8]), to: (InodeId, &[u8])) {
         let taken = self
             .directory_mut(from.0)
@@ -122,19 +122,19 @@ impl Tree {
         self.set_parent(entry.id, from.0, to.0);
     }
 
-    /// Swaps what two names mean.
+    /// Exchanges two entries.
     pub fn exchange(&mut self, one: (InodeId, &[u8]), other: (InodeId, &[u8])) {
-        let found = |tree: &Tree, place: (InodeId, &[u8])| {
-            let entry = tree.directory(place.0)?.names.get(place.1)?;
+        let found = |tree: &Tree, dentry: (InodeId, &[u8])| {
+            let entry = tree.directory(dentry.0)?.names.get(dentry.1)?;
             Some(entry.id)
         };
         let (Some(first), Some(second)) = (found(self, one), found(self, other)) else {
             return;
         };
-        for (place, id) in [(one, second), (other, first)] {
+        for (dentry, id) in [(one, second), (other, first)] {
             let entry = self
-                .directory_mut(place.0)
-                .and_then(|names| names.names.get_mut(place.1));
+                .directory_mut(dentry.0)
+                .and_then(|names| names.names.get_mut(dentry.1));
             if let Some(entry) = entry {
                 entry.id = id;
             }
@@ -143,7 +143,7 @@ impl Tree {
         self.set_parent(second, other.0, one.0);
     }
 
-    /// A directory lies elsewhere now.
+    /// Updates a directory's parent after a rename.
     fn set_parent(&mut self, id: InodeId, from: InodeId, to: InodeId) {
         if from == to {
             return;
@@ -156,12 +156,12 @@ impl Tree {
         }
     }
 
-    /// Forgets a file that has no name and that nobody has open.
+    /// Frees an inode that has no link and is not open.
     pub fn forget(&mut self, id: InodeId) {
         self.inodes.remove(id);
     }
 
-    /// A directory lies below another, or is it.
+    /// Whether a directory is another one or lies below it.
     pub fn is_below(&self, directory: InodeId, above: InodeId) -> bool {
         let mut at = directory;
         loop {
@@ -175,22 +175,23 @@ impl Tree {
         }
     }
 
-    /// A directory lies in `/proc`.
+    /// Whether a directory lies in `/proc`.
     pub fn is_in_proc(&self, directory: InodeId) -> bool {
         directory != ROOT && self.is_below(directory, PROC)
     }
 
-    /// The file with this name in a directory.
+    /// The inode with this name in a directory.
     pub fn child(&self, directory: InodeId, name: &[u8]) -> Result<Option<InodeId>, Errno> {
-        Walk::new(self, &Who::ROOT).child(directory, name)
+        Walk::new(self, &FsCredentials::ROOT).child(directory, name)
     }
 
-    /// The file that a path names, for root. A link at its end is followed if `follow` says so.
+    /// Resolves a path with root's permissions. `follow` says whether a symbolic link as its last component
+    /// is followed.
     pub fn lookup(&self, from: InodeId, path: &[u8], follow: bool) -> Result<InodeId, Errno> {
-        Walk::new(self, &Who::ROOT).lookup(from, path, follow)
+        Walk::new(self, &FsCredentials::ROOT).lookup(from, path, follow)
     }
 
-    /// Makes a file with its directories, or replaces it. For setting up.
+    /// Creates or replaces a file, and creates its parent directories. Used at boot.
     pub fn install(&mut self, from: InodeId, path: &[u8], inode: Inode) -> Result<InodeId, Errno> {
         let cut = path
             .iter()
@@ -200,15 +201,15 @@ impl Tree {
         if name.is_empty() || matches!(name, b"." | b"..") {
             return Err(Errno::EINVAL);
         }
-        let directory = self.make_directories(from, directories)?;
+        let directory = self.create_directories(from, directories)?;
         if self.child(directory, name)?.is_some() {
             self.remove(directory, name);
         }
         Ok(self.add(directory, name, inode))
     }
 
-    /// The directory of this path, made where it is not there.
-    pub fn make_directories(&mut self, from: InodeId, path: &[u8]) -> Result<InodeId, Errno> {
+    /// Resolves the path of a directory, creating missing ones.
+    pub fn create_directories(&mut self, from: InodeId, path: &[u8]) -> Result<InodeId, Errno> {
         let mut at = if path.first() == Some(&b'/') {
             ROOT
         } else {
@@ -227,8 +228,8 @@ impl Tree {
                 Err(errno) => return Err(errno),
             };
         }
-        match self.get(at).node {
-            Node::Directory(..) => Ok(at),
+        match self.get(at).kind {
+            InodeKind::Directory(..) => Ok(at),
             _ => Err(Errno::ENOTDIR),
         }
     }
@@ -249,7 +250,7 @@ impl Tree {
         Some(parts.flat_map(|part| [b"/", *part].concat()).collect())
     }
 
-    /// A name that a file has in a directory.
+    /// A name of an inode in a directory.
     pub fn name_in(&self, directory: InodeId, id: InodeId) -> Option<&[u8]> {
         let mut names = self.directory(directory)?.names.iter();
         names
@@ -257,13 +258,13 @@ impl Tree {
             .map(|(name, _)| name.as_slice())
     }
 
-    /// A path of a file, of whatever kind; `None` if it has none.
+    /// A path of an inode of any type; `None` if it has none.
     pub fn any_path_of(&self, id: InodeId) -> Option<Vec<u8>> {
         if self.get(id).is_directory() {
             return self.path_of(id);
         }
         let mut found = None;
-        self.for_each_file(ROOT, &mut |path, file| {
+        self.for_each_inode(ROOT, &mut |path, file| {
             if file == id && found.is_none() {
                 found = Some([b"/", path].concat());
             }
@@ -271,26 +272,26 @@ impl Tree {
         found
     }
 
-    /// What is there now is what every host has.
-    pub fn finish_furnishing(&mut self) {
-        self.furnished = self.inodes.next_id();
+    /// Marks the current inodes as those that every host has.
+    pub fn mark_standard_files(&mut self) {
+        self.standard_end = self.inodes.next_id();
     }
 
-    /// What is there now is what the host starts with.
+    /// Marks the current state as that at boot.
     pub fn start(&mut self) {
         self.origin = self.inodes.clone();
     }
 
-    /// The tree as it was when the host started.
-    pub fn at_the_start(&self) -> Tree {
+    /// The tree as it was at boot.
+    pub fn at_boot(&self) -> Tree {
         Tree {
             inodes: self.origin.clone(),
             ..self.clone()
         }
     }
 
-    /// Calls `visit` with the path, relative to a directory, of everything below it, also of what is reached by
-    /// one link, and whether every host has it.
+    /// Calls `visit` with the path, relative to a directory, of everything below it, including what one
+    /// symbolic link leads to, and whether every host has it.
     pub fn for_each_name(&self, directory: InodeId, visit: &mut dyn FnMut(&[u8], bool)) {
         let mut waiting = vec![(directory, Vec::new(), false)];
         while let Some((at, prefix, linked)) = waiting.pop() {
@@ -300,11 +301,14 @@ impl Tree {
             let in_proc = self.is_in_proc(at);
             for (name, entry) in &directory.names {
                 let path = [prefix.as_slice(), name].concat();
-                visit(&path, in_proc || entry.id < self.furnished);
+                visit(&path, in_proc || entry.id < self.standard_end);
                 let below = [path.as_slice(), b"/"].concat();
-                let is_link = matches!(self.get(entry.id).node, Node::Link(_) | Node::Magic(_));
+                let is_link = matches!(
+                    self.get(entry.id).kind,
+                    InodeKind::Link(_) | InodeKind::Magic(_)
+                );
                 match self.lookup(at, name, true) {
-                    // A link to a directory that it lies in would go on for ever.
+                    // A link to a directory above it would recurse forever.
                     Ok(id) if is_link && (linked || self.is_below(at, id)) => {}
                     Ok(id) => waiting.push((id, below, linked || is_link)),
                     Err(_) => {}
@@ -313,8 +317,8 @@ impl Tree {
         }
     }
 
-    /// Calls `visit` with the path, relative to a directory, of everything below it, and the file.
-    pub fn for_each_file(&self, directory: InodeId, visit: &mut dyn FnMut(&[u8], InodeId)) {
+    /// Calls `visit` with the path, relative to a directory, and the inode of everything below it.
+    pub fn for_each_inode(&self, directory: InodeId, visit: &mut dyn FnMut(&[u8], InodeId)) {
         let mut waiting = vec![(directory, Vec::new())];
         while let Some((at, prefix)) = waiting.pop() {
             let Some(directory) = self.directory(at) else {
@@ -328,10 +332,10 @@ impl Tree {
         }
     }
 
-    /// All terms, for marking what is alive.
+    /// Visits all terms, so that the arena can mark live ones.
     pub fn for_each_term(&self, visit: &mut dyn FnMut(ExprId)) {
         for inode in self.inodes.iter() {
-            if let Node::Regular(bytes) = &inode.node {
+            if let InodeKind::Regular(bytes) = &inode.kind {
                 bytes.for_each_term(visit);
             }
         }
@@ -344,11 +348,11 @@ mod tests {
     use crate::bytes::Bytes;
 
     fn file(bytes: &[u8]) -> Inode {
-        Inode::new(Node::Regular(Bytes::from_concrete(bytes)), 0o644, 0)
+        Inode::new(InodeKind::Regular(Bytes::from_concrete(bytes)), 0o644, 0)
     }
 
     fn link(target: &[u8]) -> Inode {
-        Inode::new(Node::Link(target.to_vec()), 0o777, 0)
+        Inode::new(InodeKind::Link(target.to_vec()), 0o777, 0)
     }
 
     #[test]
@@ -381,10 +385,10 @@ mod tests {
         assert_eq!(tree.lookup(ROOT, b"/loop", true), Err(Errno::ELOOP));
         assert_eq!(tree.lookup(ROOT, b"/loop/x", true), Err(Errno::ELOOP));
         tree.install(ROOT, b"/new", link(b"a/later")).unwrap();
-        let (place, found) = Walk::new(&tree, &Who::ROOT)
-            .final_place(ROOT, b"/new")
+        let (dentry, found) = Walk::new(&tree, &FsCredentials::ROOT)
+            .final_dentry(ROOT, b"/new")
             .unwrap();
-        assert_eq!((place.name.as_slice(), found), (&b"later"[..], None));
+        assert_eq!((dentry.name.as_slice(), found), (&b"later"[..], None));
     }
 
     #[test]
@@ -401,7 +405,7 @@ mod tests {
     fn directories_that_move_know_their_parents() {
         let mut tree = Tree::new(0);
         tree.install(ROOT, b"/a/d/file", file(b"x")).unwrap();
-        let b = tree.make_directories(ROOT, b"/b").unwrap();
+        let b = tree.create_directories(ROOT, b"/b").unwrap();
         let (a, d) = (
             tree.lookup(ROOT, b"/a", true).unwrap(),
             tree.lookup(ROOT, b"/a/d", true).unwrap(),

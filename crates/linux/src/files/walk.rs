@@ -1,47 +1,47 @@
-//! From a path to a file.
+//! Path resolution.
 
-use super::access::{EXECUTE, Who};
+use super::access::{EXECUTE, FsCredentials};
 use super::description::Target;
-use super::inode::{InodeId, Node};
+use super::inode::{InodeId, InodeKind};
 use super::tree::{PROC, ROOT, Tree};
 use crate::errno::Errno;
 
-/// Symbolic links that one walk follows.
+/// The most symbolic links followed in one resolution.
 const MAX_LINKS: u32 = 40;
-/// Longest name of one component.
+/// The longest component of a path.
 const NAME_MAX: usize = 255;
 
-/// Where the last component of a path lies.
+/// The parent directory and the last component of a path.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Place {
-    /// The directory.
+pub struct Dentry {
+    /// The parent directory.
     pub directory: InodeId,
-    /// The name in it; empty for the root itself.
+    /// The last component; empty for the root itself.
     pub name: Vec<u8>,
-    /// The path ends with a slash: only a directory will do.
+    /// The path ends with a slash: it must name a directory.
     pub must_be_directory: bool,
 }
 
-impl Place {
-    /// The name is one that a file can have: neither `.` nor `..` nor nothing.
+impl Dentry {
+    /// Whether the last component can name a file: it is neither empty nor `.` nor `..`.
     pub fn is_ordinary(&self) -> bool {
         !matches!(self.name.as_slice(), b"" | b"." | b"..")
     }
 }
 
-/// A walk along a path.
+/// The resolution of a path.
 pub struct Walk<'t> {
     tree: &'t Tree,
-    who: &'t Who,
-    /// Links that may still be followed.
+    who: &'t FsCredentials,
+    /// Symbolic links that may still be followed.
     links: u32,
-    /// It came through `/proc`, whose contents must be up to date for that.
+    /// It passed through `/proc`, whose contents must be updated first.
     pub entered_proc: bool,
 }
 
 impl<'t> Walk<'t> {
-    /// A walk on somebody's behalf.
-    pub fn new(tree: &'t Tree, who: &'t Who) -> Walk<'t> {
+    /// A resolution with these credentials.
+    pub fn new(tree: &'t Tree, who: &'t FsCredentials) -> Walk<'t> {
         Walk {
             tree,
             who,
@@ -50,11 +50,11 @@ impl<'t> Walk<'t> {
         }
     }
 
-    /// The file with this name in a directory.
+    /// The inode with this name in a directory, if the directory may be searched.
     pub fn child(&mut self, directory: InodeId, name: &[u8]) -> Result<Option<InodeId>, Errno> {
         self.entered_proc |= directory == PROC;
         let inode = self.tree.get(directory);
-        let Node::Directory(entries) = &inode.node else {
+        let InodeKind::Directory(entries) = &inode.kind else {
             return Err(Errno::ENOTDIR);
         };
         if !name.is_empty() {
@@ -68,8 +68,8 @@ impl<'t> Walk<'t> {
         }
     }
 
-    /// The directory that the last component of a path lies in, and that component.
-    pub fn place(&mut self, from: InodeId, path: &[u8]) -> Result<Place, Errno> {
+    /// Resolves all but the last component of a path.
+    pub fn parent(&mut self, from: InodeId, path: &[u8]) -> Result<Dentry, Errno> {
         if path.is_empty() {
             return Err(Errno::ENOENT);
         }
@@ -90,24 +90,24 @@ impl<'t> Walk<'t> {
             }
             self.who.check(inode, EXECUTE)?;
         }
-        Ok(Place {
+        Ok(Dentry {
             directory,
             name: name.to_vec(),
             must_be_directory: path.ends_with(b"/"),
         })
     }
 
-    /// One component further, following links.
+    /// Resolves one component, following symbolic links.
     fn step(&mut self, directory: InodeId, name: &[u8]) -> Result<InodeId, Errno> {
         let id = self.child(directory, name)?.ok_or(Errno::ENOENT)?;
         let tree = self.tree;
-        match &tree.get(id).node {
-            Node::Magic(Target::Inode(target)) => Ok(*target),
-            Node::Link(target) => {
+        match &tree.get(id).kind {
+            InodeKind::Magic(Target::Inode(target)) => Ok(*target),
+            InodeKind::Link(target) => {
                 self.links = self.links.checked_sub(1).ok_or(Errno::ELOOP)?;
-                let place = self.place(directory, target)?;
-                let id = self.step(place.directory, &place.name)?;
-                self.only_directory(id, place.must_be_directory)
+                let dentry = self.parent(directory, target)?;
+                let id = self.step(dentry.directory, &dentry.name)?;
+                self.only_directory(id, dentry.must_be_directory)
             }
             _ => Ok(id),
         }
@@ -120,42 +120,43 @@ impl<'t> Walk<'t> {
         Ok(id)
     }
 
-    /// The file that a path names. A link at its end is followed if `follow` says so.
+    /// Resolves a path. `follow` says whether a symbolic link as its last component is followed.
     pub fn lookup(&mut self, from: InodeId, path: &[u8], follow: bool) -> Result<InodeId, Errno> {
-        let place = self.place(from, path)?;
-        let id = if follow || place.must_be_directory {
-            self.step(place.directory, &place.name)?
+        let dentry = self.parent(from, path)?;
+        let id = if follow || dentry.must_be_directory {
+            self.step(dentry.directory, &dentry.name)?
         } else {
-            let found = self.child(place.directory, &place.name)?;
+            let found = self.child(dentry.directory, &dentry.name)?;
             found.ok_or(Errno::ENOENT)?
         };
-        self.only_directory(id, place.must_be_directory)
+        self.only_directory(id, dentry.must_be_directory)
     }
 
-    /// Where the file lies that a path names once all links at its end are followed, there or not.
-    pub fn final_place(
+    /// Resolves all but the last component, after following symbolic links at its end. The file need not
+    /// exist.
+    pub fn final_dentry(
         &mut self,
         from: InodeId,
         path: &[u8],
-    ) -> Result<(Place, Option<InodeId>), Errno> {
-        let mut place = self.place(from, path)?;
+    ) -> Result<(Dentry, Option<InodeId>), Errno> {
+        let mut dentry = self.parent(from, path)?;
         loop {
-            let Some(id) = self.child(place.directory, &place.name)? else {
-                return Ok((place, None));
+            let Some(id) = self.child(dentry.directory, &dentry.name)? else {
+                return Ok((dentry, None));
             };
             let tree = self.tree;
-            match &tree.get(id).node {
-                Node::Link(target) => {
+            match &tree.get(id).kind {
+                InodeKind::Link(target) => {
                     self.links = self.links.checked_sub(1).ok_or(Errno::ELOOP)?;
-                    let next = self.place(place.directory, target)?;
-                    let must_be_directory = place.must_be_directory || next.must_be_directory;
-                    place = Place {
+                    let next = self.parent(dentry.directory, target)?;
+                    let must_be_directory = dentry.must_be_directory || next.must_be_directory;
+                    dentry = Dentry {
                         must_be_directory,
                         ..next
                     };
                 }
-                Node::Magic(Target::Inode(target)) => return Ok((place, Some(*target))),
-                _ => return Ok((place, Some(id))),
+                InodeKind::Magic(Target::Inode(target)) => return Ok((dentry, Some(*target))),
+                _ => return Ok((dentry, Some(id))),
             }
         }
     }

@@ -1,54 +1,54 @@
-//! Sets of descriptors that are watched for events (`epoll`).
+//! Epoll instances.
 //!
-//! An object says with [`HostState::announce`] that events came to it. Whoever watches it is put on the list of
-//! those that may have something to tell, in the order of what happened: that is the edge of edge-triggered
-//! watches, and the order of all. What is told is always what holds when it is asked for.
+//! An object announces new events with [`HostState::announce`]. That appends its watches to the ready list of
+//! each epoll instance, in the order of events: this implements edge triggering, and the order of results.
+//! The reported events are always those that hold when `epoll_wait` is called.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use smallvec::SmallVec;
 use triomphe::Arc;
 
-use super::{Object, ObjectId, Open, Operations, event};
+use super::{Object, ObjectId, OpenObject, Operations, event};
 use crate::errno::Errno;
 use crate::files::{DescriptionId, Target};
 use crate::host::{HostState, Stream};
-use crate::wait::{ALWAYS, Hope};
+use crate::wait::{ALWAYS, WakeSource};
 
-/// Told once for each time that events come, not as long as they last.
+/// `EPOLLET`: report once for each new event, not as long as the condition holds.
 pub const EDGE: u32 = 1 << 31;
-/// Told once, then not before it is asked for again.
+/// `EPOLLONESHOT`: report once, then disable.
 pub const ONE_SHOT: u32 = 1 << 30;
-/// Keeps the machine awake.
+/// `EPOLLWAKEUP`: prevent suspend; no effect here.
 pub const WAKE_UP: u32 = 1 << 29;
-/// Not all who wait need to be woken.
+/// `EPOLLEXCLUSIVE`: wake only one of several waiters.
 pub const EXCLUSIVE: u32 = 1 << 28;
-/// All that are no events.
+/// All bits that are no events.
 const FLAGS: u32 = EDGE | ONE_SHOT | WAKE_UP | EXCLUSIVE;
 
-/// Sets within sets within sets end here.
-const MOST_NESTED: u32 = 4;
+/// The deepest nesting of epoll instances.
+const MAX_NESTING: u32 = 4;
 
-/// A watch is named by the open file and the descriptor through which it was added.
-pub type Key = (DescriptionId, i32);
+/// Key of a watch: the open file description and descriptor that it was added with.
+pub type WatchKey = (DescriptionId, i32);
 
-/// A descriptor that is watched.
+/// A watched descriptor (`struct epitem`).
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub struct Watch {
-    /// What announces its events.
+pub struct EpollWatch {
+    /// The object that announces its events.
     pub source: ObjectId,
-    /// Events that are asked for, and flags.
+    /// Requested events and flags.
     pub events: u32,
-    /// What the program wants to be told with them.
+    /// User data that is reported with the events.
     pub data: u64,
-    /// The how-manieth of its set it is: of several that watch the same, the latest hears first.
+    /// Sequence number in its set: of several watches of the same object, the latest is notified first.
     number: u64,
-    /// It is in the list of those that may have something to tell.
+    /// It is in the ready list.
     listed: bool,
 }
 
-impl Watch {
-    /// Events that are told; none while it is switched off.
+impl EpollWatch {
+    /// Requested events; none while it is disabled.
     fn interest(&self) -> u16 {
         match self.events & !FLAGS {
             0 => 0,
@@ -61,23 +61,23 @@ impl Watch {
     }
 }
 
-/// A set of descriptors that are watched.
+/// An epoll instance.
 #[derive(Clone, Debug, Default)]
 pub struct Epoll {
-    watches: BTreeMap<Key, Watch>,
-    /// Those that may have something to tell, in the order in which it happened.
-    ready: VecDeque<Key>,
-    /// Watches that were ever added.
+    watches: BTreeMap<WatchKey, EpollWatch>,
+    /// The ready list: watches that may have events to report, in the order of events.
+    ready: VecDeque<WatchKey>,
+    /// Watches ever added.
     added: u64,
 }
 
 impl Epoll {
-    /// A watch.
-    pub fn watch(&self, key: Key) -> Option<&Watch> {
+    /// The watch with this key.
+    pub fn watch(&self, key: WatchKey) -> Option<&EpollWatch> {
         self.watches.get(&key)
     }
 
-    fn list(&mut self, key: Key) -> bool {
+    fn list(&mut self, key: WatchKey) -> bool {
         match self.watches.get_mut(&key) {
             Some(watch) if !watch.listed => {
                 watch.listed = true;
@@ -88,7 +88,7 @@ impl Epoll {
         }
     }
 
-    fn unlist(&mut self, key: Key) {
+    fn unlist(&mut self, key: WatchKey) {
         if let Some(watch) = self.watches.get_mut(&key)
             && std::mem::take(&mut watch.listed)
         {
@@ -97,40 +97,40 @@ impl Epoll {
     }
 }
 
-/// Who watches what: the sets in which an object is, each once. Cloning is O(1).
+/// The epoll instances that watch an object, each once. Cloning is O(1).
 #[derive(Clone, Debug, Default)]
 pub struct Watchers {
     of: Arc<BTreeMap<ObjectId, Vec<ObjectId>>>,
 }
 
 impl Watchers {
-    /// Nobody watches anything.
+    /// Whether nothing is watched.
     pub fn is_empty(&self) -> bool {
         self.of.is_empty()
     }
 }
 
-/// What is told of a watch.
+/// A reported event (`struct epoll_event`).
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub struct Told {
-    /// Which.
-    pub key: Key,
+pub struct EpollEvent {
+    /// The watch.
+    pub key: WatchKey,
     /// Its events.
     pub events: u16,
-    /// What the program wanted to be told with them.
+    /// User data of the watch.
     pub data: u64,
 }
 
-/// What can be done with a set.
+/// Operations of an epoll instance.
 pub const OPERATIONS: Operations = Operations {
     readiness,
-    hope,
+    wake_source,
     close,
     seeks: true,
     ..Operations::CLOSED
 };
 
-/// A set, if it is one.
+/// The epoll instance with this id, if it is one.
 pub fn epoll(host: &HostState, id: ObjectId) -> Option<&Epoll> {
     match host.objects.get(id.0)? {
         Object::Epoll(epoll) => Some(epoll),
@@ -145,13 +145,13 @@ fn epoll_mut(host: &mut HostState, id: ObjectId) -> Option<&mut Epoll> {
     }
 }
 
-fn readiness(host: &HostState, open: Open<'_>) -> u16 {
+fn readiness(host: &HostState, open: OpenObject<'_>) -> u16 {
     let Some(epoll) = epoll(host, open.object) else {
         return event::INVALID;
     };
-    let tells = |(key, watch): (&Key, &Watch)| {
+    let tells = |(key, watch): (&WatchKey, &EpollWatch)| {
         (watch.listed || watch.is_level())
-            && host.readiness_for(open.asker, key.0) & watch.interest() != 0
+            && host.readiness_for(open.caller, key.0) & watch.interest() != 0
     };
     if epoll.watches.iter().any(tells) {
         event::IN | event::READ_NORMAL
@@ -160,26 +160,26 @@ fn readiness(host: &HostState, open: Open<'_>) -> u16 {
     }
 }
 
-fn hope(host: &HostState, open: Open<'_>, _: u16) -> Hope {
+fn wake_source(host: &HostState, open: OpenObject<'_>, _: u16) -> WakeSource {
     let watches = epoll(host, open.object)
         .into_iter()
         .flat_map(|epoll| &epoll.watches);
-    let hopes = watches.map(|(key, watch)| host.hope_of(key.0, watch.interest()));
-    hopes.max().unwrap_or(Hope::None)
+    let sources = watches.map(|(key, watch)| host.wake_source_of(key.0, watch.interest()));
+    sources.max().unwrap_or(WakeSource::None)
 }
 
-fn close(host: &mut HostState, open: Open<'_>) {
+fn close(host: &mut HostState, open: OpenObject<'_>) {
     let sources: Vec<ObjectId> = epoll(host, open.object)
         .into_iter()
         .flat_map(|epoll| epoll.watches.values().map(|watch| watch.source))
         .collect();
     for source in sources {
-        host.forget_watcher(source, open.object);
+        host.remove_watcher(source, open.object);
     }
     host.objects.remove(open.object.0);
 }
 
-/// What announces the events of an open file; `None` if it cannot be watched.
+/// The object that announces the events of an open file; `None` if it cannot be watched.
 pub fn source(target: Target) -> Option<ObjectId> {
     match target {
         Target::Object(object) => Some(object),
@@ -191,7 +191,7 @@ pub fn source(target: Target) -> Option<ObjectId> {
 }
 
 impl HostState {
-    /// Events came to an object, or may have: edge-triggered watches tell of them.
+    /// Announces that an object has or may have new events, which triggers its watches.
     pub fn announce(&mut self, source: ObjectId, events: u16) {
         let Some(epolls) = self.watchers.of.get(&source) else {
             return;
@@ -203,24 +203,25 @@ impl HostState {
         }
     }
 
-    /// Puts the watches of a source on the list of a set. Says whether one was not there yet.
+    /// Appends the watches of a source to the ready list of an epoll instance. Returns whether one was new on
+    /// it.
     fn list_watches_of(&mut self, id: ObjectId, source: ObjectId, events: u16) -> bool {
         let Some(watcher) = epoll(self, id) else {
             return false;
         };
-        let concerned = |(key, watch): &(&Key, &Watch)| {
+        let concerned = |(key, watch): &(&WatchKey, &EpollWatch)| {
             let Some(description) = self.files.description(key.0) else {
                 return false;
             };
             let flags = description.flags;
-            // The ends of a pipe are one object: what comes to one is no news at the other.
+            // Both ends of a pipe are one object: an event at one end does not concern the other.
             let here = events & event::READING != 0 && flags.readable()
                 || events & event::WRITING != 0 && flags.writable()
                 || events & !(event::READING | event::WRITING) != 0;
             watch.source == source && here && events & watch.interest() != 0
         };
         let watches = watcher.watches.iter().filter(concerned);
-        let mut keys: SmallVec<[(u64, Key); 4]> =
+        let mut keys: SmallVec<[(u64, WatchKey); 4]> =
             watches.map(|(key, watch)| (watch.number, *key)).collect();
         keys.sort_unstable_by(|a, b| b.cmp(a));
         let Some(watcher) = epoll_mut(self, id) else {
@@ -230,15 +231,15 @@ impl HostState {
             .fold(false, |new, (_, key)| watcher.list(key) | new)
     }
 
-    /// Adds a watch, or changes it.
-    pub fn watch(&mut self, id: ObjectId, key: Key, source: ObjectId, events: u32, data: u64) {
+    /// Adds or changes a watch.
+    pub fn watch(&mut self, id: ObjectId, key: WatchKey, source: ObjectId, events: u32, data: u64) {
         let Some(watcher) = epoll_mut(self, id) else {
             return;
         };
         watcher.added += 1;
         let number = watcher.added;
         let old = watcher.watches.get(&key);
-        let watch = Watch {
+        let watch = EpollWatch {
             source,
             events,
             data,
@@ -259,8 +260,8 @@ impl HostState {
         }
     }
 
-    /// Takes a watch away.
-    pub fn unwatch(&mut self, id: ObjectId, key: Key) {
+    /// Removes a watch.
+    pub fn unwatch(&mut self, id: ObjectId, key: WatchKey) {
         let Some(watcher) = epoll_mut(self, id) else {
             return;
         };
@@ -270,11 +271,11 @@ impl HostState {
         };
         let others = watcher.watches.values();
         if !others.into_iter().any(|other| other.source == watch.source) {
-            self.forget_watcher(watch.source, id);
+            self.remove_watcher(watch.source, id);
         }
     }
 
-    fn forget_watcher(&mut self, source: ObjectId, id: ObjectId) {
+    fn remove_watcher(&mut self, source: ObjectId, id: ObjectId) {
         let of = Arc::make_mut(&mut self.watchers.of);
         if let Some(watchers) = of.get_mut(&source) {
             watchers.retain(|watcher| *watcher != id);
@@ -284,7 +285,7 @@ impl HostState {
         }
     }
 
-    /// An open file was closed: no set watches it any more.
+    /// Removes all watches of an open file that was closed.
     pub(super) fn unwatch_closed(&mut self, closed: DescriptionId, target: Target) {
         let Some(source) = source(target) else {
             return;
@@ -293,41 +294,42 @@ impl HostState {
             let watches = epoll(self, id)
                 .into_iter()
                 .flat_map(|epoll| epoll.watches.keys());
-            let keys: Vec<Key> = watches.filter(|key| key.0 == closed).copied().collect();
+            let keys: Vec<WatchKey> = watches.filter(|key| key.0 == closed).copied().collect();
             for key in keys {
                 self.unwatch(id, key);
             }
         }
     }
 
-    /// What a set has to tell, at most so much, in the order in which it happened.
-    pub fn harvest(&self, id: ObjectId, most: usize) -> Vec<Told> {
+    /// The events to report, at most `most`, in the order of events.
+    pub fn ready_events(&self, id: ObjectId, most: usize) -> Vec<EpollEvent> {
         let Some(watcher) = epoll(self, id) else {
             return Vec::new();
         };
         let listed = watcher.ready.iter();
         let listed = listed.filter_map(|key| Some((key, watcher.watches.get(key)?)));
-        // What was never announced is found all the same.
+        // Events that were never announced are found as well.
         let rest = watcher.watches.iter();
         let rest = rest.filter(|(_, watch)| !watch.listed && watch.is_level());
-        let told = listed.chain(rest).filter_map(|(key, watch)| {
+        let reported = listed.chain(rest).filter_map(|(key, watch)| {
             let events = self.readiness(key.0) & watch.interest();
-            (events != 0).then_some(Told {
+            (events != 0).then_some(EpollEvent {
                 key: *key,
                 events,
                 data: watch.data,
             })
         });
-        told.take(most).collect()
+        reported.take(most).collect()
     }
 
-    /// This was told: level-triggered watches go to the end of the list, others wait for new events.
-    pub fn harvested(&mut self, id: ObjectId, told: &[Told], most: usize) {
+    /// Records that events were reported: level-triggered watches go to the end of the ready list, others
+    /// leave it.
+    pub fn mark_reported(&mut self, id: ObjectId, reported: &[EpollEvent], most: usize) {
         let Some(watcher) = epoll(self, id) else {
             return;
         };
-        // Those that were looked at and had nothing to tell leave the list too.
-        let last = told.last().filter(|_| told.len() == most);
+        // Watches that were checked without events leave the list too.
+        let last = reported.last().filter(|_| reported.len() == most);
         let listed = watcher.ready.iter();
         let seen = match last.and_then(|last| listed.clone().position(|key| *key == last.key)) {
             Some(at) => at + 1,
@@ -341,32 +343,33 @@ impl HostState {
                 watch.listed = false;
             }
         }
-        for told in told {
-            let Some(watch) = watcher.watches.get_mut(&told.key) else {
+        for reported in reported {
+            let Some(watch) = watcher.watches.get_mut(&reported.key) else {
                 continue;
             };
             if watch.events & ONE_SHOT != 0 {
                 watch.events &= FLAGS;
             } else if watch.is_level() && !watch.listed {
                 watch.listed = true;
-                watcher.ready.push_back(told.key);
+                watcher.ready.push_back(reported.key);
             }
         }
     }
 
-    /// A set can be put into another one: there would be no circle, and not too many within each other.
+    /// Whether an epoll instance may be added to another one: this must not create a cycle or nest too
+    /// deeply.
     pub fn can_nest(&self, outer: ObjectId, inner: ObjectId) -> Result<(), Errno> {
         let depth = self.nesting(inner, outer, 0)?;
         let above = self.nesting_above(outer, 0)?;
-        if depth + above + 1 > MOST_NESTED {
+        if depth + above + 1 > MAX_NESTING {
             return Err(Errno::ELOOP);
         }
         Ok(())
     }
 
-    /// How many sets are within each other from this one down.
+    /// Nesting depth from this instance down.
     fn nesting(&self, id: ObjectId, forbidden: ObjectId, level: u32) -> Result<u32, Errno> {
-        if id == forbidden || level > MOST_NESTED {
+        if id == forbidden || level > MAX_NESTING {
             return Err(Errno::ELOOP);
         }
         let mut depth = 0;
@@ -378,9 +381,9 @@ impl HostState {
         Ok(depth)
     }
 
-    /// The same upwards.
+    /// Nesting depth from this instance up.
     fn nesting_above(&self, id: ObjectId, level: u32) -> Result<u32, Errno> {
-        if level > MOST_NESTED {
+        if level > MAX_NESTING {
             return Err(Errno::ELOOP);
         }
         let mut depth = 0;

@@ -1,27 +1,27 @@
-//! Counters that threads wait for (`eventfd`).
+//! Event counters (`eventfd`).
 
 use everett_vm::Buffer;
 
-use super::{Object, ObjectId, Open, Operations, event};
+use super::{Object, ObjectId, OpenObject, Operations, event};
 use crate::errno::Errno;
 use crate::files::OpenFlags;
 use crate::host::HostState;
 use crate::kernel::{Kernel, Stop};
-use crate::wait::Until;
+use crate::wait::WaitCondition;
 
-/// A counter.
+/// An event counter.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct EventCounter {
-    /// How much was added and not yet taken.
+    /// The current count.
     pub count: u64,
-    /// One is taken at a time.
+    /// `EFD_SEMAPHORE`: a read takes one.
     pub is_semaphore: bool,
 }
 
-/// The counter never gets larger.
-const MOST: u64 = u64::MAX - 1;
+/// The largest count.
+const MAX: u64 = u64::MAX - 1;
 
-/// What can be done with a counter.
+/// Operations of an event counter.
 pub const OPERATIONS: Operations = Operations {
     read,
     write,
@@ -44,7 +44,7 @@ fn set(host: &mut HostState, id: ObjectId, count: u64) {
     }
 }
 
-fn read(kernel: &mut Kernel<'_, '_>, open: Open<'_>, wanted: u64) -> Result<Buffer, Stop> {
+fn read(kernel: &mut Kernel<'_, '_>, open: OpenObject<'_>, wanted: u64) -> Result<Buffer, Stop> {
     let counter = *counter(kernel.host, open.object).ok_or(Errno::EBADF)?;
     if wanted < 8 {
         return Err(Errno::EINVAL.into());
@@ -63,7 +63,7 @@ fn read(kernel: &mut Kernel<'_, '_>, open: Open<'_>, wanted: u64) -> Result<Buff
 }
 
 /// Each buffer of `writev` is a write of its own.
-fn write(kernel: &mut Kernel<'_, '_>, open: Open<'_>, parts: &[Buffer]) -> Result<u64, Stop> {
+fn write(kernel: &mut Kernel<'_, '_>, open: OpenObject<'_>, parts: &[Buffer]) -> Result<u64, Stop> {
     let mut count = counter(kernel.host, open.object).ok_or(Errno::EBADF)?.count;
     let mut written = 0;
     for part in parts {
@@ -80,8 +80,8 @@ fn write(kernel: &mut Kernel<'_, '_>, open: Open<'_>, parts: &[Buffer]) -> Resul
 }
 
 impl Kernel<'_, '_> {
-    /// The count when the number in a buffer was added.
-    fn sum(&mut self, open: Open<'_>, count: u64, part: &Buffer) -> Result<u64, Stop> {
+    /// The count after adding the number in a buffer.
+    fn sum(&mut self, open: OpenObject<'_>, count: u64, part: &Buffer) -> Result<u64, Stop> {
         if part.len() != 8 {
             return Err(Errno::EINVAL.into());
         }
@@ -90,25 +90,25 @@ impl Kernel<'_, '_> {
         if added == u64::MAX {
             return Err(Errno::EINVAL.into());
         }
-        match count.checked_add(added).filter(|sum| *sum <= MOST) {
+        match count.checked_add(added).filter(|sum| *sum <= MAX) {
             Some(sum) => Ok(sum),
             None if open.description.flags.has(OpenFlags::NONBLOCK) => Err(Errno::EAGAIN.into()),
             None => {
-                let until = Until::CountAtMost(open.object, MOST - added);
-                Err(self.wait_restartable(until, "write to an eventfd"))
+                let condition = WaitCondition::CountAtMost(open.object, MAX - added);
+                Err(self.wait_restartable(condition, "write to an eventfd"))
             }
         }
     }
 }
 
 impl HostState {
-    /// A counter has at most this value.
+    /// Whether a counter is at most this value.
     pub fn counts_at_most(&self, id: ObjectId, most: u64) -> bool {
         counter(self, id).is_none_or(|counter| counter.count <= most)
     }
 }
 
-fn readiness(host: &HostState, open: Open<'_>) -> u16 {
+fn readiness(host: &HostState, open: OpenObject<'_>) -> u16 {
     let Some(counter) = counter(host, open.object) else {
         return event::INVALID;
     };
@@ -116,7 +116,7 @@ fn readiness(host: &HostState, open: Open<'_>) -> u16 {
     if counter.count > 0 {
         events |= event::IN;
     }
-    if counter.count < MOST {
+    if counter.count < MAX {
         events |= event::OUT;
     }
     events

@@ -1,20 +1,20 @@
-//! Descriptors that tell what happens to files (`inotify`).
+//! Inotify instances.
 //!
-//! File operations say what they did with [`HostState::notify`] and [`HostState::notify_name`], which cost nothing
-//! while nobody watches.
+//! File operations report events with [`HostState::notify`] and [`HostState::notify_name`], which cost
+//! nothing while nothing is watched.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use everett_vm::Buffer;
 use triomphe::Arc;
 
-use super::{Object, ObjectId, Open, Operations, event};
+use super::{Object, ObjectId, OpenObject, Operations, event};
 use crate::errno::Errno;
 use crate::files::{InodeId, OpenFlags};
 use crate::host::HostState;
 use crate::kernel::{Kernel, Stop};
 
-/// What can happen to a file.
+/// Event bits and flags of inotify.
 pub mod happened {
     pub const ACCESS: u32 = 0x1;
     pub const MODIFY: u32 = 0x2;
@@ -28,7 +28,7 @@ pub mod happened {
     pub const DELETE: u32 = 0x200;
     pub const DELETE_SELF: u32 = 0x400;
     pub const MOVE_SELF: u32 = 0x800;
-    /// All of them.
+    /// All events.
     pub const ALL: u32 = 0xfff;
     pub const OVERFLOW: u32 = 0x4000;
     pub const IGNORED: u32 = 0x8000;
@@ -36,18 +36,18 @@ pub mod happened {
     pub const IS_DIRECTORY: u32 = 0x4000_0000;
     pub const ONE_SHOT: u32 = 0x8000_0000;
 
-    /// What says that it happened to a directory.
+    /// `IN_ISDIR` if it happened to a directory.
     pub fn directory(is_directory: bool) -> u32 {
         if is_directory { IS_DIRECTORY } else { 0 }
     }
 }
 
-/// Events that are kept; the next one says that some are missing.
-const MOST_EVENTS: usize = 16384;
+/// The most queued events; after that comes one overflow event.
+const MAX_EVENTS: usize = 16384;
 /// Size of `struct inotify_event` without the name.
 const HEAD: usize = 16;
 
-/// What happened.
+/// A queued event.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Event {
     watch: i32,
@@ -57,7 +57,7 @@ struct Event {
 }
 
 impl Event {
-    /// Bytes of its name with the padding.
+    /// Length of its name with padding.
     fn name_size(&self) -> usize {
         match self.name.len() {
             0 => 0,
@@ -81,25 +81,25 @@ impl Event {
     }
 }
 
-/// A descriptor that tells what happens to files.
+/// An inotify instance.
 #[derive(Clone, Debug, Default)]
 pub struct Inotify {
-    /// Files that are watched, by number of the watch: what of, flags and all.
+    /// Watches by descriptor: the file, and its mask with flags.
     watches: BTreeMap<i32, (InodeId, u32)>,
-    /// The number that was given last.
+    /// The last watch descriptor used.
     last: i32,
     queue: VecDeque<Event>,
 }
 
 impl Inotify {
-    /// The watch of a file, and what it tells.
+    /// The watch descriptor of a file, and its mask.
     pub fn watch_of(&self, inode: InodeId) -> Option<(i32, u32)> {
         let mut watches = self.watches.iter();
         let found = watches.find(|(_, watch)| watch.0 == inode);
         found.map(|(number, watch)| (*number, watch.1))
     }
 
-    /// There is such a watch.
+    /// Whether there is such a watch.
     pub fn has(&self, watch: i32) -> bool {
         self.watches.contains_key(&watch)
     }
@@ -108,9 +108,9 @@ impl Inotify {
         if self.queue.back() == Some(&event) {
             return;
         }
-        if self.queue.len() < MOST_EVENTS {
+        if self.queue.len() < MAX_EVENTS {
             self.queue.push_back(event);
-        } else if self.queue.len() == MOST_EVENTS {
+        } else if self.queue.len() == MAX_EVENTS {
             self.queue.push_back(Event {
                 watch: -1,
                 mask: happened::OVERFLOW,
@@ -121,15 +121,15 @@ impl Inotify {
     }
 }
 
-/// Which objects watch which files. Cloning is O(1).
+/// The inotify instances that watch a file. Cloning is O(1).
 #[derive(Clone, Debug, Default)]
 pub struct FileWatchers {
     of: Arc<BTreeMap<InodeId, Vec<ObjectId>>>,
-    /// Moves so far: both names of one have the same number.
+    /// Renames so far: both events of one have the same cookie.
     moves: u32,
 }
 
-/// What can be done with them.
+/// Operations of an inotify instance.
 pub const OPERATIONS: Operations = Operations {
     read,
     readiness,
@@ -142,7 +142,7 @@ pub const OPERATIONS: Operations = Operations {
     ..Operations::CLOSED
 };
 
-/// A descriptor of this kind, if it is one.
+/// The inotify instance with this id, if it is one.
 pub fn inotify(host: &HostState, id: ObjectId) -> Option<&Inotify> {
     match host.objects.get(id.0)? {
         Object::Inotify(inotify) => Some(inotify),
@@ -157,7 +157,7 @@ fn inotify_mut(host: &mut HostState, id: ObjectId) -> Option<&mut Inotify> {
     }
 }
 
-fn read(kernel: &mut Kernel<'_, '_>, open: Open<'_>, wanted: u64) -> Result<Buffer, Stop> {
+fn read(kernel: &mut Kernel<'_, '_>, open: OpenObject<'_>, wanted: u64) -> Result<Buffer, Stop> {
     let Some(inotify) = inotify_mut(kernel.host, open.object) else {
         return Err(Errno::EBADF.into());
     };
@@ -175,7 +175,7 @@ fn read(kernel: &mut Kernel<'_, '_>, open: Open<'_>, wanted: u64) -> Result<Buff
     }
 }
 
-fn readiness(host: &HostState, open: Open<'_>) -> u16 {
+fn readiness(host: &HostState, open: OpenObject<'_>) -> u16 {
     match inotify(host, open.object) {
         Some(inotify) if inotify.queue.is_empty() => 0,
         Some(_) => event::READING,
@@ -183,18 +183,18 @@ fn readiness(host: &HostState, open: Open<'_>) -> u16 {
     }
 }
 
-fn close(host: &mut HostState, open: Open<'_>) {
+fn close(host: &mut HostState, open: OpenObject<'_>) {
     let watched = inotify(host, open.object);
     let watched = watched.map(|inotify| inotify.watches.values().map(|watch| watch.0).collect());
     let watched: Vec<InodeId> = watched.unwrap_or_default();
     for inode in watched {
-        host.forget_file_watcher(inode, open.object);
+        host.remove_file_watcher(inode, open.object);
     }
     host.objects.remove(open.object.0);
 }
 
 impl HostState {
-    /// Adds a watch of a file or changes what it tells, and says its number.
+    /// Adds or changes a watch, and returns its descriptor.
     pub fn watch_file(&mut self, id: ObjectId, inode: InodeId, mask: u32) -> i32 {
         let Some(inotify) = inotify_mut(self, id) else {
             return -1;
@@ -214,7 +214,7 @@ impl HostState {
         number
     }
 
-    /// Takes a watch away, and tells so.
+    /// Removes a watch and reports `IN_IGNORED`.
     pub fn unwatch_file(&mut self, id: ObjectId, watch: i32) {
         let Some(inotify) = inotify_mut(self, id) else {
             return;
@@ -228,11 +228,11 @@ impl HostState {
             cookie: 0,
             name: Vec::new(),
         });
-        self.forget_file_watcher(inode, id);
+        self.remove_file_watcher(inode, id);
         self.announce(id, event::READING);
     }
 
-    fn forget_file_watcher(&mut self, inode: InodeId, id: ObjectId) {
+    fn remove_file_watcher(&mut self, inode: InodeId, id: ObjectId) {
         let of = Arc::make_mut(&mut self.file_watchers.of);
         if let Some(watchers) = of.get_mut(&inode) {
             watchers.retain(|watcher| *watcher != id);
@@ -242,8 +242,7 @@ impl HostState {
         }
     }
 
-    /// Something happened to a file: whoever watches it hears of it, and before them whoever watches a directory
-    /// in which it has a name.
+    /// Reports an event of a file to the watches of its parent directories, then to its own.
     pub fn notify(&mut self, inode: InodeId, mask: u32) {
         if self.file_watchers.of.is_empty() {
             return;
@@ -255,13 +254,13 @@ impl HostState {
             for parent in watched {
                 let name = self.files.tree.name_in(parent, inode);
                 if let Some(name) = name.map(<[u8]>::to_vec) {
-                    self.tell_watchers(parent, mask | directory, &name, 0);
+                    self.queue_event(parent, mask | directory, &name, 0);
                 }
             }
         }
-        // That a directory itself is gone is told without saying that it was one.
+        // Events about the watched directory itself do not have `IN_ISDIR`.
         let directory = if mask & of_self == 0 { directory } else { 0 };
-        self.tell_watchers(inode, mask | directory, b"", 0);
+        self.queue_event(inode, mask | directory, b"", 0);
         if mask & happened::DELETE_SELF != 0 {
             for id in self
                 .file_watchers
@@ -278,14 +277,14 @@ impl HostState {
         }
     }
 
-    /// A file has other names than before, or other attributes that only those hear of who watch it itself.
+    /// Reports an event of a file to its own watches only.
     pub fn notify_self(&mut self, inode: InodeId, mask: u32) {
         if !self.file_watchers.of.is_empty() {
-            self.tell_watchers(inode, mask, b"", 0);
+            self.queue_event(inode, mask, b"", 0);
         }
     }
 
-    /// An open file was closed for good; with it the file may be gone.
+    /// Reports the last close of an open file, and the deletion of a file that ends with it.
     pub(super) fn notify_close(&mut self, inode: InodeId, flags: OpenFlags) {
         if self.file_watchers.of.is_empty() || flags.has(OpenFlags::PATH) {
             return;
@@ -300,21 +299,21 @@ impl HostState {
         self.notify_gone(inode);
     }
 
-    /// Tells of the end of a file, where it has ended.
+    /// Reports the deletion of a file, if it is gone.
     pub fn notify_gone(&mut self, inode: InodeId) {
         if !self.file_watchers.of.is_empty() && self.files.is_gone(inode) {
             self.notify(inode, happened::DELETE_SELF);
         }
     }
 
-    /// Something happened to a name in a directory. `cookie` is 0 but for moves.
+    /// Reports an event of a name in a directory. `cookie` is 0 except for renames.
     pub fn notify_name(&mut self, directory: InodeId, name: &[u8], mask: u32, cookie: u32) {
         if !self.file_watchers.of.is_empty() {
-            self.tell_watchers(directory, mask, name, cookie);
+            self.queue_event(directory, mask, name, cookie);
         }
     }
 
-    /// A number for both names of a move.
+    /// A new cookie for both events of a rename.
     pub fn next_move(&mut self) -> u32 {
         if !self.file_watchers.of.is_empty() {
             self.file_watchers.moves += 1;
@@ -322,7 +321,7 @@ impl HostState {
         self.file_watchers.moves
     }
 
-    fn tell_watchers(&mut self, inode: InodeId, mask: u32, name: &[u8], cookie: u32) {
+    fn queue_event(&mut self, inode: InodeId, mask: u32, name: &[u8], cookie: u32) {
         let watchers = self.file_watchers.of.get(&inode).cloned();
         for id in watchers.unwrap_or_default() {
             let Some(inotify) = inotify_mut(self, id) else {

@@ -1,21 +1,21 @@
-//! POSIX message queues: messages with priorities, the most urgent first.
+//! POSIX message queues: messages with priorities, highest first.
 
 use everett_expr::ExprId;
 use everett_vm::Buffer;
 
-use super::{Object, ObjectId, Open, Operations, event};
+use super::{Object, ObjectId, OpenObject, Operations, event};
 use crate::host::HostState;
 
 /// A message.
 #[derive(Clone, Debug)]
 pub struct QueuedMessage {
-    /// How urgent it is.
+    /// Its priority.
     pub priority: u32,
-    /// What it says.
+    /// Its contents.
     pub bytes: Buffer,
 }
 
-/// Who is told when a message comes to an empty queue.
+/// Registration for notification when a message arrives at an empty queue (`mq_notify`).
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Registration {
     /// The process.
@@ -27,26 +27,26 @@ pub struct Registration {
 /// A message queue.
 #[derive(Clone, Debug)]
 pub struct MessageQueue {
-    /// Messages, the next one first.
+    /// Messages, next one first.
     pub messages: Vec<QueuedMessage>,
-    /// So many at most.
+    /// The most messages (`mq_maxmsg`).
     pub most: u64,
-    /// Each of so many bytes at most.
+    /// The largest message (`mq_msgsize`).
     pub largest: u64,
     /// Permission bits.
     pub mode: u32,
-    /// Owner.
+    /// Owner's user id.
     pub uid: u32,
-    /// Open files that refer to it.
+    /// Number of open file descriptions.
     pub open: u32,
     /// It has a name.
     pub named: bool,
-    /// Who is told.
+    /// The process to notify.
     pub registration: Option<Registration>,
 }
 
 impl MessageQueue {
-    /// Adds a message behind those that are as urgent.
+    /// Inserts a message behind those of the same priority.
     pub fn push(&mut self, message: QueuedMessage) {
         let at = self
             .messages
@@ -54,13 +54,13 @@ impl MessageQueue {
         self.messages.insert(at, message);
     }
 
-    /// There is no room for another message.
+    /// Whether there is no space for another message.
     pub fn is_full(&self) -> bool {
         self.messages.len() as u64 >= self.most
     }
 }
 
-/// What can be done with it besides sending and receiving.
+/// Operations of a message queue, besides sending and receiving.
 pub const OPERATIONS: Operations = Operations {
     readiness,
     close,
@@ -68,7 +68,7 @@ pub const OPERATIONS: Operations = Operations {
     ..Operations::CLOSED
 };
 
-/// The queue of an open file.
+/// The message queue with this id, if it is one.
 pub fn queue(host: &HostState, id: ObjectId) -> Option<&MessageQueue> {
     match host.objects.get(id.0)? {
         Object::MessageQueue(queue) => Some(queue),
@@ -76,7 +76,7 @@ pub fn queue(host: &HostState, id: ObjectId) -> Option<&MessageQueue> {
     }
 }
 
-/// The same for changing it.
+/// The message queue with this id, for changing it.
 pub fn queue_mut(host: &mut HostState, id: ObjectId) -> Option<&mut MessageQueue> {
     match host.objects.get_mut(id.0)? {
         Object::MessageQueue(queue) => Some(queue),
@@ -84,7 +84,7 @@ pub fn queue_mut(host: &mut HostState, id: ObjectId) -> Option<&mut MessageQueue
     }
 }
 
-fn readiness(host: &HostState, open: Open<'_>) -> u16 {
+fn readiness(host: &HostState, open: OpenObject<'_>) -> u16 {
     let Some(queue) = queue(host, open.object) else {
         return 0;
     };
@@ -98,12 +98,12 @@ fn readiness(host: &HostState, open: Open<'_>) -> u16 {
     events
 }
 
-fn close(host: &mut HostState, open: Open<'_>) {
+fn close(host: &mut HostState, open: OpenObject<'_>) {
     let Some(queue) = queue_mut(host, open.object) else {
         return;
     };
     queue.open -= 1;
-    host.forget_queue(open.object);
+    host.destroy_unused_queue(open.object);
 }
 
 fn for_each_term(object: &Object, visit: &mut dyn FnMut(ExprId)) {
@@ -115,8 +115,8 @@ fn for_each_term(object: &Object, visit: &mut dyn FnMut(ExprId)) {
 }
 
 impl HostState {
-    /// A queue without a name goes with the last who has it open.
-    pub(crate) fn forget_queue(&mut self, id: ObjectId) {
+    /// Destroys an unlinked queue at its last close.
+    pub(crate) fn destroy_unused_queue(&mut self, id: ObjectId) {
         if queue(self, id).is_some_and(|queue| queue.open == 0 && !queue.named) {
             self.objects.remove(id.0);
         }

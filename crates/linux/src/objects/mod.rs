@@ -1,5 +1,5 @@
-//! What can be open besides files of the tree: pipes, sockets and their like. One file a kind, each with one
-//! table of what can be done with it.
+//! Kernel objects behind descriptors, besides files of the tree: pipes, sockets and so on. There is one file
+//! for each kind, with one table of its operations.
 
 mod epoll;
 mod event_counter;
@@ -29,41 +29,41 @@ use crate::files::{Description, DescriptionId, Target};
 use crate::host::HostState;
 use crate::kernel::{Kernel, Stop};
 use crate::table::Answer;
-use crate::wait::{Hope, Until};
+use crate::wait::{WaitCondition, WakeSource};
 
-/// Number of an object on its host.
+/// Id of an object on its host.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ObjectId(pub u32);
 
 impl ObjectId {
-    /// Stands for the host's standard input where events are announced.
+    /// Stands for the host's standard input when events are announced.
     pub const STDIN: ObjectId = ObjectId(u32::MAX);
 }
 
-/// What is open.
+/// A kernel object.
 #[derive(Clone, Debug)]
 pub enum Object {
     /// A pipe or a FIFO.
     Pipe(Pipe),
     /// An eventfd.
     EventCounter(EventCounter),
-    /// A set of descriptors that are watched.
+    /// An epoll instance.
     Epoll(Epoll),
-    /// A timer that is read.
+    /// A timerfd.
     Timer(TimerDescriptor),
-    /// A pseudo-terminal, the side of `/dev/ptmx`.
+    /// The master side of a pseudo-terminal (`/dev/ptmx`).
     Terminal(Box<Terminal>),
-    /// The other side of this pseudo-terminal.
+    /// The slave side of this pseudo-terminal.
     TerminalLine(ObjectId),
-    /// Signals that are read.
+    /// A signalfd with this signal mask.
     Signals(u64),
-    /// What happens to files.
+    /// An inotify instance.
     Inotify(Inotify),
     /// A POSIX message queue.
     MessageQueue(message_queue::MessageQueue),
     /// A socket.
     Socket(Box<socket::Socket>),
-    /// A process, by its number.
+    /// A pidfd of this process.
     Process(u32),
 }
 
@@ -80,60 +80,59 @@ pub mod event {
     pub const WRITE_NORMAL: u16 = 0x100;
     pub const WRITE_BAND: u16 = 0x200;
     pub const READ_HANG_UP: u16 = 0x2000;
-    /// There is something to read.
+    /// Readable.
     pub const READING: u16 = IN | READ_NORMAL;
-    /// There is room to write.
+    /// Writable.
     pub const WRITING: u16 = OUT | WRITE_NORMAL;
-    /// All that there are, for ends that change everything.
+    /// All events, for a close that changes everything.
     pub const ALL: u16 = 0xffff;
 }
 
-/// An object and the open file through which it is used.
+/// An object, and the open file description that it is used through.
 #[derive(Copy, Clone, Debug)]
-pub struct Open<'d> {
+pub struct OpenObject<'d> {
     /// The object.
     pub object: ObjectId,
-    /// The open file.
+    /// The open file description.
     pub description: &'d Description,
-    /// Its number.
+    /// Id of the open file description.
     pub id: DescriptionId,
-    /// Process and thread that use it.
-    pub asker: (u32, u32),
+    /// The pid and tid that use it.
+    pub caller: (u32, u32),
 }
 
-/// What can be done with a kind of object. All but [`Operations::CLOSED`]'s defaults are its own.
+/// Operations of a kind of object. Kinds start from the defaults in [`Operations::CLOSED`].
 #[derive(Copy, Clone)]
 pub struct Operations {
     /// Type bits of `stat`'s mode, and permissions.
     pub mode: u32,
-    /// The next bytes, at most so many; they are gone when the handler has ended. Blocks with
-    /// [`Kernel::wait_for`] where there are none yet.
-    pub read: fn(&mut Kernel<'_, '_>, Open<'_>, u64) -> Result<Buffer, Stop>,
-    /// Takes bytes, and says how many it took. Whoever changes what an object is ready for announces it
-    /// ([`HostState::announce`]), here as in all others.
-    pub write: fn(&mut Kernel<'_, '_>, Open<'_>, &[Buffer]) -> Result<u64, Stop>,
-    /// A write that blocks goes on until all is written.
+    /// Reads at most so many bytes and consumes them. Blocks with [`Kernel::wait_for`] if there are none yet.
+    pub read: fn(&mut Kernel<'_, '_>, OpenObject<'_>, u64) -> Result<Buffer, Stop>,
+    /// Writes bytes and returns how many it took. Whatever changes the readiness of an object announces it
+    /// ([`HostState::announce`]), here as in all other operations.
+    pub write: fn(&mut Kernel<'_, '_>, OpenObject<'_>, &[Buffer]) -> Result<u64, Stop>,
+    /// A blocking write continues until everything is written.
     pub writes_whole: bool,
-    /// `lseek` succeeds, and does nothing.
+    /// `lseek` succeeds without effect.
     pub seeks: bool,
-    /// All events of [`event`] that it has now.
-    pub readiness: fn(&HostState, Open<'_>) -> u16,
-    /// Where these events can come from when all threads of the host wait.
-    pub hope: fn(&HostState, Open<'_>, u16) -> Hope,
-    /// The last descriptor of this open file is gone.
-    pub close: fn(&mut HostState, Open<'_>),
-    /// Requests of `fcntl` that not all open files have.
-    pub fcntl: fn(&mut Kernel<'_, '_>, Open<'_>, i32, u64) -> Answer,
-    /// Requests of `ioctl` that not all open files have; `ENOTTY` for those that it does not have either.
-    pub ioctl: fn(&mut Kernel<'_, '_>, Open<'_>, u64, u64) -> Answer,
-    /// Bytes that can be read without waiting, for `FIONREAD`.
-    pub available: fn(&HostState, Open<'_>) -> Option<u64>,
-    /// Terms in it, for marking what is alive.
+    /// Its current events of [`event`].
+    pub readiness: fn(&HostState, OpenObject<'_>) -> u16,
+    /// Where these events can come from when all threads of the host are blocked.
+    pub wake_source: fn(&HostState, OpenObject<'_>, u16) -> WakeSource,
+    /// Called at the last close of an open file description.
+    pub close: fn(&mut HostState, OpenObject<'_>),
+    /// `fcntl` commands specific to this kind.
+    pub fcntl: fn(&mut Kernel<'_, '_>, OpenObject<'_>, i32, u64) -> Answer,
+    /// `ioctl` requests specific to this kind; `ENOTTY` for unknown ones.
+    pub ioctl: fn(&mut Kernel<'_, '_>, OpenObject<'_>, u64, u64) -> Answer,
+    /// Bytes that can be read without blocking, for `FIONREAD`.
+    pub available: fn(&HostState, OpenObject<'_>) -> Option<u64>,
+    /// Visits all terms, so that the arena can mark live ones.
     pub for_each_term: fn(&Object, &mut dyn FnMut(ExprId)),
 }
 
 impl Operations {
-    /// An object that can neither be read nor written, is never ready, and holds nothing.
+    /// An object that can be neither read nor written, is never ready and holds nothing.
     pub const CLOSED: Operations = Operations {
         mode: 0o600,
         read: |_, _, _| Err(Errno::EINVAL.into()),
@@ -141,7 +140,7 @@ impl Operations {
         writes_whole: true,
         seeks: false,
         readiness: |_, _| 0,
-        hope: |_, _, _| Hope::None,
+        wake_source: |_, _, _| WakeSource::None,
         close: |host, open| host.objects.remove(open.object.0),
         fcntl: |_, _, _, _| Err(Errno::EINVAL.into()),
         ioctl: |_, _, _, _| Err(Errno::ENOTTY.into()),
@@ -151,7 +150,7 @@ impl Operations {
 }
 
 impl Object {
-    /// What can be done with it.
+    /// The operations of its kind.
     pub fn operations(&self) -> &'static Operations {
         match self {
             Object::Pipe(_) => &pipe::OPERATIONS,
@@ -170,48 +169,48 @@ impl Object {
 }
 
 impl HostState {
-    /// An open file that is an object, with what can be done with it.
+    /// The object behind an open file description, with its operations.
     pub fn open_object<'d>(
         &self,
         id: DescriptionId,
         description: &'d Description,
-    ) -> Option<(Open<'d>, &'static Operations)> {
+    ) -> Option<(OpenObject<'d>, &'static Operations)> {
         self.open_object_for(self.running(), id, description)
     }
 
-    /// Process and thread that run.
+    /// Pid and tid of the running thread.
     fn running(&self) -> (u32, u32) {
         let task = self.tasks.get(self.schedule.running);
         task.map_or((0, 0), |task| (task.pid, task.tid))
     }
 
-    /// The same for another thread than the one that runs.
+    /// The same for another thread than the running one.
     fn open_object_for<'d>(
         &self,
-        asker: (u32, u32),
+        caller: (u32, u32),
         id: DescriptionId,
         description: &'d Description,
-    ) -> Option<(Open<'d>, &'static Operations)> {
+    ) -> Option<(OpenObject<'d>, &'static Operations)> {
         let Target::Object(object) = description.target else {
             return None;
         };
         let operations = self.objects.get(object.0)?.operations();
-        let open = Open {
+        let open = OpenObject {
             object,
             description,
             id,
-            asker,
+            caller,
         };
         Some((open, operations))
     }
 
-    /// All events that an open file has now.
+    /// The current events of an open file.
     pub fn readiness(&self, id: DescriptionId) -> u16 {
         self.readiness_for(self.running(), id)
     }
 
-    /// The same for another thread than the one that runs.
-    pub fn readiness_for(&self, asker: (u32, u32), id: DescriptionId) -> u16 {
+    /// The current events of an open file, as another thread than the running one sees it.
+    pub fn readiness_for(&self, caller: (u32, u32), id: DescriptionId) -> u16 {
         const READ: u16 = event::IN | event::READ_NORMAL;
         const WRITE: u16 = event::OUT | event::WRITE_NORMAL;
         let Some(description) = self.files.description(id) else {
@@ -223,28 +222,28 @@ impl HostState {
             Target::Stdin(number) if self.files.stdin(number).must_wait() => 0,
             Target::Stdin(_) => READ,
             Target::Object(_) if self.faults.spurious => READ,
-            Target::Object(_) => match self.open_object_for(asker, id, description) {
+            Target::Object(_) => match self.open_object_for(caller, id, description) {
                 Some((open, operations)) => (operations.readiness)(self, open),
                 None => event::INVALID,
             },
         }
     }
 
-    /// Where events of an open file can come from.
-    pub fn hope_of(&self, id: DescriptionId, events: u16) -> Hope {
+    /// Where events of an open file can come from when all threads of the host are blocked.
+    pub fn wake_source_of(&self, id: DescriptionId, events: u16) -> WakeSource {
         let Some(description) = self.files.description(id) else {
-            return Hope::None;
+            return WakeSource::None;
         };
         match description.target {
-            Target::Stdin(_) => Hope::Input,
+            Target::Stdin(_) => WakeSource::Stdin,
             _ => match self.open_object(id, description) {
-                Some((open, operations)) => (operations.hope)(self, open, events),
-                None => Hope::None,
+                Some((open, operations)) => (operations.wake_source)(self, open, events),
+                None => WakeSource::None,
             },
         }
     }
 
-    /// One descriptor less refers to an open file; the last one closes it.
+    /// Drops a reference to an open file description; the last one closes it.
     pub fn release(&mut self, id: DescriptionId) {
         let Some(description) = self.files.release(id) else {
             return;
@@ -256,7 +255,7 @@ impl HostState {
         if let Some((open, operations)) = self.open_object(id, &description) {
             (operations.close)(self, open);
             if self.objects.get(open.object.0).is_none() {
-                self.files.forget_pipe(open.object);
+                self.files.remove_pipe(open.object);
             }
         }
         if self.files.locks.release_description(id) {
@@ -264,7 +263,7 @@ impl HostState {
         }
     }
 
-    /// A process closes one of its descriptors, and with it loses its locks on the file.
+    /// Closes a descriptor of a process, which releases its record locks on the file.
     pub fn close(&mut self, pid: u32, id: DescriptionId) {
         let target = self
             .files
@@ -280,8 +279,8 @@ impl HostState {
 }
 
 impl Kernel<'_, '_> {
-    /// Waits for events of an open file: `EAGAIN` where it does not block.
-    pub fn wait_for(&mut self, open: Open<'_>, events: u16, what: &'static str) -> Stop {
+    /// Blocks until events of an open file: `EAGAIN` if it is non-blocking.
+    pub fn wait_for(&mut self, open: OpenObject<'_>, events: u16, what: &'static str) -> Stop {
         if open
             .description
             .flags
@@ -289,10 +288,10 @@ impl Kernel<'_, '_> {
         {
             return Errno::EAGAIN.into();
         }
-        self.wait_restartable(Until::Ready(vec![(open.id, events)]), what)
+        self.wait_restartable(WaitCondition::Ready(vec![(open.id, events)]), what)
     }
 
-    /// A new descriptor for a new object.
+    /// Opens a new descriptor for a new object.
     pub fn open_new(&mut self, object: Object, flags: u32) -> Result<i32, Stop> {
         let fd = self.process().descriptors.free_from(0)?;
         let object = ObjectId(self.host.objects.insert(object));

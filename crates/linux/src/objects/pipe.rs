@@ -1,64 +1,64 @@
-//! Pipes and FIFOs: bytes go in at one end and come out at the other, in order, terms and all.
+//! Pipes and FIFOs: byte queues, symbolic bytes included.
 //!
-//! A pipe has room for a number of pages, as Linux has it: a write begins a new page unless what it has beyond
-//! whole pages fits behind the last one, and a page is free when all of it was read. So it is seen when a writer
-//! must wait, and how much of a large write goes in.
+//! A pipe has a number of pages, as in Linux: a write starts a new page unless its part beyond whole pages
+//! fits behind the last one, and a page is free once all of it was read. This determines when a writer
+//! blocks, and how much of a large write fits.
 
 use std::collections::VecDeque;
 
 use everett_vm::{Buffer, Value};
 
-use super::{Object, ObjectId, Open, Operations, event};
+use super::{Object, ObjectId, OpenObject, Operations, event};
 use crate::errno::Errno;
 use crate::files::OpenFlags;
 use crate::host::HostState;
 use crate::kernel::{Kernel, Stop};
-use crate::queue::Queue;
+use crate::queue::ByteQueue;
 use crate::signals::SIGPIPE;
 use crate::table::Answer;
 
-/// Bytes of a page; writes of at most so many bytes are not torn apart.
+/// Page size; writes of at most this size are atomic (`PIPE_BUF`).
 const PAGE: u64 = 4096;
-/// Pages that a pipe holds before writers wait.
+/// Default capacity in pages.
 const PAGES: u64 = 16;
-/// Largest size that can be asked for.
-const MOST_BYTES: u64 = 1 << 31;
+/// The largest capacity in bytes (`F_SETPIPE_SZ`).
+const MAX_BYTES: u64 = 1 << 31;
 
-/// Part of what is in a pipe.
+/// A page of a pipe.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 struct Page {
-    /// Bytes of it that were read.
+    /// Bytes already read.
     gone: u16,
     /// Bytes that are left.
     len: u16,
-    /// It was written with `O_DIRECT`: a read ends with it, and what it does not take is lost.
+    /// It was written with `O_DIRECT`: a read ends with it, and discards the rest of it.
     is_packet: bool,
-    /// Small writes can be put behind it.
+    /// Small writes may be appended.
     can_grow: bool,
 }
 
 /// A pipe.
 #[derive(Clone, Debug)]
 pub struct Pipe {
-    /// What was written and not yet read.
-    queue: Queue,
-    /// How it lies in pages.
+    /// Bytes written and not yet read.
+    queue: ByteQueue,
+    /// How they are divided into pages.
     pages: VecDeque<Page>,
-    /// How many pages it holds.
+    /// Capacity in pages.
     most_pages: u64,
-    /// Open files that can read it.
+    /// Open file descriptions of the read end.
     pub readers: u32,
-    /// Open files that can write it.
+    /// Open file descriptions of the write end.
     pub writers: u32,
     /// How often it was opened for writing.
     pub writers_ever: u64,
 }
 
 impl Pipe {
-    /// An empty pipe with one open file at each end.
+    /// An empty pipe with one open file description at each end.
     pub fn new() -> Pipe {
         Pipe {
-            queue: Queue::default(),
+            queue: ByteQueue::default(),
             pages: VecDeque::new(),
             most_pages: PAGES,
             readers: 1,
@@ -67,7 +67,7 @@ impl Pipe {
         }
     }
 
-    /// The pipe of a FIFO that nobody has open yet.
+    /// The pipe of a FIFO before it is opened.
     pub fn without_ends() -> Pipe {
         Pipe {
             readers: 0,
@@ -82,12 +82,12 @@ impl Pipe {
         self.queue.len()
     }
 
-    /// There are none.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.queue.is_empty()
     }
 
-    /// No page is free.
+    /// Whether no page is free.
     pub fn is_full(&self) -> bool {
         self.pages.len() as u64 >= self.most_pages
     }
@@ -97,7 +97,7 @@ impl Pipe {
         self.queue.peek(wanted)
     }
 
-    /// Takes the next bytes, at most so many and not beyond a packet.
+    /// Reads at most so many bytes, and not beyond a packet.
     pub fn take(&mut self, wanted: u64) -> Buffer {
         let (mut taken, mut lost) = (0, 0);
         while let Some(page) = self.pages.front_mut()
@@ -123,7 +123,7 @@ impl Pipe {
         bytes
     }
 
-    /// Puts bytes in as a write would, and says how many there was room for. A write that goes on begins a new page.
+    /// Writes bytes and returns how many fit. A write that continues starts a new page.
     pub fn put(&mut self, parts: &[Buffer], goes_on: bool, as_packets: bool) -> u64 {
         let wanted: u64 = parts.iter().map(|part| part.len() as u64).sum();
         let odd = wanted % PAGE;
@@ -145,8 +145,8 @@ impl Pipe {
         self.queue.append(parts, room)
     }
 
-    /// Puts whole pages of something else in, of which the first begins at this offset. Says how many bytes there was
-    /// room for; nothing is put behind them.
+    /// Inserts whole pages from elsewhere, the first of which begins at this offset. Returns how many bytes
+    /// fit; nothing is appended behind them.
     pub fn put_pages(&mut self, bytes: &Buffer, offset: u64) -> u64 {
         let wanted = bytes.len() as u64;
         let mut room = 0;
@@ -158,7 +158,7 @@ impl Pipe {
         self.queue.append(std::slice::from_ref(bytes), room)
     }
 
-    /// Pages that are free.
+    /// Number of free pages.
     pub fn free_pages(&self) -> u64 {
         self.most_pages.saturating_sub(self.pages.len() as u64)
     }
@@ -173,7 +173,7 @@ impl Pipe {
     }
 }
 
-/// What can be done with a pipe.
+/// Operations of a pipe.
 pub const OPERATIONS: Operations = Operations {
     mode: 0o010_600,
     read,
@@ -190,7 +190,7 @@ pub const OPERATIONS: Operations = Operations {
     ..Operations::CLOSED
 };
 
-/// A pipe, if it is one.
+/// The pipe with this id, if it is one.
 pub fn pipe(host: &HostState, id: ObjectId) -> Option<&Pipe> {
     match host.objects.get(id.0)? {
         Object::Pipe(pipe) => Some(pipe),
@@ -198,7 +198,7 @@ pub fn pipe(host: &HostState, id: ObjectId) -> Option<&Pipe> {
     }
 }
 
-/// The same for changing it.
+/// The pipe with this id, for changing it.
 pub fn pipe_mut(host: &mut HostState, id: ObjectId) -> Option<&mut Pipe> {
     match host.objects.get_mut(id.0)? {
         Object::Pipe(pipe) => Some(pipe),
@@ -206,7 +206,7 @@ pub fn pipe_mut(host: &mut HostState, id: ObjectId) -> Option<&mut Pipe> {
     }
 }
 
-fn read(kernel: &mut Kernel<'_, '_>, open: Open<'_>, wanted: u64) -> Result<Buffer, Stop> {
+fn read(kernel: &mut Kernel<'_, '_>, open: OpenObject<'_>, wanted: u64) -> Result<Buffer, Stop> {
     let pipe = pipe(kernel.host, open.object).ok_or(Errno::EBADF)?;
     if wanted == 0 || (pipe.is_empty() && pipe.writers == 0) {
         return Ok(Buffer::zeroed(0));
@@ -217,7 +217,7 @@ fn read(kernel: &mut Kernel<'_, '_>, open: Open<'_>, wanted: u64) -> Result<Buff
     kernel.host.take_from_pipe(open.object, wanted)
 }
 
-fn write(kernel: &mut Kernel<'_, '_>, open: Open<'_>, parts: &[Buffer]) -> Result<u64, Stop> {
+fn write(kernel: &mut Kernel<'_, '_>, open: OpenObject<'_>, parts: &[Buffer]) -> Result<u64, Stop> {
     if parts.iter().all(Buffer::is_empty) {
         return Ok(0);
     }
@@ -233,7 +233,7 @@ fn write(kernel: &mut Kernel<'_, '_>, open: Open<'_>, parts: &[Buffer]) -> Resul
     Ok(written)
 }
 
-fn readiness(host: &HostState, open: Open<'_>) -> u16 {
+fn readiness(host: &HostState, open: OpenObject<'_>) -> u16 {
     let Some(pipe) = pipe(host, open.object) else {
         return event::INVALID;
     };
@@ -242,7 +242,7 @@ fn readiness(host: &HostState, open: Open<'_>) -> u16 {
         if !pipe.is_empty() {
             events |= event::READING;
         }
-        // A FIFO that was opened before any writer came has not lost one.
+        // A FIFO that was opened before any writer came has no hang-up.
         if pipe.writers == 0 && open.description.offset != pipe.writers_ever {
             events |= event::HANG_UP;
         }
@@ -258,7 +258,7 @@ fn readiness(host: &HostState, open: Open<'_>) -> u16 {
     events
 }
 
-fn close(host: &mut HostState, open: Open<'_>) {
+fn close(host: &mut HostState, open: OpenObject<'_>) {
     let Some(pipe) = pipe_mut(host, open.object) else {
         return;
     };
@@ -275,14 +275,14 @@ fn close(host: &mut HostState, open: Open<'_>) {
     }
 }
 
-fn fcntl(kernel: &mut Kernel<'_, '_>, open: Open<'_>, command: i32, argument: u64) -> Answer {
+fn fcntl(kernel: &mut Kernel<'_, '_>, open: OpenObject<'_>, command: i32, argument: u64) -> Answer {
     const SET_SIZE: i32 = 1031;
     const GET_SIZE: i32 = 1032;
     let pipe = pipe_mut(kernel.host, open.object).ok_or(Errno::EBADF)?;
     match command {
         SET_SIZE => {
             let wanted = argument & 0xffff_ffff;
-            if wanted > MOST_BYTES {
+            if wanted > MAX_BYTES {
                 return Err(Errno::EINVAL.into());
             }
             let pages = wanted.div_ceil(PAGE).max(1).next_power_of_two();
@@ -302,7 +302,7 @@ fn fcntl(kernel: &mut Kernel<'_, '_>, open: Open<'_>, command: i32, argument: u6
 }
 
 impl HostState {
-    /// Takes bytes out of a pipe and tells whoever waits for room.
+    /// Reads bytes from a pipe and announces free space.
     pub fn take_from_pipe(&mut self, id: ObjectId, wanted: u64) -> Result<Buffer, Stop> {
         let pipe = pipe_mut(self, id).ok_or(Errno::EBADF)?;
         let was_full = pipe.is_full();
@@ -315,7 +315,7 @@ impl HostState {
 }
 
 impl Kernel<'_, '_> {
-    /// `SIGPIPE` and `EPIPE` where nobody can read what is written to a pipe.
+    /// `SIGPIPE` and `EPIPE` if a pipe has no readers.
     pub fn check_readers(&mut self, id: ObjectId) -> Result<(), Stop> {
         let pipe = pipe(self.host, id).ok_or(Errno::EBADF)?;
         if pipe.readers == 0 {
@@ -337,7 +337,7 @@ mod tests {
     #[test]
     fn pages_decide_when_a_pipe_is_full() {
         let mut pipe = Pipe::new();
-        // Each begins a page of its own, for it does not fit behind the last one.
+        // Each starts a page of its own, since it does not fit behind the last one.
         for _ in 0..PAGES {
             assert_eq!(pipe.put(&bytes(3000), false, false), 3000);
         }

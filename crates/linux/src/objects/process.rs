@@ -1,34 +1,34 @@
-//! Descriptors of processes: readable when the process has ended.
+//! Process descriptors (`pidfd`): readable when the process has exited.
 
-use super::{Object, Open, Operations, event};
+use super::{Object, OpenObject, Operations, event};
 use crate::host::HostState;
-use crate::process::Life;
-use crate::wait::Hope;
+use crate::process::ExitState;
+use crate::wait::WakeSource;
 
-/// What can be done with them.
+/// Operations of a pidfd.
 pub const OPERATIONS: Operations = Operations {
     mode: 0o600,
     readiness,
-    hope,
+    wake_source,
     ..Operations::CLOSED
 };
 
-/// The process that an object stands for.
-pub fn process_of(host: &HostState, open: Open<'_>) -> Option<u32> {
+/// The pid of a pidfd.
+pub fn process_of(host: &HostState, open: OpenObject<'_>) -> Option<u32> {
     match host.objects.get(open.object.0) {
         Some(Object::Process(pid)) => Some(*pid),
         _ => None,
     }
 }
 
-fn readiness(host: &HostState, open: Open<'_>) -> u16 {
+fn readiness(host: &HostState, open: OpenObject<'_>) -> u16 {
     let process = process_of(host, open).and_then(|pid| host.process_by_pid(pid));
     match process {
-        Some(process) if matches!(process.life, Life::Running) => 0,
+        Some(process) if matches!(process.exit_state, ExitState::Alive) => 0,
         _ => event::IN | event::READ_NORMAL,
     }
 }
 
-fn hope(_: &HostState, _: Open<'_>, _: u16) -> Hope {
-    Hope::None
+fn wake_source(_: &HostState, _: OpenObject<'_>, _: u16) -> WakeSource {
+    WakeSource::None
 }

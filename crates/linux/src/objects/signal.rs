@@ -1,28 +1,28 @@
-//! Signals that are read instead of delivered (`signalfd`).
+//! Signal descriptors (`signalfd`).
 
 use everett_vm::Buffer;
 
-use super::{Object, ObjectId, Open, Operations, event};
+use super::{Object, ObjectId, OpenObject, Operations, event};
 use crate::errno::Errno;
 use crate::files::OpenFlags;
 use crate::host::HostState;
 use crate::kernel::{Kernel, Stop};
 use crate::signals::{FIRST_QUEUED, SIGCHLD, Signal, bit, code};
-use crate::wait::{Hope, Until};
+use crate::wait::{WaitCondition, WakeSource};
 
 /// Size of `struct signalfd_siginfo`.
 const SIZE: usize = 128;
 
-/// What can be done with them.
+/// Operations of a signalfd.
 pub const OPERATIONS: Operations = Operations {
     read,
     readiness,
-    hope: |_, _, _| Hope::Outside,
+    wake_source: |_, _, _| WakeSource::External,
     seeks: true,
     ..Operations::CLOSED
 };
 
-/// The signals that can be read, if it is such an object.
+/// The signal mask of a signalfd, if it is one.
 pub fn signals(host: &HostState, id: ObjectId) -> Option<u64> {
     match host.objects.get(id.0)? {
         Object::Signals(mask) => Some(*mask),
@@ -30,7 +30,7 @@ pub fn signals(host: &HostState, id: ObjectId) -> Option<u64> {
     }
 }
 
-fn read(kernel: &mut Kernel<'_, '_>, open: Open<'_>, wanted: u64) -> Result<Buffer, Stop> {
+fn read(kernel: &mut Kernel<'_, '_>, open: OpenObject<'_>, wanted: u64) -> Result<Buffer, Stop> {
     let mask = signals(kernel.host, open.object).ok_or(Errno::EBADF)?;
     let most = wanted as usize / SIZE;
     if most == 0 {
@@ -40,13 +40,13 @@ fn read(kernel: &mut Kernel<'_, '_>, open: Open<'_>, wanted: u64) -> Result<Buff
         if open.description.flags.has(OpenFlags::NONBLOCK) {
             return Err(Errno::EAGAIN.into());
         }
-        return Err(kernel.wait_restartable(Until::Signals(mask), "read from a signalfd"));
+        return Err(kernel.wait_restartable(WaitCondition::Signals(mask), "read from a signalfd"));
     }
     let mut taken = Vec::new();
     while taken.len() < most
         && let Some(signal) = kernel.host.take_signal(kernel.task, mask)
     {
-        let signal = kernel.note_overrun(signal);
+        let signal = kernel.store_overrun(signal);
         taken.push(kernel.described(&signal));
     }
     let mut bytes = Buffer::zeroed(taken.len() * SIZE);
@@ -56,9 +56,9 @@ fn read(kernel: &mut Kernel<'_, '_>, open: Open<'_>, wanted: u64) -> Result<Buff
     Ok(bytes)
 }
 
-fn readiness(host: &HostState, open: Open<'_>) -> u16 {
+fn readiness(host: &HostState, open: OpenObject<'_>) -> u16 {
     let mask = signals(host, open.object).unwrap_or(0);
-    let (pid, tid) = open.asker;
+    let (pid, tid) = open.caller;
     let process = host.process_by_pid(pid);
     let task = host.task_by_tid(tid).map(|at| &host.tasks[at]);
     let pending = process.map_or(0, |process| process.pending.mask())
@@ -67,7 +67,7 @@ fn readiness(host: &HostState, open: Open<'_>) -> u16 {
 }
 
 impl Kernel<'_, '_> {
-    /// A `struct signalfd_siginfo`.
+    /// Encodes a `struct signalfd_siginfo`.
     fn described(&mut self, signal: &Signal) -> Buffer {
         const PID: usize = 12;
         const UID: usize = 16;
@@ -111,7 +111,7 @@ impl Kernel<'_, '_> {
 }
 
 impl HostState {
-    /// A signal was sent: those that watch descriptors of signals hear of it.
+    /// Announces a sent signal to the epoll instances that watch a signalfd.
     pub fn announce_signal(&mut self, number: i32) {
         if self.watchers.is_empty() {
             return;

@@ -1,21 +1,22 @@
-//! Pseudo-terminals: what is written at one side is input of the other, through a line discipline.
+//! Pseudo-terminals with a line discipline.
 //!
-//! The side of `/dev/ptmx` is an object that holds all; the side of `/dev/pts/N` is another that refers to it.
+//! The master side (`/dev/ptmx`) is an object that holds all state; the slave side (`/dev/pts/N`) is another
+//! one that refers to it.
 
 use std::collections::VecDeque;
 
 use everett_vm::{Buffer, Value};
 
-use super::{Object, ObjectId, Open, Operations, event};
+use super::{Object, ObjectId, OpenObject, Operations, event};
 use crate::errno::Errno;
 use crate::host::HostState;
 use crate::kernel::{Kernel, Stop};
-use crate::queue::Queue;
+use crate::queue::ByteQueue;
 
-/// Bytes that wait for whoever holds the terminal.
-const MOST_OUTPUT: u64 = 65536;
-/// Bytes of one line, and of all that was typed ahead.
-const MOST_INPUT: u64 = 4095;
+/// The most output bytes that wait for the master side.
+const MAX_OUTPUT: u64 = 65536;
+/// The most bytes of one line, and of all pending input.
+const MAX_INPUT: u64 = 4095;
 /// Size of the kernel's `struct termios`.
 pub const SETTINGS_SIZE: usize = 36;
 
@@ -24,7 +25,7 @@ const SIGINT: i32 = 2;
 const SIGQUIT: i32 = 3;
 const SIGTSTP: i32 = 20;
 
-/// Flags of input, output and the line discipline.
+/// Input, output and local flags of `termios`.
 mod flag {
     pub const IGNORE_RETURN: u32 = 0o200;
     pub const RETURN_TO_NEWLINE: u32 = 0o400;
@@ -42,7 +43,7 @@ mod flag {
     pub const ECHO_KILL_ERASE: u32 = 0o4000;
 }
 
-/// Places of the special characters.
+/// Indices of the special characters.
 mod character {
     pub const INTERRUPT: usize = 0;
     pub const QUIT: usize = 1;
@@ -54,7 +55,7 @@ mod character {
     pub const END_OF_LINE: usize = 11;
 }
 
-/// How a terminal behaves: `struct termios`.
+/// Terminal settings (`struct termios`).
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Settings {
     input: u32,
@@ -77,7 +78,7 @@ impl Settings {
         ],
     };
 
-    /// As the kernel shows them.
+    /// Encodes them.
     pub fn to_bytes(self) -> Vec<u8> {
         let flags = [self.input, self.output, self.control, self.local];
         let mut bytes: Vec<u8> = flags.iter().flat_map(|flag| flag.to_le_bytes()).collect();
@@ -86,7 +87,7 @@ impl Settings {
         bytes
     }
 
-    /// As a program sets them.
+    /// Decodes them.
     pub fn from_bytes(bytes: &[u8]) -> Option<Settings> {
         let word = |at: usize| Some(u32::from_le_bytes(*bytes.get(4 * at..)?.first_chunk()?));
         Some(Settings {
@@ -113,36 +114,36 @@ impl Settings {
 pub struct Terminal {
     /// The N of `/dev/pts/N`.
     pub number: u32,
-    /// The other side.
+    /// The slave side.
     pub line: ObjectId,
-    /// The other side cannot be opened yet.
+    /// The slave side is locked (`unlockpt`).
     pub is_locked: bool,
-    /// How it behaves.
+    /// Terminal settings.
     pub settings: Settings,
-    /// Rows, columns, and the same in pixels.
+    /// Window size: rows, columns, and the same in pixels.
     pub window: [u16; 4],
     /// The session that it controls.
     pub session: Option<u32>,
-    /// The process group that gets its signals.
+    /// The foreground process group.
     pub foreground: u32,
-    /// The side of `/dev/ptmx` is open.
+    /// The master side is open.
     is_held: bool,
-    /// Open files of the other side.
+    /// Open file descriptions of the slave side.
     users: u32,
-    /// It was opened at least once.
+    /// The slave side was opened at least once.
     was_used: bool,
-    /// What was typed and can be read.
-    input: Queue,
-    /// Lengths of the lines in it; the last may be without an end.
+    /// Input that can be read.
+    input: ByteQueue,
+    /// Lengths of the lines in it; the last may be incomplete.
     lines: VecDeque<u64>,
-    /// The line that is being typed.
+    /// The line being edited.
     typed: Vec<Value>,
-    /// What was printed.
-    output: Queue,
+    /// Output.
+    output: ByteQueue,
 }
 
 impl Terminal {
-    /// A new one, with nobody at its other side.
+    /// A new pseudo-terminal whose slave side is not open.
     pub fn new(number: u32, line: ObjectId) -> Terminal {
         Terminal {
             number,
@@ -155,20 +156,20 @@ impl Terminal {
             is_held: true,
             users: 0,
             was_used: false,
-            input: Queue::default(),
+            input: ByteQueue::default(),
             lines: VecDeque::new(),
             typed: Vec::new(),
-            output: Queue::default(),
+            output: ByteQueue::default(),
         }
     }
 
-    /// Somebody opens the other side.
+    /// The slave side is opened.
     pub fn add_user(&mut self) {
         self.users += 1;
         self.was_used = true;
     }
 
-    /// Other settings: what was typed so far can be read, or is a line of its own.
+    /// Changes the settings: pending input becomes readable, or a line of its own.
     pub fn set(&mut self, settings: Settings) {
         if self.settings.is_canonical() != settings.is_canonical() {
             let typed = std::mem::take(&mut self.typed);
@@ -177,19 +178,19 @@ impl Terminal {
         self.settings = settings;
     }
 
-    /// Forgets what was typed or printed and nobody has read.
+    /// Discards unread input or output.
     pub fn flush(&mut self, input: bool, output: bool) {
         if input {
-            self.input = Queue::default();
+            self.input = ByteQueue::default();
             self.lines.clear();
             self.typed.clear();
         }
         if output {
-            self.output = Queue::default();
+            self.output = ByteQueue::default();
         }
     }
 
-    /// Bytes that a read of the other side finds.
+    /// Bytes that a read of the slave side gets.
     pub fn readable(&self) -> u64 {
         self.input.len()
     }
@@ -224,7 +225,7 @@ impl Terminal {
         self.input.take(len)
     }
 
-    /// Prints bytes as the settings say.
+    /// Outputs bytes as the settings say.
     fn print(&mut self, bytes: &[Value]) {
         let mut printed = Vec::with_capacity(bytes.len());
         let both = flag::PROCESS | flag::NEWLINE_TO_BOTH;
@@ -256,7 +257,7 @@ impl Terminal {
         }
     }
 
-    /// Takes the last character of the line that is being typed back.
+    /// Erases the last character of the line being edited.
     fn erase(&mut self) -> bool {
         let Some(gone) = self.typed.pop() else {
             return false;
@@ -272,7 +273,7 @@ impl Terminal {
         true
     }
 
-    /// A character is typed. Says which signal it sends.
+    /// Processes an input character. Returns the signal that it sends.
     fn type_byte(&mut self, byte: Value) -> Option<i32> {
         let settings = self.settings;
         let Some(bits) = byte.as_concrete() else {
@@ -330,7 +331,7 @@ impl Terminal {
     }
 
     fn insert(&mut self, byte: Value) {
-        if self.input.len() + self.typed.len() as u64 >= MOST_INPUT {
+        if self.input.len() + self.typed.len() as u64 >= MAX_INPUT {
             return;
         }
         self.echo(byte);
@@ -369,7 +370,7 @@ fn buffer(bytes: &[Value]) -> Buffer {
     buffer
 }
 
-/// What can be done at the side of `/dev/ptmx`.
+/// Operations of the master side.
 pub const OPERATIONS: Operations = Operations {
     mode: 0o020_600,
     read: read_output,
@@ -391,7 +392,7 @@ pub const OPERATIONS: Operations = Operations {
     ..Operations::CLOSED
 };
 
-/// What can be done at the side of `/dev/pts/N`.
+/// Operations of the slave side.
 pub const LINE_OPERATIONS: Operations = Operations {
     mode: 0o020_620,
     read: read_input,
@@ -412,7 +413,7 @@ pub const LINE_OPERATIONS: Operations = Operations {
     ..Operations::CLOSED
 };
 
-/// A terminal, if it is one.
+/// The terminal with this id, if it is one.
 pub fn terminal(host: &HostState, id: ObjectId) -> Option<&Terminal> {
     match host.objects.get(id.0)? {
         Object::Terminal(terminal) => Some(terminal),
@@ -420,7 +421,7 @@ pub fn terminal(host: &HostState, id: ObjectId) -> Option<&Terminal> {
     }
 }
 
-/// The same for changing it.
+/// The terminal with this id, for changing it.
 pub fn terminal_mut(host: &mut HostState, id: ObjectId) -> Option<&mut Terminal> {
     match host.objects.get_mut(id.0)? {
         Object::Terminal(terminal) => Some(terminal),
@@ -428,7 +429,7 @@ pub fn terminal_mut(host: &mut HostState, id: ObjectId) -> Option<&mut Terminal>
     }
 }
 
-/// The terminal of which this is the other side.
+/// The master side of a slave side.
 pub fn holder(host: &HostState, line: ObjectId) -> Option<ObjectId> {
     match host.objects.get(line.0)? {
         Object::TerminalLine(terminal) => Some(*terminal),
@@ -436,7 +437,11 @@ pub fn holder(host: &HostState, line: ObjectId) -> Option<ObjectId> {
     }
 }
 
-fn read_output(kernel: &mut Kernel<'_, '_>, open: Open<'_>, wanted: u64) -> Result<Buffer, Stop> {
+fn read_output(
+    kernel: &mut Kernel<'_, '_>,
+    open: OpenObject<'_>,
+    wanted: u64,
+) -> Result<Buffer, Stop> {
     let terminal = terminal_mut(kernel.host, open.object).ok_or(Errno::EBADF)?;
     if wanted == 0 {
         return Ok(Buffer::zeroed(0));
@@ -452,7 +457,11 @@ fn read_output(kernel: &mut Kernel<'_, '_>, open: Open<'_>, wanted: u64) -> Resu
     Ok(bytes)
 }
 
-fn type_input(kernel: &mut Kernel<'_, '_>, open: Open<'_>, parts: &[Buffer]) -> Result<u64, Stop> {
+fn type_input(
+    kernel: &mut Kernel<'_, '_>,
+    open: OpenObject<'_>,
+    parts: &[Buffer],
+) -> Result<u64, Stop> {
     let mut typed = Vec::new();
     for part in parts {
         typed.extend((0..part.len()).map(|at| part.byte(kernel.vm.arena, at)));
@@ -471,7 +480,7 @@ fn type_input(kernel: &mut Kernel<'_, '_>, open: Open<'_>, parts: &[Buffer]) -> 
     Ok(typed.len() as u64)
 }
 
-fn holder_readiness(host: &HostState, open: Open<'_>) -> u16 {
+fn holder_readiness(host: &HostState, open: OpenObject<'_>) -> u16 {
     let Some(terminal) = terminal(host, open.object) else {
         return event::INVALID;
     };
@@ -485,7 +494,7 @@ fn holder_readiness(host: &HostState, open: Open<'_>) -> u16 {
     events
 }
 
-fn close_holder(host: &mut HostState, open: Open<'_>) {
+fn close_holder(host: &mut HostState, open: OpenObject<'_>) {
     let Some(terminal) = terminal_mut(host, open.object) else {
         return;
     };
@@ -502,7 +511,11 @@ fn close_holder(host: &mut HostState, open: Open<'_>) {
     host.announce(line, event::ALL);
 }
 
-fn read_input(kernel: &mut Kernel<'_, '_>, open: Open<'_>, wanted: u64) -> Result<Buffer, Stop> {
+fn read_input(
+    kernel: &mut Kernel<'_, '_>,
+    open: OpenObject<'_>,
+    wanted: u64,
+) -> Result<Buffer, Stop> {
     let id = holder(kernel.host, open.object).ok_or(Errno::EIO)?;
     let terminal = terminal_mut(kernel.host, id).ok_or(Errno::EIO)?;
     if wanted == 0 {
@@ -524,7 +537,7 @@ fn read_input(kernel: &mut Kernel<'_, '_>, open: Open<'_>, wanted: u64) -> Resul
 
 fn print_output(
     kernel: &mut Kernel<'_, '_>,
-    open: Open<'_>,
+    open: OpenObject<'_>,
     parts: &[Buffer],
 ) -> Result<u64, Stop> {
     let id = holder(kernel.host, open.object).ok_or(Errno::EIO)?;
@@ -536,7 +549,7 @@ fn print_output(
     if !terminal.is_held {
         return Err(Errno::EIO.into());
     }
-    let room = MOST_OUTPUT.saturating_sub(terminal.output.len()) as usize;
+    let room = MAX_OUTPUT.saturating_sub(terminal.output.len()) as usize;
     if room == 0 && !printed.is_empty() {
         return Err(kernel.wait_for(open, event::OUT, "write to a terminal"));
     }
@@ -546,7 +559,7 @@ fn print_output(
     Ok(printed.len() as u64)
 }
 
-fn line_readiness(host: &HostState, open: Open<'_>) -> u16 {
+fn line_readiness(host: &HostState, open: OpenObject<'_>) -> u16 {
     let terminal = holder(host, open.object).and_then(|id| terminal(host, id));
     let Some(terminal) = terminal else {
         return event::INVALID;
@@ -555,7 +568,7 @@ fn line_readiness(host: &HostState, open: Open<'_>) -> u16 {
     if terminal.has_input() {
         events |= event::READING;
     }
-    if terminal.output.len() < MOST_OUTPUT {
+    if terminal.output.len() < MAX_OUTPUT {
         events |= event::WRITING;
     }
     if !terminal.is_held {
@@ -564,7 +577,7 @@ fn line_readiness(host: &HostState, open: Open<'_>) -> u16 {
     events
 }
 
-fn close_line(host: &mut HostState, open: Open<'_>) {
+fn close_line(host: &mut HostState, open: OpenObject<'_>) {
     let Some(id) = holder(host, open.object) else {
         return;
     };
@@ -584,7 +597,7 @@ fn close_line(host: &mut HostState, open: Open<'_>) {
 }
 
 impl HostState {
-    /// Sends a signal of the kernel to all processes of a group.
+    /// Sends a signal from the kernel to a process group.
     pub fn send_to_group(&mut self, group: u32, signal: i32) {
         let members = self
             .processes
@@ -596,7 +609,7 @@ impl HostState {
         }
     }
 
-    /// The terminal that controls a session.
+    /// The controlling terminal of a session.
     pub fn terminal_of_session(&self, session: u32) -> Option<ObjectId> {
         let mut objects = self.objects.iter();
         let found = objects.find(|(_, object)| match object {

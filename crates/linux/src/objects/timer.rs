@@ -1,26 +1,26 @@
-//! Timers that are read (`timerfd`).
+//! Timer descriptors (`timerfd`).
 
 use everett_vm::Buffer;
 
-use super::{Object, ObjectId, Open, Operations, event};
+use super::{Object, ObjectId, OpenObject, Operations, event};
 use crate::errno::Errno;
 use crate::host::HostState;
 use crate::kernel::{Kernel, Stop};
 
-/// A timer that is read.
+/// A timerfd.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct TimerDescriptor {
-    /// The clock that it was made with.
+    /// The clock that it was created with.
     pub clock: i32,
-    /// Its place in [`HostState::timers`] while it runs.
+    /// Key in [`HostState::timers`] while it is armed.
     pub running: Option<u32>,
-    /// Time between firings.
+    /// Period.
     pub interval_ns: u64,
-    /// Firings since it was read.
+    /// Expirations since the last read.
     pub fired: u64,
 }
 
-/// What can be done with them.
+/// Operations of a timerfd.
 pub const OPERATIONS: Operations = Operations {
     read,
     readiness,
@@ -29,7 +29,7 @@ pub const OPERATIONS: Operations = Operations {
     ..Operations::CLOSED
 };
 
-/// A timer, if it is one.
+/// The timerfd with this id, if it is one.
 pub fn timer(host: &HostState, id: ObjectId) -> Option<&TimerDescriptor> {
     match host.objects.get(id.0)? {
         Object::Timer(timer) => Some(timer),
@@ -37,7 +37,7 @@ pub fn timer(host: &HostState, id: ObjectId) -> Option<&TimerDescriptor> {
     }
 }
 
-/// The same for changing it.
+/// The timerfd with this id, for changing it.
 pub fn timer_mut(host: &mut HostState, id: ObjectId) -> Option<&mut TimerDescriptor> {
     match host.objects.get_mut(id.0)? {
         Object::Timer(timer) => Some(timer),
@@ -45,7 +45,7 @@ pub fn timer_mut(host: &mut HostState, id: ObjectId) -> Option<&mut TimerDescrip
     }
 }
 
-fn read(kernel: &mut Kernel<'_, '_>, open: Open<'_>, wanted: u64) -> Result<Buffer, Stop> {
+fn read(kernel: &mut Kernel<'_, '_>, open: OpenObject<'_>, wanted: u64) -> Result<Buffer, Stop> {
     if wanted < 8 {
         return Err(Errno::EINVAL.into());
     }
@@ -57,7 +57,7 @@ fn read(kernel: &mut Kernel<'_, '_>, open: Open<'_>, wanted: u64) -> Result<Buff
     }
 }
 
-fn readiness(host: &HostState, open: Open<'_>) -> u16 {
+fn readiness(host: &HostState, open: OpenObject<'_>) -> u16 {
     let Some(timer) = timer(host, open.object) else {
         return event::INVALID;
     };
@@ -70,7 +70,7 @@ fn readiness(host: &HostState, open: Open<'_>) -> u16 {
     }
 }
 
-fn close(host: &mut HostState, open: Open<'_>) {
+fn close(host: &mut HostState, open: OpenObject<'_>) {
     if let Some(number) = timer(host, open.object).and_then(|timer| timer.running) {
         host.timers.remove(number);
     }
@@ -78,10 +78,10 @@ fn close(host: &mut HostState, open: Open<'_>) {
 }
 
 impl HostState {
-    /// The timer of a descriptor fired, and so many times more before anybody looked.
+    /// Counts an expiration of a timerfd, and `missed` further ones.
     pub fn fire_descriptor(&mut self, id: ObjectId, missed: u64) {
         if let Some(timer) = timer_mut(self, id) {
-            // A timer that nobody has read since it fired says nothing more.
+            // Only the first expiration since the last read is announced.
             let is_new = timer.fired == 0;
             timer.fired = timer.fired.saturating_add(missed).saturating_add(1);
             if timer.interval_ns == 0 {

@@ -1,28 +1,29 @@
-//! All orders in which threads that could go on are stopped at most so many times.
+//! Preemption-bounded search: all orders with a limited number of preemptions.
 
 use everett_vm::{ChoiceSite, Interrupt, Oracle};
 
-use super::{Moment, Schedule, SchedulerKind, ask};
+use super::{Decision, Schedule, ask};
+use crate::config::SchedulerKind;
 
-/// Asks freely where the thread that ran cannot go on; stops it only while that is allowed.
+/// Asks freely where the last thread is blocked; preempts a runnable thread only while the bound allows it.
 pub fn pick(
-    moment: &Moment<'_>,
+    decision: &Decision<'_>,
     schedule: &mut Schedule,
     oracle: &mut dyn Oracle,
 ) -> Result<usize, Interrupt> {
-    let Some(current) = moment.current else {
-        return ask(moment, &ChoiceSite::Schedule, oracle);
+    let Some(current) = decision.current else {
+        return ask(decision, &ChoiceSite::Schedule, oracle);
     };
     let SchedulerKind::Bounded(most) = schedule.kind else {
         return Ok(current);
     };
-    if moment.yields {
-        return ask(moment, &ChoiceSite::Schedule, oracle);
+    if decision.yields {
+        return ask(decision, &ChoiceSite::Schedule, oracle);
     }
     if schedule.preemptions >= most {
         return Ok(current);
     }
-    let picked = ask(moment, &ChoiceSite::Preemption, oracle)?;
+    let picked = ask(decision, &ChoiceSite::Preemption, oracle)?;
     if picked != current {
         schedule.preemptions += 1;
     }

@@ -1,14 +1,14 @@
-//! All orders: whoever can run may run.
+//! Exhaustive search: all orders of runnable threads.
 
 use everett_vm::{ChoiceSite, Interrupt, Oracle};
 
-use super::{Moment, Schedule, ask};
+use super::{Decision, Schedule, ask};
 
-/// Asks at every point.
+/// Asks the oracle at every scheduling point.
 pub fn pick(
-    moment: &Moment<'_>,
+    decision: &Decision<'_>,
     _: &mut Schedule,
     oracle: &mut dyn Oracle,
 ) -> Result<usize, Interrupt> {
-    ask(moment, &ChoiceSite::Schedule, oracle)
+    ask(decision, &ChoiceSite::Schedule, oracle)
 }

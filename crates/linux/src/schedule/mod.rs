@@ -1,4 +1,5 @@
-//! Who runs next. A scheduler is one file with one function, and one line in the list.
+//! The scheduler of a host: which thread runs next. A policy is one file with one function, and one row in
+//! [`SchedulerKind::picker`].
 
 mod bounded;
 mod exhaustive;
@@ -10,56 +11,27 @@ use everett_vm::{
 };
 use smallvec::SmallVec;
 
-use crate::boot::reborrow;
-use crate::dispatch::Pause;
+use crate::config::{PreemptAt, SchedulerKind};
+use crate::dispatch::SliceEnd;
 use crate::host::{Ending, Host, HostExit, HostState};
-use crate::kernel::Kernel;
-use crate::native::TaskName;
-use crate::process::{Death, Doing, Life};
-use crate::wait::Hope;
+use crate::kernel::{Kernel, reborrow};
+use crate::process::{ExitState, ExitStatus, RunState, TaskName};
+use crate::wait::WakeSource;
 
-/// Instructions that a thread executes between two system calls before another one has its turn.
+/// Instructions that a thread may execute between two system calls before its time slice is over.
 const QUANTUM: u64 = 1_000_000;
-/// System calls that a thread makes before another one has its turn.
+/// System calls that a thread may make before its time slice is over.
 const MAX_CALLS: u32 = 100;
 
-/// Times that the clock jumps on although nobody can run then.
+/// How often the clock may jump to a timer in a row without any thread becoming runnable.
 const MAX_IDLE_JUMPS: u32 = 10_000;
 
-/// Which threads run next.
-#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
-pub enum SchedulerKind {
-    /// One after the other.
-    #[default]
-    RoundRobin,
-    /// All orders.
-    Exhaustive,
-    /// All orders with at most so many switches away from a thread that could go on.
-    Bounded(u32),
-    /// At random, from this seed.
-    Random(u64),
-}
-
-/// Where a thread can be made to wait for another although it could go on.
-#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
-pub enum PreemptAt {
-    /// Only when its time is over.
-    #[default]
-    Quantum,
-    /// Before system calls.
-    SystemCalls,
-    /// And before atomic accesses.
-    Atomics,
-    /// And before every access to memory that several threads can reach.
-    Memory,
-}
-
-/// A point between system calls at which another thread could have run.
+/// A preemption point between system calls: another thread could have run here.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub struct Passed {
+pub struct PreemptionPoint {
     /// The thread that ran.
     pub task: TaskName,
-    /// System calls that it had made.
+    /// System calls that it had made before.
     pub calls: u64,
     /// The instruction that it was about to execute.
     pub site: CallSite,
@@ -67,43 +39,43 @@ pub struct Passed {
     pub switches: bool,
 }
 
-/// A moment at which somebody must be picked.
-pub struct Moment<'m> {
-    /// Places in [`HostState::tasks`] of those that can run, ascending; at least one.
+/// A scheduling decision: the threads that a policy picks from.
+pub struct Decision<'m> {
+    /// Indices in [`HostState::tasks`] of the runnable tasks, ascending; at least one.
     pub ready: &'m [usize],
-    /// The one that ran, if it can go on.
+    /// The task that ran, if it is still runnable.
     pub current: Option<usize>,
-    /// Place of the one that ran, whether it can go on or not.
+    /// Index of the task that ran, runnable or not.
     pub last: usize,
-    /// The current one has used up its time or asked for others.
+    /// The current task has used up its time slice or called `sched_yield`.
     pub yields: bool,
 }
 
-/// Picks one of those that are ready.
-type Picker = fn(&Moment<'_>, &mut Schedule, &mut dyn Oracle) -> Result<usize, Interrupt>;
+/// Picks one of the runnable tasks.
+type Picker = fn(&Decision<'_>, &mut Schedule, &mut dyn Oracle) -> Result<usize, Interrupt>;
 
-/// Who runs, and what schedulers remember.
+/// The scheduler's state.
 #[derive(Clone, Debug, Default)]
 pub struct Schedule {
-    /// How.
+    /// The scheduling policy.
     pub kind: SchedulerKind,
-    /// Place of the thread that runs in [`HostState::tasks`].
+    /// Index of the running task in [`HostState::tasks`].
     pub running: usize,
-    /// Somebody has to be picked.
+    /// A thread must be picked before anything runs.
     pub due: bool,
-    /// The thread that runs asked for others.
+    /// The running thread has called `sched_yield` or used up its time slice.
     pub yielded: bool,
-    /// Instructions that it has left before it must make a system call.
+    /// Instructions that the running thread may still execute before it must make a system call.
     pub quantum: u64,
-    /// System calls that it has made since it was picked.
+    /// System calls that the running thread has made in its time slice.
     pub calls: u32,
-    /// Switches away from threads that could go on.
+    /// Preemptions so far.
     pub preemptions: u32,
-    /// Where the random scheduler is.
+    /// State of the random policy.
     pub random: u64,
-    /// The running thread stands at the point that was logged last.
+    /// The running thread is at the preemption point that was logged last.
     pub at_logged_point: bool,
-    /// A thread that does not run, whatever it could do.
+    /// The tid of a thread that is held back, runnable or not.
     pub held: Option<u32>,
 }
 
@@ -124,8 +96,8 @@ impl Schedule {
 }
 
 impl Schedule {
-    /// The thread that runs has made a system call.
-    pub(crate) fn called(&mut self) {
+    /// Accounts for a system call of the running thread.
+    pub(crate) fn count_call(&mut self) {
         self.calls += 1;
         if self.calls >= MAX_CALLS {
             self.yielded = true;
@@ -135,7 +107,7 @@ impl Schedule {
         }
     }
 
-    /// Goes on with another scheduler.
+    /// Switches to another scheduling policy.
     pub fn change(&mut self, kind: SchedulerKind) {
         self.kind = kind;
         if let SchedulerKind::Random(seed) = kind {
@@ -154,36 +126,36 @@ impl SchedulerKind {
         }
     }
 
-    /// It wants to be asked at points where a thread could go on.
+    /// Whether the policy is consulted at preemption points.
     fn wants_points(self) -> bool {
         self != SchedulerKind::RoundRobin
     }
 }
 
-/// Asks which of those that are ready goes first: `site` says what kind of question it is.
+/// Asks the oracle which runnable task runs. `site` is the kind of the choice.
 fn ask(
-    moment: &Moment<'_>,
+    decision: &Decision<'_>,
     site: &ChoiceSite,
     oracle: &mut dyn Oracle,
 ) -> Result<usize, Interrupt> {
-    if moment.ready.len() == 1 {
-        return Ok(moment.ready[0]);
+    if decision.ready.len() == 1 {
+        return Ok(decision.ready[0]);
     }
-    // The one that would go on by itself is the first alternative, so that it counts as no deviation.
-    let first = moment.current.unwrap_or(moment.ready[0]);
-    let others = moment.ready.iter().copied().filter(|task| *task != first);
+    // The task that would continue anyway is the first alternative: picking it is no deviation.
+    let first = decision.current.unwrap_or(decision.ready[0]);
+    let others = decision.ready.iter().copied().filter(|task| *task != first);
     let order: SmallVec<[usize; 8]> = std::iter::once(first).chain(others).collect();
     let picked = oracle.choose(site, order.len() as u32)? as usize;
     Ok(order[picked.min(order.len() - 1)])
 }
 
 impl Kernel<'_, '_> {
-    /// The running thread has come to a point between two system calls.
-    pub(crate) fn note_point(&mut self) {
+    /// Logs a preemption point between two system calls of the running thread.
+    pub(crate) fn log_point(&mut self) {
         let Some(frame) = self.vm.thread.top() else {
             return;
         };
-        let passed = Passed {
+        let passed = PreemptionPoint {
             task: TaskName {
                 pid: self.task().pid,
                 tid: self.task().tid,
@@ -202,8 +174,8 @@ impl Kernel<'_, '_> {
         }
     }
 
-    /// Another thread may run before the system call that the running one is about to make.
-    pub(crate) fn is_point(&mut self) -> bool {
+    /// Stops the running thread before its system call, once, if the policy may preempt it there.
+    pub(crate) fn stop_at_point(&mut self) -> bool {
         let options = &self.host.options;
         let wanted =
             self.host.schedule.kind.wants_points() && options.preempt_at != PreemptAt::Quantum;
@@ -216,8 +188,8 @@ impl Kernel<'_, '_> {
 }
 
 impl HostState {
-    /// A thread that computes without end sees time go by, and others have their turn.
-    pub(crate) fn long_computation(&mut self) {
+    /// Ends the time slice of a thread that computes without system calls, and advances its clocks.
+    pub(crate) fn end_quantum(&mut self) {
         self.clock_ns += QUANTUM;
         if let Some(task) = self.tasks.get_mut(self.schedule.running) {
             let task = triomphe::Arc::make_mut(task);
@@ -231,13 +203,13 @@ impl HostState {
         self.schedule.due = true;
     }
 
-    /// Before which instructions the thread that runs stops for others.
+    /// The instructions before which the running thread stops for preemption.
     pub(crate) fn points(&self, alone: bool, shares: bool) -> PreemptionPoints {
         if self.tasks.len() == 1 || !self.schedule.kind.wants_points() {
             return PreemptionPoints::None;
         }
         if alone && !shares {
-            // Memory is its own; processes meet at system calls.
+            // The memory is private: processes interact at system calls only.
             return PreemptionPoints::None;
         }
         match self.options.preempt_at {
@@ -252,12 +224,12 @@ impl HostState {
         if self.is_stopped(task) {
             return false;
         }
-        match &task.doing {
-            Doing::Running => true,
-            Doing::Waiting(wait) => {
+        match &task.run_state {
+            RunState::Running => true,
+            RunState::Waiting(wait) => {
                 self.wait_is_over(task, wait) || self.has_deliverable_signal(task)
             }
-            Doing::Ended => false,
+            RunState::Ended => false,
         }
     }
 
@@ -267,32 +239,33 @@ impl HostState {
             .collect()
     }
 
-    /// When the next thread that waits goes on by itself.
+    /// The earliest deadline of a blocked task.
     fn next_deadline(&self) -> Option<u64> {
-        let deadlines = self.tasks.iter().filter_map(|task| match &task.doing {
-            Doing::Waiting(wait) => wait.deadline_ns,
+        let deadlines = self.tasks.iter().filter_map(|task| match &task.run_state {
+            RunState::Waiting(wait) => wait.deadline_ns,
             _ => None,
         });
-        let others = self.next_timer().into_iter().chain(self.wire.next_again());
+        let others = self.next_timer().into_iter().chain(self.wire.next_retry());
         deadlines.chain(others).min()
     }
 
-    /// The process that the host was started with has ended, and nobody else holds its outputs.
-    fn is_over(&self) -> Option<Death> {
+    /// The exit status of the host, once its first process has exited and no other process holds its output
+    /// streams.
+    fn is_over(&self) -> Option<ExitStatus> {
         let first = self.processes.first()?;
-        let Life::Zombie(death) = first.life else {
+        let ExitState::Zombie(exit_status) = first.exit_state else {
             return None;
         };
         let alive = || {
             let processes = self.processes.iter().skip(1);
-            processes.filter(|process| matches!(process.life, Life::Running))
+            processes.filter(|process| matches!(process.exit_state, ExitState::Alive))
         };
         let goes_on = if self.options.waits_for_all {
             alive().next().is_some()
         } else {
             alive().any(|process| self.holds_output(process))
         };
-        (!goes_on).then_some(death)
+        (!goes_on).then_some(exit_status)
     }
 
     fn holds_output(&self, process: &crate::process::ProcessState) -> bool {
@@ -303,17 +276,17 @@ impl HostState {
     }
 }
 
-impl From<Death> for Ending {
-    fn from(death: Death) -> Ending {
-        match death {
-            Death::Exit(status) => Ending::Exit(status),
-            Death::Signal(signal) => Ending::Signal(signal),
+impl From<ExitStatus> for Ending {
+    fn from(exit_status: ExitStatus) -> Ending {
+        match exit_status {
+            ExitStatus::Exit(status) => Ending::Exit(status),
+            ExitStatus::Signal(signal) => Ending::Signal(signal),
         }
     }
 }
 
 impl Host {
-    /// Runs until something stops it or about `budget` instructions were executed.
+    /// Runs until an event stops the host or about `budget` instructions were executed.
     pub fn run(&mut self, mut around: ExecContext<'_>, budget: u64) -> HostExit {
         let end = self.state.instructions.saturating_add(budget);
         loop {
@@ -333,40 +306,40 @@ impl Host {
             };
             let schedule = &mut self.state.schedule;
             match pause {
-                Pause::Budget => {
+                SliceEnd::Budget => {
                     if schedule.quantum == 0 {
-                        self.state.long_computation();
+                        self.state.end_quantum();
                     }
                 }
-                Pause::Point | Pause::Off => schedule.due = true,
-                Pause::Execute(execution) => {
+                SliceEnd::Point | SliceEnd::Off => schedule.due = true,
+                SliceEnd::Execute(execution) => {
                     if let Err(exit) = self.execute(*execution, &mut around) {
                         return exit;
                     }
                 }
-                Pause::Exit(exit) => return exit,
+                SliceEnd::Exit(exit) => return exit,
             }
-            self.settle();
+            self.update_tasks();
         }
     }
 
-    /// Picks who runs next. `Some` if nobody can.
+    /// Picks the thread that runs next. Returns `Some` if no thread is runnable.
     pub(crate) fn pick(
         &mut self,
         around: &mut ExecContext<'_>,
     ) -> Result<Option<HostExit>, Interrupt> {
         let mut idle_jumps = 0;
         loop {
-            if let Some(death) = self.state.is_over() {
-                return Ok(Some(HostExit::Ended(death.into())));
+            if let Some(exit_status) = self.state.is_over() {
+                return Ok(Some(HostExit::Ended(exit_status.into())));
             }
             self.state.fire_timers();
-            self.state.repeat_requests();
+            self.state.retry_requests();
             let ready = self.state.ready();
             if ready.is_empty() {
                 idle_jumps += 1;
                 if idle_jumps > MAX_IDLE_JUMPS {
-                    // A timer goes on for ever, and nobody cares.
+                    // A periodic timer fires forever, and no thread reacts to it.
                     return Ok(Some(HostExit::Ended(Ending::Idle)));
                 }
                 match self.idle() {
@@ -376,7 +349,7 @@ impl Host {
             }
             let last = self.state.schedule.running;
             let current = ready.contains(&last).then_some(last);
-            let moment = Moment {
+            let decision = Decision {
                 ready: &ready,
                 current,
                 last,
@@ -385,7 +358,7 @@ impl Host {
             let picker = self.state.schedule.kind.picker();
             let around = reborrow(around);
             let schedule = &mut self.state.schedule;
-            let picked = picker(&moment, schedule, around.oracle)?;
+            let picked = picker(&decision, schedule, around.oracle)?;
             around.oracle.commit();
             if std::mem::take(&mut schedule.at_logged_point)
                 && let Some(points) = &mut self.state.points
@@ -402,14 +375,14 @@ impl Host {
         }
     }
 
-    /// Nobody can run: time jumps to where somebody can, or the host is at its end.
+    /// No thread is runnable: advances the clock to the next deadline, or reports how the host ends.
     fn idle(&mut self) -> Option<HostExit> {
-        let hope = self.state.hope_of_all();
-        if hope == Hope::Input {
+        let wake_source = self.state.best_wake_source();
+        if wake_source == WakeSource::Stdin {
             return Some(HostExit::NeedsInput);
         }
         let deadline = self.state.next_deadline();
-        let is_told = self.state.wire.stops_at_waits && hope == Hope::Outside;
+        let is_told = self.state.wire.stops_at_waits && wake_source == WakeSource::External;
         if let Some(deadline) = deadline
             && !self.state.wire.is_beyond(deadline)
             && !is_told
@@ -417,30 +390,31 @@ impl Host {
             self.state.clock_ns = self.state.clock_ns.max(deadline);
             return None;
         }
-        if deadline.is_some() || self.state.wire.is_networked && hope == Hope::Outside {
+        if deadline.is_some() || self.state.wire.is_networked && wake_source == WakeSource::External
+        {
             return Some(HostExit::Waits(deadline));
         }
-        let ended = self.state.processes.first().map(|first| first.life);
-        Some(HostExit::Ended(match (hope, ended) {
-            (Hope::Outside, Some(Life::Zombie(death))) => death.into(),
-            (Hope::Outside, _) => Ending::Idle,
+        let ended = self.state.processes.first().map(|first| first.exit_state);
+        Some(HostExit::Ended(match (wake_source, ended) {
+            (WakeSource::External, Some(ExitState::Zombie(exit_status))) => exit_status.into(),
+            (WakeSource::External, _) => Ending::Idle,
             _ => Ending::Bug(Box::new(self.deadlock())),
         }))
     }
 
     fn deadlock(&mut self) -> Bug {
         let waiting: Vec<usize> = (0..self.state.tasks.len())
-            .filter(|at| matches!(self.state.tasks[*at].doing, Doing::Waiting(_)))
+            .filter(|at| matches!(self.state.tasks[*at].run_state, RunState::Waiting(_)))
             .collect();
         if let Some(first) = waiting.first() {
-            // Its stack is the one that is shown first.
+            // The report shows the stack of this thread first.
             self.state.schedule.running = *first;
         }
         let threads: Vec<String> = self.threads().into_iter().map(|(who, _)| who).collect();
         let message = match threads.as_slice() {
-            [only] => format!("the only thread waits for ever ({only})"),
+            [only] => format!("the only thread waits forever ({only})"),
             all => format!(
-                "all {} threads wait for ever ({})",
+                "all {} threads wait forever ({})",
                 all.len(),
                 all.join("; ")
             ),

@@ -1,16 +1,16 @@
-//! At random: the same seed gives the same order.
+//! Random scheduling: the same seed gives the same order.
 
 use everett_vm::{Interrupt, Oracle};
 
-use super::{Moment, Schedule};
+use super::{Decision, Schedule};
 use crate::host::split_mix;
 
-/// Any one of those that are ready.
+/// Picks a runnable task at random.
 pub fn pick(
-    moment: &Moment<'_>,
+    decision: &Decision<'_>,
     schedule: &mut Schedule,
     _: &mut dyn Oracle,
 ) -> Result<usize, Interrupt> {
     let drawn = split_mix(&mut schedule.random) as usize;
-    Ok(moment.ready[drawn % moment.ready.len()])
+    Ok(decision.ready[drawn % decision.ready.len()])
 }

@@ -1,16 +1,20 @@
-//! One after the other, each until it waits or its time is over.
+//! Round robin: each thread runs until it blocks or its time slice is over.
 
 use everett_vm::{Interrupt, Oracle};
 
-use super::{Moment, Schedule};
+use super::{Decision, Schedule};
 
-/// The one that ran, while it has time; else the next one behind it.
-pub fn pick(moment: &Moment<'_>, _: &mut Schedule, _: &mut dyn Oracle) -> Result<usize, Interrupt> {
-    match moment.current {
-        Some(current) if !moment.yields => Ok(current),
+/// The current task while it has time left; otherwise the next runnable one behind it.
+pub fn pick(
+    decision: &Decision<'_>,
+    _: &mut Schedule,
+    _: &mut dyn Oracle,
+) -> Result<usize, Interrupt> {
+    match decision.current {
+        Some(current) if !decision.yields => Ok(current),
         _ => {
-            let behind = moment.ready.iter().find(|task| **task > moment.last);
-            Ok(*behind.unwrap_or(&moment.ready[0]))
+            let behind = decision.ready.iter().find(|task| **task > decision.last);
+            Ok(*behind.unwrap_or(&decision.ready[0]))
         }
     }
 }

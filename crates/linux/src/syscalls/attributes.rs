@@ -1,17 +1,17 @@
-//! What is known of files: permissions, owners, times, sizes.
+//! File attributes: permissions, owners, times and sizes.
 
 use everett_vm::Value;
 
 use super::input_output::MAX_FILE;
 use super::paths::{AT_EMPTY_PATH, AT_FDCWD, AT_SYMLINK_NOFOLLOW};
 use crate::errno::Errno;
-use crate::files::{InodeId, Node, OpenFlags, Target, WRITE};
+use crate::files::{InodeId, InodeKind, OpenFlags, Target, WRITE};
 use crate::kernel::{Kernel, Stop};
 use crate::objects::happened;
 use crate::table::ArgKind::{Fd, Flags, Int, Path, Pointer};
 use crate::table::{Answer, Call, Row};
 
-/// The family.
+/// Rows of this family.
 pub const ROWS: &[Row] = &[
     Row::new("chmod", 90, &[Path, Int], CHANGE_ERRORS, chmod),
     Row::new("fchmod", 91, &[Fd, Int], FD_ERRORS, fchmod),
@@ -124,7 +124,7 @@ fn fchownat(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     kernel.change_owner(target, [call.args[2] as u32, call.args[3] as u32])
 }
 
-/// What one of the two times of `utimensat` and its kin becomes.
+/// A time argument of `utimensat` and its like.
 #[derive(Copy, Clone, PartialEq, Eq)]
 enum Time {
     Now,
@@ -179,12 +179,12 @@ fn truncate(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     }
     let id = kernel.find(AT_FDCWD, call.args[0], true)?;
     let inode = kernel.host.files.tree.get(id);
-    match inode.node {
-        Node::Directory(_) => return Err(Errno::EISDIR.into()),
-        Node::Regular(_) => {}
+    match inode.kind {
+        InodeKind::Directory(_) => return Err(Errno::EISDIR.into()),
+        InodeKind::Regular(_) => {}
         _ => return Err(Errno::EINVAL.into()),
     }
-    kernel.who().check(inode, WRITE)?;
+    kernel.fs_credentials().check(inode, WRITE)?;
     kernel.truncate(id, call.args[1])
 }
 
@@ -226,15 +226,15 @@ fn fallocate(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
         Target::Inode(id) => id,
         _ => return Err(Errno::ESPIPE.into()),
     };
-    match &kernel.host.files.tree.get(id).node {
-        Node::Regular(_) => {}
-        Node::Directory(_) => return Err(Errno::EISDIR.into()),
+    match &kernel.host.files.tree.get(id).kind {
+        InodeKind::Regular(_) => {}
+        InodeKind::Directory(_) => return Err(Errno::EISDIR.into()),
         _ => return Err(Errno::ENODEV.into()),
     }
     let end = end.ok_or(Errno::EFBIG)?;
     let now_ns = kernel.wall_clock_ns();
     let inode = kernel.host.files.tree.get_mut(id);
-    if let Node::Regular(bytes) = &mut inode.node {
+    if let InodeKind::Regular(bytes) = &mut inode.kind {
         if clears {
             bytes.clear(offset, len);
         }
@@ -254,16 +254,16 @@ fn umask(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 
 fn statfs(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let id = kernel.find(AT_FDCWD, call.args[0], true)?;
-    kernel.tell_of_file_system(Target::Inode(id), call.args[1])
+    kernel.write_statfs(Target::Inode(id), call.args[1])
 }
 
 fn fstatfs(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let (_, description) = kernel.description(call.int(0))?;
-    kernel.tell_of_file_system(description.target, call.args[1])
+    kernel.write_statfs(description.target, call.args[1])
 }
 
 impl Kernel<'_, '_> {
-    /// What a descriptor has open, unless it was opened as a path only.
+    /// The target of a descriptor, unless it was opened with `O_PATH`.
     pub fn usable(&self, fd: i32) -> Result<Target, Errno> {
         let (_, description) = self.description(fd)?;
         if description.flags.has(OpenFlags::PATH) {
@@ -273,14 +273,14 @@ impl Kernel<'_, '_> {
     }
 
     fn change_mode(&mut self, target: Target, mode: u32) -> Answer {
-        // Nobody asks for the permissions of pipes and sockets without names.
+        // Permissions of anonymous pipes and sockets are not observable.
         let Target::Inode(id) = target else {
             return Ok(Value::ZERO);
         };
-        let who = self.who();
+        let who = self.fs_credentials();
         let now_ns = self.wall_clock_ns();
         let inode = self.host.files.tree.get(id);
-        if matches!(inode.node, Node::Link(_)) {
+        if matches!(inode.kind, InodeKind::Link(_)) {
             return Err(Errno::EOPNOTSUPP.into());
         }
         who.check_owner(inode)?;
@@ -295,13 +295,13 @@ impl Kernel<'_, '_> {
         Ok(Value::ZERO)
     }
 
-    /// Sets owner and group; those that are -1 stay.
+    /// Sets owner and group; -1 leaves one unchanged.
     fn change_owner(&mut self, target: Target, [uid, gid]: [u32; 2]) -> Answer {
         const KEPT: u32 = u32::MAX;
         let Target::Inode(id) = target else {
             return Ok(Value::ZERO);
         };
-        let who = self.who();
+        let who = self.fs_credentials();
         let now_ns = self.wall_clock_ns();
         let inode = self.host.files.tree.get(id);
         let owns = who.uid == inode.uid;
@@ -329,7 +329,7 @@ impl Kernel<'_, '_> {
         Ok(Value::ZERO)
     }
 
-    /// An array of two `struct timeval`.
+    /// Reads an array of two `struct timeval`.
     fn read_microseconds(&mut self, address: u64) -> Result<[Time; 2], Stop> {
         let mut times = [Time::Now; 2];
         if address == 0 {
@@ -347,7 +347,7 @@ impl Kernel<'_, '_> {
         Ok(times)
     }
 
-    /// An array of two `struct timespec`.
+    /// Reads an array of two `struct timespec`.
     fn read_nanoseconds(&mut self, address: u64) -> Result<[Time; 2], Stop> {
         const NOW: u64 = 0x3fff_ffff;
         const KEPT: u64 = 0x3fff_fffe;
@@ -374,10 +374,10 @@ impl Kernel<'_, '_> {
         let Target::Inode(id) = target else {
             return Ok(Value::ZERO);
         };
-        let who = self.who();
+        let who = self.fs_credentials();
         let now_ns = self.wall_clock_ns();
         let inode = self.host.files.tree.get(id);
-        // Whoever may write a file may say that it is new.
+        // Write permission suffices to set both times to the current time.
         let both_now = times == [Time::Now; 2];
         if both_now && who.check_owner(inode).is_err() {
             who.check(inode, WRITE)?;
@@ -408,7 +408,7 @@ impl Kernel<'_, '_> {
         }
         let now_ns = self.wall_clock_ns();
         let inode = self.host.files.tree.get(id);
-        let Node::Regular(bytes) = &inode.node else {
+        let InodeKind::Regular(bytes) = &inode.kind else {
             return Err(Errno::EINVAL.into());
         };
         const SHRINK: u32 = 2;
@@ -420,15 +420,15 @@ impl Kernel<'_, '_> {
         let inode = self.host.files.tree.get_mut(id);
         inode.touch(now_ns);
         inode.mode &= !SET_UID;
-        if let Node::Regular(bytes) = &mut inode.node {
+        if let InodeKind::Regular(bytes) = &mut inode.kind {
             bytes.set_len(len);
         }
         self.host.notify(id, happened::MODIFY);
         Ok(Value::ZERO)
     }
 
-    /// `struct statfs`: a large disk, half of it free.
-    fn tell_of_file_system(&mut self, target: Target, address: u64) -> Answer {
+    /// Writes a `struct statfs`: a large disk, half of it free.
+    fn write_statfs(&mut self, target: Target, address: u64) -> Answer {
         const EXT4: u64 = 0xef53;
         const PROC: u64 = 0x9fa0;
         const PIPES: u64 = 0x5049_5045;
@@ -436,9 +436,9 @@ impl Kernel<'_, '_> {
         const BLOCKS: u64 = 1 << 24;
         const FILES: u64 = 1 << 20;
         let kind = match target {
-            Target::Inode(id) => match self.host.files.tree.get(id).node {
-                Node::Generated(_) | Node::Magic(_) => PROC,
-                Node::Directory(_) if self.host.files.tree.is_in_proc(id) => PROC,
+            Target::Inode(id) => match self.host.files.tree.get(id).kind {
+                InodeKind::Generated(_) | InodeKind::Magic(_) => PROC,
+                InodeKind::Directory(_) if self.host.files.tree.is_in_proc(id) => PROC,
                 _ => EXT4,
             },
             _ => PIPES,

@@ -1,5 +1,5 @@
-//! What a program declares of the world that it is to be a host of. These are no system calls of Linux: the functions of
-//! `netklee.h` make them. They return a C `int`: 0, or an error as a negative number.
+//! Calls by which a program declares the world that it becomes a host of. They are not Linux system calls:
+//! the functions of `netklee.h` make them. They return a C `int`: 0 or a negative errno.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -12,16 +12,16 @@ use crate::kernel::{Kernel, Stop};
 use crate::setup::{Boot, Route, Setup, Subnet};
 use crate::table::ArgKind::{Buffer, Int, Path};
 use crate::table::{Answer, Call, Row};
-use crate::wait::Until;
+use crate::wait::WaitCondition;
 
-/// The number of the first of them among our own.
+/// The number of the first of them among Everett's own calls.
 pub const FIRST: usize = 32;
 
 const fn number(at: usize) -> u32 {
     HYPERCALL_BASE + (FIRST + at) as u32
 }
 
-/// The family, in the order of their numbers.
+/// Rows of this family, in the order of their numbers.
 pub const ROWS: &[Row] = &[
     Row::new(
         "klee_net_add_network",
@@ -95,7 +95,7 @@ pub const ROWS: &[Row] = &[
     ),
 ];
 
-/// What is done, or why it is not: the program gets all errors but those that are about the path.
+/// Converts a result: errnos become return values; everything else stops the call.
 fn as_int(done: Result<(), Stop>) -> Answer {
     match done {
         Ok(()) => Ok(Value::ZERO),
@@ -104,13 +104,13 @@ fn as_int(done: Result<(), Stop>) -> Answer {
     }
 }
 
-/// An error as a register has it that holds an `int`.
+/// A negative errno as an `int` in a register.
 fn int(errno: Errno) -> u64 {
     errno.result() & u64::from(u32::MAX)
 }
 
 impl Kernel<'_, '_> {
-    /// Changes what is declared.
+    /// Adds a declaration.
     fn declare(
         &mut self,
         change: impl FnOnce(&mut Setup) -> Result<(), Errno>,
@@ -119,7 +119,7 @@ impl Kernel<'_, '_> {
         Ok(setup.declare().and_then(change)?)
     }
 
-    /// A name that may be left out.
+    /// Reads a name; `None` at address 0.
     fn optional_name(&mut self, address: u64) -> Result<Option<String>, Stop> {
         match address {
             0 => Ok(None),
@@ -127,7 +127,7 @@ impl Kernel<'_, '_> {
         }
     }
 
-    /// An IPv6 address as people write it.
+    /// Reads an IPv6 address in text form.
     fn ipv6_text(&mut self, address: u64) -> Result<IpAddr, Stop> {
         let text = self.short_text(address)?;
         let address = text.parse::<Ipv6Addr>().map_err(|_| Errno::EINVAL)?;
@@ -135,12 +135,12 @@ impl Kernel<'_, '_> {
     }
 }
 
-/// An address as `in_addr_t` has it.
+/// Decodes an `in_addr_t`.
 fn ipv4(argument: u64) -> IpAddr {
     Ipv4Addr::from((argument as u32).to_le_bytes()).into()
 }
 
-/// Lengths are of 32 bits.
+/// Truncates a length to 32 bits.
 fn length(argument: u64) -> u64 {
     argument & u64::from(u32::MAX)
 }
@@ -209,10 +209,11 @@ fn add_route(
     kernel.declare(|setup| setup.add_route(Route { to, via }, router.as_deref()))
 }
 
-/// The host is set up. Where its world is not made yet the path stands here; in its world it goes on when it is to begin.
+/// Declares the host. If its world is not built yet, the path stops here; in its world it continues at its
+/// start time.
 fn host_setup(kernel: &mut Kernel<'_, '_>, call: &Call) -> Result<(), Stop> {
     let name = kernel.short_text(call.args[0])?;
-    // Whoever has waited for the time to begin is set up already.
+    // Once it has waited for its start time it is declared already.
     let has_waited = kernel.task().deadline_ns.is_some();
     let boot = kernel.host.setup.boot().clone();
     if !has_waited {
@@ -220,21 +221,21 @@ fn host_setup(kernel: &mut Kernel<'_, '_>, call: &Call) -> Result<(), Stop> {
         kernel.host.names.0 = Arc::new(name.clone().into_bytes());
     }
     match boot {
-        Boot::GoesOn => Ok(()),
-        Boot::Stops => Err(Stop::SetUp),
-        Boot::Begins(begin) if begin.name != name => Err(kernel.unsupported(format!(
-            "the program sets up host {name} where the scenario has {}: its `begin` leads elsewhere",
+        Boot::Standalone => Ok(()),
+        Boot::StopAtSetup => Err(Stop::SetUp),
+        Boot::Start(begin) if begin.name != name => Err(kernel.unsupported(format!(
+            "the program declares host {name}, the scenario expects {}: the `begin` trace leads elsewhere",
             begin.name
         ))),
-        Boot::Begins(begin) => {
+        Boot::Start(begin) => {
             if !has_waited {
                 kernel.host.random ^= begin.random;
-                // It was alone until now; from here on it goes no further than others allow.
-                kernel.host.wire.end_horizon();
-                // What it returns where a signal ends the wait.
+                // It ran alone until now; from here on the horizon of its world applies.
+                kernel.host.wire.reset_horizon();
+                // The result if a signal interrupts the wait.
                 kernel.task_mut().progress = int(Errno::EINTR);
             }
-            kernel.wait(Until::Never, Some(begin.at_ns), "the host begins later")
+            kernel.wait(WaitCondition::Never, Some(begin.at_ns), "start of the host")
         }
     }
 }
@@ -244,7 +245,7 @@ fn expose_data(kernel: &mut Kernel<'_, '_>, call: &Call) -> Result<(), Stop> {
 }
 
 fn write_filesystem(kernel: &mut Kernel<'_, '_>) -> Result<(), Stop> {
-    let files = kernel.host.files.left();
+    let files = kernel.host.files.changes();
     Arc::make_mut(&mut kernel.host.setup).save(files);
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! `prctl`, limits, and what a process is held to.
+//! `prctl`, resource limits and `personality`.
 
 use everett_vm::Value;
 use triomphe::Arc;
@@ -10,10 +10,10 @@ use crate::signals::is_signal;
 use crate::table::ArgKind::{Int, Pointer};
 use crate::table::{Answer, Call, Row};
 
-/// The family.
+/// Rows of this family.
 pub const ROWS: &[Row] = &[
     Row::new("getrlimit", 97, &[Int, Pointer], &[], getrlimit),
-    Row::new("setrlimit", 160, &[Int, Pointer], &[], setrlimit).without(HELD_TO),
+    Row::new("setrlimit", 160, &[Int, Pointer], &[], setrlimit).without(ENFORCED),
     Row::new(
         "prlimit64",
         302,
@@ -21,15 +21,15 @@ pub const ROWS: &[Row] = &[
         &[],
         prlimit64,
     )
-    .without(HELD_TO),
+    .without(ENFORCED),
     Row::new("prctl", 157, &[Int, Pointer, Int, Int, Int], &[], prctl).without(
         "all but names, death signals, dumpable, keepcaps, seccomp, timer slack, subreapers, \
          no new privileges",
     ),
-    Row::new("personality", 135, &[Int], &[], personality).without("all but asking"),
+    Row::new("personality", 135, &[Int], &[], personality).without("everything but queries"),
 ];
 
-const HELD_TO: &str = "processes are held to RLIMIT_NOFILE and RLIMIT_FSIZE only";
+const ENFORCED: &str = "only RLIMIT_NOFILE and RLIMIT_FSIZE are enforced";
 
 fn getrlimit(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let limit = kernel.process().limits.get(resource(call.args[0]));
@@ -88,15 +88,15 @@ impl Kernel<'_, '_> {
     }
 
     fn set_limit(&mut self, pid: u32, resource: usize, to: Limit) -> Result<(), Stop> {
-        /// The most descriptors that anybody can be allowed.
-        const MOST_DESCRIPTORS: u64 = 1 << 20;
+        /// The most descriptors that any process may have.
+        const MAX_DESCRIPTORS: u64 = 1 << 20;
         let may_raise = self.is_privileged();
         let process = self.host.process_by_pid_mut(pid).ok_or(Errno::ESRCH)?;
         let old = process.limits.get(resource).ok_or(Errno::EINVAL)?;
         if to.soft > to.hard {
             return Err(Errno::EINVAL.into());
         }
-        let is_too_many = resource == DESCRIPTORS && to.hard > MOST_DESCRIPTORS;
+        let is_too_many = resource == DESCRIPTORS && to.hard > MAX_DESCRIPTORS;
         if is_too_many || (to.hard > old.hard && !may_raise) {
             return Err(Errno::EPERM.into());
         }
@@ -107,7 +107,7 @@ impl Kernel<'_, '_> {
         Ok(())
     }
 
-    /// Size that a file may have at most.
+    /// The largest file that the process may write.
     pub fn file_size_limit(&self) -> Option<u64> {
         let limit = self.process().limits.soft(crate::limits::FILE_SIZE);
         (limit != UNLIMITED).then_some(limit)
@@ -189,7 +189,7 @@ fn prctl(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 }
 
 impl Kernel<'_, '_> {
-    /// The name of a thread, at most 15 bytes.
+    /// Reads a thread name, at most 15 bytes.
     fn read_name(&mut self, address: u64) -> Result<[u8; 16], Stop> {
         let mut name = [0; 16];
         for (at, byte) in name.iter_mut().enumerate().take(15) {

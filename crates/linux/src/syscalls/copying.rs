@@ -1,16 +1,16 @@
-//! Files without names, copies within the kernel, and what concerns disks.
+//! Memory files, in-kernel copies, and synchronisation with the disk.
 
 use everett_vm::{Buffer, Value};
 
 use super::input_output::MAX_FILE;
 use crate::bytes::Bytes;
 use crate::errno::Errno;
-use crate::files::{Description, Inode, InodeId, Node, OpenFlags, Target};
+use crate::files::{Description, Inode, InodeId, InodeKind, OpenFlags, Target};
 use crate::kernel::{Kernel, Stop};
 use crate::table::ArgKind::{Fd, Flags, Int, Path, Pointer};
 use crate::table::{Answer, Call, Row};
 
-/// The family.
+/// Rows of this family.
 pub const ROWS: &[Row] = &[
     Row::new(
         "memfd_create",
@@ -50,9 +50,9 @@ fn memfd_create(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     const NO_EXECUTE: u64 = 8;
     const EXECUTABLE: u64 = 0x10;
     const KNOWN: u64 = CLOSE_ON_EXEC | ALLOW_SEALING | NO_EXECUTE | EXECUTABLE;
-    /// Seals that keep others from being added.
+    /// `F_SEAL_SEAL`: no more seals can be added.
     const SEALED: u32 = 1;
-    /// Longest name, without what the kernel puts before it.
+    /// The longest name, without the kernel's prefix.
     const NAME_MAX: usize = 249;
     let flags = call.args[1];
     if flags & !KNOWN != 0 || flags & (NO_EXECUTE | EXECUTABLE) == NO_EXECUTE | EXECUTABLE {
@@ -73,14 +73,14 @@ fn memfd_create(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     } else {
         0o777
     };
-    let who = kernel.who();
+    let who = kernel.fs_credentials();
     let inode = Inode {
         uid: who.uid,
         gid: who.gid,
         seals: Some(seals),
-        ..Inode::new(Node::Regular(Bytes::default()), mode, now_ns)
+        ..Inode::new(InodeKind::Regular(Bytes::default()), mode, now_ns)
     };
-    let id = kernel.host.files.tree.add_nameless(inode);
+    let id = kernel.host.files.tree.add_unlinked(inode);
     let mut open_flags = OpenFlags::READ_WRITE | OpenFlags::LARGE;
     if flags & CLOSE_ON_EXEC != 0 {
         open_flags |= OpenFlags::CLOSE_ON_EXEC;
@@ -90,7 +90,7 @@ fn memfd_create(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 }
 
 fn copy_file_range(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
-    const MOST: u64 = 1 << 24;
+    const MAX: u64 = 1 << 24;
     let [_, from_at, _, to_at, len, flags] = call.args;
     if flags != 0 {
         return Err(Errno::EINVAL.into());
@@ -103,8 +103,8 @@ fn copy_file_range(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let (source, target) = (kernel.regular(from.target)?, kernel.regular(to.target)?);
     let start = kernel.offset_at(from_at, from.offset)?;
     let end = kernel.offset_at(to_at, to.offset)?;
-    let bytes = match &kernel.host.files.tree.get(source).node {
-        Node::Regular(bytes) => bytes.read(start, len.min(MOST)),
+    let bytes = match &kernel.host.files.tree.get(source).kind {
+        InodeKind::Regular(bytes) => bytes.read(start, len.min(MAX)),
         _ => Buffer::zeroed(0),
     };
     let copied = bytes.len() as u64;
@@ -129,7 +129,7 @@ fn copy_file_range(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let now_ns = kernel.wall_clock_ns();
     kernel.note_access(source);
     let inode = kernel.host.files.tree.get_mut(target);
-    if let Node::Regular(held) = &mut inode.node {
+    if let InodeKind::Regular(held) = &mut inode.kind {
         held.write(end, &bytes);
     }
     inode.touch(now_ns);
@@ -140,8 +140,8 @@ fn fsync(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     match kernel.usable(call.int(0))? {
         Target::Inode(id)
             if matches!(
-                kernel.host.files.tree.get(id).node,
-                Node::Regular(_) | Node::Directory(_)
+                kernel.host.files.tree.get(id).kind,
+                InodeKind::Regular(_) | InodeKind::Directory(_)
             ) =>
         {
             kernel.host.files.sync(id);
@@ -192,19 +192,19 @@ fn readahead(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 }
 
 impl Kernel<'_, '_> {
-    /// The regular file that is open.
+    /// The regular file behind a target.
     fn regular(&self, target: Target) -> Result<InodeId, Errno> {
         let Target::Inode(id) = target else {
             return Err(Errno::EINVAL);
         };
-        match self.host.files.tree.get(id).node {
-            Node::Regular(_) => Ok(id),
-            Node::Directory(_) => Err(Errno::EISDIR),
+        match self.host.files.tree.get(id).kind {
+            InodeKind::Regular(_) => Ok(id),
+            InodeKind::Directory(_) => Err(Errno::EISDIR),
             _ => Err(Errno::EINVAL),
         }
     }
 
-    /// The offset that a pointer leads to, or that of the open file.
+    /// The offset at an address, or `own`, that of the open file, at address 0.
     fn offset_at(&mut self, address: u64, own: u64) -> Result<u64, Stop> {
         if address == 0 {
             return Ok(own);

@@ -1,21 +1,21 @@
-//! Descriptors and open files: closing, copying, seeking, their flags and sizes.
+//! File descriptors: closing, duplicating, seeking, flags and sizes.
 
 use everett_vm::Value;
 
 use super::locks;
 use crate::errno::Errno;
-use crate::files::{Description, Descriptor, Node, OpenFlags, Target};
+use crate::files::{Description, Descriptor, InodeKind, OpenFlags, Target};
 use crate::kernel::Kernel;
 use crate::objects::pipe;
 use crate::table::ArgKind::{Fd, Flags, Int};
 use crate::table::{Answer, Call, Row};
 
-/// The family.
+/// Rows of this family.
 pub const ROWS: &[Row] = &[
     Row::new("close", 3, &[Fd], &[Errno::EINTR, Errno::EIO], close),
     Row::new("lseek", 8, &[Fd, Int, Int], &[], lseek),
     Row::new("ioctl", 16, &[Fd, Int, Int], &[], ioctl)
-        .without("all but FIONBIO, FIONREAD, FIOCLEX and what pseudoterminals, sockets and their interfaces are asked"),
+        .without("all but FIONBIO, FIONREAD, FIOCLEX and requests of pseudo-terminals, sockets and network interfaces"),
     Row::new("dup", 32, &[Fd], &[Errno::EMFILE], dup),
     Row::new("dup2", 33, &[Fd, Fd], &[Errno::EMFILE], dup2),
     Row::new("dup3", 292, &[Fd, Fd, Flags], &[Errno::EMFILE], dup3),
@@ -67,14 +67,14 @@ fn lseek(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
         return Err(Errno::ESPIPE.into());
     };
     let wanted = call.args[1];
-    let offset = match (call.int(2), &kernel.host.files.tree.get(id).node) {
-        // Devices have no places in them.
-        (SET | CURRENT | END, Node::Device(_)) => 0,
+    let offset = match (call.int(2), &kernel.host.files.tree.get(id).kind) {
+        // Devices have no file offset.
+        (SET | CURRENT | END, InodeKind::Device(_)) => 0,
         (SET, _) => moved(0, wanted)?,
         (CURRENT, _) => moved(description.offset, wanted)?,
-        (END, Node::Regular(bytes)) => moved(bytes.len(), wanted)?,
+        (END, InodeKind::Regular(bytes)) => moved(bytes.len(), wanted)?,
         (END, _) => moved(0, wanted)?,
-        (whence @ (DATA | HOLE), Node::Regular(bytes)) => {
+        (whence @ (DATA | HOLE), InodeKind::Regular(bytes)) => {
             if wanted >= bytes.len() {
                 return Err(Errno::ENXIO.into());
             }
@@ -99,11 +99,11 @@ fn ioctl(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     const FIONCLEX: u64 = 0x5450;
     const FIOCLEX: u64 = 0x5451;
     const FIONREAD: u64 = 0x541b;
-    /// Sharing the blocks of another file, which programs try before they copy.
+    /// `FICLONE`, which programs try before they copy.
     const FICLONE: u64 = 0x4004_9409;
     const FICLONERANGE: u64 = 0x4020_940d;
     const FIONBIO: u64 = 0x5421;
-    /// Terminal requests, which what is no terminal refuses without a warning.
+    /// Terminal requests, which other files refuse without a warning.
     const TERMINAL: std::ops::RangeInclusive<u64> = 0x5401..=0x541f;
     let (descriptor, description) = kernel.description(call.int(0))?;
     let opened = kernel
@@ -119,7 +119,7 @@ fn ioctl(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
         return answer;
     }
     match request {
-        FIONREAD => return kernel.tell_available(call.int(0), call.args[2]),
+        FIONREAD => return kernel.write_available(call.int(0), call.args[2]),
         FIOCLEX => kernel.set_close_on_exec(call.int(0), descriptor, true),
         FIONCLEX => kernel.set_close_on_exec(call.int(0), descriptor, false),
         FIONBIO => {
@@ -243,15 +243,15 @@ impl Kernel<'_, '_> {
         matches!(description.target, Target::Object(id) if pipe(self.host, id).is_some())
     }
 
-    /// How many bytes can be read without waiting, where there is such a number.
+    /// Bytes that can be read without blocking, if known.
     pub fn available(&mut self, fd: i32) -> Result<Option<u64>, Errno> {
         self.usable(fd)?;
         let (descriptor, description) = self.description(fd)?;
         Ok(match description.target {
             Target::Stdin(number) => Some(self.host.files.stdin(number).available()),
             Target::Output(_) => Some(0),
-            Target::Inode(id) => match &self.host.files.tree.get(id).node {
-                Node::Regular(bytes) => Some(bytes.len().saturating_sub(description.offset)),
+            Target::Inode(id) => match &self.host.files.tree.get(id).kind {
+                InodeKind::Regular(bytes) => Some(bytes.len().saturating_sub(description.offset)),
                 _ => None,
             },
             Target::Object(_) => {
@@ -262,7 +262,7 @@ impl Kernel<'_, '_> {
     }
 
     /// `FIONREAD`.
-    fn tell_available(&mut self, fd: i32, address: u64) -> Answer {
+    fn write_available(&mut self, fd: i32, address: u64) -> Answer {
         let available = self.available(fd)?.ok_or(Errno::ENOTTY)?;
         let count = available.min(i32::MAX as u64) as u32;
         self.write_bytes(address, &count.to_le_bytes())?;
@@ -277,7 +277,7 @@ impl Kernel<'_, '_> {
         self.process_mut().descriptors.set(fd, Some(changed));
     }
 
-    /// A second descriptor for an open file, the lowest free one from `lowest` on.
+    /// Duplicates a descriptor to the lowest free one from `lowest` on.
     fn duplicate(&mut self, fd: i32, lowest: i32, close_on_exec: bool) -> Answer {
         let descriptor = self.process().descriptors.get(fd)?;
         let to = self.process().descriptors.free_from(lowest)?;
@@ -310,7 +310,7 @@ impl Kernel<'_, '_> {
     }
 
     fn add_seals(&mut self, description: &Description, more: u32) -> Answer {
-        /// No more seals, shrinking, growing, writing, writing later.
+        /// `F_SEAL_` bits: seal, shrink, grow, write, future write.
         const KNOWN: u32 = 0x1f;
         const SEALED: u32 = 1;
         let Target::Inode(id) = description.target else {

@@ -1,4 +1,4 @@
-//! Sets of descriptors that are watched.
+//! Epoll.
 
 use everett_vm::Value;
 
@@ -8,9 +8,9 @@ use crate::kernel::{Kernel, Stop};
 use crate::objects::{EDGE, EXCLUSIVE, Epoll, Object, ObjectId, WAKE_UP, epoll, event, source};
 use crate::table::ArgKind::{Fd, Flags, Int, Pointer};
 use crate::table::{Answer, Call, Row};
-use crate::wait::Until;
+use crate::wait::WaitCondition;
 
-/// The family.
+/// Rows of this family.
 pub const ROWS: &[Row] = &[
     Row::new("epoll_create", 213, &[Int], OPEN_ERRORS, epoll_create),
     Row::new("epoll_create1", 291, &[Flags], OPEN_ERRORS, epoll_create1),
@@ -53,7 +53,7 @@ fn epoll_create(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     if call.int(0) <= 0 {
         return Err(Errno::EINVAL.into());
     }
-    kernel.make_epoll(0)
+    kernel.create_epoll(0)
 }
 
 fn epoll_create1(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
@@ -61,7 +61,7 @@ fn epoll_create1(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     if flags & !OpenFlags::CLOSE_ON_EXEC != 0 {
         return Err(Errno::EINVAL.into());
     }
-    kernel.make_epoll(flags)
+    kernel.create_epoll(flags)
 }
 
 fn epoll_ctl(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
@@ -107,13 +107,13 @@ fn epoll_ctl(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
         (CHANGE, Some(old)) if old.events & EXCLUSIVE == 0 => {}
         _ => return Err(Errno::EINVAL.into()),
     }
-    // Errors and hang-ups are told of whether asked for or not.
+    // Errors and hang-ups are reported whether requested or not.
     let events = events | u32::from(event::ERROR | event::HANG_UP);
     kernel.host.watch(id, key, source, events, data);
     Ok(Value::ZERO)
 }
 
-/// What can be asked for where not all who wait are woken.
+/// Events that may be combined with `EPOLLEXCLUSIVE`.
 const EXCLUSIVE_ALLOWS: u32 =
     EXCLUSIVE | EDGE | WAKE_UP | (event::IN | event::OUT | event::ERROR | event::HANG_UP) as u32;
 
@@ -132,14 +132,14 @@ fn epoll_pwait2(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     kernel.wait_for_watched(call, timeout, mask)
 }
 
-/// A timeout in nanoseconds; none where it is negative.
+/// A timeout in nanoseconds; `None` if it is negative.
 fn milliseconds(timeout: i32) -> Option<u64> {
     let timeout = u64::try_from(timeout).ok()?;
     Some(timeout * 1_000_000)
 }
 
 impl Kernel<'_, '_> {
-    fn make_epoll(&mut self, flags: u32) -> Answer {
+    fn create_epoll(&mut self, flags: u32) -> Answer {
         let set = Object::Epoll(Epoll::default());
         let fd = self.open_new(set, flags | OpenFlags::READ_WRITE)?;
         Ok(Value::concrete(fd as u64))
@@ -155,33 +155,33 @@ impl Kernel<'_, '_> {
         }
     }
 
-    /// `timeout` is in nanoseconds; `None` waits for ever.
+    /// `timeout` is in nanoseconds; `None` waits forever.
     fn wait_for_watched(&mut self, call: &Call, timeout: Option<u64>, mask: Option<u64>) -> Answer {
         let most = call.int(2);
         if most <= 0 || most > i32::MAX / EVENT_SIZE as i32 {
             return Err(Errno::EINVAL.into());
         }
         let (description, id) = self.epoll_behind(call.int(0))?;
-        let told = self.host.harvest(id, most as usize);
-        if told.is_empty() {
+        let reported = self.host.ready_events(id, most as usize);
+        if reported.is_empty() {
             if timeout != Some(0) {
                 let deadline = timeout.map(|ns| self.host.clock_ns.saturating_add(ns));
-                let until = Until::Ready(vec![(description, event::IN)]);
-                self.wait_masked(until, deadline, mask, "epoll_wait")?;
+                let condition = WaitCondition::Ready(vec![(description, event::IN)]);
+                self.wait_masked(condition, deadline, mask, "epoll_wait")?;
             }
             return Ok(Value::ZERO);
         }
-        let mut bytes = Vec::with_capacity(EVENT_SIZE * told.len());
-        for told in &told {
-            bytes.extend_from_slice(&u32::from(told.events).to_le_bytes());
-            bytes.extend_from_slice(&told.data.to_le_bytes());
+        let mut bytes = Vec::with_capacity(EVENT_SIZE * reported.len());
+        for reported in &reported {
+            bytes.extend_from_slice(&u32::from(reported.events).to_le_bytes());
+            bytes.extend_from_slice(&reported.data.to_le_bytes());
         }
         self.write_bytes(call.args[1], &bytes)?;
-        self.host.harvested(id, &told, most as usize);
-        Ok(Value::concrete(told.len() as u64))
+        self.host.mark_reported(id, &reported, most as usize);
+        Ok(Value::concrete(reported.len() as u64))
     }
 
-    /// A set of signals in guest memory that are blocked while a system call waits; none at address 0.
+    /// Reads the temporary signal mask of a system call; `None` at address 0.
     pub fn read_mask(&mut self, address: u64, size: u64) -> Result<Option<u64>, Stop> {
         if address == 0 {
             return Ok(None);
@@ -192,7 +192,7 @@ impl Kernel<'_, '_> {
         Ok(Some(self.read_u64(address)?))
     }
 
-    /// A timeout in guest memory, in nanoseconds; none at address 0.
+    /// Reads a timeout, in nanoseconds; `None` at address 0.
     pub fn read_timeout(&mut self, address: u64) -> Result<Option<u64>, Stop> {
         match address {
             0 => Ok(None),

@@ -1,4 +1,4 @@
-//! Descriptors that tell of events: counters, timers, signals.
+//! Event descriptors: `eventfd`, `timerfd` and `signalfd`.
 
 use everett_vm::Value;
 
@@ -12,9 +12,9 @@ use crate::objects::{
 use crate::signals::blockable;
 use crate::table::ArgKind::{Fd, Flags, Int, Pointer};
 use crate::table::{Answer, Call, Row};
-use crate::timers::{Action, TimeBase, Timer};
+use crate::timers::{TimeBase, Timer, TimerAction};
 
-/// The family.
+/// Rows of this family.
 pub const ROWS: &[Row] = &[
     Row::new("eventfd", 284, &[Int], OPEN_ERRORS, eventfd),
     Row::new("eventfd2", 290, &[Int, Flags], OPEN_ERRORS, eventfd2),
@@ -47,15 +47,15 @@ pub const ROWS: &[Row] = &[
 const OPEN_ERRORS: &[Errno] = &[Errno::EMFILE, Errno::ENFILE, Errno::ENOMEM];
 
 fn eventfd(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
-    kernel.make_counter(call.args[0] as u32, 0)
+    kernel.create_eventfd(call.args[0] as u32, 0)
 }
 
 fn eventfd2(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
-    kernel.make_counter(call.args[0] as u32, call.args[1] as u32)
+    kernel.create_eventfd(call.args[0] as u32, call.args[1] as u32)
 }
 
 fn timerfd_create(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
-    /// Real time, monotonic, since boot, and the two that wake the machine.
+    /// Real time, monotonic, boot time, and the two alarm clocks.
     const CLOCKS: [i32; 5] = [0, 1, 7, 8, 9];
     let flags = call.args[1] as u32;
     let known = OpenFlags::CLOSE_ON_EXEC | OpenFlags::NONBLOCK;
@@ -90,7 +90,7 @@ fn timerfd_settime(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let now = kernel.host.clock_ns;
     let at_ns = match flags & ABSOLUTE {
         0 => now.saturating_add(value_ns),
-        // A wall clock that wakes the machine is number 8.
+        // `CLOCK_REALTIME_ALARM` is number 8.
         _ if is_wall_clock(clock) || clock == 8 => {
             value_ns.saturating_sub(kernel.host.start_time_ns)
         }
@@ -104,7 +104,7 @@ fn timerfd_settime(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
             base: TimeBase::Host,
             at_ns,
             interval_ns,
-            action: Action::Descriptor { object: id },
+            action: TimerAction::Descriptor { object: id },
         })
     });
     if let Some(timer) = timer_mut(kernel.host, id) {
@@ -123,15 +123,15 @@ fn timerfd_gettime(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 }
 
 fn signalfd(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
-    kernel.make_signals(call, 0)
+    kernel.create_signalfd(call, 0)
 }
 
 fn signalfd4(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
-    kernel.make_signals(call, call.args[3] as u32)
+    kernel.create_signalfd(call, call.args[3] as u32)
 }
 
 impl Kernel<'_, '_> {
-    fn make_counter(&mut self, count: u32, flags: u32) -> Answer {
+    fn create_eventfd(&mut self, count: u32, flags: u32) -> Answer {
         const SEMAPHORE: u32 = 1;
         if flags & !(SEMAPHORE | OpenFlags::CLOSE_ON_EXEC | OpenFlags::NONBLOCK) != 0 {
             return Err(Errno::EINVAL.into());
@@ -153,7 +153,7 @@ impl Kernel<'_, '_> {
         }
     }
 
-    /// A `struct itimerspec`: the interval and what is left.
+    /// Encodes a `struct itimerspec`: period and remaining time.
     fn timer_setting(&self, id: ObjectId) -> Vec<u8> {
         let timer = timer(self.host, id);
         let running = timer.and_then(|timer| self.host.timers.get(timer.running?));
@@ -164,8 +164,8 @@ impl Kernel<'_, '_> {
         [timespec(interval), timespec(left)].concat()
     }
 
-    /// A descriptor from which signals are read, or another set of signals for one that there is.
-    fn make_signals(&mut self, call: &Call, flags: u32) -> Answer {
+    /// Creates a signalfd, or changes the mask of an existing one.
+    fn create_signalfd(&mut self, call: &Call, flags: u32) -> Answer {
         const NEW: i32 = -1;
         if flags & !(OpenFlags::CLOSE_ON_EXEC | OpenFlags::NONBLOCK) != 0 || call.args[2] != 8 {
             return Err(Errno::EINVAL.into());

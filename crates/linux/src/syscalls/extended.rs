@@ -1,4 +1,4 @@
-//! Extended attributes of files: no file has any, and none can be given.
+//! Extended attributes: no file has any, and none can be set.
 
 use everett_vm::Value;
 
@@ -8,7 +8,7 @@ use crate::kernel::Kernel;
 use crate::table::ArgKind::{Buffer, Fd, Flags, Int, Path};
 use crate::table::{Answer, Call, Row};
 
-/// The family.
+/// Rows of this family.
 pub const ROWS: &[Row] = &[
     Row::new("setxattr", 188, &[Path, Path, Buffer, Int, Flags], &[], set).without(NONE),
     Row::new(
@@ -45,7 +45,7 @@ pub const ROWS: &[Row] = &[
     Row::new("fremovexattr", 199, &[Fd, Path], &[], get_of_open).without(NONE),
 ];
 
-const NONE: &str = "no file has attributes";
+const NONE: &str = "no file has extended attributes";
 
 fn set(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     kernel.find(AT_FDCWD, call.args[0], true)?;

@@ -1,20 +1,20 @@
-//! Opening FIFOs: each end waits for the other.
+//! Opening FIFOs: each end blocks until the other is opened.
 
 use crate::errno::Errno;
 use crate::files::{InodeId, OpenFlags, Target};
 use crate::kernel::{Kernel, Stop};
 use crate::objects::{Object, ObjectId, Pipe};
-use crate::process::Doing;
-use crate::wait::Until;
+use crate::process::RunState;
+use crate::wait::WaitCondition;
 use triomphe::Arc;
 
 impl Kernel<'_, '_> {
-    /// Opens a FIFO. Threads that wait at the other end are let in at once, so that neither finds the other gone
-    /// before it had a chance to run.
+    /// Opens a FIFO. Threads that wait at the other end complete at once, so that neither end finds the other
+    /// closed before it had a chance to run.
     pub fn open_fifo(&mut self, fifo: InodeId, flags: OpenFlags) -> Result<Target, Stop> {
         let pipe = self.host.files.pipe_of(fifo);
         if let (Some(pipe), true) = (pipe, self.task().woken) {
-            // Whoever opened the other end has let this one in.
+            // The thread that opened the other end has completed this open.
             return Ok(Target::Object(pipe));
         }
         let (reads, writes) = (flags.readable(), flags.writable());
@@ -27,7 +27,9 @@ impl Kernel<'_, '_> {
         };
         if alone && waiting.is_empty() {
             if !flags.has(OpenFlags::NONBLOCK) {
-                return Err(self.wait_restartable(Until::Fifo(fifo, reads), "open of a FIFO"));
+                return Err(
+                    self.wait_restartable(WaitCondition::Fifo(fifo, reads), "open of a FIFO")
+                );
             }
             if writes {
                 return Err(Errno::ENXIO.into());
@@ -43,19 +45,19 @@ impl Kernel<'_, '_> {
         for task in waiting {
             let task = Arc::make_mut(&mut self.host.tasks[task]);
             task.woken = true;
-            let reads = matches!(&task.doing, Doing::Waiting(wait) if wait.until == Until::Fifo(fifo, true));
+            let reads = task.run_state.condition() == Some(&WaitCondition::Fifo(fifo, true));
             self.add_ends(pipe, u32::from(reads), u32::from(!reads));
         }
         Ok(Target::Object(pipe))
     }
 
-    /// Threads that wait for the other end, and are not let in yet.
+    /// Threads that wait for the other end and are not woken yet.
     fn waiting_at(&self, fifo: InodeId, reads: bool, writes: bool) -> Vec<usize> {
         let tasks = self.host.tasks.iter().enumerate();
-        let waits = tasks.filter(|(_, task)| match &task.doing {
-            Doing::Waiting(wait) => {
-                let wanted = (reads && wait.until == Until::Fifo(fifo, false))
-                    || (writes && wait.until == Until::Fifo(fifo, true));
+        let waits = tasks.filter(|(_, task)| match &task.run_state {
+            RunState::Waiting(wait) => {
+                let wanted = (reads && wait.condition == WaitCondition::Fifo(fifo, false))
+                    || (writes && wait.condition == WaitCondition::Fifo(fifo, true));
                 wanted && !task.woken
             }
             _ => false,
@@ -78,7 +80,7 @@ impl Kernel<'_, '_> {
         }
     }
 
-    /// Opens a pipe that somebody has open, by its name in `/proc`.
+    /// Reopens a pipe through its link in `/proc`.
     pub fn open_object_again(&mut self, id: ObjectId, flags: OpenFlags) -> Result<Target, Stop> {
         if !matches!(self.host.objects.get(id.0), Some(Object::Pipe(_))) {
             return Err(Errno::ENXIO.into());

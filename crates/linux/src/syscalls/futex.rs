@@ -1,4 +1,4 @@
-//! Futexes: words of memory at which threads wait and are woken.
+//! Futexes.
 
 use everett_vm::Value;
 use triomphe::Arc;
@@ -6,12 +6,12 @@ use triomphe::Arc;
 use crate::errno::Errno;
 use crate::host::HostState;
 use crate::kernel::{Kernel, Stop};
-use crate::process::Doing;
+use crate::process::RunState;
 use crate::table::ArgKind::{Flags, Int, Pointer, Symbolic};
 use crate::table::{Answer, Call, Row};
-use crate::wait::{FutexKey, Until};
+use crate::wait::{FutexKey, WaitCondition};
 
-/// The family.
+/// Rows of this family.
 pub const ROWS: &[Row] = &[
     Row::new(
         "futex",
@@ -20,7 +20,7 @@ pub const ROWS: &[Row] = &[
         &[],
         futex,
     )
-    .without("priorities: who holds a lock of FUTEX_LOCK_PI runs no sooner for it"),
+    .without("priority inheritance of FUTEX_LOCK_PI"),
     Row::new(
         "set_robust_list",
         273,
@@ -51,13 +51,13 @@ const WAKE_BITSET: u64 = 10;
 const PRIVATE: u64 = 128;
 const CLOCK_REALTIME: u64 = 256;
 
-/// In a word that holds the number of its owner: others wait.
+/// `FUTEX_WAITERS`: other threads wait for the lock.
 const WAITERS: u32 = 0x8000_0000;
-/// The owner has ended without letting go.
+/// `FUTEX_OWNER_DIED`.
 const OWNER_DIED: u32 = 0x4000_0000;
 const OWNER: u32 = 0x3fff_ffff;
 
-/// Entries of a robust list that are looked at: the list is the program's, and may be a circle.
+/// The most entries of a robust list that are processed: the program may have built a cycle.
 const MAX_ROBUST: usize = 2048;
 
 fn futex(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
@@ -140,7 +140,7 @@ fn get_robust_list(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 }
 
 impl Kernel<'_, '_> {
-    /// The futex at an address.
+    /// The identity of the futex at an address.
     pub fn futex_key(&mut self, address: u64) -> Result<FutexKey, Stop> {
         self.check(address, 4, false)?;
         let shared = match &mut self.guest {
@@ -157,7 +157,7 @@ impl Kernel<'_, '_> {
         Ok(FutexKey::Private { pid, address })
     }
 
-    /// The word at an address is this value.
+    /// Whether the word at an address has this value.
     fn holds(&mut self, address: u64, value: Value) -> Result<bool, Stop> {
         let held = self.read_value(address, 4)?.to_term(self.vm.arena, 32);
         let value = narrow(self.vm.arena, value);
@@ -180,13 +180,13 @@ impl Kernel<'_, '_> {
             return Err(Errno::EAGAIN.into());
         }
         if deadline.is_none() {
-            return Err(self.wait_restartable(Until::Futex(key, mask), "futex"));
+            return Err(self.wait_restartable(WaitCondition::Futex(key, mask), "futex"));
         }
-        self.wait(Until::Futex(key, mask), deadline, "futex")?;
+        self.wait(WaitCondition::Futex(key, mask), deadline, "futex")?;
         Err(Errno::ETIMEDOUT.into())
     }
 
-    /// An absolute time, of the clock that the call names.
+    /// Reads an absolute timeout on the clock that the call names.
     fn futex_deadline(&mut self, call: &Call, timeout: u64) -> Result<u64, Stop> {
         let at = self.read_time(timeout)?;
         let wall = call.args[1] & CLOCK_REALTIME != 0;
@@ -202,7 +202,8 @@ impl Kernel<'_, '_> {
         Ok(self.vm.concretize(value)? as u32)
     }
 
-    /// Changes the second word, wakes at the first one, and at the second one where the old value compares so.
+    /// `FUTEX_WAKE_OP`: changes the second word, wakes waiters of the first, and those of the second if its
+    /// old value passes the comparison.
     fn futex_wake_op(&mut self, call: &Call, key: FutexKey) -> Answer {
         let encoded = self.vm.concretize(call.raw[5])? as u32;
         let most = self.vm.concretize(call.raw[2])? as u32;
@@ -241,7 +242,7 @@ impl Kernel<'_, '_> {
         Ok(count(woken))
     }
 
-    /// Takes a lock whose word holds the number of its owner.
+    /// `FUTEX_LOCK_PI`: takes a lock whose word holds the tid of its owner.
     fn futex_lock(&mut self, call: &Call, key: FutexKey, only_try: bool) -> Answer {
         let tid = self.task().tid;
         let word = self.read_word(call.args[0])?;
@@ -264,9 +265,9 @@ impl Kernel<'_, '_> {
                 Some(at.saturating_sub(self.host.start_time_ns))
             }
         };
-        // Who is woken tries again.
+        // A woken thread tries again.
         self.task_mut().woken = false;
-        self.wait(Until::Futex(key, u32::MAX), deadline, "futex lock")?;
+        self.wait(WaitCondition::Futex(key, u32::MAX), deadline, "futex lock")?;
         Err(Errno::ETIMEDOUT.into())
     }
 
@@ -280,7 +281,7 @@ impl Kernel<'_, '_> {
         Ok(Value::ZERO)
     }
 
-    /// A thread of the process ends: locks on its robust list are marked, and whoever waits for them is woken.
+    /// A thread exits: marks the locks on its robust list and wakes a waiter of each.
     pub(crate) fn release_robust_locks(&mut self, task: usize) {
         const OFFSET: u64 = 8;
         const PENDING: u64 = 16;
@@ -330,7 +331,7 @@ impl Kernel<'_, '_> {
 }
 
 impl HostState {
-    /// Wakes threads that wait at a futex, the longest waiting first, and says how many.
+    /// Wakes at most `most` threads at a futex, longest waiting first, and returns how many.
     pub fn wake(&mut self, key: FutexKey, mask: u32, most: u32) -> u32 {
         let mut woken = 0;
         while woken < most
@@ -343,15 +344,15 @@ impl HostState {
         woken
     }
 
-    /// Lets threads that wait at one futex wait at another, and says how many.
+    /// Moves at most `most` waiting threads to another futex, and returns how many.
     fn requeue(&mut self, from: FutexKey, to: FutexKey, most: u32) -> u32 {
         let mut moved = 0;
         while moved < most
             && from != to
             && let Some(at) = self.longest_waiting(|key, _| key == from)
         {
-            if let Doing::Waiting(wait) = &mut Arc::make_mut(&mut self.tasks[at]).doing
-                && let Until::Futex(key, _) = &mut wait.until
+            if let RunState::Waiting(wait) = &mut Arc::make_mut(&mut self.tasks[at]).run_state
+                && let WaitCondition::Futex(key, _) = &mut wait.condition
             {
                 *key = to;
             }
@@ -362,11 +363,11 @@ impl HostState {
 
     fn longest_waiting(&self, wanted: impl Fn(FutexKey, u32) -> bool) -> Option<usize> {
         let waiting = self.tasks.iter().enumerate().filter(|(_, task)| {
-            let Doing::Waiting(wait) = &task.doing else {
+            let RunState::Waiting(wait) = &task.run_state else {
                 return false;
             };
-            match wait.until {
-                Until::Futex(key, bits) => !task.woken && wanted(key, bits),
+            match wait.condition {
+                WaitCondition::Futex(key, bits) => !task.woken && wanted(key, bits),
                 _ => false,
             }
         });

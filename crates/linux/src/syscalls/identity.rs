@@ -1,4 +1,4 @@
-//! Who and where one is: numbers, names, limits, usage.
+//! Process ids, system names, random numbers and resource usage.
 
 use everett_vm::Value;
 use triomphe::Arc;
@@ -8,7 +8,7 @@ use crate::kernel::{Kernel, Stop};
 use crate::table::ArgKind::{Buffer, Flags, Int, Pointer};
 use crate::table::{Answer, Call, Row};
 
-/// The family.
+/// Rows of this family.
 pub const ROWS: &[Row] = &[
     Row::new("getpid", 39, &[], &[], getpid),
     Row::new("gettid", 186, &[], &[], gettid),
@@ -65,7 +65,7 @@ fn uname(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     Ok(Value::ZERO)
 }
 
-/// A name that a host or its domain gets.
+/// Reads a new host or domain name.
 fn new_name(kernel: &mut Kernel<'_, '_>, call: &Call) -> Result<Vec<u8>, Stop> {
     const LONGEST: i32 = 64;
     if !kernel.is_privileged() {
@@ -95,11 +95,11 @@ fn sysinfo(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 
 fn getrandom(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     const KNOWN: u64 = 7;
-    const MOST: u64 = 1 << 24;
+    const MAX: u64 = 1 << 24;
     if call.args[2] & !KNOWN != 0 {
         return Err(Errno::EINVAL.into());
     }
-    let len = call.args[1].min(MOST);
+    let len = call.args[1].min(MAX);
     kernel.check(call.args[0], len, true)?;
     let bytes = kernel.host.random_bytes(len as usize);
     kernel.write_bytes(call.args[0], &bytes)?;
@@ -109,7 +109,7 @@ fn getrandom(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 /// Size of a `struct rusage`.
 pub const USAGE_SIZE: u64 = 144;
 
-/// A `struct rusage` of whoever has executed for so long.
+/// Encodes a `struct rusage` with this CPU time.
 pub fn usage(cpu_ns: u64) -> Vec<u8> {
     let words = [cpu_ns / 1_000_000_000, cpu_ns / 1000 % 1_000_000];
     let mut bytes = words.map(u64::to_le_bytes).concat();

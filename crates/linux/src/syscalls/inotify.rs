@@ -1,4 +1,4 @@
-//! Being told what happens to files.
+//! Inotify.
 
 use everett_vm::Value;
 
@@ -10,7 +10,7 @@ use crate::objects::{Inotify, Object, ObjectId, happened, inotify};
 use crate::table::ArgKind::{Fd, Flags, Int, Path};
 use crate::table::{Answer, Call, Row};
 
-/// The family.
+/// Rows of this family.
 pub const ROWS: &[Row] = &[
     Row::new("inotify_init", 253, &[], OPEN_ERRORS, inotify_init),
     Row::new("inotify_init1", 294, &[Flags], OPEN_ERRORS, inotify_init1),
@@ -28,7 +28,7 @@ pub const ROWS: &[Row] = &[
 const OPEN_ERRORS: &[Errno] = &[Errno::EMFILE, Errno::ENOMEM];
 
 fn inotify_init(kernel: &mut Kernel<'_, '_>, _: &Call) -> Answer {
-    kernel.make_inotify(0)
+    kernel.create_inotify(0)
 }
 
 fn inotify_init1(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
@@ -36,7 +36,7 @@ fn inotify_init1(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     if flags & !(OpenFlags::NONBLOCK | OpenFlags::CLOSE_ON_EXEC) != 0 {
         return Err(Errno::EINVAL.into());
     }
-    kernel.make_inotify(flags)
+    kernel.create_inotify(flags)
 }
 
 fn inotify_add_watch(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
@@ -57,7 +57,7 @@ fn inotify_add_watch(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     }
     let id = kernel.inotify_behind(call.int(0));
     if mask & (ONLY_NEW | ADD) == ONLY_NEW | ADD {
-        // A descriptor that is not open is told of first.
+        // A closed descriptor is reported first.
         kernel.description(call.int(0))?;
         return Err(Errno::EINVAL.into());
     }
@@ -67,7 +67,7 @@ fn inotify_add_watch(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     if mask & ONLY_DIRECTORIES != 0 && !file.is_directory() {
         return Err(Errno::ENOTDIR.into());
     }
-    kernel.who().check(file, READ)?;
+    kernel.fs_credentials().check(file, READ)?;
     let old = inotify(kernel.host, id).and_then(|inotify| inotify.watch_of(inode));
     let kept = match old {
         Some(_) if mask & ONLY_NEW != 0 => return Err(Errno::EEXIST.into()),
@@ -89,7 +89,7 @@ fn inotify_rm_watch(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 }
 
 impl Kernel<'_, '_> {
-    fn make_inotify(&mut self, flags: u32) -> Answer {
+    fn create_inotify(&mut self, flags: u32) -> Answer {
         let fd = self.open_new(Object::Inotify(Inotify::default()), flags)?;
         Ok(Value::concrete(fd as u64))
     }

@@ -4,15 +4,15 @@ use everett_vm::{Buffer, Value};
 
 use crate::bytes::input_bytes;
 use crate::errno::Errno;
-use crate::files::{Description, DescriptionId, Descriptor, Device, Node, OpenFlags, Target};
+use crate::files::{Description, DescriptionId, Descriptor, Device, InodeKind, OpenFlags, Target};
 use crate::kernel::{Kernel, Stop};
-use crate::objects::{Open, Operations, event, happened};
+use crate::objects::{OpenObject, Operations, event, happened};
 use crate::signals::SIGXFSZ;
 use crate::table::ArgKind::{Buffer as Bytes, Fd, Flags, Int, Pointer, Symbolic};
 use crate::table::{Answer, Call, Row};
-use crate::wait::Until;
+use crate::wait::WaitCondition;
 
-/// The family.
+/// Rows of this family.
 pub const ROWS: &[Row] = &[
     Row::new("read", 0, &[Fd, Bytes, Symbolic], READ_ERRORS, read),
     Row::new("write", 1, &[Fd, Bytes, Int], WRITE_ERRORS, write),
@@ -59,31 +59,31 @@ pub const ROWS: &[Row] = &[
 const READ_ERRORS: &[Errno] = &[Errno::EINTR, Errno::EIO];
 const WRITE_ERRORS: &[Errno] = &[Errno::EINTR, Errno::EIO, Errno::ENOSPC];
 
-/// Most buffers of one call.
+/// The most buffers of one call (`IOV_MAX`).
 const IOV_MAX: u64 = 1024;
-/// Most bytes of one call.
+/// The most bytes of one call.
 const MAX_TRANSFER: u64 = 0x7fff_f000;
-/// Largest offset in a file; larger files are refused rather than held in memory.
+/// The largest file offset; larger files are refused rather than held in memory.
 pub const MAX_FILE: u64 = 1 << 32;
 
-/// A stretch of guest memory.
+/// A range of guest memory.
 #[derive(Copy, Clone)]
-pub struct Range {
+pub struct IoRange {
     pub address: u64,
     pub len: u64,
 }
 
-/// Where in the file.
+/// File offset of a transfer.
 #[derive(Copy, Clone)]
 enum At {
-    /// Where the last one ended.
+    /// The offset of the open file, which advances.
     Current,
-    /// There.
+    /// An explicit offset.
     Offset(u64),
 }
 
 fn read(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
-    let range = Range {
+    let range = IoRange {
         address: call.args[1],
         len: kernel.count_to_read(call.int(0), call.args[1], call.raw[2])?,
     };
@@ -91,7 +91,7 @@ fn read(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 }
 
 fn write(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
-    let range = Range {
+    let range = IoRange {
         address: call.args[1],
         len: call.args[2],
     };
@@ -99,7 +99,7 @@ fn write(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 }
 
 fn pread64(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
-    let range = Range {
+    let range = IoRange {
         address: call.args[1],
         len: call.args[2],
     };
@@ -107,7 +107,7 @@ fn pread64(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 }
 
 fn pwrite64(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
-    let range = Range {
+    let range = IoRange {
         address: call.args[1],
         len: call.args[2],
     };
@@ -152,13 +152,13 @@ fn pwritev2(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     })
 }
 
-/// What is left of ranges behind their first bytes.
-pub fn skip(ranges: &[Range], mut count: u64) -> Vec<Range> {
+/// The ranges behind their first `count` bytes.
+pub fn skip(ranges: &[IoRange], mut count: u64) -> Vec<IoRange> {
     let mut rest = Vec::with_capacity(ranges.len());
     for range in ranges {
         let gone = range.len.min(count);
         count -= gone;
-        rest.push(Range {
+        rest.push(IoRange {
             address: range.address.wrapping_add(gone),
             len: range.len - gone,
         });
@@ -174,7 +174,7 @@ fn offset(offset: u64) -> Result<At, Errno> {
     }
 }
 
-/// The first bytes of buffers that follow each other.
+/// The first `left` bytes of consecutive buffers.
 fn first_bytes(parts: Vec<Buffer>, mut left: u64) -> Vec<Buffer> {
     let mut first = Vec::with_capacity(parts.len());
     for part in parts {
@@ -192,14 +192,14 @@ fn first_bytes(parts: Vec<Buffer>, mut left: u64) -> Vec<Buffer> {
 }
 
 impl Kernel<'_, '_> {
-    /// The open file behind a descriptor.
+    /// A descriptor, and the open file description behind it.
     pub fn description(&self, fd: i32) -> Result<(Descriptor, Description), Errno> {
         let descriptor = self.process().descriptors.get(fd)?;
         let description = self.host.files.description(descriptor.description);
         Ok((descriptor, description.cloned().ok_or(Errno::EBADF)?))
     }
 
-    /// Reads or writes as the flags of `preadv2` and `pwritev2` say, where their offset says.
+    /// Reads or writes with the flags and the offset of `preadv2` and `pwritev2`.
     fn with_transfer_flags(
         &mut self,
         call: &Call,
@@ -226,7 +226,7 @@ impl Kernel<'_, '_> {
             more |= OpenFlags::APPEND;
         }
         let before = description.flags;
-        // The open file has these flags for this one call.
+        // The open file description has these flags for this call only.
         let set = |kernel: &mut Self, flags: OpenFlags| {
             if let Some(open) = kernel.host.files.description_mut(descriptor.description) {
                 open.flags = flags;
@@ -238,8 +238,8 @@ impl Kernel<'_, '_> {
         answer
     }
 
-    /// An array of `struct iovec`.
-    pub fn ranges(&mut self, address: u64, count: u64) -> Result<Vec<Range>, Stop> {
+    /// Reads an array of `struct iovec`.
+    pub fn ranges(&mut self, address: u64, count: u64) -> Result<Vec<IoRange>, Stop> {
         if count > IOV_MAX {
             return Err(Errno::EINVAL.into());
         }
@@ -247,7 +247,7 @@ impl Kernel<'_, '_> {
         let mut total = 0u64;
         for index in 0..count {
             let at = address.wrapping_add(16 * index);
-            let range = Range {
+            let range = IoRange {
                 address: self.read_u64(at)?,
                 len: self.read_u64(at.wrapping_add(8))?,
             };
@@ -260,7 +260,8 @@ impl Kernel<'_, '_> {
         Ok(ranges)
     }
 
-    /// How much a read wants. Of a symbolic count, all values beyond what there is are one: they read the same.
+    /// Concretizes the byte count of a read. All values beyond the available bytes are one case: they read
+    /// the same.
     pub fn count_to_read(&mut self, fd: i32, address: u64, count: Value) -> Result<u64, Stop> {
         if count.term.is_none() {
             return Ok(count.bits);
@@ -286,7 +287,7 @@ impl Kernel<'_, '_> {
         Ok(self.vm.decide_term(above)?)
     }
 
-    fn read_file(&mut self, fd: i32, ranges: &[Range], at: At) -> Answer {
+    fn read_file(&mut self, fd: i32, ranges: &[IoRange], at: At) -> Answer {
         let (descriptor, description) = self.description(fd)?;
         if !description.flags.readable() {
             return Err(Errno::EBADF.into());
@@ -311,15 +312,15 @@ impl Kernel<'_, '_> {
                 return Err(self.no_input_yet(descriptor, description.flags));
             }
             Target::Stdin(number) => self.host.files.stdin(number).peek(wanted),
-            Target::Inode(id) => match &self.host.files.tree.get(id).node {
-                Node::Regular(bytes) => bytes.read(offset, wanted),
-                Node::Directory(..) => return Err(Errno::EISDIR.into()),
-                Node::Device(device) => self.read_device(*device, wanted),
+            Target::Inode(id) => match &self.host.files.tree.get(id).kind {
+                InodeKind::Regular(bytes) => bytes.read(offset, wanted),
+                InodeKind::Directory(..) => return Err(Errno::EISDIR.into()),
+                InodeKind::Device(device) => self.read_device(*device, wanted),
                 _ => return Err(Errno::EBADF.into()),
             },
         };
         let random = self.host.random;
-        let bytes = self.made_symbolic(descriptor.description, bytes)?;
+        let bytes = self.apply_symbolic_source(descriptor.description, bytes)?;
         self.scatter(ranges, &bytes)
             .inspect_err(|_| self.host.random = random)?;
         let read = bytes.len() as u64;
@@ -341,16 +342,16 @@ impl Kernel<'_, '_> {
         if flags.has(OpenFlags::NONBLOCK) {
             Errno::EAGAIN.into()
         } else {
-            let until = Until::Ready(vec![(descriptor.description, event::IN)]);
-            self.wait_restartable(until, "standard input")
+            let condition = WaitCondition::Ready(vec![(descriptor.description, event::IN)]);
+            self.wait_restartable(condition, "standard input")
         }
     }
 
     fn read_object(
         &mut self,
-        open: Open<'_>,
+        open: OpenObject<'_>,
         operations: &Operations,
-        ranges: &[Range],
+        ranges: &[IoRange],
         wanted: u64,
         at: At,
     ) -> Answer {
@@ -360,18 +361,18 @@ impl Kernel<'_, '_> {
         self.check_targets(open, operations, ranges, wanted)?;
         let wanted = self.piece(open, operations, wanted)?;
         let bytes = (operations.read)(self, open, wanted)?;
-        let bytes = self.made_symbolic(open.id, bytes)?;
+        let bytes = self.apply_symbolic_source(open.id, bytes)?;
         self.scatter(ranges, &bytes)?;
         Ok(Value::concrete(bytes.len() as u64))
     }
 
-    /// Looks, before bytes leave an object, whether they can be written where they are wanted: those that are there, since
-    /// a count beyond the end of a buffer does no harm where less arrives.
+    /// Checks, before bytes are consumed, that their destination is writable. Only the bytes that are
+    /// available count: a count beyond the end of a buffer is harmless if fewer arrive.
     pub fn check_targets(
         &mut self,
-        open: Open<'_>,
+        open: OpenObject<'_>,
         operations: &Operations,
-        ranges: &[Range],
+        ranges: &[IoRange],
         wanted: u64,
     ) -> Result<(), Stop> {
         let available = (operations.available)(self.host, open);
@@ -384,10 +385,10 @@ impl Kernel<'_, '_> {
         Ok(())
     }
 
-    /// How many bytes a read of an object takes at once, where what arrives is to come in pieces.
+    /// How many bytes a read of an object takes at once, if its bytes arrive in fragments.
     pub fn piece(
         &mut self,
-        open: Open<'_>,
+        open: OpenObject<'_>,
         operations: &Operations,
         wanted: u64,
     ) -> Result<u64, Stop> {
@@ -409,8 +410,12 @@ impl Kernel<'_, '_> {
         Ok(piece)
     }
 
-    /// What was read, or symbolic bytes in its place where the program asked for them.
-    pub fn made_symbolic(&mut self, id: DescriptionId, bytes: Buffer) -> Result<Buffer, Stop> {
+    /// The bytes that were read, or symbolic bytes in their place if the program asked for them.
+    pub fn apply_symbolic_source(
+        &mut self,
+        id: DescriptionId,
+        bytes: Buffer,
+    ) -> Result<Buffer, Stop> {
         let symbolic = self
             .host
             .files
@@ -434,12 +439,12 @@ impl Kernel<'_, '_> {
         Ok(made)
     }
 
-    /// Writes to an object, the whole of it where it blocks: what is left waits until there is room.
+    /// Writes to an object. A blocking write continues until everything is written.
     fn write_object(
         &mut self,
-        open: Open<'_>,
+        open: OpenObject<'_>,
         operations: &Operations,
-        ranges: &[Range],
+        ranges: &[IoRange],
         at: At,
     ) -> Answer {
         if matches!(at, At::Offset(_)) {
@@ -454,10 +459,10 @@ impl Kernel<'_, '_> {
         })
     }
 
-    /// Writes until all is written, there is an error, or it has to wait; what was written until then counts.
+    /// Writes until everything is written, an error occurs, or it blocks; what was written so far counts.
     pub fn write_all(
         &mut self,
-        ranges: &[Range],
+        ranges: &[IoRange],
         mut write: impl FnMut(&mut Self, &[Buffer]) -> Result<u64, Stop>,
     ) -> Answer {
         let mut done = self.task().progress;
@@ -494,7 +499,7 @@ impl Kernel<'_, '_> {
     }
 
     /// Writes bytes into ranges of guest memory: all are checked before the first is written.
-    pub fn scatter(&mut self, ranges: &[Range], bytes: &Buffer) -> Result<(), Stop> {
+    pub fn scatter(&mut self, ranges: &[IoRange], bytes: &Buffer) -> Result<(), Stop> {
         for write in [false, true] {
             let mut done = 0;
             for range in ranges {
@@ -514,7 +519,7 @@ impl Kernel<'_, '_> {
         Ok(())
     }
 
-    fn write_file(&mut self, fd: i32, ranges: &[Range], at: At) -> Answer {
+    fn write_file(&mut self, fd: i32, ranges: &[IoRange], at: At) -> Answer {
         let (descriptor, description) = self.description(fd)?;
         if !description.flags.writable() {
             return Err(Errno::EBADF.into());
@@ -535,10 +540,10 @@ impl Kernel<'_, '_> {
                 let output = &mut self.host.outputs[stream as usize];
                 parts.iter().for_each(|part| output.append(part));
             }
-            Target::Inode(id) => match &self.host.files.tree.get(id).node {
-                Node::Regular(_) if self.is_sealed(id) => return Err(Errno::EPERM.into()),
-                Node::Regular(_) if written == 0 => {}
-                Node::Regular(bytes) => {
+            Target::Inode(id) => match &self.host.files.tree.get(id).kind {
+                InodeKind::Regular(_) if self.is_sealed(id) => return Err(Errno::EPERM.into()),
+                InodeKind::Regular(_) if written == 0 => {}
+                InodeKind::Regular(bytes) => {
                     let start = match at {
                         _ if description.flags.has(OpenFlags::APPEND) => bytes.len(),
                         At::Current => description.offset,
@@ -548,7 +553,7 @@ impl Kernel<'_, '_> {
                     let end = end.ok_or(Errno::EFBIG)?;
                     let end = self.limit_file(start, end)?;
                     let written = end - start;
-                    let is_synced = description.flags.has(OpenFlags::SYNCED);
+                    let is_synced = description.flags.has(OpenFlags::DSYNC);
                     let parts = first_bytes(parts, written);
                     self.write_regular(id, start, &parts);
                     if is_synced {
@@ -557,22 +562,22 @@ impl Kernel<'_, '_> {
                     self.advance(descriptor, at, end);
                     return Ok(Value::concrete(written));
                 }
-                Node::Device(Device::Full) => return Err(Errno::ENOSPC.into()),
-                Node::Device(_) => {}
+                InodeKind::Device(Device::Full) => return Err(Errno::ENOSPC.into()),
+                InodeKind::Device(_) => {}
                 _ => return Err(Errno::EBADF.into()),
             },
         }
         Ok(Value::concrete(written))
     }
 
-    /// It is a file of `memfd_create` that may not be written any more.
+    /// Whether it is a memory file that is sealed against writing.
     fn is_sealed(&self, id: crate::files::InodeId) -> bool {
         const WRITE_SEALS: u32 = 0x18;
         let seals = self.host.files.tree.get(id).seals;
         seals.is_some_and(|seals| seals & WRITE_SEALS != 0)
     }
 
-    /// Where a write to a file ends, for a process that may not make files larger than so.
+    /// The end of a write, limited by `RLIMIT_FSIZE`.
     fn limit_file(&mut self, start: u64, end: u64) -> Result<u64, Stop> {
         match self.file_size_limit() {
             Some(limit) if start >= limit && end > start => {
@@ -584,17 +589,17 @@ impl Kernel<'_, '_> {
         }
     }
 
-    pub fn gather(&mut self, ranges: &[Range]) -> Result<Vec<Buffer>, Stop> {
+    pub fn gather(&mut self, ranges: &[IoRange]) -> Result<Vec<Buffer>, Stop> {
         let all = ranges.iter().map(|range| range.len).sum();
         self.gather_most(ranges, self.limit_transfer(all).min(MAX_TRANSFER))
     }
 
-    /// The whole of the ranges: messages are not cut.
-    pub fn gather_all(&mut self, ranges: &[Range]) -> Result<Vec<Buffer>, Stop> {
+    /// All bytes of the ranges: messages are not truncated.
+    pub fn gather_all(&mut self, ranges: &[IoRange]) -> Result<Vec<Buffer>, Stop> {
         self.gather_most(ranges, MAX_TRANSFER)
     }
 
-    fn gather_most(&mut self, ranges: &[Range], mut left: u64) -> Result<Vec<Buffer>, Stop> {
+    fn gather_most(&mut self, ranges: &[IoRange], mut left: u64) -> Result<Vec<Buffer>, Stop> {
         let mut parts = Vec::with_capacity(ranges.len());
         for range in ranges {
             let len = range.len.min(left);
@@ -608,7 +613,7 @@ impl Kernel<'_, '_> {
         let now = self.wall_clock_ns();
         let inode = self.host.files.tree.get_mut(id);
         inode.touch(now);
-        if let Node::Regular(bytes) = &mut inode.node {
+        if let InodeKind::Regular(bytes) = &mut inode.kind {
             let mut at = start;
             for part in parts {
                 bytes.write(at, part);

@@ -1,4 +1,4 @@
-//! Timers that send signals: `alarm`, `setitimer`, `timer_create` and their kin.
+//! Timers that send signals: `alarm`, `setitimer` and `timer_create`.
 
 use everett_vm::Value;
 
@@ -7,11 +7,11 @@ use crate::kernel::{Kernel, Stop};
 use crate::signals::{SIGALRM, is_signal};
 use crate::table::ArgKind::{Flags, Int, Pointer};
 use crate::table::{Answer, Call, Row};
-use crate::timers::{Action, Notice, PosixTimer, TimeBase, Timer};
+use crate::timers::{Notice, PosixTimer, TimeBase, Timer, TimerAction};
 
 use super::time::{SECOND, is_wall_clock, timespec};
 
-/// The family.
+/// Rows of this family.
 pub const ROWS: &[Row] = &[
     Row::new("getitimer", 36, &[Int, Pointer], &[], getitimer),
     Row::new("alarm", 37, &[Int], &[], alarm),
@@ -38,7 +38,7 @@ pub const ROWS: &[Row] = &[
 /// `ITIMER_REAL`.
 const REAL: usize = 0;
 
-/// What is left of a timer, and its interval.
+/// Remaining time and period of a timer.
 #[derive(Copy, Clone, Default)]
 struct Setting {
     value_ns: u64,
@@ -52,7 +52,7 @@ fn alarm(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
         interval_ns: 0,
     };
     let old = kernel.set_alarm(REAL, setting);
-    // Rounded, but never to nothing.
+    // Rounded, but never down to 0.
     let whole = old.value_ns / SECOND;
     let rest = old.value_ns % SECOND;
     let up = rest >= SECOND / 2 || (whole == 0 && rest > 0);
@@ -115,11 +115,11 @@ impl Kernel<'_, '_> {
         }
     }
 
-    /// What is left of a timer that runs.
+    /// Remaining time of an armed timer.
     fn left_of(&self, running: Option<u32>) -> Setting {
         let timer = running.and_then(|number| self.host.timers.get(number));
         timer.map_or_else(Setting::default, |timer| Setting {
-            // One that is due and has not fired yet is not at rest.
+            // A timer that has expired but not fired yet is not shown as disarmed.
             value_ns: timer
                 .at_ns
                 .saturating_sub(self.host.time_of(timer.base))
@@ -144,7 +144,7 @@ impl Kernel<'_, '_> {
                 base,
                 at_ns: self.host.time_of(base).saturating_add(new.value_ns),
                 interval_ns: new.interval_ns,
-                action: Action::Alarm { pid, which },
+                action: TimerAction::Alarm { pid, which },
             });
             self.process_mut().alarms[which] = Some(number);
         }
@@ -152,7 +152,7 @@ impl Kernel<'_, '_> {
     }
 
     fn write_timeval_pair(&mut self, address: u64, setting: Setting) -> Result<(), Stop> {
-        // Parts of a microsecond count as a whole one, so that what runs is not shown at rest.
+        // Rounded up to microseconds, so that an armed timer is not shown as disarmed.
         let parts = |ns: u64| {
             let us = ns.div_ceil(1000);
             [us / 1_000_000, us % 1_000_000]
@@ -168,7 +168,7 @@ fn timer_create(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     const NONE: u32 = 1;
     const THREAD: u32 = 2;
     const THREAD_ID: u32 = 4;
-    const MOST: usize = 4096;
+    const MAX: usize = 4096;
     kernel.timer_base(call.int(0))?;
     let event = match call.args[1] {
         0 => None,
@@ -197,7 +197,7 @@ fn timer_create(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
             return Err(Errno::EINVAL.into());
         }
     }
-    if kernel.process().timers.iter().count() >= MOST {
+    if kernel.process().timers.iter().count() >= MAX {
         return Err(Errno::EAGAIN.into());
     }
     kernel.check(call.args[2], 4, true)?;
@@ -217,7 +217,7 @@ fn timer_create(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     };
     let number = kernel.process_mut().timers.insert(timer);
     if let Some(timer) = kernel.process_mut().timers.get_mut(number) {
-        // By default it says which timer it is.
+        // The default value is the timer's id.
         timer.value = event.map_or(u64::from(number), |(value, ..)| value);
     }
     kernel.write_bytes(call.args[2], &number.to_le_bytes())?;
@@ -249,7 +249,7 @@ fn timer_settime(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
             base,
             at_ns,
             interval_ns,
-            action: Action::Posix { pid, timer: number },
+            action: TimerAction::Posix { pid, timer: number },
         })
     });
     if let Some(timer) = kernel.process_mut().timers.get_mut(number) {
@@ -304,7 +304,7 @@ impl Kernel<'_, '_> {
         self.write_bytes(address, &bytes)
     }
 
-    /// What timers of a clock go by.
+    /// The time base of timers of a clock.
     fn timer_base(&self, clock: i32) -> Result<TimeBase, Errno> {
         const COARSE: [i32; 3] = [4, 5, 6];
         if COARSE.contains(&clock) {

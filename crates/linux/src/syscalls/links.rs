@@ -1,17 +1,17 @@
-//! Names of files: making, removing, linking and moving them.
+//! Directory entries: creating, unlinking, linking and renaming.
 
 use everett_vm::Value;
 
 use super::paths::{AT_EMPTY_PATH, AT_FDCWD};
 use crate::bytes::Bytes;
 use crate::errno::Errno;
-use crate::files::{Device, Directory, EXECUTE, InodeId, Node, Place, READ, Target, WRITE};
+use crate::files::{Dentry, Device, Directory, EXECUTE, InodeId, InodeKind, READ, Target, WRITE};
 use crate::kernel::{Kernel, Stop};
 use crate::objects::happened;
 use crate::table::ArgKind::{Fd, Flags, Int, Path};
 use crate::table::{Answer, Call, Row};
 
-/// The family.
+/// Rows of this family.
 pub const ROWS: &[Row] = &[
     Row::new("mkdir", 83, &[Path, Int], MAKE_ERRORS, mkdir),
     Row::new("mkdirat", 258, &[Fd, Path, Int], MAKE_ERRORS, mkdirat),
@@ -54,19 +54,19 @@ const AT_REMOVEDIR: u64 = 0x200;
 const AT_SYMLINK_FOLLOW: u64 = 0x400;
 
 fn mkdir(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
-    kernel.make_directory(AT_FDCWD, call.args[0], call.args[1])
+    kernel.create_directory(AT_FDCWD, call.args[0], call.args[1])
 }
 
 fn mkdirat(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
-    kernel.make_directory(call.int(0), call.args[1], call.args[2])
+    kernel.create_directory(call.int(0), call.args[1], call.args[2])
 }
 
 fn mknod(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
-    kernel.make_node(AT_FDCWD, call.args[0], call.args[1] as u32, call.args[2])
+    kernel.create_node(AT_FDCWD, call.args[0], call.args[1] as u32, call.args[2])
 }
 
 fn mknodat(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
-    kernel.make_node(call.int(0), call.args[1], call.args[2] as u32, call.args[3])
+    kernel.create_node(call.int(0), call.args[1], call.args[2] as u32, call.args[3])
 }
 
 fn rmdir(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
@@ -125,131 +125,132 @@ const NO_REPLACE: u64 = 1;
 const EXCHANGE: u64 = 2;
 
 impl Kernel<'_, '_> {
-    /// A place for a new file that is no directory.
-    fn new_place(&mut self, fd: i32, path: u64) -> Result<Place, Stop> {
+    /// Parent directory and name of a new file that is no directory.
+    fn new_dentry(&mut self, fd: i32, path: u64) -> Result<Dentry, Stop> {
         let path = self.read_new_path(path)?;
         let base = self.base(fd, &path)?;
-        let (place, found) = self.resolve_place(base, &path)?;
+        let (dentry, found) = self.resolve_dentry(base, &path)?;
         if found.is_some() {
             return Err(Errno::EEXIST.into());
         }
-        if place.must_be_directory {
+        if dentry.must_be_directory {
             return Err(Errno::ENOENT.into());
         }
-        Ok(place)
+        Ok(dentry)
     }
 
-    fn make_directory(&mut self, fd: i32, path: u64, mode: u64) -> Answer {
+    fn create_directory(&mut self, fd: i32, path: u64, mode: u64) -> Answer {
         let path = self.read_new_path(path)?;
         let base = self.base(fd, &path)?;
-        let (place, found) = self.resolve_place(base, &path)?;
+        let (dentry, found) = self.resolve_dentry(base, &path)?;
         if found.is_some() {
             return Err(Errno::EEXIST.into());
         }
-        let node = Node::Directory(Directory::new(place.directory));
-        self.make(&place, node, mode as u32 & 0o1777)?;
+        let node = InodeKind::Directory(Directory::new(dentry.directory));
+        self.create_file(&dentry, node, mode as u32 & 0o1777)?;
         Ok(Value::ZERO)
     }
 
-    fn make_node(&mut self, fd: i32, path: u64, mode: u32, device: u64) -> Answer {
+    fn create_node(&mut self, fd: i32, path: u64, mode: u32, device: u64) -> Answer {
         let node = match mode & 0o170_000 {
-            0 | 0o100_000 => Node::Regular(Bytes::default()),
-            0o010_000 => Node::Fifo,
-            0o140_000 => Node::Socket,
+            0 | 0o100_000 => InodeKind::Regular(Bytes::default()),
+            0o010_000 => InodeKind::Fifo,
+            0o140_000 => InodeKind::Socket,
             0o020_000 => {
-                if !self.who().is_root() {
+                if !self.fs_credentials().is_root() {
                     return Err(Errno::EPERM.into());
                 }
                 let number = ((device >> 8) as u32 & 0xfff, device as u32 & 0xff);
-                // Devices that nobody serves cannot be opened, and so need not be told apart.
+                // Devices without a driver cannot be opened, so all of them are alike.
                 let known = Device::with_number(number);
-                Node::Device(known.unwrap_or(Device::Terminal))
+                InodeKind::Device(known.unwrap_or(Device::Terminal))
             }
             0o060_000 => return Err(Errno::EPERM.into()),
             0o040_000 => return Err(Errno::EPERM.into()),
             _ => return Err(Errno::EINVAL.into()),
         };
-        let place = self.new_place(fd, path)?;
-        self.make(&place, node, mode)?;
+        let dentry = self.new_dentry(fd, path)?;
+        self.create_file(&dentry, node, mode)?;
         Ok(Value::ZERO)
     }
 
     fn remove_directory(&mut self, fd: i32, path: u64) -> Answer {
         let path = self.read_path(path)?;
         let base = self.base(fd, &path)?;
-        let (place, found) = self.resolve_place(base, &path)?;
-        match place.name.as_slice() {
+        let (dentry, found) = self.resolve_dentry(base, &path)?;
+        match dentry.name.as_slice() {
             b"" => return Err(Errno::EBUSY.into()),
             b"." => return Err(Errno::EINVAL.into()),
             b".." => return Err(Errno::ENOTEMPTY.into()),
             _ => {}
         }
         let id = found.ok_or(Errno::ENOENT)?;
-        self.check_removal(&place, id)?;
+        self.check_removal(&dentry, id)?;
         let tree = &self.host.files.tree;
         let directory = tree.directory(id).ok_or(Errno::ENOTDIR)?;
         if !directory.names.is_empty() {
             return Err(Errno::ENOTEMPTY.into());
         }
-        self.take_away(&place);
-        self.tell_of_removal(&place, id);
+        self.unlink(&dentry);
+        self.notify_removal(&dentry, id);
         Ok(Value::ZERO)
     }
 
     fn remove_name(&mut self, fd: i32, path: u64) -> Answer {
         let path = self.read_path(path)?;
         let base = self.base(fd, &path)?;
-        let (place, found) = self.resolve_place(base, &path)?;
-        if !place.is_ordinary() {
+        let (dentry, found) = self.resolve_dentry(base, &path)?;
+        if !dentry.is_ordinary() {
             return Err(Errno::EISDIR.into());
         }
         let id = found.ok_or(Errno::ENOENT)?;
         let is_directory = self.host.files.tree.get(id).is_directory();
-        if place.must_be_directory && !is_directory {
+        if dentry.must_be_directory && !is_directory {
             return Err(Errno::ENOTDIR.into());
         }
-        self.check_removal(&place, id)?;
+        self.check_removal(&dentry, id)?;
         if is_directory {
             return Err(Errno::EISDIR.into());
         }
-        self.take_away(&place);
-        self.tell_of_removal(&place, id);
+        self.unlink(&dentry);
+        self.notify_removal(&dentry, id);
         Ok(Value::ZERO)
     }
 
-    /// Whether a name can be taken away from a file.
-    fn check_removal(&self, place: &Place, id: InodeId) -> Result<(), Errno> {
+    /// Whether a name may be unlinked.
+    fn check_removal(&self, dentry: &Dentry, id: InodeId) -> Result<(), Errno> {
         let tree = &self.host.files.tree;
-        if tree.is_in_proc(place.directory) {
+        if tree.is_in_proc(dentry.directory) {
             return Err(Errno::EPERM);
         }
-        self.who()
-            .check_removal(tree.get(place.directory), tree.get(id))
+        self.fs_credentials()
+            .check_removal(tree.get(dentry.directory), tree.get(id))
     }
 
-    /// Tells whoever watches that a name was taken away.
-    fn tell_of_removal(&mut self, place: &Place, id: InodeId) {
+    /// Reports the removal of a name to inotify.
+    fn notify_removal(&mut self, dentry: &Dentry, id: InodeId) {
         let is_directory = self.host.files.tree.get(id).is_directory();
         if !is_directory {
             self.host.notify_self(id, happened::ATTRIBUTES);
         }
         self.host.notify_gone(id);
         let mask = happened::DELETE | happened::directory(is_directory);
-        self.host.notify_name(place.directory, &place.name, mask, 0);
+        self.host
+            .notify_name(dentry.directory, &dentry.name, mask, 0);
     }
 
-    /// Takes a name away, and the file if that was its last.
-    fn take_away(&mut self, place: &Place) {
+    /// Unlinks a name, and frees the file if that was its last link.
+    fn unlink(&mut self, dentry: &Dentry) {
         let now_ns = self.wall_clock_ns();
         let tree = &mut self.host.files.tree;
-        tree.get_mut(place.directory).touch(now_ns);
-        let Some(id) = tree.remove(place.directory, &place.name) else {
+        tree.get_mut(dentry.directory).touch(now_ns);
+        let Some(id) = tree.remove(dentry.directory, &dentry.name) else {
             return;
         };
         let inode = tree.get_mut(id);
         inode.touch_status(now_ns);
         if !inode.is_directory() {
-            self.host.files.let_go(id);
+            self.host.files.free_if_unused(id);
         }
     }
 
@@ -263,9 +264,9 @@ impl Kernel<'_, '_> {
             _ => self.read_path(to.1)?,
         };
         let old_base = self.base(from.0, &old_path)?;
-        let (old, moved) = self.resolve_place(old_base, &old_path)?;
+        let (old, moved) = self.resolve_dentry(old_base, &old_path)?;
         let new_base = self.base(to.0, &new_path)?;
-        let (new, replaced) = self.resolve_place(new_base, &new_path)?;
+        let (new, replaced) = self.resolve_dentry(new_base, &new_path)?;
         if !old.is_ordinary() {
             return Err(Errno::EBUSY.into());
         }
@@ -291,9 +292,9 @@ impl Kernel<'_, '_> {
 
     fn check_move(
         &self,
-        old: &Place,
+        old: &Dentry,
         moved: InodeId,
-        new: &Place,
+        new: &Dentry,
         replaced: Option<InodeId>,
         flags: u64,
     ) -> Result<(), Errno> {
@@ -325,7 +326,7 @@ impl Kernel<'_, '_> {
                 if directory.links == 0 || tree.is_in_proc(new.directory) {
                     return Err(Errno::ENOENT);
                 }
-                return self.who().check(directory, WRITE | EXECUTE);
+                return self.fs_credentials().check(directory, WRITE | EXECUTE);
             }
             Some(id) => self.check_removal(new, id)?,
         }
@@ -343,9 +344,9 @@ impl Kernel<'_, '_> {
 
     fn commit_move(
         &mut self,
-        old: &Place,
+        old: &Dentry,
         moved: InodeId,
-        new: &Place,
+        new: &Dentry,
         replaced: Option<InodeId>,
         flags: u64,
     ) {
@@ -361,7 +362,7 @@ impl Kernel<'_, '_> {
             self.host.files.tree.exchange(from, to);
         } else {
             if replaced.is_some() {
-                self.take_away(new);
+                self.unlink(new);
             }
             self.host.files.tree.rename(from, to);
         }
@@ -399,40 +400,40 @@ impl Kernel<'_, '_> {
             let base = self.base(from.0, &path)?;
             self.resolve(base, &path, flags & AT_SYMLINK_FOLLOW != 0)?
         };
-        let place = self.new_place(to.0, to.1)?;
+        let dentry = self.new_dentry(to.0, to.1)?;
         let now_ns = self.wall_clock_ns();
         let tree = &mut self.host.files.tree;
         let inode = tree.get(id);
         if inode.is_directory() {
             return Err(Errno::EPERM.into());
         }
-        if matches!(inode.node, Node::Generated(_) | Node::Magic(_))
-            || tree.is_in_proc(place.directory)
+        if matches!(inode.kind, InodeKind::Generated(_) | InodeKind::Magic(_))
+            || tree.is_in_proc(dentry.directory)
         {
             return Err(Errno::EXDEV.into());
         }
-        if tree.get(place.directory).links == 0 {
+        if tree.get(dentry.directory).links == 0 {
             return Err(Errno::ENOENT.into());
         }
-        // Others' files can be linked to only by those who could write a copy of them.
-        let who = self.who();
+        // A hard link to another user's file requires permission to read and write it.
+        let who = self.fs_credentials();
         let inode = self.host.files.tree.get(id);
         let is_own = who.check_owner(inode).is_ok();
-        let is_regular = matches!(inode.node, Node::Regular(_));
+        let is_regular = matches!(inode.kind, InodeKind::Regular(_));
         let may_copy = is_regular && who.check(inode, READ | WRITE).is_ok();
         if !is_own && !may_copy {
             return Err(Errno::EPERM.into());
         }
-        self.who()
-            .check(self.host.files.tree.get(place.directory), WRITE | EXECUTE)?;
+        self.fs_credentials()
+            .check(self.host.files.tree.get(dentry.directory), WRITE | EXECUTE)?;
         let tree = &mut self.host.files.tree;
-        tree.link(place.directory, &place.name, id);
+        tree.link(dentry.directory, &dentry.name, id);
         tree.get_mut(id).touch_status(now_ns);
-        tree.get_mut(place.directory).touch(now_ns);
+        tree.get_mut(dentry.directory).touch(now_ns);
         self.host.notify_self(id, happened::ATTRIBUTES);
         let created = happened::CREATE;
         self.host
-            .notify_name(place.directory, &place.name, created, 0);
+            .notify_name(dentry.directory, &dentry.name, created, 0);
         Ok(Value::ZERO)
     }
 
@@ -441,8 +442,8 @@ impl Kernel<'_, '_> {
         if target.is_empty() {
             return Err(Errno::ENOENT.into());
         }
-        let place = self.new_place(fd, path)?;
-        self.make(&place, Node::Link(target), 0o777)?;
+        let dentry = self.new_dentry(fd, path)?;
+        self.create_file(&dentry, InodeKind::Link(target), 0o777)?;
         Ok(Value::ZERO)
     }
 }

@@ -3,12 +3,12 @@
 use everett_vm::Value;
 
 use crate::errno::Errno;
-use crate::files::{Node, Target};
+use crate::files::{InodeKind, Target};
 use crate::kernel::Kernel;
 use crate::table::ArgKind::{Buffer, Fd, Int};
 use crate::table::{Answer, Call, Row};
 
-/// The family.
+/// Rows of this family.
 pub const ROWS: &[Row] = &[
     Row::new("getdents", 78, &[Fd, Buffer, Int], &[Errno::EIO], getdents),
     Row::new(
@@ -50,11 +50,11 @@ fn getdents64(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     })
 }
 
-/// An entry of a directory as programs see it.
+/// An encoded directory entry (`struct linux_dirent64`).
 struct Listed<'n> {
     inode: u64,
     name: &'n [u8],
-    /// Where the next one stands.
+    /// Position of the next one.
     next: u64,
     /// `DT_REG` and so on.
     kind: u8,
@@ -90,7 +90,7 @@ impl Kernel<'_, '_> {
                 inode: u64::from(id.0),
                 name,
                 next: position + 1,
-                kind: kind(&tree.get(*id).node),
+                kind: kind(&tree.get(*id).kind),
             });
             if bytes.len() + entry.len() > room {
                 break;
@@ -110,7 +110,7 @@ impl Kernel<'_, '_> {
         Ok(Value::concrete(bytes.len() as u64))
     }
 
-    /// A file was read.
+    /// Updates the access time of a file.
     pub fn note_access(&mut self, id: crate::files::InodeId) {
         let now_ns = self.wall_clock_ns();
         if let Some(time) = self.host.files.tree.get(id).access_to_note(now_ns) {
@@ -120,13 +120,13 @@ impl Kernel<'_, '_> {
 }
 
 /// `DT_REG` and so on.
-fn kind(node: &Node) -> u8 {
+fn kind(node: &InodeKind) -> u8 {
     match node {
-        Node::Fifo => 1,
-        Node::Device(_) => 2,
-        Node::Directory(_) => 4,
-        Node::Regular(_) | Node::Generated(_) => 8,
-        Node::Link(_) | Node::Magic(_) => 10,
-        Node::Socket => 12,
+        InodeKind::Fifo => 1,
+        InodeKind::Device(_) => 2,
+        InodeKind::Directory(_) => 4,
+        InodeKind::Regular(_) | InodeKind::Generated(_) => 8,
+        InodeKind::Link(_) | InodeKind::Magic(_) => 10,
+        InodeKind::Socket => 12,
     }
 }

@@ -1,18 +1,17 @@
-//! Locks on files.
+//! File locks.
 
 use everett_vm::Value;
 
 use crate::errno::Errno;
 use crate::files::{
-    Conflict, Description, Descriptor, InodeId, LockOwner, LockRange, Node, Target,
+    Conflict, Description, Descriptor, InodeId, InodeKind, LockOwner, LockRange, Target,
 };
 use crate::kernel::{Kernel, Stop};
-use crate::process::Doing;
 use crate::table::ArgKind::{Fd, Int};
 use crate::table::{Answer, Call, Row};
-use crate::wait::Until;
+use crate::wait::WaitCondition;
 
-/// The family.
+/// Rows of this family.
 pub const ROWS: &[Row] = &[Row::new(
     "flock",
     73,
@@ -21,7 +20,7 @@ pub const ROWS: &[Row] = &[Row::new(
     flock,
 )];
 
-/// Commands of `fcntl` that are about locks.
+/// Lock commands of `fcntl`.
 pub const GET_LOCK: i32 = 5;
 pub const SET_LOCK: i32 = 6;
 pub const SET_LOCK_WAIT: i32 = 7;
@@ -46,7 +45,7 @@ fn flock(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
         RELEASE => None,
         _ => return Err(Errno::EINVAL.into()),
     };
-    // What has no file cannot be opened a second time, so nobody else can want its lock.
+    // A target without an inode cannot be opened a second time, so its lock is never contended.
     let Target::Inode(inode) = description.target else {
         return Ok(Value::ZERO);
     };
@@ -55,7 +54,7 @@ fn flock(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     if held == wanted {
         return Ok(Value::ZERO);
     }
-    // A lock that becomes another is given back first.
+    // A lock is released before it is converted.
     if kernel.host.files.locks.set_whole(inode, owner, None) {
         kernel.host.lock_releases += 1;
     }
@@ -67,21 +66,21 @@ fn flock(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
             return Err(Errno::EAGAIN.into());
         }
         let releases = kernel.host.lock_releases;
-        return Err(kernel.wait_restartable(Until::Released(releases), "flock"));
+        return Err(kernel.wait_restartable(WaitCondition::LockReleased(releases), "flock"));
     }
     let locks = &mut kernel.host.files.locks;
     locks.set_whole(inode, owner, Some(exclusive));
     Ok(Value::ZERO)
 }
 
-/// What is asked for.
-struct Wanted {
+/// A requested lock.
+struct LockRequest {
     kind: u16,
     range: LockRange,
 }
 
 impl Kernel<'_, '_> {
-    /// The commands of `fcntl` that are about locks.
+    /// The lock commands of `fcntl`.
     pub fn lock(
         &mut self,
         descriptor: Descriptor,
@@ -99,7 +98,7 @@ impl Kernel<'_, '_> {
             false => LockOwner::Process(self.process().pid),
         };
         if matches!(command, GET_LOCK | GET_OPEN_LOCK) {
-            return self.tell_conflict(inode, owner, &wanted, address);
+            return self.write_conflict(inode, owner, &wanted, address);
         }
         let exclusive = match wanted.kind {
             READ_LOCK if !description.flags.readable() => return Err(Errno::EBADF.into()),
@@ -137,10 +136,8 @@ impl Kernel<'_, '_> {
             let tasks = &self.host.tasks;
             let waits = |other: u32| {
                 let task = tasks.iter().find(|task| task.tid == other);
-                task.is_some_and(|task| {
-                    other != tid
-                        && matches!(&task.doing, Doing::Waiting(wait) if matches!(wait.until, Until::Released(_)))
-                })
+                let condition = task.and_then(|task| task.run_state.condition());
+                other != tid && matches!(condition, Some(WaitCondition::LockReleased(_)))
             };
             if self.host.files.locks.would_deadlock(inode, asked, waits) {
                 return Errno::EDEADLK.into();
@@ -148,16 +145,16 @@ impl Kernel<'_, '_> {
             self.host.files.locks.wait(tid, inode, asked);
         }
         let releases = self.host.lock_releases;
-        self.wait_restartable(Until::Released(releases), "lock of a file")
+        self.wait_restartable(WaitCondition::LockReleased(releases), "lock of a file")
     }
 
-    /// `struct flock`.
+    /// Reads a `struct flock`.
     fn read_lock(
         &mut self,
         address: u64,
         description: &Description,
         of_open_file: bool,
-    ) -> Result<Wanted, Stop> {
+    ) -> Result<LockRequest, Stop> {
         let bytes = self.read_bytes(address, 32)?;
         let number = |at: usize, len: usize| {
             let mut word = [0; 8];
@@ -173,8 +170,8 @@ impl Kernel<'_, '_> {
             0 => 0,
             1 => description.offset as i64,
             2 => match description.target {
-                Target::Inode(id) => match &self.host.files.tree.get(id).node {
-                    Node::Regular(bytes) => bytes.len() as i64,
+                Target::Inode(id) => match &self.host.files.tree.get(id).kind {
+                    InodeKind::Regular(bytes) => bytes.len() as i64,
                     _ => 0,
                 },
                 _ => 0,
@@ -191,21 +188,21 @@ impl Kernel<'_, '_> {
             _ => (start.saturating_add(len), Some(start as u64)),
         };
         let start = u64::try_from(start).map_err(|_| Errno::EINVAL)?;
-        // The last byte that a file can have is its end.
+        // The largest offset stands for the end of the file.
         let end = end
             .filter(|end| *end <= i64::MAX as u64)
             .unwrap_or(u64::MAX);
-        Ok(Wanted {
+        Ok(LockRequest {
             kind,
             range: LockRange { start, end },
         })
     }
 
-    fn tell_conflict(
+    fn write_conflict(
         &mut self,
         inode: InodeId,
         owner: LockOwner,
-        wanted: &Wanted,
+        wanted: &LockRequest,
         address: u64,
     ) -> Answer {
         let exclusive = match wanted.kind {

@@ -10,9 +10,9 @@ use crate::objects::message_queue::{MessageQueue, QueuedMessage, Registration, q
 use crate::objects::{Object, ObjectId, event};
 use crate::table::ArgKind::{Buffer, Fd, Flags, Int, Path, Pointer};
 use crate::table::{Answer, Call, Row};
-use crate::wait::Until;
+use crate::wait::WaitCondition;
 
-/// The family.
+/// Rows of this family.
 pub const ROWS: &[Row] = &[
     Row::new(
         "mq_open",
@@ -48,12 +48,12 @@ pub const ROWS: &[Row] = &[
 
 const DEFAULT_MOST: u64 = 10;
 const DEFAULT_LARGEST: u64 = 8192;
-/// Root can have more.
-const MOST: u64 = 65536;
+/// The limit for root.
+const MAX: u64 = 65536;
 const LARGEST: u64 = 16 << 20;
-const MOST_PRIORITIES: u64 = 32768;
+const MAX_PRIORITIES: u64 = 32768;
 const NAME_MAX: usize = 255;
-/// What receivers wait for, which pollers do not.
+/// What blocked receivers wait for; it distinguishes them from pollers.
 const EMPTY: &str = "empty message queue";
 
 /// Bytes of `struct mq_attr`.
@@ -73,7 +73,7 @@ fn mq_open(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
             id
         }
         None if flags & OpenFlags::CREATE == 0 => return Err(Errno::ENOENT.into()),
-        None => kernel.make_queue(name, call)?,
+        None => kernel.create_queue(name, call)?,
     };
     if let Some(queue) = queue_mut(kernel.host, id) {
         queue.open += 1;
@@ -96,14 +96,14 @@ fn mq_unlink(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     if let Some(queue) = queue_mut(kernel.host, id) {
         queue.named = false;
     }
-    kernel.host.forget_queue(id);
+    kernel.host.destroy_unused_queue(id);
     Ok(Value::ZERO)
 }
 
 fn mq_timedsend(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let [_, address, len, priority, timeout, _] = call.args;
     let deadline = kernel.queue_deadline(timeout)?;
-    if priority as u32 as u64 >= MOST_PRIORITIES {
+    if priority as u32 as u64 >= MAX_PRIORITIES {
         return Err(Errno::EINVAL.into());
     }
     let (id, open, flags) = kernel.queue_of(call.int(0))?;
@@ -124,7 +124,7 @@ fn mq_timedsend(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
         queue.push(QueuedMessage { priority, bytes });
     }
     if was_empty {
-        kernel.tell_of_message(id);
+        kernel.notify_arrival(id);
     }
     kernel.host.announce(id, event::READING);
     Ok(Value::ZERO)
@@ -177,7 +177,7 @@ fn mq_notify(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
                     signal: signal as i32,
                 }),
                 2 => {
-                    let warning = "mq_notify does not start threads";
+                    let warning = "mq_notify with SIGEV_THREAD is not modelled";
                     kernel.host.warn(warning);
                     return Err(Errno::ENOSYS.into());
                 }
@@ -228,7 +228,7 @@ fn mq_getsetattr(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     Ok(Value::ZERO)
 }
 
-/// The name of a queue. The C library has taken its slash away.
+/// Reads the name of a queue. The C library has removed its slash.
 fn queue_name(kernel: &mut Kernel<'_, '_>, address: u64) -> Result<Vec<u8>, Stop> {
     let name = kernel.read_path(address)?;
     match name.as_slice() {
@@ -240,7 +240,7 @@ fn queue_name(kernel: &mut Kernel<'_, '_>, address: u64) -> Result<Vec<u8>, Stop
 }
 
 impl Kernel<'_, '_> {
-    /// The caller may open a queue so.
+    /// Whether the caller may open a queue with this access mode.
     fn may_open(&self, id: ObjectId, flags: u32) -> Result<(), Errno> {
         let Some(queue) = queue(self.host, id) else {
             return Err(Errno::ENOENT);
@@ -259,14 +259,14 @@ impl Kernel<'_, '_> {
         }
     }
 
-    fn make_queue(&mut self, name: Vec<u8>, call: &Call) -> Result<ObjectId, Stop> {
+    fn create_queue(&mut self, name: Vec<u8>, call: &Call) -> Result<ObjectId, Stop> {
         let (mut most, mut largest) = (DEFAULT_MOST, DEFAULT_LARGEST);
         if call.args[3] != 0 {
             most = self.read_u64(call.args[3].wrapping_add(8))?;
             largest = self.read_u64(call.args[3].wrapping_add(16))?;
             let is_root = self.process().uid[1] == 0;
             let limits = match is_root {
-                true => (MOST, LARGEST),
+                true => (MAX, LARGEST),
                 false => (DEFAULT_MOST, DEFAULT_LARGEST),
             };
             let fits = (1..=limits.0).contains(&most) && (1..=limits.1).contains(&largest);
@@ -289,7 +289,7 @@ impl Kernel<'_, '_> {
         Ok(id)
     }
 
-    /// The queue behind a descriptor.
+    /// The message queue behind a descriptor.
     fn queue_of(&self, fd: i32) -> Result<(ObjectId, DescriptionId, OpenFlags), Errno> {
         let (descriptor, description) = self.description(fd)?;
         match description.target {
@@ -300,7 +300,7 @@ impl Kernel<'_, '_> {
         }
     }
 
-    /// A time of the wall clock, as one of the virtual clock.
+    /// Reads a deadline on the wall clock, and converts it to the virtual clock.
     fn queue_deadline(&mut self, address: u64) -> Result<Option<u64>, Stop> {
         if address == 0 {
             return Ok(None);
@@ -320,18 +320,18 @@ impl Kernel<'_, '_> {
         if flags.has(OpenFlags::NONBLOCK) {
             return Errno::EAGAIN.into();
         }
-        let until = Until::Ready(vec![(open, events)]);
+        let condition = WaitCondition::Ready(vec![(open, events)]);
         match deadline {
-            None => self.wait_restartable(until, what),
-            Some(_) => match self.wait(until, deadline, what) {
+            None => self.wait_restartable(condition, what),
+            Some(_) => match self.wait(condition, deadline, what) {
                 Ok(()) => Errno::ETIMEDOUT.into(),
                 Err(stop) => stop,
             },
         }
     }
 
-    /// A message came to an empty queue where nobody waits for it: who wanted to know is told, once.
-    fn tell_of_message(&mut self, id: ObjectId) {
+    /// A message arrived at an empty queue without a blocked receiver: notifies the registered process, once.
+    fn notify_arrival(&mut self, id: ObjectId) {
         let is_awaited = self.host.is_awaited(id);
         let Some(queue) = queue_mut(self.host, id).filter(|_| !is_awaited) else {
             return;
@@ -346,13 +346,13 @@ impl Kernel<'_, '_> {
 }
 
 impl crate::host::HostState {
-    /// A thread waits for a message of a queue.
+    /// Whether a thread is blocked in a receive.
     fn is_awaited(&self, id: ObjectId) -> bool {
         self.tasks.iter().any(|task| {
-            let crate::process::Doing::Waiting(wait) = &task.doing else {
+            let crate::process::RunState::Waiting(wait) = &task.run_state else {
                 return false;
             };
-            let Until::Ready(files) = &wait.until else {
+            let WaitCondition::Ready(files) = &wait.condition else {
                 return false;
             };
             wait.what == EMPTY

@@ -1,4 +1,5 @@
-//! System calls, one file a family. Each is one function with its row beside it.
+//! System call handlers, one file for each family. Each handler is a function with its row of the table
+//! beside it.
 
 mod attributes;
 pub(crate) mod bootstrap;
@@ -39,6 +40,8 @@ mod time;
 mod users;
 mod waiting;
 
+use std::sync::LazyLock;
+
 use crate::table::Row;
 
 /// All families.
@@ -76,3 +79,32 @@ pub const FAMILIES: &[&[Row]] = &[
     splice::ROWS,
     time::ROWS,
 ];
+
+/// One more than the highest number.
+pub const NUMBERS: usize = 471;
+
+static BY_NUMBER: LazyLock<[Option<&'static Row>; NUMBERS]> = LazyLock::new(|| {
+    let mut table = [None; NUMBERS];
+    for row in rows() {
+        if let Some(entry) = table.get_mut(row.number as usize) {
+            *entry = Some(row);
+        }
+    }
+    table
+});
+
+/// All rows.
+pub fn rows() -> impl Iterator<Item = &'static Row> {
+    FAMILIES.iter().flat_map(|family| family.iter())
+}
+
+/// The row of a system call number.
+pub fn row(number: u64) -> Option<&'static Row> {
+    let number = usize::try_from(number).ok()?;
+    if let Some(own) = number.checked_sub(everett_vm::HYPERCALL_BASE as usize) {
+        let own_or_bootstrap = own::ROWS.get(own);
+        return own_or_bootstrap
+            .or_else(|| bootstrap::ROWS.get(own.checked_sub(bootstrap::FIRST)?));
+    }
+    BY_NUMBER.get(number).copied().flatten()
+}

@@ -1,16 +1,16 @@
-//! What a program under test says to Everett about its host. These are no system calls of Linux: the functions of
-//! `everett.h` and `cloud9.h` make them.
+//! Everett's own calls, by which a program controls its host. They are not Linux system calls: the functions
+//! of `everett.h` and `cloud9.h` make them.
 
 use everett_vm::{HYPERCALL_BASE, Value};
 use triomphe::Arc;
 
+use crate::config::{PreemptAt, SchedulerKind};
 use crate::errno::Errno;
 use crate::kernel::{Kernel, Stop};
-use crate::schedule::{PreemptAt, SchedulerKind};
 use crate::table::ArgKind::{Buffer, Fd, Int, Path};
 use crate::table::{Answer, Call, Row};
 
-/// The family, in the order of their numbers.
+/// Rows of this family, in the order of their numbers.
 pub const ROWS: &[Row] = &[
     Row::new("everett_faults_enable", HYPERCALL_BASE, &[], &[], enable),
     Row::new(
@@ -81,7 +81,7 @@ fn set_max_heap(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     Ok(Value::ZERO)
 }
 
-/// 0 round robin, 1 exhaustive, 2 bounded by a number of preemptions, 3 random from a seed.
+/// Policies: 0 round robin, 1 exhaustive, 2 preemption-bounded, 3 random from a seed.
 fn set_scheduler(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let kind = match call.args[0] {
         0 => SchedulerKind::RoundRobin,
@@ -97,7 +97,7 @@ fn set_scheduler(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     Ok(Value::ZERO)
 }
 
-/// `SIO_SYMBOLIC` of `cloud9.h`, which its other requests follow.
+/// `SIO_SYMBOLIC` of `cloud9.h`; its other requests follow.
 const SIO_SYMBOLIC: u64 = 0x4556_0001;
 
 impl Kernel<'_, '_> {
@@ -124,45 +124,45 @@ impl Kernel<'_, '_> {
     }
 }
 
-/// The next bytes that are read from this descriptor are symbolic, whatever they are: so many.
+/// Makes the next bytes read from a descriptor symbolic.
 fn symbolic_source(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     kernel.mark(call.int(0), |open| open.symbolic = call.args[1])
 }
 
-/// What arrives at this descriptor comes in at most so many pieces; 0 leaves it whole.
+/// Makes bytes arrive at a descriptor in at most this many fragments; 0 does not fragment.
 fn fragment(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     kernel.mark(call.int(0), |open| {
         open.fragments = Some(call.args[1] as u32)
     })
 }
 
-/// Calls on this descriptor may fail, or may not.
+/// Enables or disables injected failures of calls on a descriptor.
 fn inject(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     kernel.mark(call.int(0), |open| open.faults = Some(call.args[1] != 0))
 }
 
-/// Longest text, such as the name of a state or key of exposed data.
+/// The longest text, such as the name of a state or key of exposed data.
 const MAX_NAME: u64 = 256;
 
-/// Shows data to checks over all hosts: as it is now, in place of what was shown under the same names before.
+/// Exposes data to invariants: its current value replaces what was exposed under the same names before.
 fn expose(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let state = kernel.short_text(call.args[0])?;
     show(kernel, state, &call.args[1..4])?;
     Ok(Value::ZERO)
 }
 
-/// The same for what is shown in a state: a key, an address and a length.
+/// Exposes data in a state: a key, an address and a length.
 pub fn show(kernel: &mut Kernel<'_, '_>, state: String, shown: &[u64]) -> Result<(), Stop> {
     let key = kernel.short_text(shown[0])?;
     let bytes = kernel.read_buffer(shown[1], shown[2])?;
     let exposed = &mut kernel.host.exposed;
     Arc::make_mut(exposed).insert((state, key), Arc::new(bytes));
-    kernel.host.wire.note_exposed();
+    kernel.host.wire.mark_exposed();
     Ok(())
 }
 
 impl Kernel<'_, '_> {
-    /// A short text that ends with NUL.
+    /// Reads a short NUL-terminated text.
     pub(super) fn short_text(&mut self, address: u64) -> Result<String, Stop> {
         let mut name = Vec::new();
         for at in 0..MAX_NAME {

@@ -1,18 +1,19 @@
-//! Files by name: finding, opening and asking about them.
+//! Files by path name: resolving, opening and `stat`.
 
 use everett_vm::Value;
 
 use crate::bytes::Bytes;
 use crate::errno::Errno;
 use crate::files::{
-    Description, Device, Inode, InodeId, Node, OpenFlags, Place, READ, Target, WRITE, Walk, Who,
+    Dentry, Description, Device, FsCredentials, Inode, InodeId, InodeKind, OpenFlags, READ, Target,
+    WRITE, Walk,
 };
 use crate::kernel::{Kernel, Stop};
 use crate::objects::happened;
 use crate::table::ArgKind::{Buffer, Fd, Flags, Int, Path, Pointer};
 use crate::table::{Answer, Call, Row};
 
-/// The family.
+/// Rows of this family.
 pub const ROWS: &[Row] = &[
     Row::new("open", 2, &[Path, Flags, Int], OPEN_ERRORS, open),
     Row::new("openat", 257, &[Fd, Path, Flags, Int], OPEN_ERRORS, openat),
@@ -23,7 +24,7 @@ pub const ROWS: &[Row] = &[
         OPEN_ERRORS,
         openat2,
     )
-    .without("restrictions of the way"),
+    .without("RESOLVE_ flags"),
     Row::new("creat", 85, &[Path, Int], OPEN_ERRORS, creat),
     Row::new("stat", 4, &[Path, Pointer], ASK_ERRORS, stat),
     Row::new("fstat", 5, &[Fd, Pointer], &[], fstat),
@@ -86,7 +87,7 @@ fn openat(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 }
 
 fn openat2(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
-    /// Size of `struct open_how` when it was first made.
+    /// Size of the first version of `struct open_how`.
     const FIRST_SIZE: u64 = 24;
     if call.args[3] < FIRST_SIZE {
         return Err(Errno::EINVAL.into());
@@ -95,10 +96,8 @@ fn openat2(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let flags = kernel.read_u64(how)?;
     let mode = kernel.read_u64(how.wrapping_add(8))?;
     if kernel.read_u64(how.wrapping_add(16))? != 0 {
-        kernel
-            .host
-            .warn("restrictions of the way of openat2 are not modelled");
-        // As kernels answer that do not have it: programs then go another way.
+        kernel.host.warn("openat2: RESOLVE_ flags are not modelled");
+        // As kernels without it answer: programs fall back to `openat`.
         return Err(Errno::ENOSYS.into());
     }
     if mode & !0o7777 != 0 || flags >> 32 != 0 {
@@ -114,17 +113,17 @@ fn creat(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 
 fn stat(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let id = kernel.find(AT_FDCWD, call.args[0], true)?;
-    kernel.tell(Target::Inode(id), call.args[1])
+    kernel.write_status(Target::Inode(id), call.args[1])
 }
 
 fn lstat(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let id = kernel.find(AT_FDCWD, call.args[0], false)?;
-    kernel.tell_of_link(id, call.args[1])
+    kernel.write_link_status(id, call.args[1])
 }
 
 fn fstat(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let (_, description) = kernel.description(call.int(0))?;
-    kernel.tell(description.target, call.args[1])
+    kernel.write_status(description.target, call.args[1])
 }
 
 fn newfstatat(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
@@ -134,9 +133,9 @@ fn newfstatat(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     }
     match kernel.target(call.int(0), call.args[1], call.args[3])? {
         Target::Inode(id) if call.args[3] & AT_SYMLINK_NOFOLLOW != 0 => {
-            kernel.tell_of_link(id, call.args[2])
+            kernel.write_link_status(id, call.args[2])
         }
-        target => kernel.tell(target, call.args[2]),
+        target => kernel.write_status(target, call.args[2]),
     }
 }
 
@@ -184,31 +183,31 @@ fn getcwd(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 
 fn chdir(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let id = kernel.find(AT_FDCWD, call.args[0], true)?;
-    kernel.enter(id)
+    kernel.change_directory(id)
 }
 
 fn fchdir(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     match kernel.description(call.int(0))?.1.target {
-        Target::Inode(id) => kernel.enter(id),
+        Target::Inode(id) => kernel.change_directory(id),
         _ => Err(Errno::ENOTDIR.into()),
     }
 }
 
 impl Kernel<'_, '_> {
-    /// On whose behalf files are used.
-    pub fn who(&self) -> Who {
+    /// Credentials of the process, for permission checks.
+    pub fn fs_credentials(&self) -> FsCredentials {
         let process = self.process();
-        Who {
+        FsCredentials {
             uid: process.uid[1],
             gid: process.gid[1],
             groups: process.groups.to_vec(),
         }
     }
 
-    /// Walks along a path, with `/proc` up to date where the path leads through it.
+    /// Resolves a path, with `/proc` updated if the path leads through it.
     pub fn walk<T>(
         &mut self,
-        who: &Who,
+        who: &FsCredentials,
         work: impl Fn(&mut Walk<'_>) -> Result<T, Errno>,
     ) -> Result<T, Errno> {
         let mut walk = Walk::new(&self.host.files.tree, who);
@@ -221,27 +220,27 @@ impl Kernel<'_, '_> {
         work(&mut Walk::new(&self.host.files.tree, who))
     }
 
-    /// The file that a path names.
+    /// Resolves a path.
     pub fn resolve(&mut self, base: InodeId, path: &[u8], follow: bool) -> Result<InodeId, Errno> {
-        let who = self.who();
+        let who = self.fs_credentials();
         self.walk(&who, |walk| walk.lookup(base, path, follow))
     }
 
-    /// Where the last component of a path lies, and the file that it names, if it is there.
-    pub fn resolve_place(
+    /// Resolves a path to its parent directory and last component, and to the file if it exists.
+    pub fn resolve_dentry(
         &mut self,
         base: InodeId,
         path: &[u8],
-    ) -> Result<(Place, Option<InodeId>), Errno> {
-        let who = self.who();
+    ) -> Result<(Dentry, Option<InodeId>), Errno> {
+        let who = self.fs_credentials();
         self.walk(&who, |walk| {
-            let place = walk.place(base, path)?;
-            let found = walk.child(place.directory, &place.name)?;
-            Ok((place, found))
+            let dentry = walk.parent(base, path)?;
+            let found = walk.child(dentry.directory, &dentry.name)?;
+            Ok((dentry, found))
         })
     }
 
-    /// The directory that relative paths start from.
+    /// The directory that a relative path starts from.
     pub fn base(&self, fd: i32, path: &[u8]) -> Result<InodeId, Errno> {
         if fd == AT_FDCWD || path.first() == Some(&b'/') {
             return Ok(self.process().cwd);
@@ -254,14 +253,14 @@ impl Kernel<'_, '_> {
         }
     }
 
-    /// The file that a path in guest memory names.
+    /// Resolves a path in guest memory.
     pub fn find(&mut self, fd: i32, path: u64, follow: bool) -> Result<InodeId, Stop> {
         let path = self.read_path(path)?;
         let base = self.base(fd, &path)?;
         Ok(self.resolve(base, &path, follow)?)
     }
 
-    /// What a path names, or with `AT_EMPTY_PATH` the descriptor itself.
+    /// The target of a path, or of the descriptor itself with `AT_EMPTY_PATH`.
     pub fn target(&mut self, fd: i32, path: u64, flags: u64) -> Result<Target, Stop> {
         if flags & AT_EMPTY_PATH != 0 {
             let empty = path == 0 || self.read_path(path)?.is_empty();
@@ -276,36 +275,36 @@ impl Kernel<'_, '_> {
         Ok(Target::Inode(id))
     }
 
-    fn tell(&mut self, target: Target, address: u64) -> Answer {
+    fn write_status(&mut self, target: Target, address: u64) -> Answer {
         let status = self.host.status(target);
         self.write_bytes(address, &status.to_stat())?;
         Ok(Value::ZERO)
     }
 
-    /// Of the file itself, also where it is a link into what is open.
-    fn tell_of_link(&mut self, id: InodeId, address: u64) -> Answer {
+    /// Writes the status of the link itself, also if it is a magic link.
+    fn write_link_status(&mut self, id: InodeId, address: u64) -> Answer {
         let status = crate::files::Status::of_inode(&self.host.files.tree, id);
         self.write_bytes(address, &status.to_stat())?;
         Ok(Value::ZERO)
     }
 
-    fn enter(&mut self, id: InodeId) -> Answer {
+    fn change_directory(&mut self, id: InodeId) -> Answer {
         let inode = self.host.files.tree.get(id);
         if !inode.is_directory() {
             return Err(Errno::ENOTDIR.into());
         }
-        self.who().check(inode, crate::files::EXECUTE)?;
+        self.fs_credentials().check(inode, crate::files::EXECUTE)?;
         self.process_mut().cwd = id;
         Ok(Value::ZERO)
     }
 
-    /// `access`: as the real user and group, unless the flags ask for the effective ones.
+    /// `access`: with real user and group ids, unless the flags ask for the effective ones.
     fn may_access(&mut self, fd: i32, path: u64, wanted: u64, flags: u64) -> Answer {
         const EFFECTIVE: u64 = 0x200;
         if wanted & !7 != 0 || flags & !(EFFECTIVE | AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH) != 0 {
             return Err(Errno::EINVAL.into());
         }
-        let mut who = self.who();
+        let mut who = self.fs_credentials();
         if flags & EFFECTIVE == 0 {
             let process = self.process();
             (who.uid, who.gid) = (process.uid[0], process.gid[0]);
@@ -331,7 +330,7 @@ impl Kernel<'_, '_> {
         }
         let path = self.read_path(path)?;
         let id = match self.description(fd) {
-            // A link that was opened as such.
+            // A link that was opened with `O_PATH`.
             Ok((_, description)) if path.is_empty() => match description.target {
                 Target::Inode(id) => id,
                 _ => return Err(Errno::ENOENT.into()),
@@ -341,9 +340,9 @@ impl Kernel<'_, '_> {
                 self.resolve(base, &path, false)?
             }
         };
-        let mut target = match &self.host.files.tree.get(id).node {
-            Node::Link(target) => target.clone(),
-            Node::Magic(target) => self.name_of_target(*target),
+        let mut target = match &self.host.files.tree.get(id).kind {
+            InodeKind::Link(target) => target.clone(),
+            InodeKind::Magic(target) => self.name_of_target(*target),
             _ if path.is_empty() => return Err(Errno::ENOENT.into()),
             _ => return Err(Errno::EINVAL.into()),
         };
@@ -352,7 +351,7 @@ impl Kernel<'_, '_> {
         Ok(Value::concrete(target.len() as u64))
     }
 
-    /// What `/proc` calls what is open.
+    /// The name of an open target in `/proc`.
     fn name_of_target(&self, target: Target) -> Vec<u8> {
         let name = |kind: &str| {
             let inode = self.host.status(target).inode;
@@ -389,9 +388,9 @@ impl Kernel<'_, '_> {
         } else {
             flags.0 |= OpenFlags::LARGE;
         }
-        let nameless = flags.has(OpenFlags::NAMELESS);
+        let anonymous = flags.has(OpenFlags::TMPFILE);
         let creates = flags.has(OpenFlags::CREATE);
-        if nameless && (creates || !flags.has(OpenFlags::DIRECTORY) || !flags.writable())
+        if anonymous && (creates || !flags.has(OpenFlags::DIRECTORY) || !flags.writable())
             || (creates && flags.has(OpenFlags::DIRECTORY))
         {
             return Err(Errno::EINVAL.into());
@@ -402,8 +401,8 @@ impl Kernel<'_, '_> {
         };
         let base = self.base(fd, &path)?;
         let to = self.process().descriptors.free_from(0)?;
-        let target = if nameless {
-            self.open_nameless(base, &path, mode)?
+        let target = if anonymous {
+            self.open_tmpfile(base, &path, mode)?
         } else if creates {
             self.open_or_create(base, &path, flags, mode)?
         } else {
@@ -426,13 +425,13 @@ impl Kernel<'_, '_> {
     ) -> Result<Target, Stop> {
         let exclusive = flags.has(OpenFlags::EXCLUSIVE);
         let follow = !flags.has(OpenFlags::NO_FOLLOW) && !exclusive;
-        let (place, found) = if follow {
-            let who = self.who();
-            self.walk(&who, |walk| walk.final_place(base, path))?
+        let (dentry, found) = if follow {
+            let who = self.fs_credentials();
+            self.walk(&who, |walk| walk.final_dentry(base, path))?
         } else {
-            self.resolve_place(base, path)?
+            self.resolve_dentry(base, path)?
         };
-        if place.must_be_directory {
+        if dentry.must_be_directory {
             return Err(Errno::EISDIR.into());
         }
         match found {
@@ -440,58 +439,64 @@ impl Kernel<'_, '_> {
             Some(id) if self.host.files.tree.get(id).is_directory() => Err(Errno::EISDIR.into()),
             Some(id) => self.open_existing(id, flags),
             None => {
-                let node = Node::Regular(Bytes::default());
-                let id = self.make(&place, node, mode as u32)?;
+                let node = InodeKind::Regular(Bytes::default());
+                let id = self.create_file(&dentry, node, mode as u32)?;
                 self.host.notify(id, happened::OPEN);
                 Ok(Target::Inode(id))
             }
         }
     }
 
-    /// Makes a file under a name that is free.
-    pub fn make(&mut self, place: &Place, node: Node, mode: u32) -> Result<InodeId, Errno> {
-        let who = self.who();
+    /// Creates a file under a free name.
+    pub fn create_file(
+        &mut self,
+        dentry: &Dentry,
+        node: InodeKind,
+        mode: u32,
+    ) -> Result<InodeId, Errno> {
+        let who = self.fs_credentials();
         let now_ns = self.wall_clock_ns();
-        let directory = self.host.files.tree.get(place.directory);
+        let directory = self.host.files.tree.get(dentry.directory);
         if directory.links == 0 {
             return Err(Errno::ENOENT);
         }
         who.check(directory, WRITE | crate::files::EXECUTE)?;
-        if self.host.files.tree.is_in_proc(place.directory) {
+        if self.host.files.tree.is_in_proc(dentry.directory) {
             return Err(Errno::ENOENT);
         }
         let mode = match node {
-            Node::Link(_) => 0o777,
+            InodeKind::Link(_) => 0o777,
             _ => mode & 0o7777 & !self.process().umask,
         };
         let mut inode = Inode::new(node, mode, now_ns);
         who.own(directory, &mut inode);
         let tree = &mut self.host.files.tree;
-        tree.get_mut(place.directory).touch(now_ns);
+        tree.get_mut(dentry.directory).touch(now_ns);
         let is_directory = inode.is_directory();
-        let id = tree.add(place.directory, &place.name, inode);
+        let id = tree.add(dentry.directory, &dentry.name, inode);
         let mask = happened::CREATE | happened::directory(is_directory);
-        self.host.notify_name(place.directory, &place.name, mask, 0);
+        self.host
+            .notify_name(dentry.directory, &dentry.name, mask, 0);
         Ok(id)
     }
 
     /// `O_TMPFILE`.
-    fn open_nameless(&mut self, base: InodeId, path: &[u8], mode: u64) -> Result<Target, Stop> {
+    fn open_tmpfile(&mut self, base: InodeId, path: &[u8], mode: u64) -> Result<Target, Stop> {
         let directory = self.resolve(base, path, true)?;
         let now_ns = self.wall_clock_ns();
-        let who = self.who();
+        let who = self.fs_credentials();
         let inode = self.host.files.tree.get(directory);
         if !inode.is_directory() {
             return Err(Errno::ENOTDIR.into());
         }
         who.check(inode, WRITE | crate::files::EXECUTE)?;
         let mode = mode as u32 & 0o7777 & !self.process().umask;
-        let mut new = Inode::new(Node::Regular(Bytes::default()), mode, now_ns);
+        let mut new = Inode::new(InodeKind::Regular(Bytes::default()), mode, now_ns);
         who.own(inode, &mut new);
-        Ok(Target::Inode(self.host.files.tree.add_nameless(new)))
+        Ok(Target::Inode(self.host.files.tree.add_unlinked(new)))
     }
 
-    /// Opens a file that is there. Nothing is changed if it cannot be opened.
+    /// Opens an existing file. Nothing changes if it cannot be opened.
     fn open_existing(&mut self, id: InodeId, flags: OpenFlags) -> Result<Target, Stop> {
         let inode = self.host.files.tree.get(id);
         let is_directory = inode.is_directory();
@@ -501,11 +506,13 @@ impl Kernel<'_, '_> {
         if flags.has(OpenFlags::PATH) {
             return Ok(Target::Inode(id));
         }
-        match &inode.node {
-            Node::Directory(_) if flags.writable() => return Err(Errno::EISDIR.into()),
-            Node::Link(_) => return Err(Errno::ELOOP.into()),
-            Node::Magic(_) if flags.has(OpenFlags::NO_FOLLOW) => return Err(Errno::ELOOP.into()),
-            Node::Socket => return Err(Errno::ENXIO.into()),
+        match &inode.kind {
+            InodeKind::Directory(_) if flags.writable() => return Err(Errno::EISDIR.into()),
+            InodeKind::Link(_) => return Err(Errno::ELOOP.into()),
+            InodeKind::Magic(_) if flags.has(OpenFlags::NO_FOLLOW) => {
+                return Err(Errno::ELOOP.into());
+            }
+            InodeKind::Socket => return Err(Errno::ENXIO.into()),
             _ => {}
         }
         let mut wanted = 0;
@@ -515,25 +522,25 @@ impl Kernel<'_, '_> {
         if flags.writable() || flags.has(OpenFlags::TRUNCATE) {
             wanted |= WRITE;
         }
-        self.who().check(inode, wanted)?;
-        match inode.node {
-            Node::Device(Device::Terminal) => self.open_controlling_terminal(),
-            Node::Device(Device::Multiplexer) => self.open_terminal(),
-            Node::Device(Device::Line(number)) => self.open_line(number, flags),
-            Node::Generated(what) => {
+        self.fs_credentials().check(inode, wanted)?;
+        match inode.kind {
+            InodeKind::Device(Device::Terminal) => self.open_controlling_terminal(),
+            InodeKind::Device(Device::Multiplexer) => self.open_terminal(),
+            InodeKind::Device(Device::Line(number)) => self.open_line(number, flags),
+            InodeKind::Generated(what) => {
                 let memory = (self.process().pid, &*self.vm.memory);
                 let bytes = self.host.generate(what, memory);
                 let copy = Inode {
-                    node: Node::Regular(bytes),
+                    kind: InodeKind::Regular(bytes),
                     ..inode.clone()
                 };
-                Ok(Target::Inode(self.host.files.tree.add_nameless(copy)))
+                Ok(Target::Inode(self.host.files.tree.add_unlinked(copy)))
             }
-            Node::Magic(target) => self.open_again(target, flags),
-            Node::Fifo => self.open_fifo(id, flags),
+            InodeKind::Magic(target) => self.open_again(target, flags),
+            InodeKind::Fifo => self.open_fifo(id, flags),
             _ => {
                 self.host.notify(id, happened::OPEN);
-                let is_regular = matches!(self.host.files.tree.get(id).node, Node::Regular(_));
+                let is_regular = matches!(self.host.files.tree.get(id).kind, InodeKind::Regular(_));
                 if is_regular && flags.has(OpenFlags::TRUNCATE) {
                     self.truncate(id, 0)?;
                 }
@@ -542,7 +549,7 @@ impl Kernel<'_, '_> {
         }
     }
 
-    /// Opens what somebody has open, through `/proc`.
+    /// Reopens an open target through `/proc`.
     fn open_again(&mut self, target: Target, flags: OpenFlags) -> Result<Target, Stop> {
         match target {
             Target::Inode(id) => self.open_existing(id, flags),

@@ -1,4 +1,4 @@
-//! Descriptors that stand for processes.
+//! Process descriptors.
 
 use everett_vm::Value;
 
@@ -6,12 +6,12 @@ use crate::errno::Errno;
 use crate::files::OpenFlags;
 use crate::kernel::{Kernel, Stop};
 use crate::objects::{Object, process_of};
-use crate::process::Life;
+use crate::process::ExitState;
 use crate::signals::{Signal, code, is_signal};
 use crate::table::ArgKind::{Fd, Flags, Int, Pointer};
 use crate::table::{Answer, Call, Row};
 
-/// The family.
+/// Rows of this family.
 pub const ROWS: &[Row] = &[
     Row::new(
         "pidfd_open",
@@ -54,7 +54,7 @@ fn pidfd_send_signal(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
         address => kernel.read_signal(number, address, pid)?,
     };
     let target = kernel.host.process_by_pid(pid);
-    if target.is_none_or(|target| matches!(target.life, Life::Gone)) {
+    if target.is_none_or(|target| matches!(target.exit_state, ExitState::Reaped)) {
         return Err(Errno::ESRCH.into());
     }
     if !kernel.may_signal(pid, number) {
@@ -67,7 +67,7 @@ fn pidfd_send_signal(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 }
 
 impl Kernel<'_, '_> {
-    /// The process that a descriptor stands for.
+    /// The pid behind a pidfd.
     pub fn process_of_descriptor(&mut self, fd: i32) -> Result<u32, Stop> {
         let (descriptor, description) = self.description(fd)?;
         let open = self.host.open_object(descriptor.description, &description);

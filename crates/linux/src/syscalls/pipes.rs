@@ -9,7 +9,7 @@ use crate::objects::{Object, ObjectId, Pipe};
 use crate::table::ArgKind::{Flags, Pointer};
 use crate::table::{Answer, Call, Row};
 
-/// The family.
+/// Rows of this family.
 pub const ROWS: &[Row] = &[
     Row::new(
         "pipe",
@@ -28,7 +28,7 @@ pub const ROWS: &[Row] = &[
 ];
 
 fn pipe(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
-    kernel.make_pipe(call.args[0], 0)
+    kernel.create_pipe(call.args[0], 0)
 }
 
 fn pipe2(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
@@ -36,11 +36,11 @@ fn pipe2(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     if flags & !(OpenFlags::CLOSE_ON_EXEC | OpenFlags::NONBLOCK | OpenFlags::DIRECT) != 0 {
         return Err(Errno::EINVAL.into());
     }
-    kernel.make_pipe(call.args[0], flags)
+    kernel.create_pipe(call.args[0], flags)
 }
 
 impl Kernel<'_, '_> {
-    fn make_pipe(&mut self, address: u64, flags: u32) -> Answer {
+    fn create_pipe(&mut self, address: u64, flags: u32) -> Answer {
         let reader = self.process().descriptors.free_from(0)?;
         let writer = self.process().descriptors.free_from(reader + 1)?;
         let fds = [reader, writer].map(i32::to_le_bytes).concat();

@@ -1,4 +1,4 @@
-//! Waiting for descriptors.
+//! `poll` and `select`.
 
 use everett_vm::Value;
 
@@ -10,9 +10,9 @@ use crate::process::TaskState;
 use crate::signals::{SIGKILL, SIGSTOP, bit};
 use crate::table::ArgKind::{Int, Pointer};
 use crate::table::{Answer, Call, Row};
-use crate::wait::{ALWAYS, Until};
+use crate::wait::{ALWAYS, WaitCondition};
 
-/// The family.
+/// Rows of this family.
 pub const ROWS: &[Row] = &[
     Row::new("poll", 7, &[Pointer, Int, Int], POLL_ERRORS, poll),
     Row::new(
@@ -40,8 +40,8 @@ pub const ROWS: &[Row] = &[
 
 const POLL_ERRORS: &[Errno] = &[Errno::EINTR, Errno::ENOMEM];
 
-/// Most descriptors of one `poll`.
-const MOST: u64 = 1024;
+/// The most descriptors of one `poll`.
+const MAX: u64 = 1024;
 
 fn poll(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let timeout = u64::try_from(call.int(2)).ok();
@@ -88,7 +88,7 @@ fn pselect6(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     kernel.select_descriptors(call, timeout, mask, 1)
 }
 
-/// The sets of `select`: which events put a descriptor into them.
+/// The sets of `select`: the events that put a descriptor into each.
 const SETS: [u16; 3] = [
     event::IN | event::READ_NORMAL | event::READ_BAND | event::HANG_UP | event::ERROR,
     event::OUT | event::WRITE_NORMAL | event::WRITE_BAND | event::ERROR,
@@ -96,7 +96,7 @@ const SETS: [u16; 3] = [
 ];
 
 impl Kernel<'_, '_> {
-    /// `timeout` is in nanoseconds; `None` waits for ever.
+    /// `timeout` is in nanoseconds; `None` waits forever.
     fn poll_descriptors(
         &mut self,
         address: u64,
@@ -104,7 +104,7 @@ impl Kernel<'_, '_> {
         timeout: Option<u64>,
         mask: Option<u64>,
     ) -> Answer {
-        if u64::from(count) > MOST {
+        if u64::from(count) > MAX {
             return Err(Errno::EINVAL.into());
         }
         let mut entries = self.read_bytes(address, 8 * u64::from(count))?;
@@ -129,13 +129,13 @@ impl Kernel<'_, '_> {
             0 => self.wait_for_descriptors(waits_for, timeout, mask, "poll"),
             _ => Ok(()),
         };
-        // That there are no events is told also where a signal will end the wait.
+        // Empty events are stored even if a signal interrupts the wait.
         self.write_bytes(address, &entries)?;
         waited?;
         Ok(Value::concrete(ready))
     }
 
-    /// Waits for events of open files. `Ok` when the time is over.
+    /// Blocks until events of open files. `Ok` when the timeout is over.
     fn wait_for_descriptors(
         &mut self,
         files: Vec<(DescriptionId, u16)>,
@@ -145,27 +145,27 @@ impl Kernel<'_, '_> {
     ) -> Result<(), Stop> {
         if timeout != Some(0) {
             let deadline = self.deadline(timeout);
-            return self.wait_masked(Until::Ready(files), deadline, mask, what);
+            return self.wait_masked(WaitCondition::Ready(files), deadline, mask, what);
         }
-        // Signals that only the mask of this call lets through end it though it does not wait.
+        // Signals that only the temporary mask admits interrupt the call even if it does not block.
         if let Some(mask) = mask {
             let mut task = TaskState::clone(self.task());
             task.blocked = mask;
             if self.host.has_deliverable_signal(&task) {
-                self.block_meanwhile(mask);
+                self.set_temporary_mask(mask);
                 return Err(Errno::EINTR.into());
             }
         }
         Ok(())
     }
 
-    /// The time of the virtual clock at which a timeout is over.
+    /// The deadline of a timeout on the virtual clock.
     fn deadline(&self, timeout: Option<u64>) -> Option<u64> {
         let new = self.host.clock_ns.saturating_add(timeout?);
         Some(self.task().deadline_ns.unwrap_or(new))
     }
 
-    /// Tells how much of a timeout is left, in seconds and units of so many nanoseconds.
+    /// Stores the remaining time, in seconds and units of so many nanoseconds.
     fn write_time_left(
         &mut self,
         address: u64,
@@ -179,7 +179,7 @@ impl Kernel<'_, '_> {
         let left = deadline.saturating_sub(self.host.clock_ns);
         let words = [left / SECOND, left % SECOND / unit_ns];
         match self.write_bytes(address, &words.map(u64::to_le_bytes).concat()) {
-            // What cannot be told is not told.
+            // A bad address is ignored.
             Err(Stop::Errno(_)) => Ok(()),
             other => other,
         }
@@ -196,8 +196,8 @@ impl Kernel<'_, '_> {
         if count < 0 {
             return Err(Errno::EINVAL.into());
         }
-        // Bits beyond the table are not looked at, and stay as they are: no descriptor of theirs was ever open.
-        let count = (count as u64).min(self.process().descriptors.places());
+        // Bits beyond the descriptor table are ignored and left unchanged.
+        let count = (count as u64).min(self.process().descriptors.table_size());
         let len = count.div_ceil(64) * 8;
         let mut sets = Vec::with_capacity(SETS.len());
         for address in &call.args[1..=SETS.len()] {
@@ -223,7 +223,7 @@ impl Kernel<'_, '_> {
         Ok(Value::concrete(ready))
     }
 
-    /// How many bits are set in the answer, the sets of the answer, and what to wait for where there are none.
+    /// The number of bits in the result, the result sets, and what to wait for if there are none.
     #[allow(clippy::type_complexity)]
     fn look_at_sets(
         &self,
@@ -256,23 +256,23 @@ impl Kernel<'_, '_> {
         Ok((ready, results, waits_for))
     }
 
-    /// Waits for something with other signals blocked than otherwise.
+    /// Blocks with a temporary signal mask.
     pub fn wait_masked(
         &mut self,
-        until: Until,
+        condition: WaitCondition,
         deadline_ns: Option<u64>,
         mask: Option<u64>,
         what: &'static str,
     ) -> Result<(), Stop> {
-        let waited = self.wait(until, deadline_ns, what);
+        let waited = self.wait(condition, deadline_ns, what);
         if let (Err(Stop::Block(_)), Some(mask)) = (&waited, mask) {
-            self.block_meanwhile(mask);
+            self.set_temporary_mask(mask);
         }
         waited
     }
 
-    /// Blocks these signals instead of others until the system call is over.
-    pub fn block_meanwhile(&mut self, mask: u64) {
+    /// Replaces the signal mask until the system call is over.
+    pub fn set_temporary_mask(&mut self, mask: u64) {
         let task = self.task_mut();
         if task.restored_mask.is_none() {
             task.restored_mask = Some(task.blocked);

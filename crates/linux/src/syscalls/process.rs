@@ -1,17 +1,18 @@
-//! The life of processes and threads.
+//! Creation, execution and exit of processes and threads.
 
 use everett_vm::{Buffer, Value, resize};
 
+use crate::clone::CloneArgs;
 use crate::errno::Errno;
-use crate::files::Node;
+use crate::files::InodeKind;
 use crate::kernel::{Kernel, Stop};
-use crate::life::{Birth, Execution};
-use crate::process::Death;
+use crate::process::Execution;
+use crate::process::ExitStatus;
 use crate::table::ArgKind::{Fd, Flags, Int, Path, Pointer, Symbolic};
 use crate::table::{Answer, Call, Row};
-use crate::wait::Until;
+use crate::wait::WaitCondition;
 
-/// The family.
+/// Rows of this family.
 pub const ROWS: &[Row] = &[
     Row::new(
         "clone",
@@ -20,7 +21,7 @@ pub const ROWS: &[Row] = &[
         &[Errno::EAGAIN, Errno::ENOMEM],
         clone,
     )
-    .without("name spaces, processes that share memory or files but are no threads"),
+    .without("namespaces; processes that share memory or files without being threads"),
     Row::new("fork", 57, &[], &[Errno::EAGAIN, Errno::ENOMEM], fork),
     Row::new("vfork", 58, &[], &[Errno::EAGAIN, Errno::ENOMEM], vfork)
         .without("memory is not shared"),
@@ -31,7 +32,7 @@ pub const ROWS: &[Row] = &[
         &[Errno::ENOMEM, Errno::EACCES],
         execve,
     )
-    .without("programs that the run does not name"),
+    .without("programs that are not part of the run"),
     Row::new("exit", 60, &[Symbolic], &[], exit),
     Row::new("exit_group", 231, &[Symbolic], &[], exit_group),
     Row::new("arch_prctl", 158, &[Int, Pointer], &[], arch_prctl).without("all but FS"),
@@ -44,7 +45,7 @@ pub const ROWS: &[Row] = &[
         &[],
         execveat,
     )
-    .without("paths that are relative to a descriptor"),
+    .without("paths relative to a descriptor"),
 ];
 
 fn clone(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
@@ -56,22 +57,22 @@ fn clone(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
         None => None,
         Some((function, argument)) => Some((kernel.vm.concretize(function)?, argument)),
     };
-    let birth = Birth {
+    let args = CloneArgs {
         flags: call.args[0],
         parent_tid: call.args[2],
         child_tid: call.args[3],
         tls: call.args[4],
         entry,
     };
-    kernel.born(birth)
+    kernel.create_task(args)
 }
 
 fn fork(kernel: &mut Kernel<'_, '_>, _: &Call) -> Answer {
-    kernel.born(Birth::FORK)
+    kernel.create_task(CloneArgs::FORK)
 }
 
 fn vfork(kernel: &mut Kernel<'_, '_>, _: &Call) -> Answer {
-    kernel.born(Birth::VFORK)
+    kernel.create_task(CloneArgs::VFORK)
 }
 
 fn exit(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
@@ -84,26 +85,26 @@ fn exit(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 
 fn exit_group(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let status = kernel.exit_status(call.raw[0]);
-    Err(Stop::Exit(Death::Exit(status)))
+    Err(Stop::Exit(ExitStatus::Exit(status)))
 }
 
 impl Kernel<'_, '_> {
-    /// Makes a process or thread; after `vfork` waits until the child is on its own.
-    fn born(&mut self, birth: Birth) -> Answer {
+    /// Creates a process or thread; after `vfork`, blocks until the child exits or calls `execve`.
+    fn create_task(&mut self, args: CloneArgs) -> Answer {
         const VFORK: u64 = 0x4000;
-        if birth.flags & VFORK == 0 {
-            return self.give_birth(birth);
+        if args.flags & VFORK == 0 {
+            return self.clone_task(args);
         }
-        // The first time it runs it makes the child, the second time the child is on its own.
+        // The first run creates the child; the second one finds that it has exited or called `execve`.
         if let Some(child) = self.task_mut().vforked.take() {
             return Ok(Value::concrete(u64::from(child)));
         }
-        let child = self.give_birth(birth)?.bits as u32;
+        let child = self.clone_task(args)?.bits as u32;
         self.task_mut().vforked = Some(child);
-        Err(self.wait_restartable(Until::ChildIsOnItsOwn(child), "vfork"))
+        Err(self.wait_restartable(WaitCondition::VforkDone(child), "vfork"))
     }
 
-    /// The low 8 bits of what was given to `exit`.
+    /// The low 8 bits of an exit status.
     pub fn exit_status(&mut self, value: Value) -> Value {
         match value.term {
             None => Value::concrete(value.bits & 0xff),
@@ -123,13 +124,13 @@ fn execve(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     kernel.execute(call.args[0], call.args[1], call.args[2])
 }
 
-/// Strings that one `execve` passes on.
+/// The most strings that one `execve` passes.
 const MAX_STRINGS: u64 = 1 << 20;
-/// Bytes of one of them, with its NUL.
+/// The longest of them, with its NUL.
 const MAX_STRING: u64 = 32 * 4096;
-/// Bytes of all of them, with the pointers to them.
+/// The most bytes of all of them, with the pointers to them.
 const MAX_ARGUMENTS: u64 = 2 << 20;
-/// Scripts whose interpreter is a script, and so on.
+/// The deepest chain of scripts whose interpreters are scripts.
 const MAX_INTERPRETERS: usize = 4;
 
 impl Kernel<'_, '_> {
@@ -151,7 +152,7 @@ impl Kernel<'_, '_> {
                 };
                 return Err(Stop::Execute(Box::new(execution)));
             }
-            let Node::Regular(bytes) = &inode.node else {
+            let InodeKind::Regular(bytes) = &inode.kind else {
                 return Err(Errno::EACCES.into());
             };
             if inode.mode & 0o111 == 0 {
@@ -161,7 +162,7 @@ impl Kernel<'_, '_> {
             let Some((interpreter, argument)) = shebang(line.bytes()) else {
                 let name = String::from_utf8_lossy(&path).into_owned();
                 self.host
-                    .warn(format!("execve of {name}, which is no program of the run"));
+                    .warn(format!("execve of {name}: not a program of this run"));
                 return Err(Errno::ENOEXEC.into());
             };
             let text = |text: &[u8]| Buffer::with_bytes(text, text.len());
@@ -175,7 +176,7 @@ impl Kernel<'_, '_> {
         Err(Errno::ELOOP.into())
     }
 
-    /// An array of strings that ends with NULL, each without its NUL.
+    /// Reads a NULL-terminated array of strings, each without its NUL.
     fn strings(&mut self, array: u64, room: &mut u64) -> Result<Vec<Buffer>, Stop> {
         let mut strings = Vec::new();
         if array == 0 {
@@ -194,7 +195,7 @@ impl Kernel<'_, '_> {
         Err(Errno::E2BIG.into())
     }
 
-    /// Bytes of a string before its NUL. Symbolic ones are asked whether they are it.
+    /// Length of a string. Symbolic bytes are asked whether they are NUL.
     fn string_len(&mut self, address: u64) -> Result<u64, Stop> {
         let mut len = 0;
         if self.guest.is_some() {
@@ -217,7 +218,7 @@ impl Kernel<'_, '_> {
 }
 
 impl Kernel<'_, '_> {
-    /// The same in native memory, page by page.
+    /// Length of a string in native memory, read page by page.
     fn native_string_len(&mut self, address: u64) -> Result<u64, Stop> {
         const PAGE: u64 = everett_vm::PAGE as u64;
         let mut len = 0;
@@ -267,7 +268,7 @@ fn set_tid_address(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     Ok(Value::concrete(u64::from(kernel.task().tid)))
 }
 
-/// No command is offered, so that programs take their other way.
+/// Offers no command, so that programs use their fallback.
 fn membarrier(_: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     match call.args[0] {
         0 => Ok(Value::ZERO),

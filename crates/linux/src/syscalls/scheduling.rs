@@ -1,20 +1,20 @@
-//! How threads are scheduled, as far as they can tell: there is one processor, and priorities are only kept.
+//! Scheduling attributes: there is one processor, and priorities are stored without effect.
 
 use everett_vm::Value;
 use triomphe::Arc;
 
 use crate::errno::Errno;
 use crate::kernel::{Kernel, Stop};
-use crate::process::{Doing, TaskState};
+use crate::process::{RunState, TaskState};
 use crate::table::ArgKind::{Int, Pointer};
 use crate::table::{Answer, Call, Row};
 
-/// The family.
+/// Rows of this family.
 pub const ROWS: &[Row] = &[
     Row::new("sched_yield", 24, &[], &[], sched_yield),
     Row::new("getpriority", 140, &[Int, Int], &[], getpriority),
-    Row::new("setpriority", 141, &[Int, Int, Int], &[], setpriority).without(ONLY_KEPT),
-    Row::new("sched_setparam", 142, &[Int, Pointer], &[], sched_setparam).without(ONLY_KEPT),
+    Row::new("setpriority", 141, &[Int, Int, Int], &[], setpriority).without(NO_EFFECT),
+    Row::new("sched_setparam", 142, &[Int, Pointer], &[], sched_setparam).without(NO_EFFECT),
     Row::new("sched_getparam", 143, &[Int, Pointer], &[], sched_getparam),
     Row::new(
         "sched_setscheduler",
@@ -23,7 +23,7 @@ pub const ROWS: &[Row] = &[
         &[],
         sched_setscheduler,
     )
-    .without(ONLY_KEPT),
+    .without(NO_EFFECT),
     Row::new("sched_getscheduler", 145, &[Int], &[], sched_getscheduler),
     Row::new("sched_get_priority_max", 146, &[Int], &[], |_, call| {
         priority_bound(call, 99)
@@ -55,7 +55,7 @@ pub const ROWS: &[Row] = &[
     ),
 ];
 
-const ONLY_KEPT: &str = "who runs next does not depend on it";
+const NO_EFFECT: &str = "stored without effect on scheduling";
 
 const FIFO: u32 = 1;
 const ROUND_ROBIN: u32 = 2;
@@ -68,7 +68,7 @@ fn sched_yield(kernel: &mut Kernel<'_, '_>, _: &Call) -> Answer {
 }
 
 impl Kernel<'_, '_> {
-    /// A thread by its number; 0 is the one that calls.
+    /// The task with a tid; 0 is the calling one.
     fn task_or_self(&self, tid: i32) -> Result<usize, Errno> {
         match tid {
             0 => Ok(self.task),
@@ -99,7 +99,7 @@ impl Kernel<'_, '_> {
         Ok(Value::ZERO)
     }
 
-    /// Threads that `getpriority` and `setpriority` are about.
+    /// The tasks that `getpriority` and `setpriority` select.
     fn of_priority(&self, which: i32, who: i32) -> Result<Vec<usize>, Errno> {
         const PROCESS: i32 = 0;
         const GROUP: i32 = 1;
@@ -124,7 +124,7 @@ impl Kernel<'_, '_> {
         }
         let tasks = self.host.tasks.iter().enumerate();
         let found: Vec<usize> = tasks
-            .filter(|(_, task)| task.doing != Doing::Ended && matches(task))
+            .filter(|(_, task)| task.run_state != RunState::Ended && matches(task))
             .map(|(at, _)| at)
             .collect();
         if found.is_empty() {
@@ -137,7 +137,7 @@ impl Kernel<'_, '_> {
 fn getpriority(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let found = kernel.of_priority(call.int(0), call.int(1))?;
     let least = found.iter().map(|at| kernel.host.tasks[*at].nice).min();
-    // The system call tells it upside down, so that it is never negative.
+    // The system call returns 20 minus the nice value, so that it is never negative.
     Ok(Value::concrete((20 - least.unwrap_or(0)) as u64))
 }
 
@@ -200,7 +200,7 @@ fn sched_rr_get_interval(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     Ok(Value::ZERO)
 }
 
-/// One processor.
+/// There is one processor.
 fn sched_getaffinity(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     kernel.task_or_self(call.int(0))?;
     if call.args[1] < 8 || !call.args[1].is_multiple_of(8) {

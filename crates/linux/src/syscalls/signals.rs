@@ -1,4 +1,4 @@
-//! Signals: sending them, what to do with them, and waiting for them.
+//! Signals: sending, actions, masks and waiting.
 
 use everett_vm::Value;
 use triomphe::Arc;
@@ -6,15 +6,15 @@ use triomphe::Arc;
 use crate::delivery::{AUTO_DISARM, INFORMATION_SIZE, NO_STACK, ON_STACK};
 use crate::errno::Errno;
 use crate::kernel::{Kernel, Stop};
-use crate::process::{Life, ProcessState, SignalAction};
+use crate::process::{ExitState, ProcessState, SignalAction};
 use crate::signals::{SIGCONT, SIGKILL, SIGSTOP, Signal, bit, blockable, code, is_signal};
 use crate::table::ArgKind::{Int, Pointer};
 use crate::table::{Answer, Call, Row};
-use crate::wait::Until;
+use crate::wait::WaitCondition;
 
 pub use crate::signals::SIGPIPE;
 
-/// The family.
+/// Rows of this family.
 pub const ROWS: &[Row] = &[
     Row::new(
         "rt_sigaction",
@@ -32,7 +32,7 @@ pub const ROWS: &[Row] = &[
         rt_sigprocmask,
     ),
     Row::new("rt_sigreturn", 15, &[], &[], rt_sigreturn)
-        .without("calls that are not made by the return of a handler"),
+        .without("calls outside of a signal handler"),
     Row::new("pause", 34, &[], &[], pause),
     Row::new("kill", 62, &[Int, Int], &[], kill),
     Row::new("rt_sigpending", 127, &[Pointer, Int], &[], rt_sigpending),
@@ -52,7 +52,7 @@ pub const ROWS: &[Row] = &[
     ),
     Row::new("rt_sigsuspend", 130, &[Pointer, Int], &[], rt_sigsuspend),
     Row::new("sigaltstack", 131, &[Pointer, Pointer], &[], sigaltstack)
-        .without("variables of handlers do not lie in it"),
+        .without("variables of handlers are not placed on it"),
     Row::new("tkill", 200, &[Int, Int], &[], tkill),
     Row::new("tgkill", 234, &[Int, Int, Int], &[], tgkill),
     Row::new(
@@ -64,10 +64,10 @@ pub const ROWS: &[Row] = &[
     ),
 ];
 
-/// Who is there on every host.
+/// The pid of init, which exists on every host.
 const INIT: i32 = 1;
 
-/// Bytes of a mask.
+/// Size of a signal mask.
 const MASK_SIZE: u64 = 8;
 
 fn valid(signal: i32) -> Result<i32, Errno> {
@@ -78,7 +78,7 @@ fn valid(signal: i32) -> Result<i32, Errno> {
     }
 }
 
-/// A signal, or 0, which asks whether one could be sent.
+/// A valid signal number, or 0, which only checks permissions.
 fn valid_or_none(signal: i32) -> Result<i32, Errno> {
     if signal == 0 { Ok(0) } else { valid(signal) }
 }
@@ -108,7 +108,7 @@ fn rt_sigaction(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
         Arc::make_mut(&mut kernel.process_mut().actions)[index] = new;
         if kernel.process().ignores(signal) {
             let pid = kernel.process().pid;
-            kernel.host.forget_signals(pid, bit(signal));
+            kernel.host.discard_signals(pid, bit(signal));
         }
     }
     Ok(Value::ZERO)
@@ -141,9 +141,9 @@ fn rt_sigprocmask(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     Ok(Value::ZERO)
 }
 
-/// Handlers return without it: their frames are the vm's own.
+/// Never needed: signal frames are the vm's own.
 fn rt_sigreturn(kernel: &mut Kernel<'_, '_>, _: &Call) -> Answer {
-    Err(kernel.unsupported("rt_sigreturn was called where no handler returns"))
+    Err(kernel.unsupported("rt_sigreturn outside of a signal handler"))
 }
 
 fn rt_sigpending(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
@@ -157,7 +157,7 @@ fn rt_sigpending(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 }
 
 fn pause(kernel: &mut Kernel<'_, '_>, _: &Call) -> Answer {
-    kernel.wait(Until::Never, None, "pause")?;
+    kernel.wait(WaitCondition::Never, None, "pause")?;
     Err(Errno::EINTR.into())
 }
 
@@ -166,7 +166,7 @@ fn rt_sigsuspend(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
         return Err(Errno::EINVAL.into());
     }
     let mask = kernel.read_u64(call.args[0])?;
-    kernel.wait_masked(Until::Never, None, Some(mask), "sigsuspend")?;
+    kernel.wait_masked(WaitCondition::Never, None, Some(mask), "sigsuspend")?;
     Err(Errno::EINTR.into())
 }
 
@@ -183,7 +183,7 @@ fn rt_sigtimedwait(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
         }
     };
     if kernel.host.pending_signals(kernel.task()) & wanted == 0 {
-        kernel.wait(Until::Signals(wanted), deadline, "a signal")?;
+        kernel.wait(WaitCondition::Signals(wanted), deadline, "a signal")?;
         return Err(Errno::EAGAIN.into());
     }
     if call.args[1] != 0 {
@@ -192,7 +192,7 @@ fn rt_sigtimedwait(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let Some(signal) = kernel.host.take_signal(kernel.task, wanted) else {
         return Err(Errno::EAGAIN.into());
     };
-    let signal = kernel.note_overrun(signal);
+    let signal = kernel.store_overrun(signal);
     if call.args[1] != 0 {
         let information = kernel.signal_information(&signal);
         kernel.write_buffer(call.args[1], &information)?;
@@ -252,12 +252,12 @@ fn kill(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
             pid if pid > 0 => process.pid == pid as u32,
             group => process.group == group.unsigned_abs(),
         })
-        .filter(|process| !matches!(process.life, Life::Gone))
+        .filter(|process| !matches!(process.exit_state, ExitState::Reaped))
         .map(|process| process.pid)
         .collect();
     if targets.is_empty() {
         return match target {
-            // The parent of the first process is not on the host, and minds no signal.
+            // Init is not on the host, and signals to it have no effect.
             INIT if kernel.is_privileged() => Ok(Value::ZERO),
             INIT => Err(Errno::EPERM.into()),
             _ => Err(Errno::ESRCH.into()),
@@ -296,7 +296,7 @@ fn rt_sigqueueinfo(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let pid = call.int(0) as u32;
     let signal = kernel.read_signal(call.int(1), call.args[2], pid)?;
     let known = kernel.host.process_by_pid(pid);
-    if known.is_none_or(|process| matches!(process.life, Life::Gone)) {
+    if known.is_none_or(|process| matches!(process.exit_state, ExitState::Reaped)) {
         return Err(Errno::ESRCH.into());
     }
     if !kernel.may_signal(pid, signal.number) {
@@ -318,7 +318,7 @@ fn rt_tgsigqueueinfo(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 }
 
 impl ProcessState {
-    /// It may send this signal to another process.
+    /// Whether it may send this signal to another process.
     fn may_signal(&self, target: &ProcessState, signal: i32) -> bool {
         let [real, effective, _] = self.uid;
         let [target_real, _, target_saved] = target.uid;
@@ -332,7 +332,7 @@ impl ProcessState {
 }
 
 impl Kernel<'_, '_> {
-    /// The process may send this signal to another.
+    /// Whether the calling process may send this signal to another.
     pub fn may_signal(&self, pid: u32, signal: i32) -> bool {
         let target = self.host.process_by_pid(pid);
         target.is_none_or(|target| self.process().may_signal(target, signal))
@@ -343,7 +343,7 @@ impl Kernel<'_, '_> {
         Ok(Signal::from_process(number, code::THREAD, self.process()))
     }
 
-    /// A signal that a process describes itself.
+    /// Reads a `siginfo_t` that a process supplies.
     pub fn read_signal(&mut self, number: i32, address: u64, to: u32) -> Result<Signal, Stop> {
         let bytes = self.read_bytes(address, INFORMATION_SIZE as u64)?;
         let number = valid_or_none(number)?;
@@ -352,7 +352,7 @@ impl Kernel<'_, '_> {
             bytes.map_or(0, |bytes| u64::from_le_bytes(*bytes))
         };
         let code = word(8) as i32;
-        // Only the kernel says who sent a signal; a process can lie to itself.
+        // A process may not forge the kernel's codes, except to itself.
         if (code >= 0 || code == code::THREAD) && to != self.process().pid {
             return Err(Errno::EPERM.into());
         }
@@ -375,7 +375,7 @@ impl Kernel<'_, '_> {
         Ok(Value::ZERO)
     }
 
-    /// Sends a signal to the running thread. It is delivered when the system call is over.
+    /// Sends a signal to the running thread. It is delivered when the system call returns.
     pub fn raise(&mut self, signal: i32) {
         let signal = Signal::from_process(signal, code::USER, self.process());
         self.host.send_to_task(self.task, signal);

@@ -1,4 +1,4 @@
-//! What travels beside the bytes of a message: open files and who sends (`struct cmsghdr`).
+//! Ancillary data of messages: passed descriptors and credentials (`struct cmsghdr`).
 
 use std::net::IpAddr;
 
@@ -6,29 +6,29 @@ use super::sockets::OpenSocket;
 use crate::errno::Errno;
 use crate::files::{DescriptionId, Descriptor};
 use crate::kernel::{Kernel, Stop};
-use crate::objects::socket::{Credentials, Domain, Parcel, Received, level, message_flag};
+use crate::objects::socket::{Ancillary, Credentials, Domain, Received, level, message_flag};
 
 const SOL_SOCKET: u32 = 1;
 const RIGHTS: u32 = 1;
 const CREDENTIALS: u32 = 2;
 /// Bytes of a `struct cmsghdr`.
 const HEADER: u64 = 16;
-/// Most open files of one message.
-const MOST_RIGHTS: u64 = 253;
-/// Most bytes beside a message.
-const MOST: u64 = 1 << 16;
+/// The most descriptors in one message (`SCM_MAX_FD`).
+const MAX_RIGHTS: u64 = 253;
+/// The most bytes of ancillary data.
+const MAX: u64 = 1 << 16;
 
-/// `IP_PKTINFO`, `IPV6_PKTINFO`, and the option that asks for the latter.
+/// `IP_PKTINFO`, `IPV6_PKTINFO`, and the option that enables the latter.
 const PACKET_INFO: u32 = 8;
 const PACKET_INFO6: u32 = 50;
 const RECEIVE_PACKET_INFO6: u32 = 49;
 
-/// The number of the interface at which a datagram to this address arrives.
+/// Index of the interface at which a datagram to this address arrives.
 fn interface_of(ip: IpAddr) -> u32 {
     if ip.is_loopback() { 1 } else { 2 }
 }
 
-/// A `struct in_pktinfo`.
+/// Encodes a `struct in_pktinfo`.
 fn packet_info(ip: IpAddr) -> Vec<u8> {
     let octets = match ip {
         IpAddr::V4(ip) => ip.octets(),
@@ -37,7 +37,7 @@ fn packet_info(ip: IpAddr) -> Vec<u8> {
     [interface_of(ip).to_le_bytes(), octets, octets].concat()
 }
 
-/// A `struct in6_pktinfo`.
+/// Encodes a `struct in6_pktinfo`.
 fn packet_info6(ip: IpAddr) -> Vec<u8> {
     let octets = match ip {
         IpAddr::V4(ip) => ip.to_ipv6_mapped().octets(),
@@ -46,22 +46,22 @@ fn packet_info6(ip: IpAddr) -> Vec<u8> {
     [&octets[..], &interface_of(ip).to_le_bytes()].concat()
 }
 
-/// One entry: level, kind and bytes.
-type Entry = (u32, u32, Vec<u8>);
+/// An ancillary data entry: level, type and bytes.
+type ControlMessage = (u32, u32, Vec<u8>);
 
 impl Kernel<'_, '_> {
-    /// Reads what is to travel beside a message.
+    /// Reads the ancillary data of a message to send.
     pub(super) fn control_to_send(
         &mut self,
         socket: &OpenSocket,
         address: u64,
         len: u64,
-    ) -> Result<Parcel, Stop> {
-        let mut parcel = Parcel::default();
+    ) -> Result<Ancillary, Stop> {
+        let mut ancillary = Ancillary::default();
         if len == 0 {
-            return Ok(parcel);
+            return Ok(ancillary);
         }
-        if len > MOST {
+        if len > MAX {
             return Err(Errno::ENOBUFS.into());
         }
         let domain = self.socket_of(socket.open())?.domain;
@@ -79,25 +79,30 @@ impl Kernel<'_, '_> {
             }
             let data = &rest[HEADER as usize..len as usize];
             if domain == Domain::Unix && word(8) == SOL_SOCKET {
-                self.add_to_parcel(&mut parcel, word(12), data)?;
+                self.add_ancillary(&mut ancillary, word(12), data)?;
             }
             let next = (len.next_multiple_of(8) as usize).min(rest.len());
             rest = &rest[next..];
         }
-        Ok(parcel)
+        Ok(ancillary)
     }
 
-    fn add_to_parcel(&mut self, parcel: &mut Parcel, kind: u32, data: &[u8]) -> Result<(), Stop> {
+    fn add_ancillary(
+        &mut self,
+        ancillary: &mut Ancillary,
+        kind: u32,
+        data: &[u8],
+    ) -> Result<(), Stop> {
         let words = data.chunks_exact(4).filter_map(|word| word.first_chunk());
         let words: Vec<u32> = words.map(|word| u32::from_le_bytes(*word)).collect();
         match (kind, words.as_slice()) {
             (RIGHTS, fds) => {
-                if (fds.len() + parcel.rights.len()) as u64 > MOST_RIGHTS {
+                if (fds.len() + ancillary.rights.len()) as u64 > MAX_RIGHTS {
                     return Err(Errno::EINVAL.into());
                 }
                 for fd in fds {
                     let descriptor = self.process().descriptors.get(*fd as i32)?;
-                    parcel.rights.push(descriptor.description);
+                    ancillary.rights.push(descriptor.description);
                 }
             }
             (CREDENTIALS, [pid, uid, gid]) if data.len() == 12 => {
@@ -110,7 +115,7 @@ impl Kernel<'_, '_> {
                 if self.host.process_by_pid(*pid).is_none() {
                     return Err(Errno::ESRCH.into());
                 }
-                parcel.credentials = Some(Credentials {
+                ancillary.credentials = Some(Credentials {
                     pid: *pid,
                     uid: *uid,
                     gid: *gid,
@@ -121,7 +126,7 @@ impl Kernel<'_, '_> {
         Ok(())
     }
 
-    /// Hands over what came beside a message: how many bytes it takes, and flags that say what is missing.
+    /// Writes the ancillary data of a received message. Returns its length, and flags for what was truncated.
     pub(super) fn control_received(
         &mut self,
         socket: &OpenSocket,
@@ -131,8 +136,8 @@ impl Kernel<'_, '_> {
     ) -> Result<(u64, u32), Stop> {
         let (address, mut left) = room;
         let (mut at, mut told) = (address, 0);
-        let entries = self.entries(socket, received)?;
-        for (level, kind, bytes) in entries {
+        let control_messages = self.control_messages(socket, received)?;
+        for (level, kind, bytes) in control_messages {
             let wanted = HEADER + bytes.len() as u64;
             if left < HEADER {
                 told |= message_flag::CONTROL_TRUNCATED;
@@ -142,7 +147,7 @@ impl Kernel<'_, '_> {
             if len < wanted {
                 told |= message_flag::CONTROL_TRUNCATED;
             }
-            self.write_entry(at, level, kind, &bytes[..(len - HEADER) as usize])?;
+            self.write_control_message(at, level, kind, &bytes[..(len - HEADER) as usize])?;
             let space = len.next_multiple_of(8).min(left);
             at = at.wrapping_add(space);
             left -= space;
@@ -164,7 +169,7 @@ impl Kernel<'_, '_> {
             self.host.release_all(lost);
             if !fds.is_empty() {
                 let bytes: Vec<u8> = fds.iter().flat_map(|fd| fd.to_le_bytes()).collect();
-                self.write_entry(at, SOL_SOCKET, RIGHTS, &bytes)?;
+                self.write_control_message(at, SOL_SOCKET, RIGHTS, &bytes)?;
                 let len = HEADER + bytes.len() as u64;
                 at = at.wrapping_add(len.next_multiple_of(8).min(left));
             }
@@ -172,7 +177,13 @@ impl Kernel<'_, '_> {
         Ok((at.wrapping_sub(address), told))
     }
 
-    fn write_entry(&mut self, at: u64, level: u32, kind: u32, bytes: &[u8]) -> Result<(), Stop> {
+    fn write_control_message(
+        &mut self,
+        at: u64,
+        level: u32,
+        kind: u32,
+        bytes: &[u8],
+    ) -> Result<(), Stop> {
         let mut entry = (HEADER + bytes.len() as u64).to_le_bytes().to_vec();
         entry.extend_from_slice(&level.to_le_bytes());
         entry.extend_from_slice(&kind.to_le_bytes());
@@ -180,27 +191,31 @@ impl Kernel<'_, '_> {
         self.write_bytes(at, &entry)
     }
 
-    /// What the socket's options ask for, besides open files.
-    fn entries(&mut self, socket: &OpenSocket, received: &Received) -> Result<Vec<Entry>, Stop> {
+    /// Ancillary data that the socket's options enable, besides descriptors.
+    fn control_messages(
+        &mut self,
+        socket: &OpenSocket,
+        received: &Received,
+    ) -> Result<Vec<ControlMessage>, Stop> {
         let socket = self.socket_of(socket.open())?;
-        let mut entries = Vec::new();
+        let mut control_messages = Vec::new();
         if socket.domain == Domain::Unix && socket.options.pass_credentials {
             let sender = received.credentials.unwrap_or(Credentials::NOBODY);
-            entries.push((SOL_SOCKET, CREDENTIALS, sender.to_bytes()));
+            control_messages.push((SOL_SOCKET, CREDENTIALS, sender.to_bytes()));
         }
         if let Some(to) = received.to.internet() {
             let wants = |level: u32, name: u32| socket.options.other(level, name) == Some(1);
             if socket.domain == Domain::Inet && wants(level::IP, PACKET_INFO) {
-                entries.push((level::IP, PACKET_INFO, packet_info(to.ip())));
+                control_messages.push((level::IP, PACKET_INFO, packet_info(to.ip())));
             }
             if socket.domain == Domain::Inet6 && wants(level::IPV6, RECEIVE_PACKET_INFO6) {
-                entries.push((level::IPV6, PACKET_INFO6, packet_info6(to.ip())));
+                control_messages.push((level::IPV6, PACKET_INFO6, packet_info6(to.ip())));
             }
         }
-        Ok(entries)
+        Ok(control_messages)
     }
 
-    /// Gives the process descriptors for open files, as many as it can have. The others come back.
+    /// Installs descriptors for passed files, as many as fit, and returns the rest.
     fn install_rights(
         &mut self,
         rights: &[DescriptionId],

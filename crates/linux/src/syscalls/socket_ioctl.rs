@@ -1,4 +1,4 @@
-//! Requests to sockets and questions about interfaces, as `ioctl` has them.
+//! Requests of `ioctl` about sockets and network interfaces.
 
 use std::net::IpAddr;
 
@@ -7,7 +7,7 @@ use everett_vm::Value;
 use crate::errno::Errno;
 use crate::kernel::{Kernel, Stop};
 use crate::objects::ObjectId;
-use crate::objects::socket::{Address, Domain, INTERFACES, Interface};
+use crate::objects::socket::{Address, Domain, INTERFACES, NetworkInterface};
 use crate::table::Answer;
 
 const BYTES_TO_READ: u64 = 0x541b;
@@ -23,12 +23,12 @@ const METRIC: u64 = 0x891d;
 const MTU: u64 = 0x8921;
 const HARDWARE: u64 = 0x8927;
 const INDEX: u64 = 0x8933;
-/// Bytes of a `struct ifreq`, and of the name at its start.
+/// Sizes of a `struct ifreq`, and of the name at its start.
 const REQUEST: u64 = 40;
 const NAME: usize = 16;
 
 impl Kernel<'_, '_> {
-    /// A request to a socket; `None` where it is for others to answer.
+    /// A socket request; `None` if it is not one.
     pub(super) fn socket_ioctl(
         &mut self,
         object: ObjectId,
@@ -37,13 +37,13 @@ impl Kernel<'_, '_> {
     ) -> Option<Answer> {
         self.host.socket(object)?;
         Some(match request {
-            BYTES_TO_READ => self.tell_bytes_to_read(object, at),
-            BYTES_ON_THE_WAY => self.write_int(at, self.host.bytes_on_the_way(object)),
+            BYTES_TO_READ => self.write_bytes_to_read(object, at),
+            BYTES_ON_THE_WAY => self.write_int(at, self.host.bytes_in_flight(object)),
             AT_MARK => self.write_int(at, 0),
-            ALL => self.tell_interfaces(at),
-            NAME_OF => self.tell_name(at),
+            ALL => self.write_interfaces(at),
+            NAME_OF => self.write_interface_name(at),
             FLAGS | ADDRESS | BROADCAST | MASK | METRIC | MTU | HARDWARE | INDEX => {
-                self.tell_of_interface(request, at)
+                self.write_interface(request, at)
             }
             _ => return None,
         })
@@ -55,7 +55,7 @@ impl Kernel<'_, '_> {
         Ok(Value::ZERO)
     }
 
-    fn tell_bytes_to_read(&mut self, object: ObjectId, at: u64) -> Answer {
+    fn write_bytes_to_read(&mut self, object: ObjectId, at: u64) -> Answer {
         let socket = self.host.socket(object).ok_or(Errno::ENOTSOCK)?;
         if socket.is_listening() {
             return Err(Errno::EINVAL.into());
@@ -65,7 +65,7 @@ impl Kernel<'_, '_> {
     }
 
     /// `SIOCGIFCONF`: all IPv4 addresses with the names of their interfaces.
-    fn tell_interfaces(&mut self, at: u64) -> Answer {
+    fn write_interfaces(&mut self, at: u64) -> Answer {
         let room = self.read_value(at, 4)?;
         let room = self.vm.concretize(room)? as i32;
         let to = self.read_u64(at.wrapping_add(8))?;
@@ -85,8 +85,8 @@ impl Kernel<'_, '_> {
         self.write_int(at, told.len() as u64)
     }
 
-    /// `SIOCGIFNAME`: the name of an interface by its number.
-    fn tell_name(&mut self, at: u64) -> Answer {
+    /// `SIOCGIFNAME`: the name of an interface by its index.
+    fn write_interface_name(&mut self, at: u64) -> Answer {
         let request = self.read_bytes(at, REQUEST)?;
         let index = int_at(&request, NAME);
         let mut all = INTERFACES.iter();
@@ -98,7 +98,7 @@ impl Kernel<'_, '_> {
         Ok(Value::ZERO)
     }
 
-    fn tell_of_interface(&mut self, request: u64, at: u64) -> Answer {
+    fn write_interface(&mut self, request: u64, at: u64) -> Answer {
         let name = self.read_bytes(at, NAME as u64)?;
         let end = name.iter().position(|byte| *byte == 0).unwrap_or(NAME);
         let mut all = INTERFACES.iter();
@@ -117,8 +117,8 @@ impl Kernel<'_, '_> {
         Ok(Value::ZERO)
     }
 
-    /// The IPv4 address of an interface, its mask, or the address of all in its net.
-    fn address_of(&self, interface: &Interface, request: u64) -> Result<IpAddr, Stop> {
+    /// The IPv4 address of an interface, its netmask, or its broadcast address.
+    fn address_of(&self, interface: &NetworkInterface, request: u64) -> Result<IpAddr, Stop> {
         let all = self.host.network.addresses_of(interface.index);
         let (ip, bits) = all
             .into_iter()
@@ -146,8 +146,8 @@ fn socket_address(ip: IpAddr) -> Vec<u8> {
     Address::Internet((ip, 0).into()).to_bytes(Domain::Inet)
 }
 
-/// A `struct ifreq`.
-fn with_name(interface: &Interface, value: &[u8]) -> Vec<u8> {
+/// Encodes a `struct ifreq`.
+fn with_name(interface: &NetworkInterface, value: &[u8]) -> Vec<u8> {
     let mut request = interface.name.as_bytes().to_vec();
     request.resize(NAME, 0);
     request.extend_from_slice(value);

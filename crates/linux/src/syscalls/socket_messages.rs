@@ -4,18 +4,18 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 use everett_vm::Value;
 
-use super::input_output::{Range, skip};
+use super::input_output::{IoRange, skip};
 use super::sockets::OpenSocket;
 use crate::errno::Errno;
 use crate::kernel::{Kernel, Stop};
 use crate::objects::event;
 use crate::objects::socket::{
-    AF_UNSPEC, Address, Domain, OPERATIONS, Parcel, Received, Socket, family, message_flag,
+    AF_UNSPEC, Address, Ancillary, Domain, OPERATIONS, Received, Socket, family, message_flag,
 };
 use crate::table::ArgKind::{Buffer as Bytes, Fd, Flags, Int, Pointer, Symbolic};
 use crate::table::{Answer, Call, Row};
 
-/// The family.
+/// Rows of this family.
 pub const ROWS: &[Row] = &[
     Row::new(
         "sendto",
@@ -60,10 +60,10 @@ pub const ROWS: &[Row] = &[
     .without("the timeout, MSG_OOB, MSG_ERRQUEUE"),
 ];
 
-/// Bytes of a `struct mmsghdr`, and where the length is in it.
+/// Size of a `struct mmsghdr`, and the offset of the length in it.
 const MANY_SIZE: u64 = 64;
 const MANY_LEN_AT: u64 = 56;
-/// Most messages of one call.
+/// The most messages of one call.
 const MANY: u64 = 1024;
 
 const SEND_ERRORS: &[Errno] = &[
@@ -76,16 +76,16 @@ const RECEIVE_ERRORS: &[Errno] = &[Errno::EINTR, Errno::ECONNRESET];
 
 /// A `struct msghdr`.
 struct Header {
-    /// Where it is.
+    /// Its address.
     at: u64,
     name: u64,
     name_len: u32,
-    ranges: Vec<Range>,
+    ranges: Vec<IoRange>,
     control: u64,
     control_len: u64,
 }
 
-/// Places of what `recvmsg` changes in a `struct msghdr`.
+/// Offsets of the fields of a `struct msghdr` that `recvmsg` changes.
 const NAME_LEN_AT: u64 = 8;
 const CONTROL_LEN_AT: u64 = 40;
 const FLAGS_AT: u64 = 48;
@@ -97,7 +97,7 @@ fn sendto(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
         0 => None,
         address => Some(kernel.read_address(address, call.int(5))?),
     };
-    let range = Range {
+    let range = IoRange {
         address: call.args[1],
         len: call.args[2],
     };
@@ -105,19 +105,19 @@ fn sendto(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
         &socket,
         &[range],
         to,
-        Parcel::default(),
+        Ancillary::default(),
         call.args[3] as u32,
     )
 }
 
 fn recvfrom(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let socket = kernel.find_socket(call.int(0))?;
-    let range = Range {
+    let range = IoRange {
         address: call.args[1],
         len: kernel.count_to_read(call.int(0), call.args[1], call.raw[2])?,
     };
     let flags = call.args[3] as u32;
-    // All is asked before anything is taken out of the socket.
+    // All questions come before anything is consumed.
     let room = match call.args[4] {
         0 => 0,
         _ => kernel.address_room(call.args[5])?,
@@ -151,7 +151,7 @@ fn sendmmsg(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let mut index = if whole { kernel.task().progress } else { 0 };
     while index < count {
         let at = call.args[1].wrapping_add(index * MANY_SIZE);
-        // What is left of a stream waits for the next call.
+        // The rest of a stream is left to the next call.
         let more = if whole || index == 0 {
             0
         } else {
@@ -199,7 +199,7 @@ fn recvmmsg(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     Ok(Value::concrete(index))
 }
 
-/// The sender as the receiver is told it: a UNIX socket without a name has no address at all.
+/// Encodes a source address: an unnamed UNIX socket has none.
 fn from_bytes(from: &Address, domain: Domain) -> Vec<u8> {
     match (from, domain) {
         (Address::Unnamed, Domain::Unix) => Vec::new(),
@@ -232,7 +232,7 @@ impl Kernel<'_, '_> {
         })
     }
 
-    /// Sends one message, or a piece of a stream.
+    /// Sends one message, or bytes of a stream.
     fn send_message(&mut self, socket: &OpenSocket, at: u64, flags: u32) -> Answer {
         let header = self.header(at)?;
         let to = if header.name == 0 || header.name_len == 0 {
@@ -241,42 +241,42 @@ impl Kernel<'_, '_> {
             let len = header.name_len.min(128);
             Some(self.read_address(header.name, len as i32)?)
         };
-        let parcel = self.control_to_send(socket, header.control, header.control_len)?;
-        self.send_ranges(socket, &header.ranges, to, parcel, flags)
+        let ancillary = self.control_to_send(socket, header.control, header.control_len)?;
+        self.send_ranges(socket, &header.ranges, to, ancillary, flags)
     }
 
     fn send_ranges(
         &mut self,
         socket: &OpenSocket,
-        ranges: &[Range],
+        ranges: &[IoRange],
         to: Option<Vec<u8>>,
-        parcel: Parcel,
+        ancillary: Ancillary,
         flags: u32,
     ) -> Answer {
-        let parcel = Parcel {
+        let ancillary = Ancillary {
             to: to.map(|to| self.destination(socket, &to)).transpose()?,
-            ..parcel
+            ..ancillary
         };
         if self.host.keeps_messages(socket.object) {
             let parts = self.gather_all(ranges)?;
-            let sent = self.send(socket.open(), &parts, &parcel, flags)?;
+            let sent = self.send(socket.open(), &parts, &ancillary, flags)?;
             return Ok(Value::concrete(sent));
         }
         self.write_all(ranges, |kernel, parts| match kernel.task().progress {
-            0 => kernel.send(socket.open(), parts, &parcel, flags),
-            _ => kernel.send(socket.open(), parts, &Parcel::default(), flags),
+            0 => kernel.send(socket.open(), parts, &ancillary, flags),
+            _ => kernel.send(socket.open(), parts, &Ancillary::default(), flags),
         })
     }
 
-    /// Where a message goes to, as the bytes of an address say.
+    /// Decodes a destination address.
     fn destination(&mut self, socket: &OpenSocket, bytes: &[u8]) -> Result<Address, Stop> {
         let socket = self.socket_of(socket.open())?;
         Ok(match socket.domain {
             Domain::Unix => Address::parse_unix(bytes)?,
             Domain::Netlink => Address::Unnamed,
-            // A stream goes to its peer whatever is said.
+            // A stream ignores the destination.
             _ if socket.is_tcp() => Address::Unnamed,
-            // As old programs do it.
+            // Accepted for compatibility, as in Linux.
             Domain::Inet if family(bytes) == Some(AF_UNSPEC) && bytes.len() >= 16 => {
                 let port = u16::from_be_bytes([bytes[2], bytes[3]]);
                 let ip = Ipv4Addr::new(bytes[4], bytes[5], bytes[6], bytes[7]);
@@ -310,11 +310,11 @@ impl Kernel<'_, '_> {
         Ok(Value::concrete(len))
     }
 
-    /// Receives into guest memory, and says what the call returns.
+    /// Receives into guest memory, and returns the result of the call.
     fn receive_into(
         &mut self,
         socket: &OpenSocket,
-        ranges: &[Range],
+        ranges: &[IoRange],
         flags: u32,
     ) -> Result<(Received, u64), Stop> {
         let wanted = ranges
@@ -337,7 +337,7 @@ impl Kernel<'_, '_> {
             Err(Stop::Errno(_)) if done > 0 => Received::end(),
             Err(stop) => return Err(stop),
         };
-        let bytes = self.made_symbolic(open.id, received.bytes)?;
+        let bytes = self.apply_symbolic_source(open.id, received.bytes)?;
         let len = bytes.len() as u64;
         if !dropped {
             self.scatter(&skip(ranges, done), &bytes)?;

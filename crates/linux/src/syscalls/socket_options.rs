@@ -1,15 +1,15 @@
-//! Options of sockets.
+//! Socket options.
 
 use everett_vm::Value;
 
 use crate::errno::Errno;
 use crate::kernel::{Kernel, Stop};
 use crate::objects::ObjectId;
-use crate::objects::socket::{Credentials, Domain, Socket, State, level};
+use crate::objects::socket::{Credentials, Domain, Socket, SocketState, level};
 use crate::table::ArgKind::{Fd, Int, Pointer};
 use crate::table::{Answer, Call, Row};
 
-/// The family.
+/// Rows of this family.
 pub const ROWS: &[Row] = &[
     Row::new(
         "setsockopt",
@@ -18,7 +18,7 @@ pub const ROWS: &[Row] = &[
         &[Errno::ENOBUFS],
         setsockopt,
     )
-    .without("options of the network, which are remembered and change nothing"),
+    .without("options of the network stack, which are stored without effect"),
     Row::new(
         "getsockopt",
         55,
@@ -52,17 +52,17 @@ const DOMAIN: u32 = 39;
 const ONLY_V6: u32 = 26;
 const TCP_INFO: u32 = 11;
 const TCP_CONGESTION: u32 = 13;
-/// Options of sockets that cannot be set.
+/// Read-only socket options.
 const ONLY_TOLD: &[u32] = &[TYPE, ERROR, PEER_CREDENTIALS, ACCEPTS, PROTOCOL, DOMAIN];
-/// Longest option that is read.
-const MOST: u64 = 256;
+/// The longest option that is read.
+const MAX: u64 = 256;
 
 fn setsockopt(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let found = kernel.find_socket(call.int(0))?;
     let (level, name) = (call.args[1] as u32, call.args[2] as u32);
     let len = u64::try_from(call.int(4)).map_err(|_| Errno::EINVAL)?;
     kernel.check_level(found.object, level, Errno::ENOPROTOOPT)?;
-    let bytes = kernel.read_bytes(call.args[3], len.min(MOST))?;
+    let bytes = kernel.read_bytes(call.args[3], len.min(MAX))?;
     let result = if level == level::SOCKET {
         kernel.set_of_socket(found.object, name, &bytes)
     } else {
@@ -111,12 +111,12 @@ fn getsockopt(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     Ok(Value::ZERO)
 }
 
-/// An `int` at the start of an option; options of IP may also be a single byte.
+/// Decodes an `int` option; options of IP may also be a single byte.
 fn number(bytes: &[u8]) -> Option<i32> {
     bytes.first_chunk().map(|word| i32::from_le_bytes(*word))
 }
 
-/// The time of a `struct timeval`; none if it is zero.
+/// Decodes a timeout from a `struct timeval`; `None` if it is zero.
 fn timeout(bytes: &[u8]) -> Result<Option<u64>, Errno> {
     let word = |at: usize| {
         let word = bytes.get(at..).and_then(|rest| rest.first_chunk());
@@ -128,7 +128,7 @@ fn timeout(bytes: &[u8]) -> Result<Option<u64>, Errno> {
         return Err(Errno::EDOM);
     }
     let Ok(seconds) = u64::try_from(seconds) else {
-        // Before now: it does not wait at all.
+        // A negative timeout does not wait at all.
         return Ok(Some(0));
     };
     let ns = seconds.saturating_mul(1_000_000_000);
@@ -143,7 +143,7 @@ fn timeval(ns: Option<u64>) -> Vec<u8> {
 }
 
 impl Kernel<'_, '_> {
-    /// Options of this level exist for the socket.
+    /// Checks that options of this level exist for the socket.
     fn check_level(&mut self, object: ObjectId, level: u32, otherwise: Errno) -> Result<(), Stop> {
         let socket = self.host.socket(object).ok_or(Errno::ENOTSOCK)?;
         let exists = match level {
@@ -281,15 +281,15 @@ fn get_of_protocol(socket: &Socket, level: u32, name: u32) -> Option<Vec<u8>> {
     }
 }
 
-/// The start of `struct tcp_info`: in which state the connection is, and how many wait to be accepted.
+/// The start of a `struct tcp_info`: connection state, and length of the accept queue.
 fn tcp_info(socket: &Socket) -> Vec<u8> {
     const SIZE: usize = 232;
     const SEGMENT: u32 = 32768;
     let state = match &socket.state {
-        State::Idle => 7,
-        State::Listening { .. } => 10,
-        State::Connecting { .. } => 2,
-        State::Connected { .. } => match (socket.end_sent, socket.end_received) {
+        SocketState::Idle => 7,
+        SocketState::Listening { .. } => 10,
+        SocketState::Connecting { .. } => 2,
+        SocketState::Connected { .. } => match (socket.end_sent, socket.end_received) {
             (false, false) => 1,
             (true, false) => 5,
             (false, true) => 8,
@@ -301,7 +301,7 @@ fn tcp_info(socket: &Socket) -> Vec<u8> {
     let mut put = |at: usize, value: u32| info[at..at + 4].copy_from_slice(&value.to_le_bytes());
     put(16, SEGMENT);
     put(20, SEGMENT);
-    if let State::Listening { backlog, pending } = &socket.state {
+    if let SocketState::Listening { backlog, pending } = &socket.state {
         put(24, pending.len() as u32);
         put(28, *backlog);
     }

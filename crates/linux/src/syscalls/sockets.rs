@@ -1,21 +1,21 @@
-//! Sockets: making them, giving them addresses, connecting them.
+//! Sockets: creating, binding and connecting.
 
 use std::net::SocketAddr;
 
 use everett_vm::Value;
 
 use crate::errno::Errno;
-use crate::files::{Description, DescriptionId, InodeId, Node, OpenFlags, Target};
+use crate::files::{Description, DescriptionId, InodeId, InodeKind, OpenFlags, Target};
 use crate::kernel::{Kernel, Stop};
 use crate::objects::socket::{
-    AF_UNSPEC, Address, Credentials, Domain, Kind, STORAGE_SIZE, Socket, State, Told, family,
-    unspecified,
+    AF_UNSPEC, Address, ConnectReport, Credentials, Domain, STORAGE_SIZE, Socket, SocketState,
+    SocketType, family, unspecified,
 };
-use crate::objects::{Object, ObjectId, Open};
+use crate::objects::{Object, ObjectId, OpenObject};
 use crate::table::ArgKind::{Fd, Flags, Int, Pointer};
 use crate::table::{Answer, Call, Row};
 
-/// The family.
+/// Rows of this family.
 pub const ROWS: &[Row] = &[
     Row::new(
         "socket",
@@ -74,10 +74,10 @@ const CONNECT_ERRORS: &[Errno] = &[
 ];
 const ACCEPT_ERRORS: &[Errno] = &[Errno::EINTR, Errno::ECONNABORTED, Errno::EMFILE];
 
-/// Connections that wait to be accepted: the most that `listen` allows.
-const MOST_PENDING: u32 = 4096;
+/// The largest backlog that `listen` accepts (`somaxconn`).
+const MAX_PENDING: u32 = 4096;
 
-/// The open file of a socket, apart from the tables so that both can be used.
+/// A socket and its open file description, copied out of the tables so that both can be used.
 pub struct OpenSocket {
     pub object: ObjectId,
     pub id: DescriptionId,
@@ -85,19 +85,19 @@ pub struct OpenSocket {
 }
 
 impl OpenSocket {
-    pub fn open(&self) -> Open<'_> {
-        Open {
+    pub fn open(&self) -> OpenObject<'_> {
+        OpenObject {
             object: self.object,
             description: &self.description,
             id: self.id,
-            // Sockets are the same for all.
-            asker: (0, 0),
+            // Sockets do not depend on the calling thread.
+            caller: (0, 0),
         }
     }
 }
 
 fn socket(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
-    let (domain, kind, protocol, flags) = what_socket(call)?;
+    let (domain, kind, protocol, flags) = decode_socket_args(call)?;
     let socket = Socket::new(domain, kind, protocol, kernel.credentials());
     let fd = kernel.open_new(
         Object::Socket(Box::new(socket)),
@@ -106,8 +106,8 @@ fn socket(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     Ok(Value::concrete(fd as u64))
 }
 
-/// Checks what kind of socket is asked for: domain, kind, protocol, and flags of the descriptor.
-pub fn what_socket(call: &Call) -> Result<(Domain, Kind, u32, u32), Errno> {
+/// Checks the arguments of `socket`: family, type, protocol and descriptor flags.
+pub fn decode_socket_args(call: &Call) -> Result<(Domain, SocketType, u32, u32), Errno> {
     const KIND_MASK: u64 = 0xf;
     const KINDS: u64 = 11;
     const TCP: u32 = 6;
@@ -121,18 +121,22 @@ pub fn what_socket(call: &Call) -> Result<(Domain, Kind, u32, u32), Errno> {
         return Err(Errno::EINVAL);
     }
     let domain = Domain::from_number(call.args[0] & 0xffff_ffff).ok_or(Errno::EAFNOSUPPORT)?;
-    let kind = Kind::from_number(number).ok_or(Errno::ESOCKTNOSUPPORT)?;
+    let kind = SocketType::from_number(number).ok_or(Errno::ESOCKTNOSUPPORT)?;
     let protocol = call.args[2] as u32;
     let (kind, protocol) = match (domain, kind, protocol) {
         (Domain::Unix, _, 2..) => return Err(Errno::EPROTONOSUPPORT),
-        (Domain::Unix, Kind::Raw, _) => (Kind::Datagram, 0),
+        (Domain::Unix, SocketType::Raw, _) => (SocketType::Datagram, 0),
         (Domain::Unix, _, _) => (kind, 0),
-        (Domain::Inet | Domain::Inet6, Kind::Stream, 0 | TCP) => (kind, TCP),
-        (Domain::Inet | Domain::Inet6, Kind::Datagram, 0 | UDP) => (kind, UDP),
-        (Domain::Inet | Domain::Inet6, Kind::Packets, _) => return Err(Errno::ESOCKTNOSUPPORT),
+        (Domain::Inet | Domain::Inet6, SocketType::Stream, 0 | TCP) => (kind, TCP),
+        (Domain::Inet | Domain::Inet6, SocketType::Datagram, 0 | UDP) => (kind, UDP),
+        (Domain::Inet | Domain::Inet6, SocketType::Packets, _) => {
+            return Err(Errno::ESOCKTNOSUPPORT);
+        }
         (Domain::Inet | Domain::Inet6, _, _) => return Err(Errno::EPROTONOSUPPORT),
-        (Domain::Netlink, Kind::Raw | Kind::Datagram, 0) => (kind, 0),
-        (Domain::Netlink, Kind::Raw | Kind::Datagram, _) => return Err(Errno::EPROTONOSUPPORT),
+        (Domain::Netlink, SocketType::Raw | SocketType::Datagram, 0) => (kind, 0),
+        (Domain::Netlink, SocketType::Raw | SocketType::Datagram, _) => {
+            return Err(Errno::EPROTONOSUPPORT);
+        }
         (Domain::Netlink, _, _) => return Err(Errno::ESOCKTNOSUPPORT),
     };
     Ok((domain, kind, protocol, flags))
@@ -149,15 +153,15 @@ fn connect(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let open = socket.open();
     match (domain, kind) {
         (Domain::Netlink, _) => return Err(Errno::EOPNOTSUPP.into()),
-        (Domain::Unix, Kind::Datagram) if family == AF_UNSPEC => {
+        (Domain::Unix, SocketType::Datagram) if family == AF_UNSPEC => {
             kernel.host.disconnect_by_request(open.object);
         }
-        (Domain::Unix, Kind::Datagram) => {
+        (Domain::Unix, SocketType::Datagram) => {
             kernel.connect_unix_datagram(open, &Address::parse_unix(&bytes)?)?;
         }
         (Domain::Unix, _) => kernel.connect_unix(open, &Address::parse_unix(&bytes)?)?,
         _ if family == AF_UNSPEC => kernel.host.disconnect_by_request(open.object),
-        (_, Kind::Datagram) => {
+        (_, SocketType::Datagram) => {
             kernel.connect_udp(open, Address::parse_internet(domain, &bytes)?)?;
         }
         _ => kernel.connect_tcp(open, Address::parse_internet(domain, &bytes)?)?,
@@ -201,7 +205,7 @@ fn bind(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 
 fn listen(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let found = kernel.find_socket(call.int(0))?;
-    let backlog = (call.args[1] as u32).min(MOST_PENDING);
+    let backlog = (call.args[1] as u32).min(MAX_PENDING);
     let socket = kernel.socket_of(found.open())?;
     if !socket.kind.has_connections() {
         return Err(Errno::EOPNOTSUPP.into());
@@ -232,7 +236,7 @@ fn getpeername(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 }
 
 fn socketpair(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
-    let (domain, kind, _, flags) = what_socket(call)?;
+    let (domain, kind, _, flags) = decode_socket_args(call)?;
     if domain != Domain::Unix {
         return Err(Errno::EOPNOTSUPP.into());
     }
@@ -249,7 +253,7 @@ fn socketpair(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 }
 
 impl Kernel<'_, '_> {
-    /// Who the calling process is.
+    /// Credentials of the calling process.
     pub fn credentials(&self) -> Credentials {
         let process = self.process();
         Credentials {
@@ -275,7 +279,7 @@ impl Kernel<'_, '_> {
         })
     }
 
-    /// The bytes of an address that the program passes.
+    /// Reads an encoded address.
     pub fn read_address(&mut self, address: u64, len: i32) -> Result<Vec<u8>, Stop> {
         match u64::try_from(len) {
             Ok(len) if len <= STORAGE_SIZE => self.read_bytes(address, len),
@@ -283,13 +287,13 @@ impl Kernel<'_, '_> {
         }
     }
 
-    /// Tells the program an address: as much of it as there is room for, and how long it is.
+    /// Writes an address, truncated to the size of the buffer, and its full length.
     pub fn write_address(&mut self, address: u64, len_at: u64, bytes: &[u8]) -> Result<(), Stop> {
         let room = self.address_room(len_at)?;
         self.put_address(address, len_at, room, bytes)
     }
 
-    /// How many bytes of an address there is room for.
+    /// Reads the size of an address buffer.
     pub fn address_room(&mut self, len_at: u64) -> Result<usize, Stop> {
         let room = self.read_value(len_at, 4)?;
         let room = self.vm.concretize(room)? as i32;
@@ -297,7 +301,7 @@ impl Kernel<'_, '_> {
         Ok(usize::try_from(room).map_err(|_| Errno::EINVAL)?)
     }
 
-    /// Tells the program an address where the room for it is known.
+    /// Writes an address into a buffer of known size.
     pub fn put_address(
         &mut self,
         address: u64,
@@ -313,7 +317,7 @@ impl Kernel<'_, '_> {
         let socket = self.host.socket(object).ok_or(Errno::ENOTSOCK)?;
         let domain = socket.domain;
         let wanted = match family(bytes) {
-            // As old programs do it.
+            // Accepted for compatibility, as in Linux.
             Some(AF_UNSPEC) if domain == Domain::Inet && bytes.len() >= 16 => {
                 if bytes[4..8] != [0; 4] {
                     return Err(Errno::EAFNOSUPPORT.into());
@@ -336,7 +340,7 @@ impl Kernel<'_, '_> {
             .local
             .internet()
             .is_some_and(|local| local.port() != 0);
-        if socket.state != State::Idle || has_port {
+        if socket.state != SocketState::Idle || has_port {
             return Err(Errno::EINVAL.into());
         }
         let local = self.host.take_address(object, wanted)?;
@@ -372,7 +376,7 @@ impl Kernel<'_, '_> {
                 if is_named {
                     return Err(Errno::EINVAL.into());
                 }
-                inode = Some(self.make_socket_node(path)?);
+                inode = Some(self.create_socket_node(path)?);
             }
             _ if is_named => return Err(Errno::EINVAL.into()),
             name if self.host.unix_socket_named(name, kind).is_some() => {
@@ -388,13 +392,13 @@ impl Kernel<'_, '_> {
         Ok(Value::ZERO)
     }
 
-    fn make_socket_node(&mut self, path: &[u8]) -> Result<InodeId, Stop> {
+    fn create_socket_node(&mut self, path: &[u8]) -> Result<InodeId, Stop> {
         let cwd = self.process().cwd;
-        let (place, _) = self.resolve_place(cwd, path)?;
-        if place.must_be_directory {
+        let (dentry, _) = self.resolve_dentry(cwd, path)?;
+        if dentry.must_be_directory {
             return Err(Errno::ENOENT.into());
         }
-        Ok(self.make(&place, Node::Socket, 0o777)?)
+        Ok(self.create_file(&dentry, InodeKind::Socket, 0o777)?)
     }
 
     fn listen_unix(&mut self, object: ObjectId, most: u32) -> Answer {
@@ -403,7 +407,10 @@ impl Kernel<'_, '_> {
         if socket.local == Address::Unnamed {
             return Err(Errno::EINVAL.into());
         }
-        if !matches!(socket.state, State::Idle | State::Listening { .. }) {
+        if !matches!(
+            socket.state,
+            SocketState::Idle | SocketState::Listening { .. }
+        ) {
             return Err(Errno::EINVAL.into());
         }
         socket.owner = owner;
@@ -414,8 +421,8 @@ impl Kernel<'_, '_> {
     fn listen_tcp(&mut self, object: ObjectId, most: u32) -> Answer {
         let socket = self.host.socket(object).ok_or(Errno::ENOTSOCK)?;
         match socket.state {
-            State::Listening { .. } => {}
-            State::Idle if socket.told == Told::Nothing => {}
+            SocketState::Listening { .. } => {}
+            SocketState::Idle if socket.connect_report == ConnectReport::Nothing => {}
             _ => return Err(Errno::EINVAL.into()),
         }
         let local = match socket.local.internet() {
@@ -425,7 +432,7 @@ impl Kernel<'_, '_> {
                 self.host.take_address(object, own.unwrap_or(any))?
             }
         };
-        if self.host.is_listened_at(object, local) {
+        if self.host.has_listener_at(object, local) {
             return Err(Errno::EADDRINUSE.into());
         }
         let owner = self.credentials();

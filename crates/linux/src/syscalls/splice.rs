@@ -1,17 +1,17 @@
-//! Bytes that go from one open file to another without passing through the program.
+//! Transfers between open files within the kernel: `sendfile`, `splice`, `tee` and `vmsplice`.
 
 use everett_vm::{Buffer, Value};
 
 use super::input_output::MAX_FILE;
 use crate::errno::Errno;
-use crate::files::{Description, DescriptionId, Device, Node, OpenFlags, Target};
+use crate::files::{Description, DescriptionId, Device, InodeKind, OpenFlags, Target};
 use crate::kernel::{Kernel, Stop};
 use crate::objects::{ObjectId, event, pipe, pipe_mut};
 use crate::table::ArgKind::{Fd, Flags, Int, Pointer};
 use crate::table::{Answer, Call, Row};
-use crate::wait::Until;
+use crate::wait::WaitCondition;
 
-/// The family.
+/// Rows of this family.
 pub const ROWS: &[Row] = &[
     Row::new("sendfile", 40, &[Fd, Fd, Pointer, Int], ERRORS, sendfile),
     Row::new(
@@ -33,26 +33,26 @@ pub const ROWS: &[Row] = &[
 
 const ERRORS: &[Errno] = &[Errno::EINTR, Errno::EIO, Errno::ENOMEM];
 
-/// Bytes that one call moves at most.
-const MOST: u64 = 0x7fff_f000;
-/// Bytes that are moved at once.
+/// The most bytes of one call.
+const MAX: u64 = 0x7fff_f000;
+/// Bytes moved at once.
 const PIECE: u64 = 1 << 16;
 const PAGE: u64 = 4096;
 
 /// `SPLICE_F_NONBLOCK`.
 const NONBLOCK: u64 = 2;
-/// All flags of `splice` and its kin.
+/// All flags of `splice` and its like.
 const KNOWN: u64 = 0xf;
 
-/// An open file that bytes come from or go to.
-struct Side {
+/// Source or destination of a transfer.
+struct End {
     id: DescriptionId,
     description: Description,
-    /// Where in guest memory the place is that is used instead of that of the open file.
+    /// Address of an explicit offset, which is used instead of that of the open file.
     offset_at: u64,
 }
 
-impl Side {
+impl End {
     fn pipe(&self, kernel: &Kernel<'_, '_>) -> Option<ObjectId> {
         match self.description.target {
             Target::Object(id) => pipe(kernel.host, id).map(|_| id),
@@ -66,8 +66,8 @@ impl Side {
 }
 
 fn sendfile(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
-    let from = kernel.side(call.int(1), call.args[2], false)?;
-    let to = kernel.side(call.int(0), 0, true)?;
+    let from = kernel.open_end(call.int(1), call.args[2], false)?;
+    let to = kernel.open_end(call.int(0), 0, true)?;
     let is_object = matches!(
         from.description.target,
         Target::Object(_) | Target::Stdin(_)
@@ -78,17 +78,17 @@ fn sendfile(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     if is_object || to.description.flags.has(OpenFlags::APPEND) {
         return Err(Errno::EINVAL.into());
     }
-    let wanted = call.args[3].min(MOST);
+    let wanted = call.args[3].min(MAX);
     let to_pipe = to.pipe(kernel);
-    // Both places are moved on with each piece, so a wait or a signal finds them where they belong.
+    // Both offsets advance with each piece, so that they are right when the call blocks or a signal arrives.
     loop {
         let done = kernel.task().progress;
-        let place = kernel.place_of(&from)?;
+        let offset = kernel.offset_of(&from)?;
         let most = match to_pipe.and_then(|sink| pipe(kernel.host, sink)) {
-            Some(pipe) if !pipe.is_full() => pipe.free_pages() * PAGE - place % PAGE,
+            Some(pipe) if !pipe.is_full() => pipe.free_pages() * PAGE - offset % PAGE,
             _ => PIECE,
         };
-        let bytes = kernel.bytes_at(&from, place, (wanted - done).min(most))?;
+        let bytes = kernel.bytes_at(&from, offset, (wanted - done).min(most))?;
         if bytes.is_empty() {
             return Ok(Value::concrete(done));
         }
@@ -97,14 +97,14 @@ fn sendfile(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
             if from.offset_at == 0 { 0 } else { 8 },
             true,
         )?;
-        let written = match kernel.put(&to, &bytes, place) {
+        let written = match kernel.put(&to, &bytes, offset) {
             Ok(written) => written,
             Err(Stop::Errno(_)) if done > 0 => return Ok(Value::concrete(done)),
             Err(stop) => return Err(stop),
         };
-        kernel.move_on(&from, place + written)?;
+        kernel.set_offset(&from, offset + written)?;
         kernel.task_mut().progress = done + written;
-        // A pipe takes what it has room for, once.
+        // A pipe takes as much as it has space for, once.
         if done + written == wanted || written == 0 || to_pipe.is_some() {
             return Ok(Value::concrete(done + written));
         }
@@ -112,15 +112,15 @@ fn sendfile(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 }
 
 fn splice(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
-    let (wanted, flags) = (call.args[4].min(MOST), call.args[5]);
+    let (wanted, flags) = (call.args[4].min(MAX), call.args[5]);
     if wanted == 0 {
         return Ok(Value::ZERO);
     }
     if flags & !KNOWN != 0 {
         return Err(Errno::EINVAL.into());
     }
-    let from = kernel.side(call.int(0), call.args[1], false)?;
-    let to = kernel.side(call.int(2), call.args[3], true)?;
+    let from = kernel.open_end(call.int(0), call.args[1], false)?;
+    let to = kernel.open_end(call.int(2), call.args[3], true)?;
     match (from.pipe(kernel), to.pipe(kernel)) {
         (Some(_), _) if from.offset_at != 0 => Err(Errno::ESPIPE.into()),
         (_, Some(_)) if to.offset_at != 0 => Err(Errno::ESPIPE.into()),
@@ -143,15 +143,15 @@ fn splice(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 }
 
 fn tee(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
-    let (wanted, flags) = (call.args[2].min(MOST), call.args[3]);
+    let (wanted, flags) = (call.args[2].min(MAX), call.args[3]);
     if flags & !KNOWN != 0 {
         return Err(Errno::EINVAL.into());
     }
     if wanted == 0 {
         return Ok(Value::ZERO);
     }
-    let from = kernel.side(call.int(0), 0, false)?;
-    let to = kernel.side(call.int(1), 0, true)?;
+    let from = kernel.open_end(call.int(0), 0, false)?;
+    let to = kernel.open_end(call.int(1), 0, true)?;
     match (from.pipe(kernel), to.pipe(kernel)) {
         (Some(source), Some(sink)) if source != sink => {
             let Some(source) = kernel.full_pipe(&from, flags)? else {
@@ -171,19 +171,19 @@ fn vmsplice(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
         return Err(Errno::EINVAL.into());
     }
     let (descriptor, description) = kernel.description(call.int(0))?;
-    let side = Side {
+    let end = End {
         id: descriptor.description,
         description,
         offset_at: 0,
     };
-    let object = side.pipe(kernel).ok_or(Errno::EBADF)?;
+    let object = end.pipe(kernel).ok_or(Errno::EBADF)?;
     let ranges = kernel.ranges(call.args[1], call.args[2])?;
     if ranges.iter().all(|range| range.len == 0) {
         return Ok(Value::ZERO);
     }
-    if !side.description.flags.writable() {
+    if !end.description.flags.writable() {
         let wanted = ranges.iter().map(|range| range.len).sum();
-        let Some(source) = kernel.full_pipe(&side, flags)? else {
+        let Some(source) = kernel.full_pipe(&end, flags)? else {
             return Ok(Value::ZERO);
         };
         let bytes = kernel.peek(source, wanted);
@@ -192,7 +192,7 @@ fn vmsplice(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
         return Ok(Value::concrete(taken.len() as u64));
     }
     let parts = kernel.gather(&ranges)?;
-    kernel.pipe_with_room(&side, object, flags)?;
+    kernel.pipe_with_room(&end, object, flags)?;
     let mut moved = 0;
     for (part, range) in parts.iter().zip(&ranges) {
         let put = kernel.put_pages(object, part, range.address % PAGE);
@@ -205,7 +205,7 @@ fn vmsplice(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 }
 
 impl Kernel<'_, '_> {
-    fn side(&mut self, fd: i32, offset_at: u64, writes: bool) -> Result<Side, Stop> {
+    fn open_end(&mut self, fd: i32, offset_at: u64, writes: bool) -> Result<End, Stop> {
         let (descriptor, description) = self.description(fd)?;
         let allowed = match writes {
             true => description.flags.writable(),
@@ -214,60 +214,60 @@ impl Kernel<'_, '_> {
         if !allowed {
             return Err(Errno::EBADF.into());
         }
-        Ok(Side {
+        Ok(End {
             id: descriptor.description,
             description,
             offset_at,
         })
     }
 
-    /// Where in a file the next bytes are.
-    fn place_of(&mut self, side: &Side) -> Result<u64, Stop> {
-        let place = match side.offset_at {
+    /// The current offset.
+    fn offset_of(&mut self, end: &End) -> Result<u64, Stop> {
+        let offset = match end.offset_at {
             0 => {
-                let description = self.host.files.description(side.id);
+                let description = self.host.files.description(end.id);
                 description.map_or(0, |description| description.offset)
             }
             address => self.read_u64(address)?,
         };
-        if place as i64 >= 0 {
-            Ok(place)
+        if offset as i64 >= 0 {
+            Ok(offset)
         } else {
             Err(Errno::EINVAL.into())
         }
     }
 
-    /// The next bytes are there now.
-    fn move_on(&mut self, side: &Side, place: u64) -> Result<(), Stop> {
-        match side.offset_at {
+    /// Advances the offset.
+    fn set_offset(&mut self, end: &End, offset: u64) -> Result<(), Stop> {
+        match end.offset_at {
             0 => {
-                if let Some(description) = self.host.files.description_mut(side.id) {
-                    description.offset = place;
+                if let Some(description) = self.host.files.description_mut(end.id) {
+                    description.offset = offset;
                 }
                 Ok(())
             }
-            address => self.write_bytes(address, &place.to_le_bytes()),
+            address => self.write_bytes(address, &offset.to_le_bytes()),
         }
     }
 
     /// Bytes of a file of the tree.
-    fn bytes_at(&mut self, side: &Side, place: u64, wanted: u64) -> Result<Buffer, Stop> {
-        let Target::Inode(id) = side.description.target else {
+    fn bytes_at(&mut self, end: &End, offset: u64, wanted: u64) -> Result<Buffer, Stop> {
+        let Target::Inode(id) = end.description.target else {
             return Err(Errno::EINVAL.into());
         };
-        match &self.host.files.tree.get(id).node {
-            Node::Regular(bytes) => Ok(bytes.read(place, wanted)),
-            Node::Device(Device::Zero | Device::Full) => Ok(Buffer::zeroed(wanted as usize)),
-            Node::Device(Device::Null) => Ok(Buffer::zeroed(0)),
+        match &self.host.files.tree.get(id).kind {
+            InodeKind::Regular(bytes) => Ok(bytes.read(offset, wanted)),
+            InodeKind::Device(Device::Zero | Device::Full) => Ok(Buffer::zeroed(wanted as usize)),
+            InodeKind::Device(Device::Null) => Ok(Buffer::zeroed(0)),
             _ => Err(Errno::EINVAL.into()),
         }
     }
 
     /// Writes bytes to an open file, as many as it takes at once.
-    fn put(&mut self, to: &Side, bytes: &Buffer, from_place: u64) -> Result<u64, Stop> {
+    fn put(&mut self, to: &End, bytes: &Buffer, from_offset: u64) -> Result<u64, Stop> {
         if let Some(sink) = to.pipe(self) {
             self.pipe_with_room(to, sink, 0)?;
-            return Ok(self.put_pages(sink, bytes, from_place % PAGE));
+            return Ok(self.put_pages(sink, bytes, from_offset % PAGE));
         }
         if let Some((open, operations)) = self.host.open_object(to.id, &to.description) {
             return (operations.write)(self, open, std::slice::from_ref(bytes));
@@ -275,16 +275,16 @@ impl Kernel<'_, '_> {
         let len = bytes.len() as u64;
         match to.description.target {
             Target::Output(stream) => self.host.outputs[stream as usize].append(bytes),
-            Target::Inode(id) => match &self.host.files.tree.get(id).node {
-                Node::Regular(_) => {
-                    let place = self.place_of(to)?;
-                    let end = place.checked_add(len).filter(|end| *end <= MAX_FILE);
+            Target::Inode(id) => match &self.host.files.tree.get(id).kind {
+                InodeKind::Regular(_) => {
+                    let offset = self.offset_of(to)?;
+                    let end = offset.checked_add(len).filter(|end| *end <= MAX_FILE);
                     let end = end.ok_or(Errno::EFBIG)?;
-                    self.write_regular(id, place, std::slice::from_ref(bytes));
-                    self.move_on(to, end)?;
+                    self.write_regular(id, offset, std::slice::from_ref(bytes));
+                    self.set_offset(to, end)?;
                 }
-                Node::Device(Device::Full) => return Err(Errno::ENOSPC.into()),
-                Node::Device(_) => {}
+                InodeKind::Device(Device::Full) => return Err(Errno::ENOSPC.into()),
+                InodeKind::Device(_) => {}
                 _ => return Err(Errno::EINVAL.into()),
             },
             _ => return Err(Errno::EBADF.into()),
@@ -292,8 +292,8 @@ impl Kernel<'_, '_> {
         Ok(len)
     }
 
-    /// A pipe with something in it; `None` at its end.
-    fn full_pipe(&mut self, from: &Side, flags: u64) -> Result<Option<ObjectId>, Stop> {
+    /// A non-empty pipe; `None` at end of file.
+    fn full_pipe(&mut self, from: &End, flags: u64) -> Result<Option<ObjectId>, Stop> {
         let id = from.pipe(self).ok_or(Errno::EINVAL)?;
         match pipe(self.host, id) {
             Some(pipe) if !pipe.is_empty() => Ok(Some(id)),
@@ -302,8 +302,8 @@ impl Kernel<'_, '_> {
         }
     }
 
-    /// Waits until a pipe has room, or nobody reads it.
-    fn pipe_with_room(&mut self, to: &Side, id: ObjectId, flags: u64) -> Result<(), Stop> {
+    /// Blocks until a pipe has space or no readers.
+    fn pipe_with_room(&mut self, to: &End, id: ObjectId, flags: u64) -> Result<(), Stop> {
         self.check_readers(id)?;
         match pipe(self.host, id) {
             Some(pipe) if pipe.is_full() => Err(self.wait_at(to, event::OUT, flags)),
@@ -311,12 +311,12 @@ impl Kernel<'_, '_> {
         }
     }
 
-    fn wait_at(&mut self, side: &Side, events: u16, flags: u64) -> Stop {
-        if side.may_not_wait(flags) {
+    fn wait_at(&mut self, end: &End, events: u16, flags: u64) -> Stop {
+        if end.may_not_wait(flags) {
             return Errno::EAGAIN.into();
         }
-        let until = Until::Ready(vec![(side.id, events)]);
-        self.wait_restartable(until, "splice")
+        let condition = WaitCondition::Ready(vec![(end.id, events)]);
+        self.wait_restartable(condition, "splice")
     }
 
     fn peek(&self, id: ObjectId, wanted: u64) -> Buffer {
@@ -334,14 +334,14 @@ impl Kernel<'_, '_> {
         put
     }
 
-    fn splice_from_pipe(&mut self, from: &Side, to: &Side, wanted: u64, flags: u64) -> Answer {
+    fn splice_from_pipe(&mut self, from: &End, to: &End, wanted: u64, flags: u64) -> Answer {
         if to.description.flags.has(OpenFlags::APPEND) {
             return Err(Errno::EINVAL.into());
         }
         if to.offset_at != 0 && !matches!(to.description.target, Target::Inode(_)) {
             return Err(Errno::ESPIPE.into());
         }
-        self.place_of(to)?;
+        self.offset_of(to)?;
         let Some(source) = self.full_pipe(from, flags)? else {
             return Ok(Value::ZERO);
         };
@@ -356,8 +356,8 @@ impl Kernel<'_, '_> {
 
     fn splice_to_pipe(
         &mut self,
-        from: &Side,
-        to: &Side,
+        from: &End,
+        to: &End,
         sink: ObjectId,
         wanted: u64,
         flags: u64,
@@ -366,7 +366,7 @@ impl Kernel<'_, '_> {
         if from.offset_at != 0 && !is_file {
             return Err(Errno::ESPIPE.into());
         }
-        let place = self.place_of(from)?;
+        let offset = self.offset_of(from)?;
         self.pipe_with_room(to, sink, flags)?;
         let room = pipe(self.host, sink).map_or(0, |pipe| pipe.free_pages() * PAGE);
         if !is_file {
@@ -375,12 +375,12 @@ impl Kernel<'_, '_> {
             let bytes = (operations.read)(self, open, wanted.min(room))?;
             return Ok(Value::concrete(self.put_pages(sink, &bytes, 0)));
         }
-        let bytes = self.bytes_at(from, place, wanted.min(room - place % PAGE))?;
+        let bytes = self.bytes_at(from, offset, wanted.min(room - offset % PAGE))?;
         if from.offset_at != 0 {
             self.check(from.offset_at, 8, true)?;
         }
-        let moved = self.put_pages(sink, &bytes, place % PAGE);
-        self.move_on(from, place + moved)?;
+        let moved = self.put_pages(sink, &bytes, offset % PAGE);
+        self.set_offset(from, offset + moved)?;
         Ok(Value::concrete(moved))
     }
 }

@@ -1,19 +1,19 @@
-//! Opening pseudo-terminals, and what can be asked of them with `ioctl`.
+//! Opening pseudo-terminals, and their `ioctl` requests.
 
 use everett_vm::Value;
 
 use crate::errno::Errno;
-use crate::files::{Description, Device, Inode, InodeId, Node, OpenFlags, ROOT, Target};
+use crate::files::{Description, Device, Inode, InodeId, InodeKind, OpenFlags, ROOT, Target};
 use crate::host::HostState;
 use crate::kernel::{Kernel, Stop};
 use crate::objects::{Object, ObjectId, SETTINGS_SIZE, Settings, Terminal, terminal, terminal_mut};
 use crate::table::Answer;
 
-/// Terminals of a host.
-const MOST: u32 = 4096;
+/// The most terminals of a host.
+const MAX: u32 = 4096;
 const SIGWINCH: i32 = 28;
 
-/// Requests.
+/// Request numbers.
 mod request {
     pub const GET_SETTINGS: u64 = 0x5401;
     pub const SET_SETTINGS: u64 = 0x5402;
@@ -38,7 +38,7 @@ mod request {
 }
 
 impl HostState {
-    /// The directory of the names of terminals.
+    /// The directory `/dev/pts`.
     fn lines(&self) -> Option<InodeId> {
         self.files.tree.lookup(ROOT, b"/dev/pts", true).ok()
     }
@@ -52,39 +52,39 @@ impl HostState {
         found.map(|(id, _)| ObjectId(id))
     }
 
-    /// Takes the name of a terminal away.
+    /// Removes the name of a terminal.
     pub fn remove_line(&mut self, number: u32) {
         let line = self.terminal_with_number(number);
         let line = line
             .and_then(|id| terminal(self, id))
             .map(|terminal| terminal.line);
         if let Some(line) = line {
-            self.files.forget_pipe(line);
+            self.files.remove_pipe(line);
         }
         if let Some(directory) = self.lines() {
             let name = number.to_string();
             if let Some(id) = self.files.tree.remove(directory, name.as_bytes()) {
-                self.files.let_go(id);
+                self.files.free_if_unused(id);
             }
         }
     }
 }
 
 impl Kernel<'_, '_> {
-    /// Opens `/dev/ptmx`: a new terminal.
+    /// Opens `/dev/ptmx`, which creates a terminal.
     pub fn open_terminal(&mut self) -> Result<Target, Stop> {
         let free = |number: &u32| self.host.terminal_with_number(*number).is_none();
-        let number = (0..MOST).find(free).ok_or(Errno::ENOSPC)?;
+        let number = (0..MAX).find(free).ok_or(Errno::ENOSPC)?;
         let directory = self.host.lines().ok_or(Errno::ENOENT)?;
         let now_ns = self.wall_clock_ns();
-        // Each side knows the other.
+        // Each side refers to the other.
         let line = ObjectId(self.host.objects.insert(Object::TerminalLine(ObjectId(0))));
         let terminal = Box::new(Terminal::new(number, line));
         let id = ObjectId(self.host.objects.insert(Object::Terminal(terminal)));
         if let Some(object) = self.host.objects.get_mut(line.0) {
             *object = Object::TerminalLine(id);
         }
-        let inode = Inode::new(Node::Device(Device::Line(number)), 0o620, now_ns);
+        let inode = Inode::new(InodeKind::Device(Device::Line(number)), 0o620, now_ns);
         let name = number.to_string();
         let inode = self.host.files.tree.add(directory, name.as_bytes(), inode);
         self.host.files.set_pipe(inode, line);
@@ -111,7 +111,7 @@ impl Kernel<'_, '_> {
         Ok(Target::Object(terminal.line))
     }
 
-    /// Opens `/dev/tty`: the terminal that controls the session.
+    /// Opens `/dev/tty`: the controlling terminal of the session.
     pub fn open_controlling_terminal(&mut self) -> Result<Target, Stop> {
         let session = self.process().session;
         let id = self.host.terminal_of_session(session).ok_or(Errno::ENXIO)?;
@@ -120,7 +120,7 @@ impl Kernel<'_, '_> {
         Ok(Target::Object(terminal.line))
     }
 
-    /// A request of `ioctl`, at the side of `/dev/ptmx` or at the other one.
+    /// An `ioctl` request to the master or slave side.
     pub fn terminal_request(
         &mut self,
         id: ObjectId,
@@ -210,7 +210,7 @@ impl Kernel<'_, '_> {
         Ok(Value::ZERO)
     }
 
-    /// Requests that concern sessions and process groups.
+    /// Requests about sessions and process groups.
     fn session_request(
         &mut self,
         id: ObjectId,

@@ -7,9 +7,9 @@ use crate::kernel::{Kernel, Stop};
 use crate::table::ArgKind::{Flags, Int, Pointer};
 use crate::table::{Answer, Call, Row};
 use crate::timers::TimeBase;
-use crate::wait::Until;
+use crate::wait::WaitCondition;
 
-/// The family.
+/// Rows of this family.
 pub const ROWS: &[Row] = &[
     Row::new(
         "nanosleep",
@@ -39,12 +39,12 @@ const REALTIME: i32 = 0;
 const REALTIME_COARSE: i32 = 5;
 const TAI: i32 = 11;
 
-/// The clock shows the time of the day.
+/// Whether a clock shows the time of day.
 pub fn is_wall_clock(clock: i32) -> bool {
     matches!(clock, REALTIME | REALTIME_COARSE | TAI)
 }
 
-/// A `struct timespec`.
+/// Encodes a `struct timespec`.
 pub fn timespec(ns: u64) -> Vec<u8> {
     [ns / SECOND, ns % SECOND].map(u64::to_le_bytes).concat()
 }
@@ -53,7 +53,7 @@ fn nanosleep(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let duration = kernel.read_time(call.args[0])?;
     let deadline = kernel.host.clock_ns.saturating_add(duration);
     kernel.task_mut().remainder = call.args[1];
-    kernel.wait(Until::Never, Some(deadline), "nanosleep")?;
+    kernel.wait(WaitCondition::Never, Some(deadline), "nanosleep")?;
     Ok(Value::ZERO)
 }
 
@@ -76,7 +76,7 @@ fn clock_nanosleep(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     if !is_absolute {
         kernel.task_mut().remainder = call.args[3];
     }
-    kernel.wait(Until::Never, Some(deadline), "clock_nanosleep")?;
+    kernel.wait(WaitCondition::Never, Some(deadline), "clock_nanosleep")?;
     Ok(Value::ZERO)
 }
 
@@ -155,7 +155,7 @@ fn clock_getres(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 }
 
 impl Kernel<'_, '_> {
-    /// What a clock goes by. Negative ones are the processor time of a process or thread.
+    /// The time base of a clock. Negative ids are CPU-time clocks of a process or thread.
     pub fn base_of_clock(&self, clock: i32) -> Result<TimeBase, Errno> {
         const PROCESS: i32 = 2;
         const THREAD: i32 = 3;
@@ -184,7 +184,7 @@ impl Kernel<'_, '_> {
         }
     }
 
-    /// Sets the time of the day; who sleeps until a time of the day keeps its deadline.
+    /// Sets the time of day; sleeping threads keep their deadlines.
     fn set_wall_clock(&mut self, time_ns: u64) -> Answer {
         if !self.is_privileged() {
             return Err(Errno::EPERM.into());
@@ -193,23 +193,23 @@ impl Kernel<'_, '_> {
         Ok(Value::ZERO)
     }
 
-    /// Time of the wall clock, in nanoseconds since 1970.
+    /// Wall-clock time, in nanoseconds since 1970.
     pub fn wall_clock_ns(&self) -> u64 {
         self.host.start_time_ns.saturating_add(self.host.clock_ns)
     }
 
-    /// A signal ends a sleep: tells how much of it is left, where the program wants to know.
+    /// A signal interrupts a sleep: stores the remaining time if the program asked for it.
     pub(crate) fn write_remainder(&mut self) {
         let task = self.task();
         let (address, deadline) = (task.remainder, task.deadline_ns.unwrap_or(0));
         let left = deadline.saturating_sub(self.host.clock_ns);
         if address != 0 {
-            // A bad address fails the call with another error than the one that it has already.
+            // A bad address is ignored: the call fails with `EINTR` already.
             let _ = self.write_bytes(address, &timespec(left));
         }
     }
 
-    /// A `struct timespec` in guest memory, in nanoseconds.
+    /// Reads a `struct timespec`, in nanoseconds.
     pub fn read_time(&mut self, address: u64) -> Result<u64, Stop> {
         let seconds = self.read_u64(address)? as i64;
         let nanoseconds = self.read_u64(address.wrapping_add(8))?;

@@ -1,15 +1,15 @@
-//! Users and groups, process groups and sessions.
+//! User and group ids, process groups and sessions.
 
 use everett_vm::Value;
 use triomphe::Arc;
 
 use crate::errno::Errno;
 use crate::kernel::Kernel;
-use crate::process::{Life, ProcessState};
+use crate::process::{ExitState, ProcessState};
 use crate::table::ArgKind::{Int, Pointer};
 use crate::table::{Answer, Call, Row};
 
-/// The family.
+/// Rows of this family.
 pub const ROWS: &[Row] = &[
     Row::new("getuid", 102, &[], &[], |kernel, _| {
         number(kernel.process().uid[0])
@@ -74,11 +74,11 @@ pub const ROWS: &[Row] = &[
     Row::new("setfsuid", 122, &[Int], &[], |kernel, _| {
         number(kernel.process().uid[1])
     })
-    .without("it changes nothing"),
+    .without("no effect"),
     Row::new("setfsgid", 123, &[Int], &[], |kernel, _| {
         number(kernel.process().gid[1])
     })
-    .without("it changes nothing"),
+    .without("no effect"),
     Row::new("getgroups", 115, &[Int, Pointer], &[], getgroups),
     Row::new(
         "setgroups",
@@ -104,42 +104,42 @@ fn number(number: u32) -> Answer {
     Ok(Value::concrete(u64::from(number)))
 }
 
-/// Real, effective and saved numbers.
-type Numbers = [u32; 3];
-/// Where a process has them.
-type Place = fn(&mut ProcessState) -> &mut Numbers;
+/// Real, effective and saved ids.
+type Ids = [u32; 3];
+/// Selects the user or group ids of a process.
+type IdSelector = fn(&mut ProcessState) -> &mut Ids;
 
-fn user(process: &mut ProcessState) -> &mut Numbers {
+fn user(process: &mut ProcessState) -> &mut Ids {
     &mut process.uid
 }
 
-fn group(process: &mut ProcessState) -> &mut Numbers {
+fn group(process: &mut ProcessState) -> &mut Ids {
     &mut process.gid
 }
 
-/// Stands for a number that stays as it is.
+/// An id that stays unchanged.
 const SAME: u32 = u32::MAX;
 
-fn set_one(kernel: &mut Kernel<'_, '_>, call: &Call, place: Place) -> Answer {
+fn set_one(kernel: &mut Kernel<'_, '_>, call: &Call, select: IdSelector) -> Answer {
     let to = call.args[0] as u32;
     if to == SAME {
         return Err(Errno::EINVAL.into());
     }
     let may_all = kernel.is_privileged();
-    let numbers = place(kernel.process_mut());
+    let ids = select(kernel.process_mut());
     match may_all {
-        true => *numbers = [to; 3],
-        false if to == numbers[0] || to == numbers[2] => numbers[1] = to,
+        true => *ids = [to; 3],
+        false if to == ids[0] || to == ids[2] => ids[1] = to,
         false => return Err(Errno::EPERM.into()),
     }
     Ok(Value::ZERO)
 }
 
-fn set_two(kernel: &mut Kernel<'_, '_>, call: &Call, place: Place) -> Answer {
+fn set_two(kernel: &mut Kernel<'_, '_>, call: &Call, select: IdSelector) -> Answer {
     let (real, effective) = (call.args[0] as u32, call.args[1] as u32);
     let may_all = kernel.is_privileged();
-    let numbers = place(kernel.process_mut());
-    let old = *numbers;
+    let ids = select(kernel.process_mut());
+    let old = *ids;
     let allowed = may_all
         || ([SAME, old[0], old[1]].contains(&real)
             && [SAME, old[0], old[1], old[2]].contains(&effective));
@@ -147,27 +147,27 @@ fn set_two(kernel: &mut Kernel<'_, '_>, call: &Call, place: Place) -> Answer {
         return Err(Errno::EPERM.into());
     }
     if real != SAME {
-        numbers[0] = real;
+        ids[0] = real;
     }
     if effective != SAME {
-        numbers[1] = effective;
+        ids[1] = effective;
     }
     if real != SAME || (effective != SAME && effective != old[0]) {
-        numbers[2] = numbers[1];
+        ids[2] = ids[1];
     }
     Ok(Value::ZERO)
 }
 
-fn set_three(kernel: &mut Kernel<'_, '_>, call: &Call, place: Place) -> Answer {
+fn set_three(kernel: &mut Kernel<'_, '_>, call: &Call, select: IdSelector) -> Answer {
     let may_all = kernel.is_privileged();
-    let numbers = place(kernel.process_mut());
+    let ids = select(kernel.process_mut());
     let wanted = [0, 1, 2].map(|at| call.args[at] as u32);
-    let old = *numbers;
+    let old = *ids;
     let allowed = |to: &u32| may_all || *to == SAME || old.contains(to);
     if !wanted.iter().all(allowed) {
         return Err(Errno::EPERM.into());
     }
-    for (number, to) in numbers.iter_mut().zip(wanted) {
+    for (number, to) in ids.iter_mut().zip(wanted) {
         if to != SAME {
             *number = to;
         }
@@ -175,12 +175,12 @@ fn set_three(kernel: &mut Kernel<'_, '_>, call: &Call, place: Place) -> Answer {
     Ok(Value::ZERO)
 }
 
-fn get_three(kernel: &mut Kernel<'_, '_>, call: &Call, place: Place) -> Answer {
-    let numbers = *place(kernel.process_mut());
+fn get_three(kernel: &mut Kernel<'_, '_>, call: &Call, select: IdSelector) -> Answer {
+    let ids = *select(kernel.process_mut());
     for address in &call.args[..3] {
         kernel.check(*address, 4, true)?;
     }
-    for (address, number) in call.args.iter().zip(numbers) {
+    for (address, number) in call.args.iter().zip(ids) {
         kernel.write_bytes(*address, &number.to_le_bytes())?;
     }
     Ok(Value::ZERO)
@@ -203,12 +203,12 @@ fn getgroups(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 }
 
 fn setgroups(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
-    const MOST: i32 = 65536;
+    const MAX: i32 = 65536;
     if !kernel.is_privileged() {
         return Err(Errno::EPERM.into());
     }
     let count = call.int(0);
-    if !(0..=MOST).contains(&count) {
+    if !(0..=MAX).contains(&count) {
         return Err(Errno::EINVAL.into());
     }
     let bytes = kernel.read_bytes(call.args[1], 4 * count as u64)?;
@@ -231,7 +231,7 @@ fn setpgid(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
         group => group as u32,
     };
     let target = kernel.host.process_by_pid(pid);
-    let target = target.filter(|target| !matches!(target.life, Life::Gone));
+    let target = target.filter(|target| !matches!(target.exit_state, ExitState::Reaped));
     let target = target.ok_or(Errno::ESRCH)?;
     if target.pid != own_pid {
         if target.parent != own_pid {
@@ -271,18 +271,18 @@ fn setsid(kernel: &mut Kernel<'_, '_>, _: &Call) -> Answer {
 }
 
 impl Kernel<'_, '_> {
-    /// The process may do what only root may.
+    /// Whether the process has root's privileges.
     pub fn is_privileged(&self) -> bool {
         self.process().uid[1] == 0
     }
 
-    /// A process by its number; 0 is the one that calls.
+    /// The process with a pid; 0 is the calling one.
     pub fn process_or_self(&self, pid: i32) -> Result<&ProcessState, Errno> {
         if pid == 0 {
             return Ok(self.process());
         }
         let found = self.host.process_by_pid(pid as u32);
-        let found = found.filter(|process| !matches!(process.life, Life::Gone));
+        let found = found.filter(|process| !matches!(process.exit_state, ExitState::Reaped));
         found.ok_or(Errno::ESRCH)
     }
 }

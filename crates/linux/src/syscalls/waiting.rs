@@ -1,16 +1,16 @@
-//! Waiting for children: what they tell, and forgetting those that have told all.
+//! Waiting for state changes of children, and reaping them.
 
 use everett_vm::{Buffer, Value, resize};
 
 use crate::errno::Errno;
 use crate::kernel::{Kernel, Stop};
-use crate::process::{Death, Life, News, ProcessState};
+use crate::process::{ExitState, ExitStatus, ProcessState, StateChange};
 use crate::signals::{SIGCHLD, SIGCONT, code};
 use crate::table::ArgKind::{Flags, Int, Pointer};
 use crate::table::{Answer, Call, Row};
-use crate::wait::{Children, Until, Which};
+use crate::wait::{ChildFilter, ChildSelector, WaitCondition};
 
-/// The family.
+/// Rows of this family.
 pub const ROWS: &[Row] = &[
     Row::new(
         "wait4",
@@ -39,40 +39,40 @@ const NO_THREAD: u64 = 0x2000_0000;
 const ALL: u64 = 0x4000_0000;
 const CLONE: u64 = 0x8000_0000;
 
-/// What a child tells.
+/// A state change of a child, as `wait` reports it.
 #[derive(Copy, Clone)]
 enum Report {
-    Death(Death),
-    News(News),
+    Exit(ExitStatus),
+    Change(StateChange),
 }
 
-impl Children {
-    /// A child is one of these.
+impl ChildSelector {
+    /// Whether a child is selected.
     pub fn include(&self, child: &ProcessState) -> bool {
         let is_clone = child.exit_signal != SIGCHLD;
         let is_wanted = self.options & ALL != 0 || is_clone == (self.options & CLONE != 0);
         is_wanted
             && match self.which {
-                Which::Any => true,
-                Which::Pid(pid) => child.pid == pid,
-                Which::Group(group) => child.group == group,
+                ChildFilter::Any => true,
+                ChildFilter::Pid(pid) => child.pid == pid,
+                ChildFilter::Group(group) => child.group == group,
             }
     }
 
-    /// A child has something to tell that was asked for.
-    pub fn have_news_of(&self, child: &ProcessState) -> bool {
+    /// Whether a child has a state change that the options ask for.
+    pub fn has_report_on(&self, child: &ProcessState) -> bool {
         self.report_of(child).is_some()
     }
 
     fn report_of(&self, child: &ProcessState) -> Option<Report> {
         let wants = |kind: u64| self.options & kind != 0;
-        match (child.life, child.news) {
-            (Life::Zombie(death), _) if wants(EXITED) => Some(Report::Death(death)),
-            (Life::Running, Some(news @ News::Stopped(_))) if wants(STOPPED) => {
-                Some(Report::News(news))
+        match (child.exit_state, child.state_change) {
+            (ExitState::Zombie(exit_status), _) if wants(EXITED) => Some(Report::Exit(exit_status)),
+            (ExitState::Alive, Some(change @ StateChange::Stopped(_))) if wants(STOPPED) => {
+                Some(Report::Change(change))
             }
-            (Life::Running, Some(News::Continued)) if wants(CONTINUED) => {
-                Some(Report::News(News::Continued))
+            (ExitState::Alive, Some(StateChange::Continued)) if wants(CONTINUED) => {
+                Some(Report::Change(StateChange::Continued))
             }
             _ => None,
         }
@@ -86,27 +86,29 @@ fn wait4(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
         return Err(Errno::EINVAL.into());
     }
     let which = match call.int(0) {
-        -1 => Which::Any,
-        0 => Which::Group(kernel.process().group),
-        pid if pid > 0 => Which::Pid(pid as u32),
+        -1 => ChildFilter::Any,
+        0 => ChildFilter::Group(kernel.process().group),
+        pid if pid > 0 => ChildFilter::Pid(pid as u32),
         i32::MIN => return Err(Errno::ESRCH.into()),
-        group => Which::Group(group.unsigned_abs()),
+        group => ChildFilter::Group(group.unsigned_abs()),
     };
     let options = options | EXITED;
-    let Some((pid, report)) = kernel.report(Children { which, options })? else {
+    let Some((pid, report)) = kernel.report(ChildSelector { which, options })? else {
         return Ok(Value::ZERO);
     };
     let status = match report {
-        Report::Death(Death::Exit(status)) => {
+        Report::Exit(ExitStatus::Exit(status)) => {
             let term = status.to_term(kernel.vm.arena, 8);
             let zero = kernel.vm.arena.zero(8);
             let low = kernel.vm.arena.concat(term, zero);
             let wide = resize(kernel.vm.arena, low, 32);
             Value::of_term(kernel.vm.arena, wide)
         }
-        Report::Death(Death::Signal(signal)) => Value::concrete(signal as u64),
-        Report::News(News::Stopped(signal)) => Value::concrete((signal as u64) << 8 | 0x7f),
-        Report::News(News::Continued) => Value::concrete(0xffff),
+        Report::Exit(ExitStatus::Signal(signal)) => Value::concrete(signal as u64),
+        Report::Change(StateChange::Stopped(signal)) => {
+            Value::concrete((signal as u64) << 8 | 0x7f)
+        }
+        Report::Change(StateChange::Continued) => Value::concrete(0xffff),
     };
     if call.args[3] != 0 {
         kernel.check(call.args[3], crate::syscalls::identity::USAGE_SIZE, true)?;
@@ -130,14 +132,14 @@ fn waitid(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     }
     let id = call.int(1);
     let which = match call.int(0) {
-        0 => Which::Any,
-        1 if id > 0 => Which::Pid(id as u32),
-        2 if id == 0 => Which::Group(kernel.process().group),
-        2 if id > 0 => Which::Group(id as u32),
-        3 if id >= 0 => Which::Pid(kernel.process_of_descriptor(id)?),
+        0 => ChildFilter::Any,
+        1 if id > 0 => ChildFilter::Pid(id as u32),
+        2 if id == 0 => ChildFilter::Group(kernel.process().group),
+        2 if id > 0 => ChildFilter::Group(id as u32),
+        3 if id >= 0 => ChildFilter::Pid(kernel.process_of_descriptor(id)?),
         _ => return Err(Errno::EINVAL.into()),
     };
-    let found = kernel.report(Children { which, options })?;
+    let found = kernel.report(ChildSelector { which, options })?;
     if call.args[2] != 0 {
         kernel.check(call.args[2], 128, true)?;
     }
@@ -145,18 +147,18 @@ fn waitid(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let mut tail = Buffer::zeroed(12);
     if let Some((pid, report)) = found {
         let (code, status) = match report {
-            Report::Death(Death::Exit(status)) => {
+            Report::Exit(ExitStatus::Exit(status)) => {
                 let term = status.to_term(kernel.vm.arena, 8);
                 let wide = resize(kernel.vm.arena, term, 32);
                 (code::CHILD_EXITED, Value::of_term(kernel.vm.arena, wide))
             }
-            Report::Death(Death::Signal(signal)) => {
+            Report::Exit(ExitStatus::Signal(signal)) => {
                 (code::CHILD_KILLED, Value::concrete(signal as u64))
             }
-            Report::News(News::Stopped(signal)) => {
+            Report::Change(StateChange::Stopped(signal)) => {
                 (code::CHILD_STOPPED, Value::concrete(signal as u64))
             }
-            Report::News(News::Continued) => {
+            Report::Change(StateChange::Continued) => {
                 (code::CHILD_CONTINUED, Value::concrete(SIGCONT as u64))
             }
         };
@@ -180,12 +182,12 @@ fn waitid(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 }
 
 impl Kernel<'_, '_> {
-    /// A child that tells something; `None` if there are only others and they shall not be waited for.
-    fn report(&mut self, children: Children) -> Result<Option<(u32, Report)>, Stop> {
+    /// A child with a state change to report; `None` if there is none yet and `WNOHANG` is set.
+    fn report(&mut self, children: ChildSelector) -> Result<Option<(u32, Report)>, Stop> {
         let own = self.process().pid;
         let mut any = false;
         for child in &self.host.processes {
-            let is_gone = matches!(child.life, Life::Gone);
+            let is_gone = matches!(child.exit_state, ExitState::Reaped);
             if child.parent != own || is_gone || !children.include(child) {
                 continue;
             }
@@ -200,18 +202,18 @@ impl Kernel<'_, '_> {
         if children.options & NO_HANG != 0 {
             return Ok(None);
         }
-        Err(self.wait_restartable(Until::Child(children), "a child"))
+        Err(self.wait_restartable(WaitCondition::Child(children), "a child"))
     }
 
-    /// The parent knows now.
+    /// Marks a state change as reported; reaps a zombie.
     fn note_report(&mut self, pid: u32, report: Report) {
         let Some(child) = self.host.process_by_pid_mut(pid) else {
             return;
         };
         match report {
-            Report::News(_) => child.news = None,
-            Report::Death(_) => {
-                child.life = Life::Gone;
+            Report::Change(_) => child.state_change = None,
+            Report::Exit(_) => {
+                child.exit_state = ExitState::Reaped;
                 let used = child.cpu_ns.saturating_add(child.children_cpu_ns);
                 let own = self.process_mut();
                 own.children_cpu_ns = own.children_cpu_ns.saturating_add(used);

@@ -134,7 +134,7 @@ fn bad_memory_is_efault_but_running_over_a_block_is_a_finding() {
     // Nothing was read by the calls that failed.
     assert_eq!(bench.call(&mut host, "read", &[0, small, 4]), Ok(4));
     assert_eq!(get(&host, small, 4).bytes(), b"1234");
-    // Only what is there counts: a large count with few bytes left is no overrun.
+    // Only available bytes count: a large count with few bytes left is no overrun.
     assert_eq!(bench.call(&mut host, "read", &[0, small, 4096]), Ok(4));
 }
 
@@ -206,14 +206,14 @@ fn a_symbolic_path_is_a_file_that_exists_or_none() {
     bench.tape.answers.push_back(1);
     assert_eq!(bench.call(&mut host, "open", &[path, 0, 0]), Ok(3));
     assert_eq!(bench.tape.questions, 1);
-    // It is neither "A" nor "/" nor ".", nor empty; it is spelled plainly.
+    // It is neither "A" nor "/" nor ".", nor empty; it is in canonical form.
     bench.tape.answers.extend([0; 5]);
     assert_eq!(
         bench.call(&mut host, "open", &[path, 0, 0]),
         Err(Errno::ENOENT)
     );
     assert!(bench.tape.answers.is_empty());
-    // To make a file its name must be known.
+    // To create a file its name must be concrete.
     bench.tape.answers.extend([0, 0, 0, 0, u64::from(b'q')]);
     assert_eq!(
         bench.call(&mut host, "open", &[path, WRITE_ONLY | CREATE, 0o600]),
@@ -328,7 +328,7 @@ fn what_every_host_has_is_asked_about_at_once() {
         };
         object.store(&mut bench.arena, u64::from(at), 1, value);
     }
-    // Not the file, nor root by one of its names, nor any that every host has; spelled plainly.
+    // Neither the file, nor root by one of its names, nor any that every host has; in canonical form.
     bench.tape.answers.extend([0; 20]);
     let found = bench.call(&mut host, "access", &[path, 0]);
     assert_eq!(found, Err(Errno::ENOENT));
@@ -346,7 +346,7 @@ fn what_a_host_leaves_behind_is_what_it_changed() {
         FileSpec::concrete("/data/changed", *b"old"),
         FileSpec::concrete("/data/gone", *b"gone"),
     ]);
-    assert!(host.left_files().is_empty());
+    assert!(host.changed_files().is_empty());
     let changed = put_path(&mut host, "/data/changed");
     let gone = put_path(&mut host, "/data/gone");
     let made = put_path(&mut host, "/tmp/made");
@@ -364,11 +364,11 @@ fn what_a_host_leaves_behind_is_what_it_changed() {
     assert_eq!(bench.call(&mut host, "open", &[kept, 0, 0]), Ok(5));
     assert_eq!(bench.call(&mut host, "read", &[5, text, 3]), Ok(3));
     let left: Vec<_> = host
-        .left_files()
+        .changed_files()
         .into_iter()
         .map(|file| {
             let kind = match &file.what {
-                crate::Left::File(bytes) => String::from_utf8(bench.text(bytes)).unwrap(),
+                crate::FileChange::File(bytes) => String::from_utf8(bench.text(bytes)).unwrap(),
                 what => format!("{what:?}"),
             };
             (String::from_utf8(file.path).unwrap(), kind)

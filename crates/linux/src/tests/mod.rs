@@ -22,9 +22,9 @@ use everett_vm::{
 
 use crate::errno::Errno;
 use crate::kernel::Stop;
-use crate::{Host, HostConfig, HostExit, table};
+use crate::{Host, HostConfig, HostExit, syscalls};
 
-/// Answers from a tape; suspends where the tape is at its end.
+/// An oracle that answers from a tape, and suspends at its end.
 #[derive(Default)]
 struct Tape {
     answers: VecDeque<u64>,
@@ -74,7 +74,7 @@ impl Oracle for Tape {
     }
 }
 
-/// What a host needs around it.
+/// The surroundings of a host.
 struct Bench {
     image: Image,
     arena: Arena,
@@ -119,17 +119,17 @@ impl Bench {
     /// Calls a handler by the name of its system call.
     fn call_values(&mut self, host: &mut Host, name: &str, args: &[Value]) -> Result<Value, Stop> {
         let own = crate::syscalls::bootstrap::ROWS;
-        let mut rows = table::rows().chain(own);
+        let mut rows = syscalls::rows().chain(own);
         let row = rows.find(|row| row.name == name).unwrap();
         let mut all = [Value::ZERO; 6];
         all[..args.len()].copy_from_slice(args);
         let call = everett_vm::SystemCall::new(Value::ZERO, all);
         let dispatch =
-            |mut slice: crate::dispatch::Slice<'_, '_>| slice.kernel.dispatch(row, &call);
+            |mut slice: crate::dispatch::TimeSlice<'_, '_>| slice.kernel.dispatch(row, &call);
         host.with_running(&mut self.around(), dispatch).unwrap()
     }
 
-    /// The same with concrete arguments and a concrete result.
+    /// Calls a handler with concrete arguments and a concrete result.
     fn call(&mut self, host: &mut Host, name: &str, args: &[u64]) -> Result<u64, Errno> {
         let args: Vec<Value> = args.iter().map(|bits| Value::concrete(*bits)).collect();
         match self.call_values(host, name, &args) {
@@ -139,7 +139,7 @@ impl Bench {
         }
     }
 
-    /// What a stream or file reads as when all symbolic bytes are their index.
+    /// The bytes of a stream or file when every symbolic byte is its index.
     fn text(&mut self, bytes: &crate::Bytes) -> Vec<u8> {
         bytes.evaluate(&mut self.arena, &|_: ArrayId, index: u32| {
             b'a' + index as u8
@@ -154,7 +154,7 @@ fn idle() -> (Bench, Host) {
     (bench, host)
 }
 
-/// Guest memory with these bytes.
+/// Places bytes in guest memory.
 fn put(host: &mut Host, bytes: &[u8]) -> u64 {
     let memory = &mut host.memories[0];
     let object = memory
@@ -164,12 +164,12 @@ fn put(host: &mut Host, bytes: &[u8]) -> u64 {
     object.start
 }
 
-/// A path in guest memory.
+/// Places a path in guest memory.
 fn put_path(host: &mut Host, path: &str) -> u64 {
     put(host, &[path.as_bytes(), b"\0"].concat())
 }
 
-/// Guest memory, as it is.
+/// A copy of guest memory.
 fn get(host: &Host, address: u64, len: u64) -> Buffer {
     let object = host.memory().object_at(address, len).unwrap();
     object.snapshot(address - object.start, len)

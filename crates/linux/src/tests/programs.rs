@@ -88,7 +88,7 @@ fn a_symbolic_status_stays_symbolic() {
         term: Some(byte),
     };
     assert!(
-        matches!(stop, Err(Stop::Exit(crate::process::Death::Exit(status))) if status == expected)
+        matches!(stop, Err(Stop::Exit(crate::process::ExitStatus::Exit(status))) if status == expected)
     );
 }
 
@@ -248,7 +248,7 @@ fn a_handler_that_asks_gets_information() {
         Ok(0)
     );
     assert_eq!(bench.call(&mut host, "kill", &[OWN_PID, SIGTERM]), Ok(0));
-    let deliver = |mut slice: crate::dispatch::Slice<'_, '_>| slice.kernel.deliver_signals();
+    let deliver = |mut slice: crate::dispatch::TimeSlice<'_, '_>| slice.kernel.deliver_signals();
     host.with_running(&mut bench.around(), deliver)
         .unwrap()
         .unwrap();

@@ -1,11 +1,11 @@
-//! Programs that declare what they are hosts of.
+//! Programs that declare their world.
 
 use everett_vm::HYPERCALL_BASE;
 
 use super::*;
-use crate::{Begin, Boot};
+use crate::{Boot, HostStart};
 
-/// A host whose path becomes this where it is set up.
+/// A host with this boot mode.
 fn booting(boot: Boot) -> (Bench, Host) {
     let mut bench = Bench::new(Script::default().program());
     let config = HostConfig {
@@ -16,7 +16,7 @@ fn booting(boot: Boot) -> (Bench, Host) {
     (bench, host)
 }
 
-/// What a C program gets.
+/// The result as a C program sees it.
 fn declare(bench: &mut Bench, host: &mut Host, name: &str, args: &[u64]) -> i32 {
     let result = bench.call(host, name, args).unwrap();
     assert!(result <= u64::from(u32::MAX), "{name} returns an int");
@@ -31,17 +31,17 @@ fn error(errno: Errno) -> i32 {
 fn every_call_has_its_own_number() {
     for (row, at) in crate::syscalls::bootstrap::ROWS.iter().zip(0..) {
         assert_eq!(row.number, HYPERCALL_BASE + 32 + at);
-        let found = table::row(u64::from(row.number)).unwrap();
+        let found = syscalls::row(u64::from(row.number)).unwrap();
         assert_eq!(found.name, row.name);
     }
     let last = crate::syscalls::own::ROWS.len() as u64;
     assert!(last <= 32, "the numbers of the two families do not meet");
-    assert!(table::row(u64::from(HYPERCALL_BASE) + last).is_none());
+    assert!(syscalls::row(u64::from(HYPERCALL_BASE) + last).is_none());
 }
 
 #[test]
 fn declarations_are_kept_and_errors_returned() {
-    let (mut bench, mut host) = booting(Boot::GoesOn);
+    let (mut bench, mut host) = booting(Boot::Standalone);
     let (net, other) = (put_path(&mut host, "net0"), put_path(&mut host, "net1"));
     let router = put_path(&mut host, "r");
     let mut say = |name: &str, args: &[u64]| declare(&mut bench, &mut host, name, args);
@@ -71,7 +71,7 @@ fn declarations_are_kept_and_errors_returned() {
         error(Errno::ENETUNREACH)
     );
     let setup = host.setup();
-    assert!(setup.is_under_way());
+    assert!(setup.is_declaring());
     assert_eq!(setup.networks, ["net0"]);
     let route = setup.own.routes[0];
     assert_eq!(
@@ -88,7 +88,7 @@ fn declarations_are_kept_and_errors_returned() {
 
 #[test]
 fn addresses_of_ipv6_are_texts() {
-    let (mut bench, mut host) = booting(Boot::GoesOn);
+    let (mut bench, mut host) = booting(Boot::Standalone);
     let net = put_path(&mut host, "net0");
     let (good, bad) = (put_path(&mut host, "fd00::1"), put_path(&mut host, "fd00"));
     let mut say = |name: &str, args: &[u64]| declare(&mut bench, &mut host, name, args);
@@ -106,7 +106,7 @@ fn addresses_of_ipv6_are_texts() {
 
 #[test]
 fn a_path_stands_where_its_host_is_set_up() {
-    let (mut bench, mut host) = booting(Boot::Stops);
+    let (mut bench, mut host) = booting(Boot::StopAtSetup);
     let name = put_path(&mut host, "server");
     let args = [name, 1, 2].map(Value::concrete);
     let stop = bench.call_values(&mut host, "klee_net_host_setup", &args);
@@ -118,13 +118,13 @@ fn a_path_stands_where_its_host_is_set_up() {
 
 #[test]
 fn the_host_of_a_world_waits_for_its_start() {
-    let begin = Begin {
+    let begin = HostStart {
         name: "server".to_owned(),
         at_ns: 5_000,
         random: 77,
     };
-    let (mut bench, mut host) = booting(Boot::Begins(begin));
-    assert!(host.setup().leads_to_begin());
+    let (mut bench, mut host) = booting(Boot::Start(begin));
+    assert!(host.setup().is_before_start());
     let (name, other) = (put_path(&mut host, "server"), put_path(&mut host, "client"));
     let mut elsewhere = host.clone();
     let args = [other, 0, 0].map(Value::concrete);
@@ -135,7 +135,7 @@ fn the_host_of_a_world_waits_for_its_start() {
     let stop = bench.call_values(&mut host, "klee_net_host_setup", &args);
     assert!(matches!(stop, Err(Stop::Block(_))), "{stop:?}");
     assert!(
-        !host.setup().leads_to_begin(),
+        !host.setup().is_before_start(),
         "others can reach it already"
     );
     assert_eq!(host.state.random, before ^ 77);
@@ -156,7 +156,7 @@ fn the_host_of_a_world_waits_for_its_start() {
 
 #[test]
 fn data_is_shown_in_states_that_are_numbers() {
-    let (mut bench, mut host) = booting(Boot::GoesOn);
+    let (mut bench, mut host) = booting(Boot::Standalone);
     let (key, data) = (put_path(&mut host, "decision"), put(&mut host, b"yes"));
     let args = [u64::from(u32::MAX), key, data, 3];
     assert_eq!(
@@ -165,12 +165,12 @@ fn data_is_shown_in_states_that_are_numbers() {
     );
     let name = ("-1".to_owned(), "decision".to_owned());
     assert_eq!(host.exposed()[&name].bytes(), b"yes");
-    assert!(!host.setup().is_under_way(), "it declares nothing");
+    assert!(!host.setup().is_declaring(), "it declares nothing");
 }
 
 #[test]
 fn files_are_written_down_as_they_are() {
-    let (mut bench, mut host) = booting(Boot::GoesOn);
+    let (mut bench, mut host) = booting(Boot::Standalone);
     assert!(host.saved_files().is_none());
     let path = put_path(&mut host, "/made");
     const CREATE: u64 = 0o101;

@@ -1,10 +1,10 @@
-//! Sockets called by hand: terms, clones, and what a host that waits for a socket hopes for.
+//! Socket handlers called directly: symbolic bytes, clones, and wake-up sources.
 
 use everett_vm::{Buffer, Value};
 
 use super::*;
 use crate::bytes::input_bytes;
-use crate::wait::Hope;
+use crate::wait::WakeSource;
 
 const AF_UNIX: u64 = 1;
 const AF_INET: u64 = 2;
@@ -32,7 +32,7 @@ fn loopback(host: &mut Host, port: u16) -> u64 {
     put(host, &bytes)
 }
 
-/// Descriptors of two connected TCP sockets and of the one that listens.
+/// Descriptors of two connected TCP sockets and of the listener.
 fn tcp(bench: &mut Bench, host: &mut Host, port: u16) -> [u64; 3] {
     let address = loopback(host, port);
     let server = bench.call(host, "socket", &[AF_INET, STREAM]).unwrap();
@@ -90,15 +90,15 @@ fn who_listens_hopes_for_the_outside_and_who_waits_for_a_peer_does_not() {
     let (mut bench, mut host) = idle();
     let [client, _, server] = tcp(&mut bench, &mut host, 4000);
     let to = put(&mut host, &[0; 8]);
-    let mut hope = |name: &str, args: &[u64]| {
+    let mut wake_source = |name: &str, args: &[u64]| {
         let args: Vec<Value> = args.iter().map(|bits| Value::concrete(*bits)).collect();
         match bench.call_values(&mut host, name, &args) {
-            Err(Stop::Block(wait)) => host.state.hope(&wait),
+            Err(Stop::Block(wait)) => host.state.wake_source(&wait),
             other => panic!("{name} does not wait: {other:?}"),
         }
     };
-    assert_eq!(hope("accept", &[server]), Hope::Outside);
-    assert_eq!(hope("read", &[client, to, 8]), Hope::None);
+    assert_eq!(wake_source("accept", &[server]), WakeSource::External);
+    assert_eq!(wake_source("read", &[client, to, 8]), WakeSource::None);
 }
 
 #[test]

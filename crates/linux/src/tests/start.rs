@@ -1,4 +1,4 @@
-//! What a program finds when it starts.
+//! The initial state of a program.
 
 use super::*;
 use crate::{Argument, FileSpec, Stdin};
@@ -89,7 +89,7 @@ fn symbolic_arguments_are_named_as_in_klee() {
     assert_eq!(string.bytes()[3], 0);
     let mut terms = 0;
     host.for_each_term(&mut |_| terms += 1);
-    // Arguments are in memory and in what `/proc` tells of the process.
+    // Arguments are in memory and in `/proc`.
     assert_eq!(terms, 2 * (3 + 2 + 2) + 5 + 4);
 }
 

@@ -1,10 +1,10 @@
-//! Addresses of sockets, and how they look in memory (`struct sockaddr` and its kin).
+//! Socket addresses, and their encoding (`struct sockaddr`).
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 
 use crate::errno::Errno;
 
-/// Families of addresses.
+/// Address families.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Domain {
     /// `AF_UNIX`.
@@ -29,7 +29,7 @@ pub const UNIX_SIZE: usize = 110;
 pub const STORAGE_SIZE: u64 = 128;
 
 impl Domain {
-    /// The domain with this number.
+    /// The family with this number.
     pub fn from_number(number: u64) -> Option<Domain> {
         let domains = [Domain::Unix, Domain::Inet, Domain::Inet6, Domain::Netlink];
         let mut domains = domains.into_iter();
@@ -46,27 +46,27 @@ impl Domain {
         }
     }
 
-    /// It is one of the internet.
+    /// Whether it is IPv4 or IPv6.
     pub fn is_internet(self) -> bool {
         matches!(self, Domain::Inet | Domain::Inet6)
     }
 }
 
-/// An address.
+/// A socket address.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Address {
-    /// None was given.
+    /// No address.
     Unnamed,
-    /// Of the internet. IPv4 addresses in the clothes of IPv6 are kept as IPv4.
+    /// An internet address. IPv4-mapped IPv6 addresses are stored as IPv4.
     Internet(SocketAddr),
-    /// A path of the tree, as it was given.
+    /// A path name, as given.
     Path(Vec<u8>),
-    /// A name apart from the tree.
+    /// A name in the abstract namespace.
     Abstract(Vec<u8>),
 }
 
 impl Address {
-    /// The address of the internet, if it is one.
+    /// The internet address, if it is one.
     pub fn internet(&self) -> Option<SocketAddr> {
         match self {
             Address::Internet(address) => Some(*address),
@@ -74,7 +74,7 @@ impl Address {
         }
     }
 
-    /// Reads an address of the internet as a socket of this domain is given it.
+    /// Decodes an internet address for a socket of this family.
     pub fn parse_internet(domain: Domain, bytes: &[u8]) -> Result<SocketAddr, Errno> {
         let family = family(bytes).ok_or(Errno::EINVAL)?;
         let port = |bytes: &[u8]| u16::from_be_bytes([bytes[2], bytes[3]]);
@@ -95,7 +95,7 @@ impl Address {
         }
     }
 
-    /// Reads an address of a UNIX socket.
+    /// Decodes a UNIX socket address.
     pub fn parse_unix(bytes: &[u8]) -> Result<Address, Errno> {
         if bytes.len() > UNIX_SIZE || family(bytes) != Some(AF_UNIX) {
             return Err(Errno::EINVAL);
@@ -110,7 +110,7 @@ impl Address {
         }
     }
 
-    /// As a socket of this domain sees it.
+    /// Encodes the address for a socket of this family.
     pub fn to_bytes(&self, domain: Domain) -> Vec<u8> {
         let mut bytes = domain.number().to_le_bytes().to_vec();
         match (self, domain) {
@@ -153,13 +153,13 @@ fn inet6(bytes: &mut Vec<u8>, address: SocketAddrV6) {
     bytes.extend_from_slice(&[0; 4]);
 }
 
-/// The family that the bytes of an address name.
+/// The address family in an encoded address.
 pub fn family(bytes: &[u8]) -> Option<u16> {
     let family = bytes.first_chunk::<2>()?;
     Some(u16::from_le_bytes(*family))
 }
 
-/// The address that stands for all addresses of the host, as a socket of this domain has it.
+/// The wildcard address of a family.
 pub fn unspecified(domain: Domain) -> IpAddr {
     match domain {
         Domain::Inet6 => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
@@ -180,7 +180,7 @@ mod tests {
             Address::parse_internet(Domain::Inet, &bytes).unwrap(),
             plain
         );
-        // IPv4 in the clothes of IPv6 is IPv4.
+        // An IPv4-mapped IPv6 address is IPv4.
         let mapped = Address::Internet(plain).to_bytes(Domain::Inet6);
         assert_eq!((mapped.len(), mapped[18], mapped[19]), (28, 0xff, 0xff));
         assert_eq!(

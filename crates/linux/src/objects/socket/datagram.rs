@@ -1,4 +1,4 @@
-//! Messages that travel on their own: UDP, and datagrams and packets of UNIX sockets.
+//! Datagrams: UDP, and datagrams and sequenced packets of UNIX sockets.
 
 use std::net::SocketAddr;
 
@@ -6,51 +6,51 @@ use everett_vm::Buffer;
 
 use super::inbox::join;
 use super::{
-    Address, Domain, Kind, Message, Parcel, Received, Route, Socket, State, Told, message_flag,
-    unspecified,
+    Address, Ancillary, ConnectReport, Destination, Domain, Received, ReceivedMessage, Socket,
+    SocketState, SocketType, message_flag, unspecified,
 };
 use crate::errno::Errno;
 use crate::files::OpenFlags;
 use crate::host::HostState;
 use crate::kernel::{Kernel, Stop};
-use crate::objects::{ObjectId, Open, event};
+use crate::objects::{ObjectId, OpenObject, event};
 use crate::packets::PacketKind;
-use crate::wait::Until;
+use crate::wait::WaitCondition;
 
-/// Longest datagram of UDP.
-const MOST_UDP: u64 = 65507;
-/// What a message costs of the room for it, besides its bytes.
+/// The longest UDP datagram.
+const MAX_UDP: u64 = 65507;
+/// Buffer space that a message takes besides its bytes.
 const OVERHEAD: u64 = 768;
-/// Messages of strangers that wait, but one: `net.unix.max_dgram_qlen`.
-const MOST_MESSAGES: usize = 10;
+/// The most queued messages from unconnected peers, minus one: `net.unix.max_dgram_qlen`.
+const MAX_MESSAGES: usize = 10;
 
 impl Socket {
-    /// What came in takes so much room.
+    /// Receive buffer space in use.
     fn room_used(&self) -> u64 {
         self.inbox.len() + self.inbox.count() as u64 * OVERHEAD
     }
 
-    /// Messages of strangers wait until some of those that are there were received.
-    pub(super) fn is_full_for_strangers(&self) -> bool {
-        self.inbox.count() > MOST_MESSAGES
+    /// Whether unconnected senders must wait for queued messages to be received.
+    pub(super) fn is_full_for_unconnected(&self) -> bool {
+        self.inbox.count() > MAX_MESSAGES
     }
 
-    /// What this UNIX socket sends to its peer has to wait.
+    /// Whether a message from this UNIX socket to its peer must wait.
     pub(super) fn must_wait_for(&self, peer: &Socket) -> bool {
-        // Two that send to each other are limited by bytes alone.
+        // Sockets connected to each other are limited by bytes only.
         if peer.is_connected() {
             peer.room_used() * 4 > u64::from(self.options.send_buffer)
         } else {
-            peer.is_full_for_strangers()
+            peer.is_full_for_unconnected()
         }
     }
 }
 
 impl Kernel<'_, '_> {
-    /// The next message.
+    /// Receives a message.
     pub(super) fn receive_datagram(
         &mut self,
-        open: Open<'_>,
+        open: OpenObject<'_>,
         wanted: u64,
         flags: u32,
     ) -> Result<Received, Stop> {
@@ -63,7 +63,7 @@ impl Kernel<'_, '_> {
         if flags & message_flag::ERROR_QUEUE != 0 {
             return Err(Errno::EAGAIN.into());
         }
-        if socket.kind == Kind::Packets && !socket.is_connected() {
+        if socket.kind == SocketType::Packets && !socket.is_connected() {
             return Err(Errno::ENOTCONN.into());
         }
         if let Some(error) = socket.take_error() {
@@ -74,7 +74,7 @@ impl Kernel<'_, '_> {
             if flags & message_flag::PEEK == 0 {
                 socket.inbox.pop();
                 if socket.domain == Domain::Unix {
-                    self.host.tell_senders(open.object);
+                    self.host.announce_to_senders(open.object);
                 }
             } else {
                 self.host.retain_all(&message.rights);
@@ -88,23 +88,23 @@ impl Kernel<'_, '_> {
                 credentials: message.credentials,
             });
         }
-        // One that does not wait is told the end of a connection only.
-        if socket.read_shut && (!nonblocking || socket.kind == Kind::Packets) {
+        // A non-blocking receive reports the end of a connection only.
+        if socket.read_shut && (!nonblocking || socket.kind == SocketType::Packets) {
             return Ok(Received::end());
         }
         Err(self.wait_for_socket(open, event::IN, flags, "receive a message"))
     }
 
-    /// Sends one datagram of UDP.
+    /// Sends a UDP datagram.
     pub(super) fn send_udp(
         &mut self,
-        open: Open<'_>,
+        open: OpenObject<'_>,
         parts: &[Buffer],
         to: Option<&Address>,
         flags: u32,
     ) -> Result<u64, Stop> {
         let len: u64 = parts.iter().map(|part| part.len() as u64).sum();
-        if len > MOST_UDP {
+        if len > MAX_UDP {
             return Err(Errno::EMSGSIZE.into());
         }
         if flags & message_flag::OUT_OF_BAND != 0 {
@@ -127,9 +127,9 @@ impl Kernel<'_, '_> {
         }
         self.host.bind_udp_anywhere(open.object)?;
         let (to, from, is_remote) = match self.host.network.route(to.ip()) {
-            Route::Local { to: ip, from } => (SocketAddr::new(ip, to.port()), from, false),
-            Route::Remote { from } => (to, from, true),
-            Route::Nowhere(errno) => return Err(errno.into()),
+            Destination::Local { to: ip, from } => (SocketAddr::new(ip, to.port()), from, false),
+            Destination::Remote { from } => (to, from, true),
+            Destination::Nowhere(errno) => return Err(errno.into()),
         };
         let socket = self.socket_of(open)?;
         if let Some(error) = socket.take_error() {
@@ -156,24 +156,24 @@ impl Kernel<'_, '_> {
         }
         match self.host.datagram_receiver(from, to) {
             Some(receiver) => self.host.deliver_udp(receiver, from, to, bytes),
-            // Nobody is there; a socket that is connected learns it.
+            // No socket is bound there; a connected sender is notified.
             None if connected => {
                 self.socket_of(open)?.error = Some(Errno::ECONNREFUSED);
                 self.host.announce(open.object, event::ERROR);
             }
             None => {}
         }
-        // The datagram has left: there is room again.
+        // The datagram has left the send buffer.
         self.host.announce(open.object, event::WRITING);
         Ok(len)
     }
 
-    /// `connect` of UDP: from now on it talks with one address alone.
-    pub fn connect_udp(&mut self, open: Open<'_>, to: SocketAddr) -> Result<(), Stop> {
+    /// `connect` of UDP: restricts the socket to one peer address.
+    pub fn connect_udp(&mut self, open: OpenObject<'_>, to: SocketAddr) -> Result<(), Stop> {
         let (to, from) = match self.host.network.route(to.ip()) {
-            Route::Local { to: ip, from } => (SocketAddr::new(ip, to.port()), from),
-            Route::Remote { from } => (to, from),
-            Route::Nowhere(errno) => return Err(errno.into()),
+            Destination::Local { to: ip, from } => (SocketAddr::new(ip, to.port()), from),
+            Destination::Remote { from } => (to, from),
+            Destination::Nowhere(errno) => return Err(errno.into()),
         };
         let socket = self.socket_of(open)?;
         if socket.options.only_v6 && to.is_ipv4() {
@@ -190,54 +190,61 @@ impl Kernel<'_, '_> {
             socket.local = Address::Internet(SocketAddr::new(from, local.port()));
         }
         socket.remote = Address::Internet(to);
-        socket.state = State::Connected { peer: None };
+        socket.state = SocketState::Connected { peer: None };
         Ok(())
     }
 
-    /// `connect` of a UNIX socket without connections.
-    pub fn connect_unix_datagram(&mut self, open: Open<'_>, to: &Address) -> Result<(), Stop> {
-        let peer = self.find_unix(to, Kind::Datagram)?;
+    /// `connect` of a UNIX datagram socket.
+    pub fn connect_unix_datagram(
+        &mut self,
+        open: OpenObject<'_>,
+        to: &Address,
+    ) -> Result<(), Stop> {
+        let peer = self.find_unix(to, SocketType::Datagram)?;
         if !self.host.may_send(open.object, peer) {
             return Err(Errno::EPERM.into());
         }
         let remote = self.host.socket(peer).map(|peer| peer.local.clone());
         let socket = self.socket_of(open)?;
-        socket.state = State::Connected { peer: Some(peer) };
-        socket.told = Told::Connected;
+        socket.state = SocketState::Connected { peer: Some(peer) };
+        socket.connect_report = ConnectReport::Connected;
         socket.remote = remote.unwrap_or(Address::Unnamed);
         Ok(())
     }
 
-    /// Sends one message of a UNIX socket.
+    /// Sends a message of a UNIX socket.
     pub(super) fn send_unix_message(
         &mut self,
-        open: Open<'_>,
+        open: OpenObject<'_>,
         parts: &[Buffer],
-        parcel: &Parcel,
+        ancillary: &Ancillary,
         flags: u32,
     ) -> Result<u64, Stop> {
         if flags & message_flag::OUT_OF_BAND != 0 {
             return Err(Errno::EOPNOTSUPP.into());
         }
-        let credentials = parcel.credentials.unwrap_or(self.credentials());
+        let credentials = ancillary.credentials.unwrap_or(self.credentials());
         let len: u64 = parts.iter().map(|part| part.len() as u64).sum();
         let socket = self.socket_of(open)?;
-        if let Some(error) = socket.take_error().filter(|_| socket.kind == Kind::Packets) {
+        if let Some(error) = socket
+            .take_error()
+            .filter(|_| socket.kind == SocketType::Packets)
+        {
             return Err(error.into());
         }
         let (kind, state) = (socket.kind, socket.state.clone());
-        if kind == Kind::Packets && !socket.is_connected() {
+        if kind == SocketType::Packets && !socket.is_connected() {
             return Err(Errno::ENOTCONN.into());
         }
         let (from, write_shut) = (socket.local.clone(), socket.write_shut);
         let limit = u64::from(socket.options.send_buffer);
-        let peer = match (&parcel.to, state) {
-            (Some(to), _) if kind == Kind::Datagram => self.find_unix(to, kind)?,
-            (_, State::Connected { peer: Some(peer) }) => peer,
-            (_, State::Connected { peer: None }) if kind == Kind::Packets => {
+        let peer = match (&ancillary.to, state) {
+            (Some(to), _) if kind == SocketType::Datagram => self.find_unix(to, kind)?,
+            (_, SocketState::Connected { peer: Some(peer) }) => peer,
+            (_, SocketState::Connected { peer: None }) if kind == SocketType::Packets => {
                 return Err(Errno::EPIPE.into());
             }
-            (_, State::Connected { peer: None }) => {
+            (_, SocketState::Connected { peer: None }) => {
                 self.host.disconnect(open.object);
                 return Err(Errno::ECONNREFUSED.into());
             }
@@ -259,34 +266,41 @@ impl Kernel<'_, '_> {
             return Err(Errno::EPIPE.into());
         }
         if receiver.peer() == Some(open.object) || peer == open.object {
-            // Two that send to each other are limited by bytes alone; the last message may exceed the limit.
+            // Sockets connected to each other are limited by bytes only; the last message may exceed the
+            // limit.
             if receiver.room_used() >= limit {
                 let what = "send to a UNIX socket";
                 return Err(self.wait_for_socket(open, event::OUT, flags, what));
             }
-        } else if receiver.is_full_for_strangers() {
-            let until = Until::Room(peer);
-            return Err(self.wait_until(open, until, event::OUT, flags, "send to a UNIX socket"));
+        } else if receiver.is_full_for_unconnected() {
+            let condition = WaitCondition::SocketSpace(peer);
+            return Err(self.wait_until(
+                open,
+                condition,
+                event::OUT,
+                flags,
+                "send to a UNIX socket",
+            ));
         }
-        let message = Message {
+        let message = ReceivedMessage {
             from,
-            rights: parcel.rights.clone(),
+            rights: ancillary.rights.clone(),
             credentials: Some(credentials),
-            ..Message::plain(join(parts.to_vec()))
+            ..ReceivedMessage::plain(join(parts.to_vec()))
         };
-        self.host.retain_all(&parcel.rights);
+        self.host.retain_all(&ancillary.rights);
         self.host.deliver(peer, message);
         Ok(len)
     }
 }
 
-/// It can talk with IPv6 alone.
+/// Whether it is a genuine IPv6 address, neither wildcard nor IPv4-mapped.
 fn is_true_v6(address: SocketAddr) -> bool {
     address.is_ipv6() && !address.ip().is_unspecified()
 }
 
 impl HostState {
-    /// Gives a UDP socket that has none an address at which all can reach it.
+    /// Binds a UDP socket to the wildcard address and an ephemeral port.
     fn bind_udp_anywhere(&mut self, id: ObjectId) -> Result<(), Errno> {
         let socket = self.socket(id).ok_or(Errno::ENOTSOCK)?;
         let own = socket.local.internet();
@@ -302,7 +316,7 @@ impl HostState {
         Ok(())
     }
 
-    /// A datagram arrives from another host. Where it was for this host alone and nobody is there, the sender is told.
+    /// Receives a datagram from another host. If no socket takes a unicast datagram, its sender is notified.
     pub(crate) fn datagram_arrives(&mut self, from: SocketAddr, to: SocketAddr, bytes: &Buffer) {
         if self.network.is_own(to.ip()) {
             match self.datagram_receiver(from, to) {
@@ -313,7 +327,7 @@ impl HostState {
             }
             return;
         }
-        // Everybody who listens at the port gets what is for all.
+        // All sockets bound to the port receive a broadcast or multicast datagram.
         let takes = |socket: &Socket| {
             let local = socket.local.internet();
             let is_there = local.is_some_and(|own| {
@@ -331,7 +345,7 @@ impl HostState {
         }
     }
 
-    /// A datagram arrives; where there is no room for it, it is lost.
+    /// Queues a datagram; it is dropped if the receive buffer is full.
     fn deliver_udp(&mut self, to: ObjectId, from: SocketAddr, at: SocketAddr, bytes: Buffer) {
         let Some(socket) = self.socket_mut(to) else {
             return;
@@ -340,21 +354,21 @@ impl HostState {
         if socket.read_shut || socket.room_used() + bytes.len() as u64 > limit {
             return;
         }
-        let message = Message {
+        let message = ReceivedMessage {
             from: Address::Internet(from),
             to: Address::Internet(at),
-            ..Message::plain(bytes)
+            ..ReceivedMessage::plain(bytes)
         };
         self.deliver(to, message);
     }
 
-    /// A UNIX socket that talks with one alone takes messages from no other.
+    /// Whether a UNIX socket accepts messages from another: a connected one only from its peer.
     fn may_send(&self, from: ObjectId, to: ObjectId) -> bool {
         let peer = self.socket(to).and_then(Socket::peer);
         peer.is_none_or(|peer| peer == from)
     }
 
-    /// What `shutdown` means for UDP.
+    /// `shutdown` of UDP.
     pub(super) fn shut_down_udp(&self, id: ObjectId) -> Result<(), Errno> {
         let socket = self.socket(id).ok_or(Errno::ENOTSOCK)?;
         if socket.is_connected() {
@@ -365,7 +379,7 @@ impl HostState {
     }
 }
 
-/// Events of a UDP socket.
+/// Poll events of a UDP socket.
 pub fn udp_readiness(socket: &Socket) -> u16 {
     const READ: u16 = event::IN | event::READ_NORMAL;
     let mut events = event::OUT | event::WRITE_NORMAL | event::WRITE_BAND;

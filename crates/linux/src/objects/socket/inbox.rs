@@ -1,4 +1,4 @@
-//! What came in at a socket and was not received yet.
+//! The receive queue of a socket.
 
 use std::collections::VecDeque;
 
@@ -10,19 +10,19 @@ use super::address::Address;
 use crate::files::DescriptionId;
 use crate::queue::slice;
 
-/// Who sent something.
+/// Credentials of a sender (`struct ucred`).
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub struct Credentials {
-    /// Process.
+    /// Process id.
     pub pid: u32,
-    /// User.
+    /// User id.
     pub uid: u32,
-    /// Group.
+    /// Group id.
     pub gid: u32,
 }
 
 impl Credentials {
-    /// As `struct ucred`.
+    /// Encodes a `struct ucred`.
     pub fn to_bytes(self) -> Vec<u8> {
         [self.pid, self.uid, self.gid]
             .map(u32::to_le_bytes)
@@ -30,27 +30,27 @@ impl Credentials {
     }
 }
 
-/// What was sent at once.
+/// A message in a receive queue (for streams: the bytes of one send).
 #[derive(Clone, Debug)]
-pub struct Message {
+pub struct ReceivedMessage {
     /// The bytes.
     pub bytes: Arc<Buffer>,
-    /// How many of them are gone already.
+    /// How many of them are already consumed.
     pub gone: usize,
-    /// From where.
+    /// Source address.
     pub from: Address,
-    /// To which address, for those who ask.
+    /// Destination address, for ancillary data.
     pub to: Address,
-    /// Open files that come with it.
+    /// Open file descriptions passed along (`SCM_RIGHTS`).
     pub rights: Vec<DescriptionId>,
-    /// Who sent it, where the kernel says so.
+    /// Credentials of the sender (`SCM_CREDENTIALS`).
     pub credentials: Option<Credentials>,
 }
 
-impl Message {
-    /// Bytes from nowhere in particular.
-    pub fn plain(bytes: Buffer) -> Message {
-        Message {
+impl ReceivedMessage {
+    /// Bytes without source address or ancillary data.
+    pub fn plain(bytes: Buffer) -> ReceivedMessage {
+        ReceivedMessage {
             bytes: Arc::new(bytes),
             gone: 0,
             from: Address::Unnamed,
@@ -65,7 +65,7 @@ impl Message {
         (self.bytes.len() - self.gone) as u64
     }
 
-    /// A copy of the first bytes that are left, from `skip` on, at most `wanted`.
+    /// A copy of the remaining bytes from `skip` on, at most `wanted`.
     pub fn peek(&self, skip: u64, wanted: u64) -> Buffer {
         let skip = skip.min(self.len());
         let len = wanted.min(self.len() - skip);
@@ -73,10 +73,10 @@ impl Message {
     }
 }
 
-/// What came in. Cloning is O(1).
+/// A receive queue. Cloning is O(1).
 #[derive(Clone, Debug, Default)]
 pub struct Inbox {
-    messages: Option<Arc<VecDeque<Message>>>,
+    messages: Option<Arc<VecDeque<ReceivedMessage>>>,
     len: u64,
 }
 
@@ -91,30 +91,30 @@ impl Inbox {
         self.messages.as_ref().map_or(0, |messages| messages.len())
     }
 
-    /// There are none.
+    /// Whether there are no messages.
     pub fn is_empty(&self) -> bool {
         self.messages.is_none()
     }
 
-    /// All messages, the first first.
-    pub fn iter(&self) -> impl Iterator<Item = &Message> {
+    /// All messages, oldest first.
+    pub fn iter(&self) -> impl Iterator<Item = &ReceivedMessage> {
         self.messages.iter().flat_map(|messages| messages.iter())
     }
 
     /// The first message.
-    pub fn first(&self) -> Option<&Message> {
+    pub fn first(&self) -> Option<&ReceivedMessage> {
         self.messages.as_ref()?.front()
     }
 
-    /// One more message.
-    pub fn push(&mut self, message: Message) {
+    /// Appends a message.
+    pub fn push(&mut self, message: ReceivedMessage) {
         self.len += message.len();
         let messages = self.messages.get_or_insert_with(Default::default);
         Arc::make_mut(messages).push_back(message);
     }
 
-    /// Takes the first message out.
-    pub fn pop(&mut self) -> Option<Message> {
+    /// Removes the first message.
+    pub fn pop(&mut self) -> Option<ReceivedMessage> {
         let messages = Arc::make_mut(self.messages.as_mut()?);
         let first = messages.pop_front()?;
         self.len -= first.len();
@@ -124,7 +124,7 @@ impl Inbox {
         Some(first)
     }
 
-    /// Drops bytes of the first message, and the message when none are left.
+    /// Consumes bytes of the first message, and removes it when none are left.
     pub fn consume(&mut self, count: u64) {
         let Some(messages) = &mut self.messages else {
             return;
@@ -165,19 +165,19 @@ impl Inbox {
         join(parts)
     }
 
-    /// Takes the first bytes out, across messages.
+    /// Removes the first bytes, across messages.
     pub fn take(&mut self, wanted: u64) -> Buffer {
         let bytes = self.peek(0, wanted);
         let mut left = bytes.len() as u64;
         while left > 0 {
-            let count = self.first().map_or(left, Message::len).min(left);
+            let count = self.first().map_or(left, ReceivedMessage::len).min(left);
             self.consume(count);
             left -= count;
         }
         bytes
     }
 
-    /// All terms, for marking what is alive.
+    /// Visits all terms, so that the arena can mark live ones.
     pub fn for_each_term(&self, visit: &mut dyn FnMut(ExprId)) {
         for message in self.iter() {
             message.bytes.terms().for_each(&mut *visit);
@@ -185,7 +185,7 @@ impl Inbox {
     }
 }
 
-/// One buffer of several.
+/// Joins several buffers.
 pub fn join(mut parts: Vec<Buffer>) -> Buffer {
     if parts.len() == 1 {
         return parts.remove(0);
@@ -204,8 +204,8 @@ pub fn join(mut parts: Vec<Buffer>) -> Buffer {
 mod tests {
     use super::*;
 
-    fn message(text: &str) -> Message {
-        Message::plain(Buffer::with_bytes(text.as_bytes(), text.len()))
+    fn message(text: &str) -> ReceivedMessage {
+        ReceivedMessage::plain(Buffer::with_bytes(text.as_bytes(), text.len()))
     }
 
     #[test]

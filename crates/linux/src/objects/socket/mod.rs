@@ -1,5 +1,4 @@
-//! Sockets: what is behind the descriptor. How bytes get from one socket to another is in `stream` and
-//! `datagram`; which socket an address leads to is in `network`.
+//! Sockets. `stream` and `datagram` transfer bytes between them; `network` finds the socket of an address.
 
 mod address;
 mod datagram;
@@ -14,134 +13,140 @@ mod unix;
 use everett_vm::Buffer;
 
 pub use address::{AF_UNSPEC, Address, Domain, STORAGE_SIZE, family, unspecified};
-pub use inbox::{Credentials, Inbox, Message};
-pub use netlink::{INTERFACES, Interface};
-pub use network::{Network, Route};
+pub use inbox::{Credentials, Inbox, ReceivedMessage};
+pub use netlink::{INTERFACES, NetworkInterface};
+pub use network::{Destination, Network};
 pub use options::{Options, level};
 pub use remote::Link;
 
-use super::{Object, ObjectId, Open, Operations, event};
+use super::{Object, ObjectId, OpenObject, Operations, event};
 use crate::errno::Errno;
 use crate::files::{InodeId, OpenFlags};
 use crate::host::HostState;
 use crate::kernel::{Kernel, Stop};
 use crate::packets::PacketKind;
 use crate::syscalls::signals::SIGPIPE;
-use crate::wait::{Hope, Until};
+use crate::wait::{WaitCondition, WakeSource};
 
-/// How bytes travel.
+/// Socket types.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Kind {
-    /// `SOCK_STREAM`: bytes in order.
+pub enum SocketType {
+    /// `SOCK_STREAM`: a byte stream.
     Stream,
-    /// `SOCK_DGRAM`: messages, each on its own.
+    /// `SOCK_DGRAM`: independent messages.
     Datagram,
-    /// `SOCK_SEQPACKET`: messages in order over a connection.
+    /// `SOCK_SEQPACKET`: sequenced messages over a connection.
     Packets,
-    /// `SOCK_RAW`, as `AF_NETLINK` has it.
+    /// `SOCK_RAW`, for `AF_NETLINK`.
     Raw,
 }
 
-impl Kind {
-    /// The kind with this number.
-    pub fn from_number(number: u64) -> Option<Kind> {
-        let mut kinds = [Kind::Stream, Kind::Datagram, Kind::Packets, Kind::Raw].into_iter();
+impl SocketType {
+    /// The type with this number.
+    pub fn from_number(number: u64) -> Option<SocketType> {
+        let mut kinds = [
+            SocketType::Stream,
+            SocketType::Datagram,
+            SocketType::Packets,
+            SocketType::Raw,
+        ]
+        .into_iter();
         kinds.find(|kind| u64::from(kind.number()) == number)
     }
 
     /// Its number.
     pub fn number(self) -> u32 {
         match self {
-            Kind::Stream => 1,
-            Kind::Datagram => 2,
-            Kind::Raw => 3,
-            Kind::Packets => 5,
+            SocketType::Stream => 1,
+            SocketType::Datagram => 2,
+            SocketType::Raw => 3,
+            SocketType::Packets => 5,
         }
     }
 
-    /// Nothing is sent before there is a connection.
+    /// Whether it is connection-oriented.
     pub fn has_connections(self) -> bool {
-        matches!(self, Kind::Stream | Kind::Packets)
+        matches!(self, SocketType::Stream | SocketType::Packets)
     }
 }
 
-/// Where a socket is in its life.
+/// Connection state of a socket.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum State {
-    /// Not connected, or not any more.
+pub enum SocketState {
+    /// Not connected, or disconnected.
     Idle,
-    /// It takes connections.
+    /// It listens for connections.
     Listening {
-        /// How many connections wait at most, but one.
+        /// The backlog: the most pending connections, minus one.
         backlog: u32,
-        /// Connections that were not accepted yet, the oldest first.
+        /// The accept queue, oldest connection first.
         pending: Vec<ObjectId>,
     },
-    /// It waits until there is room for it where it wants to connect to.
+    /// `connect` waits for space in the accept queue of the listener.
     Connecting {
-        /// It began in this order.
+        /// Sequence number, for first come, first served.
         since: u64,
     },
-    /// It has a peer, or had one that is gone.
+    /// It has a peer, or had one that is closed.
     Connected {
-        /// The socket at the other end; `None` if it is closed, or where addresses are looked up each time.
+        /// The socket at the other end; `None` if it is closed, or if each message looks up its receiver.
         peer: Option<ObjectId>,
     },
 }
 
-/// What `connect` has told its callers so far.
+/// What `connect` has reported so far.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Told {
+pub enum ConnectReport {
     /// Nothing.
     Nothing,
-    /// That a connection is under way.
+    /// `EINPROGRESS`: a connection is being established.
     Underway,
-    /// That there is a connection.
+    /// That the connection is established.
     Connected,
 }
 
 /// A socket.
 #[derive(Clone, Debug)]
 pub struct Socket {
-    /// Family of its addresses.
+    /// Address family.
     pub domain: Domain,
-    /// How bytes travel.
-    pub kind: Kind,
-    /// Number of the protocol.
+    /// Socket type.
+    pub kind: SocketType,
+    /// Protocol number.
     pub protocol: u32,
-    /// What can be set.
+    /// Socket options.
     pub options: Options,
-    /// Where it is in its life.
-    pub state: State,
-    /// What `connect` has told.
-    pub told: Told,
-    /// The error that the next call gets.
+    /// Connection state.
+    pub state: SocketState,
+    /// What `connect` has reported.
+    pub connect_report: ConnectReport,
+    /// `SO_ERROR`: the error that the next call returns.
     pub error: Option<Errno>,
-    /// Nothing more is received, once what is there is gone.
+    /// No more bytes are received after those in the queue.
     pub read_shut: bool,
     /// Nothing more can be sent.
     pub write_shut: bool,
-    /// The peer knows that nothing more is sent.
+    /// The peer has been told that no more bytes are sent (FIN).
     pub end_sent: bool,
-    /// The peer has said that it sends no more.
+    /// The peer sends no more bytes.
     pub end_received: bool,
-    /// Its own address.
+    /// Local address.
     pub local: Address,
-    /// The address of its peer.
+    /// Remote address.
     pub remote: Address,
-    /// Its address was chosen by the program, and stays when it is disconnected.
+    /// The local address was chosen with `bind`, and survives a disconnect.
     pub bound: bool,
-    /// So was its port.
+    /// The local port was chosen with `bind`.
     pub bound_port: bool,
-    /// The node in the tree that bears its name.
+    /// Inode of its path name.
     pub inode: Option<InodeId>,
-    /// What came in.
+    /// Receive queue.
     pub inbox: Inbox,
-    /// It wanted to send more than there was room for.
-    pub wants_room: bool,
-    /// Who made it, or listens.
+    /// A send found the receive buffer of the peer full.
+    pub wants_space: bool,
+    /// Credentials of the process that created it or listens.
     pub owner: Credentials,
-    /// Who is at the other end.
+    /// Credentials of the peer.
     pub peer_owner: Option<Credentials>,
     /// The connection to a socket of another host.
     pub link: Option<Box<Link>>,
@@ -149,14 +154,14 @@ pub struct Socket {
 
 impl Socket {
     /// A new socket.
-    pub fn new(domain: Domain, kind: Kind, protocol: u32, owner: Credentials) -> Socket {
+    pub fn new(domain: Domain, kind: SocketType, protocol: u32, owner: Credentials) -> Socket {
         Socket {
             domain,
             kind,
             protocol,
             options: Options::new(domain, kind),
-            state: State::Idle,
-            told: Told::Nothing,
+            state: SocketState::Idle,
+            connect_report: ConnectReport::Nothing,
             error: None,
             read_shut: false,
             write_shut: false,
@@ -168,55 +173,55 @@ impl Socket {
             bound_port: false,
             inode: None,
             inbox: Inbox::default(),
-            wants_room: false,
+            wants_space: false,
             owner,
             peer_owner: None,
             link: None,
         }
     }
 
-    /// It speaks TCP.
+    /// Whether it is a TCP socket.
     pub fn is_tcp(&self) -> bool {
-        self.domain.is_internet() && self.kind == Kind::Stream
+        self.domain.is_internet() && self.kind == SocketType::Stream
     }
 
-    /// It speaks UDP.
+    /// Whether it is a UDP socket.
     pub fn is_udp(&self) -> bool {
-        self.domain.is_internet() && self.kind == Kind::Datagram
+        self.domain.is_internet() && self.kind == SocketType::Datagram
     }
 
     /// The socket at the other end.
     pub fn peer(&self) -> Option<ObjectId> {
         match self.state {
-            State::Connected { peer } => peer,
+            SocketState::Connected { peer } => peer,
             _ => None,
         }
     }
 
-    /// It has a peer, or had one.
+    /// Whether it has or had a peer.
     pub fn is_connected(&self) -> bool {
-        matches!(self.state, State::Connected { .. })
+        matches!(self.state, SocketState::Connected { .. })
     }
 
-    /// It takes connections.
+    /// Whether it listens.
     pub fn is_listening(&self) -> bool {
-        matches!(self.state, State::Listening { .. })
+        matches!(self.state, SocketState::Listening { .. })
     }
 
-    /// There is room for one more that waits to be accepted.
+    /// Whether the accept queue has space for one more connection.
     pub fn has_backlog_room(&self) -> bool {
         match &self.state {
-            State::Listening { backlog, pending } => pending.len() <= *backlog as usize,
+            SocketState::Listening { backlog, pending } => pending.len() <= *backlog as usize,
             _ => false,
         }
     }
 
-    /// Takes connections from now on, or takes another number of them.
+    /// Starts to listen, or changes the backlog.
     pub fn listen(&mut self, most: u32) {
         match &mut self.state {
-            State::Listening { backlog, .. } => *backlog = most,
+            SocketState::Listening { backlog, .. } => *backlog = most,
             state => {
-                *state = State::Listening {
+                *state = SocketState::Listening {
                     backlog: most,
                     pending: Vec::new(),
                 }
@@ -224,13 +229,13 @@ impl Socket {
         }
     }
 
-    /// Takes the error that the next call gets.
+    /// Takes the pending error.
     pub fn take_error(&mut self) -> Option<Errno> {
         self.error.take()
     }
 }
 
-/// What can be done with a socket.
+/// Operations of a socket.
 pub const OPERATIONS: Operations = Operations {
     mode: 0o140_777,
     read: |kernel, open, wanted| {
@@ -241,9 +246,9 @@ pub const OPERATIONS: Operations = Operations {
         kernel.host.release_all(&received.rights);
         Ok(received.bytes)
     },
-    write: |kernel, open, parts| kernel.send(open, parts, &Parcel::default(), 0),
+    write: |kernel, open, parts| kernel.send(open, parts, &Ancillary::default(), 0),
     readiness,
-    hope,
+    wake_source,
     close,
     available: |host, open| available(host, open.object),
     for_each_term: |object, visit| {
@@ -257,31 +262,31 @@ pub const OPERATIONS: Operations = Operations {
     ..Operations::CLOSED
 };
 
-/// What travels with bytes that are sent.
+/// Destination and ancillary data of a send.
 #[derive(Clone, Debug, Default)]
-pub struct Parcel {
-    /// Where they go to, where that is said.
+pub struct Ancillary {
+    /// Destination address, if given.
     pub to: Option<Address>,
-    /// Open files.
+    /// Open file descriptions to pass (`SCM_RIGHTS`).
     pub rights: Vec<crate::files::DescriptionId>,
-    /// Who sends them, where that is said.
+    /// Credentials to pass, if given (`SCM_CREDENTIALS`).
     pub credentials: Option<Credentials>,
 }
 
-/// What was received.
+/// The result of a receive.
 #[derive(Clone, Debug)]
 pub struct Received {
     /// The bytes.
     pub bytes: Buffer,
-    /// How long the message was.
+    /// Full length of the message before truncation.
     pub full_len: u64,
-    /// From where, where it is a message.
+    /// Source address of a datagram.
     pub from: Option<Address>,
-    /// To which address.
+    /// Destination address.
     pub to: Address,
-    /// Open files that came along. They belong to the receiver now.
+    /// Open file descriptions that were passed; the receiver owns them.
     pub rights: Vec<crate::files::DescriptionId>,
-    /// Who sent it.
+    /// Credentials of the sender.
     pub credentials: Option<Credentials>,
 }
 
@@ -298,13 +303,13 @@ impl Received {
         }
     }
 
-    /// The end of a stream.
+    /// End of a stream.
     pub fn end() -> Received {
         Received::bytes(Buffer::zeroed(0))
     }
 }
 
-/// Flags of sending and receiving.
+/// `MSG_` flags.
 pub mod message_flag {
     pub const OUT_OF_BAND: u32 = 0x1;
     pub const PEEK: u32 = 0x2;
@@ -318,7 +323,7 @@ pub mod message_flag {
 }
 
 impl HostState {
-    /// A socket.
+    /// The socket with this id, if it is one.
     pub fn socket(&self, id: ObjectId) -> Option<&Socket> {
         match self.objects.get(id.0)? {
             Object::Socket(socket) => Some(socket),
@@ -326,7 +331,7 @@ impl HostState {
         }
     }
 
-    /// The same for changing it.
+    /// The socket with this id, for changing it.
     pub fn socket_mut(&mut self, id: ObjectId) -> Option<&mut Socket> {
         match self.objects.get_mut(id.0)? {
             Object::Socket(socket) => Some(socket),
@@ -334,7 +339,7 @@ impl HostState {
         }
     }
 
-    /// All sockets, by number.
+    /// All sockets, by id.
     pub fn sockets(&self) -> impl Iterator<Item = (ObjectId, &Socket)> {
         self.objects.iter().filter_map(|(id, object)| match object {
             Object::Socket(socket) => Some((ObjectId(id), &**socket)),
@@ -342,8 +347,8 @@ impl HostState {
         })
     }
 
-    /// Something arrives at a socket.
-    pub(self) fn deliver(&mut self, to: ObjectId, message: Message) {
+    /// Appends a message to the receive queue of a socket.
+    pub(self) fn deliver(&mut self, to: ObjectId, message: ReceivedMessage) {
         if self.packets.is_some() {
             self.log_received(to, PacketKind::Data((*message.bytes).clone()));
         }
@@ -353,10 +358,10 @@ impl HostState {
         }
     }
 
-    /// An object hands on messages, each as a whole.
+    /// Whether an object preserves message boundaries.
     pub fn keeps_messages(&self, id: ObjectId) -> bool {
         self.socket(id)
-            .is_some_and(|socket| socket.kind != Kind::Stream)
+            .is_some_and(|socket| socket.kind != SocketType::Stream)
     }
 
     /// `shutdown`.
@@ -371,80 +376,88 @@ impl HostState {
         self.announce(id, event::ALL);
         match (domain, kind) {
             (Domain::Unix, _) => self.shut_down_unix(id, read, write),
-            (_, Kind::Stream) => self.shut_down_tcp(id, read, write),
+            (_, SocketType::Stream) => self.shut_down_tcp(id, read, write),
             _ => self.shut_down_udp(id),
         }
     }
 
-    /// A socket takes one more message or connection, or is none any more.
+    /// Whether a socket has space for one more message or connection, or is closed.
     pub fn has_room(&self, id: ObjectId) -> bool {
         self.socket(id).is_none_or(|socket| {
             if socket.is_listening() {
                 socket.has_backlog_room()
             } else {
-                !socket.is_full_for_strangers()
+                !socket.is_full_for_unconnected()
             }
         })
     }
 }
 
 impl Kernel<'_, '_> {
-    /// The next bytes or the next message.
-    pub fn receive(&mut self, open: Open<'_>, wanted: u64, flags: u32) -> Result<Received, Stop> {
+    /// Receives bytes or a message.
+    pub fn receive(
+        &mut self,
+        open: OpenObject<'_>,
+        wanted: u64,
+        flags: u32,
+    ) -> Result<Received, Stop> {
         let socket = self.socket_of(open)?;
         match (socket.domain, socket.kind) {
-            (Domain::Inet | Domain::Inet6, Kind::Stream) => self.receive_tcp(open, wanted, flags),
-            (Domain::Unix, Kind::Stream) => self.receive_unix(open, wanted, flags),
+            (Domain::Inet | Domain::Inet6, SocketType::Stream) => {
+                self.receive_tcp(open, wanted, flags)
+            }
+            (Domain::Unix, SocketType::Stream) => self.receive_unix(open, wanted, flags),
             _ => self.receive_datagram(open, wanted, flags),
         }
     }
 
-    /// Sends bytes, as many as there is room for, or one message.
+    /// Sends as many bytes as fit, or one message.
     pub fn send(
         &mut self,
-        open: Open<'_>,
+        open: OpenObject<'_>,
         parts: &[Buffer],
-        parcel: &Parcel,
+        ancillary: &Ancillary,
         flags: u32,
     ) -> Result<u64, Stop> {
         let socket = self.socket_of(open)?;
         match (socket.domain, socket.kind) {
-            (Domain::Unix, Kind::Stream) => self.send_unix(open, parts, parcel, flags),
-            (Domain::Unix, _) => self.send_unix_message(open, parts, parcel, flags),
+            (Domain::Unix, SocketType::Stream) => self.send_unix(open, parts, ancillary, flags),
+            (Domain::Unix, _) => self.send_unix_message(open, parts, ancillary, flags),
             (Domain::Netlink, _) => self.send_netlink(open, parts),
-            (_, Kind::Stream) => self.send_tcp(open, parts, flags),
-            _ => self.send_udp(open, parts, parcel.to.as_ref(), flags),
+            (_, SocketType::Stream) => self.send_tcp(open, parts, flags),
+            _ => self.send_udp(open, parts, ancillary.to.as_ref(), flags),
         }
     }
 
     /// The socket behind an open file.
-    pub fn socket_of(&mut self, open: Open<'_>) -> Result<&mut Socket, Stop> {
+    pub fn socket_of(&mut self, open: OpenObject<'_>) -> Result<&mut Socket, Stop> {
         let socket = self.host.socket_mut(open.object);
         socket.ok_or(Stop::Errno(Errno::ENOTSOCK))
     }
 
-    /// Waits for events of a socket as long as its options and the call's flags say.
+    /// Blocks until events of a socket, subject to its timeouts and the flags of the call.
     pub fn wait_for_socket(
         &mut self,
-        open: Open<'_>,
+        open: OpenObject<'_>,
         events: u16,
         flags: u32,
         what: &'static str,
     ) -> Stop {
         self.wait_until(
             open,
-            Until::Ready(vec![(open.id, events)]),
+            WaitCondition::Ready(vec![(open.id, events)]),
             events,
             flags,
             what,
         )
     }
 
-    /// The same for any condition; `events` say whether it is for receiving or for sending.
+    /// Blocks until a condition holds, subject to timeouts and flags; `events` say whether it is for
+    /// receiving or for sending.
     pub fn wait_until(
         &mut self,
-        open: Open<'_>,
-        until: Until,
+        open: OpenObject<'_>,
+        condition: WaitCondition,
         events: u16,
         flags: u32,
         what: &'static str,
@@ -461,18 +474,18 @@ impl Kernel<'_, '_> {
             }
         });
         let Some(timeout) = timeout else {
-            return self.wait_restartable(until, what);
+            return self.wait_restartable(condition, what);
         };
         let deadline = self.host.clock_ns.saturating_add(timeout);
-        match self.wait(until, Some(deadline), what) {
+        match self.wait(condition, Some(deadline), what) {
             Ok(()) => Errno::EAGAIN.into(),
             Err(stop) => stop,
         }
     }
 
-    /// Nobody is there to receive: a signal, unless the caller wants none.
+    /// No receiver is left: `EPIPE`, and `SIGPIPE` unless `MSG_NOSIGNAL` is set.
     fn broken_pipe(&mut self, flags: u32) -> Stop {
-        // What was sent before it had to wait is what the call returns; then there is no signal.
+        // If bytes were sent before the call blocked, it returns their number and sends no signal.
         if flags & message_flag::NO_SIGNAL == 0 && self.task().progress == 0 {
             self.raise(SIGPIPE);
         }
@@ -480,47 +493,47 @@ impl Kernel<'_, '_> {
     }
 }
 
-fn readiness(host: &HostState, open: Open<'_>) -> u16 {
+fn readiness(host: &HostState, open: OpenObject<'_>) -> u16 {
     let Some(socket) = host.socket(open.object) else {
         return event::INVALID;
     };
     match (socket.domain, socket.kind) {
         (Domain::Unix, _) => unix::unix_readiness(host, socket),
-        (_, Kind::Stream) => stream::tcp_readiness(host, socket),
+        (_, SocketType::Stream) => stream::tcp_readiness(host, socket),
         _ => datagram::udp_readiness(socket),
     }
 }
 
-fn hope(host: &HostState, open: Open<'_>, events: u16) -> Hope {
+fn wake_source(host: &HostState, open: OpenObject<'_>, events: u16) -> WakeSource {
     let Some(socket) = host.socket(open.object) else {
-        return Hope::None;
+        return WakeSource::None;
     };
     let open_to_all = socket.is_udp() && !socket.is_connected() && events & event::IN != 0;
     let is_remote = host.wire.is_networked && (socket.link.is_some() || socket.is_udp());
     if socket.is_listening() || open_to_all || is_remote {
-        Hope::Outside
+        WakeSource::External
     } else {
-        Hope::None
+        WakeSource::None
     }
 }
 
-fn close(host: &mut HostState, open: Open<'_>) {
+fn close(host: &mut HostState, open: OpenObject<'_>) {
     let Some(socket) = host.socket(open.object) else {
         return;
     };
     match (socket.domain, socket.kind) {
         (Domain::Unix, _) => unix::close_unix(host, open.object, true),
-        (_, Kind::Stream) => stream::close_tcp(host, open.object),
+        (_, SocketType::Stream) => stream::close_tcp(host, open.object),
         _ => host.objects.remove(open.object.0),
     }
 }
 
-/// Bytes that can be received without waiting.
+/// Bytes that can be received without blocking.
 pub fn available(host: &HostState, id: ObjectId) -> Option<u64> {
     let socket = host.socket(id)?;
     if socket.kind.has_connections() {
         Some(socket.inbox.len())
     } else {
-        Some(socket.inbox.first().map_or(0, Message::len))
+        Some(socket.inbox.first().map_or(0, ReceivedMessage::len))
     }
 }

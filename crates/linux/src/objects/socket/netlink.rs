@@ -1,13 +1,13 @@
-//! What `AF_NETLINK` tells of the host's interfaces: as much as `getifaddrs` asks.
+//! Netlink sockets: the requests about interfaces that `getifaddrs` makes.
 
 use std::net::IpAddr;
 
 use everett_vm::Buffer;
 
-use super::{Message, Network};
+use super::{Network, ReceivedMessage};
 use crate::errno::Errno;
 use crate::kernel::{Kernel, Stop};
-use crate::objects::Open;
+use crate::objects::OpenObject;
 
 const ERROR: u16 = 2;
 const DONE: u16 = 3;
@@ -20,26 +20,26 @@ const DUMP: u16 = 0x300;
 /// Bytes of a `struct nlmsghdr`.
 const HEADER: usize = 16;
 
-/// An interface of the host.
+/// A network interface of the host.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub struct Interface {
-    /// Its number.
+pub struct NetworkInterface {
+    /// Interface index.
     pub index: u32,
     /// Its name.
     pub name: &'static str,
     /// `IFF_` flags.
     pub flags: u32,
-    /// Longest packet.
+    /// Maximum transmission unit.
     pub mtu: u32,
-    /// Its address on the wire.
+    /// Hardware address.
     pub hardware: [u8; 6],
-    /// Kind of that address (`ARPHRD_`).
+    /// Type of the hardware address (`ARPHRD_`).
     pub kind: u16,
 }
 
 /// The interfaces of every host: the loopback, and one for its addresses.
-pub const INTERFACES: &[Interface] = &[
-    Interface {
+pub const INTERFACES: &[NetworkInterface] = &[
+    NetworkInterface {
         index: 1,
         name: "lo",
         flags: 0x1_0049,
@@ -47,7 +47,7 @@ pub const INTERFACES: &[Interface] = &[
         hardware: [0; 6],
         kind: 772,
     },
-    Interface {
+    NetworkInterface {
         index: 2,
         name: "eth0",
         flags: 0x1_1043,
@@ -58,7 +58,7 @@ pub const INTERFACES: &[Interface] = &[
 ];
 
 impl Network {
-    /// Addresses of an interface, with the bits that its net has in common.
+    /// Addresses of an interface, with prefix lengths.
     pub fn addresses_of(&self, index: u32) -> Vec<(IpAddr, u8)> {
         if index == 1 {
             return vec![
@@ -71,7 +71,7 @@ impl Network {
     }
 }
 
-/// One attribute: kind and bytes, padded.
+/// Appends an attribute: type and bytes, padded.
 fn attribute(to: &mut Vec<u8>, kind: u16, bytes: &[u8]) {
     to.extend_from_slice(&(4 + bytes.len() as u16).to_le_bytes());
     to.extend_from_slice(&kind.to_le_bytes());
@@ -84,13 +84,13 @@ fn message(to: &mut Vec<u8>, kind: u16, flags: u16, sequence: &[u8], body: &[u8]
     to.extend_from_slice(&len.to_le_bytes());
     to.extend_from_slice(&kind.to_le_bytes());
     to.extend_from_slice(&flags.to_le_bytes());
-    // Sequence and port of who asked.
+    // Sequence number and port of the requester.
     to.extend_from_slice(sequence);
     to.extend_from_slice(body);
     to.resize(to.len().next_multiple_of(4), 0);
 }
 
-fn link(interface: &Interface) -> Vec<u8> {
+fn link(interface: &NetworkInterface) -> Vec<u8> {
     let mut body = vec![0, 0];
     body.extend_from_slice(&interface.kind.to_le_bytes());
     for field in [interface.index, interface.flags, 0] {
@@ -104,7 +104,7 @@ fn link(interface: &Interface) -> Vec<u8> {
     body
 }
 
-fn address(interface: &Interface, ip: IpAddr, bits: u8) -> Vec<u8> {
+fn address(interface: &NetworkInterface, ip: IpAddr, bits: u8) -> Vec<u8> {
     let scope = if ip.is_loopback() { 254 } else { 0 };
     let (family, octets) = match ip {
         IpAddr::V4(ip) => (2, ip.octets().to_vec()),
@@ -125,8 +125,12 @@ fn address(interface: &Interface, ip: IpAddr, bits: u8) -> Vec<u8> {
 }
 
 impl Kernel<'_, '_> {
-    /// Answers a question about interfaces.
-    pub(super) fn send_netlink(&mut self, open: Open<'_>, parts: &[Buffer]) -> Result<u64, Stop> {
+    /// Answers a netlink request.
+    pub(super) fn send_netlink(
+        &mut self,
+        open: OpenObject<'_>,
+        parts: &[Buffer],
+    ) -> Result<u64, Stop> {
         let mut request = Vec::new();
         for part in parts {
             for at in 0..part.len() {
@@ -137,7 +141,8 @@ impl Kernel<'_, '_> {
         let answers = answers(&self.host.network, &request);
         for answer in answers {
             let bytes = Buffer::with_bytes(&answer, answer.len());
-            self.host.deliver(open.object, Message::plain(bytes));
+            self.host
+                .deliver(open.object, ReceivedMessage::plain(bytes));
         }
         Ok(request.len() as u64)
     }

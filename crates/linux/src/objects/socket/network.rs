@@ -1,69 +1,68 @@
-//! Which socket an address leads to: addresses of the host, ports that are taken, and what is left of closed
-//! connections. Other addresses lead to other hosts where there is a route.
+//! Address lookup: local addresses, ports in use, connections in TIME_WAIT, and routes to other hosts.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use triomphe::Arc;
 
-use super::{Kind, Socket, State};
+use super::{Socket, SocketState, SocketType};
 use crate::config::RouteSpec;
 use crate::errno::Errno;
 use crate::host::HostState;
 use crate::objects::ObjectId;
 
-/// How long a port is kept after a connection was closed from here.
+/// How long a closed connection keeps its port.
 const TIME_WAIT_NS: u64 = 60_000_000_000;
-/// Ports that are given to those who ask for none.
+/// Ephemeral ports.
 const EPHEMERAL: std::ops::RangeInclusive<u16> = 32768..=60999;
 
-/// What a host knows of its network.
+/// Network configuration of a host.
 #[derive(Clone, Debug)]
 pub struct Network {
-    /// Its addresses, but those of the loopback.
+    /// Its addresses, besides the loopback addresses.
     pub addresses: Arc<Vec<IpAddr>>,
-    /// The next port for those who ask for none.
+    /// The next ephemeral port.
     next_port: u16,
-    /// Connections that were closed here, but of which the network may still know.
-    closed: Arc<Vec<Closed>>,
-    /// The next name for UNIX sockets that ask for none.
+    /// Connections that were closed first at this end.
+    closed: Arc<Vec<ClosedConnection>>,
+    /// The next autobind name of a UNIX socket.
     pub(super) next_name: u32,
-    /// Connections that had to wait, so far.
+    /// Connection attempts that had to wait so far.
     pub waiting: u64,
-    /// Which addresses are of other hosts that can be reached.
+    /// Routes to other hosts.
     routes: Arc<Vec<RouteSpec>>,
 }
 
-/// A connection that was closed here.
+/// A connection that was closed first at this end.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-struct Closed {
+struct ClosedConnection {
     local: SocketAddr,
     remote: SocketAddr,
     reuse_address: bool,
-    /// When it is forgotten; `None` as long as the peer is there.
+    /// End of TIME_WAIT; `None` while the peer is still open.
     until_ns: Option<u64>,
 }
 
-/// Where an address leads to.
+/// The route to an address.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum Route {
-    /// To this host, from this address of it.
+pub enum Destination {
+    /// It belongs to this host.
     Local {
-        /// The address as it is: "any" means the loopback.
+        /// The destination; the wildcard address means the loopback.
         to: IpAddr,
-        /// Whose address a socket gets that has none.
+        /// Source address of an unbound socket.
         from: IpAddr,
     },
-    /// To another host, from this address of this one.
+    /// It belongs to another host.
     Remote {
-        /// Whose address a socket gets that has none.
+        /// Source address of an unbound socket.
         from: IpAddr,
     },
-    /// To nobody.
+    /// There is no route.
     Nowhere(Errno),
 }
 
 impl Network {
-    /// A host with these addresses.
+    /// A host with these addresses and routes.
     pub fn new(addresses: Vec<IpAddr>, routes: Vec<RouteSpec>) -> Network {
         Network {
             routes: Arc::new(routes),
@@ -75,7 +74,7 @@ impl Network {
         }
     }
 
-    /// Ports are given from another place on, as after another start.
+    /// Continues with other ephemeral ports, as after a restart.
     pub(crate) fn skip_ports(&mut self, times: u32) {
         const APART: u32 = 1000;
         let all = u32::from(EPHEMERAL.end() - EPHEMERAL.start());
@@ -83,13 +82,13 @@ impl Network {
         self.next_port = EPHEMERAL.start() + skipped as u16;
     }
 
-    /// It is an address of this host.
+    /// Whether it is an address of this host.
     pub fn is_own(&self, ip: IpAddr) -> bool {
         ip.is_loopback() || self.addresses.contains(&ip)
     }
 
-    /// Where an address leads to. A network between hosts is asked here.
-    pub fn route(&self, to: IpAddr) -> Route {
+    /// Finds the route to an address.
+    pub fn route(&self, to: IpAddr) -> Destination {
         let to = match to {
             IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
             IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),
@@ -98,20 +97,20 @@ impl Network {
         if !self.is_own(to) {
             let matching = self.routes.iter().filter(|route| route.leads_to(to));
             return match matching.max_by_key(|route| route.prefix_len) {
-                Some(route) => Route::Remote { from: route.source },
-                None => Route::Nowhere(Errno::ENETUNREACH),
+                Some(route) => Destination::Remote { from: route.source },
+                None => Destination::Nowhere(Errno::ENETUNREACH),
             };
         }
         let from = match to {
             IpAddr::V4(ip) if ip.is_loopback() => IpAddr::V4(Ipv4Addr::LOCALHOST),
             ip => ip,
         };
-        Route::Local { to, from }
+        Destination::Local { to, from }
     }
 
-    /// A connection was closed here; its peer was not.
+    /// A connection was closed at this end first.
     pub fn leave(&mut self, local: SocketAddr, remote: SocketAddr, reuse_address: bool) {
-        Arc::make_mut(&mut self.closed).push(Closed {
+        Arc::make_mut(&mut self.closed).push(ClosedConnection {
             local,
             remote,
             reuse_address,
@@ -119,24 +118,25 @@ impl Network {
         });
     }
 
-    /// The connection between these addresses, closed at `local`, is at its end: after a while nobody knows of it.
-    pub fn forget_later(&mut self, local: SocketAddr, remote: SocketAddr, now_ns: u64) {
+    /// A connection that was closed at `local` first is now closed at both ends: it enters TIME_WAIT.
+    pub fn enter_time_wait(&mut self, local: SocketAddr, remote: SocketAddr, now_ns: u64) {
         let mut closed = Arc::make_mut(&mut self.closed).iter_mut();
         if let Some(entry) = closed.find(|entry| (entry.local, entry.remote) == (local, remote)) {
             entry.until_ns = Some(now_ns.saturating_add(TIME_WAIT_NS));
         }
     }
 
-    /// The connection between these addresses was broken off.
+    /// Forgets a connection that was reset.
     pub fn forget(&mut self, local: SocketAddr, remote: SocketAddr) {
-        let is_it = |entry: &Closed| (entry.local, entry.remote) == (local, remote);
+        let is_it = |entry: &ClosedConnection| (entry.local, entry.remote) == (local, remote);
         if self.closed.iter().any(is_it) {
             Arc::make_mut(&mut self.closed).retain(|entry| !is_it(entry));
         }
     }
 
-    fn forget_old(&mut self, now_ns: u64) {
-        let is_old = |entry: &Closed| entry.until_ns.is_some_and(|until| until <= now_ns);
+    fn expire_closed(&mut self, now_ns: u64) {
+        let is_old =
+            |entry: &ClosedConnection| entry.until_ns.is_some_and(|condition| condition <= now_ns);
         if self.closed.iter().any(is_old) {
             Arc::make_mut(&mut self.closed).retain(|entry| !is_old(entry));
         }
@@ -144,14 +144,15 @@ impl Network {
 }
 
 impl Socket {
-    /// Nobody else can have its address.
+    /// Whether it keeps others from binding its address.
     fn holds_address(&self) -> bool {
-        let is_over = self.kind == Kind::Stream && self.state == State::Idle && !self.bound;
+        let is_over =
+            self.kind == SocketType::Stream && self.state == SocketState::Idle && !self.bound;
         self.domain.is_internet() && !is_over
     }
 }
 
-/// Addresses that a socket at one of them shares with the other.
+/// Whether two local addresses overlap.
 pub(super) fn overlap(one: IpAddr, one_only_v6: bool, other: IpAddr, other_only_v6: bool) -> bool {
     let all_of_both =
         |ip: IpAddr, only_v6: bool| ip == IpAddr::V6(Ipv6Addr::UNSPECIFIED) && !only_v6;
@@ -161,7 +162,7 @@ pub(super) fn overlap(one: IpAddr, one_only_v6: bool, other: IpAddr, other_only_
     one.is_ipv4() == other.is_ipv4() && (one.is_unspecified() || other.is_unspecified())
 }
 
-/// How well a socket's own address fits what is sent to an address; `None` if it does not.
+/// How specifically a socket's local address matches a destination; `None` if it does not.
 fn fit(socket: &Socket, to: SocketAddr) -> Option<u32> {
     let local = socket.local.internet()?;
     if local.port() != to.port() {
@@ -179,7 +180,7 @@ fn fit(socket: &Socket, to: SocketAddr) -> Option<u32> {
 }
 
 impl HostState {
-    /// The socket that takes connections at an address. Of several that share it, one that has room.
+    /// The listening socket for an address. Of several that share it, one with space in its accept queue.
     pub fn listener_at(&self, to: SocketAddr) -> Option<ObjectId> {
         let mut best: Option<((u32, bool), ObjectId)> = None;
         for (id, socket) in self.sockets() {
@@ -195,7 +196,7 @@ impl HostState {
         best.map(|best| best.1)
     }
 
-    /// The socket that gets a datagram.
+    /// The socket that receives a datagram.
     pub fn datagram_receiver(&self, from: SocketAddr, to: SocketAddr) -> Option<ObjectId> {
         let mut best: Option<(u32, ObjectId)> = None;
         for (id, socket) in self.sockets() {
@@ -211,7 +212,7 @@ impl HostState {
                 }
                 fit += 10;
             }
-            // Of several that share an address without ports being shared, the last one has it.
+            // Of several sockets that share an address without `SO_REUSEPORT`, the last one receives.
             if best.is_none_or(|best| best.0 < fit || !socket.options.reuse_port && best.0 == fit) {
                 best = Some((fit, id));
             }
@@ -219,7 +220,7 @@ impl HostState {
         best.map(|best| best.1)
     }
 
-    /// A socket may have this address.
+    /// Whether a socket may bind this address.
     fn is_free(&self, who: ObjectId, wanted: SocketAddr) -> bool {
         let Some(socket) = self.socket(who) else {
             return false;
@@ -243,18 +244,18 @@ impl HostState {
                 .internet()
                 .is_some_and(|local| conflict(other, local))
         });
-        let lingers = |entry: &Closed| {
+        let lingers = |entry: &ClosedConnection| {
             entry.local.port() == wanted.port()
                 && overlap(entry.local.ip(), true, wanted.ip(), socket.options.only_v6)
                 && !(entry.reuse_address && socket.options.reuse_address)
         };
-        let is_stream = socket.kind == Kind::Stream;
+        let is_stream = socket.kind == SocketType::Stream;
         !(taken || is_stream && self.network.closed.iter().any(lingers))
     }
 
-    /// Gives a socket an address of the internet; port 0 means any.
+    /// Binds a socket to an internet address; port 0 selects an ephemeral port.
     pub fn take_address(&mut self, who: ObjectId, wanted: SocketAddr) -> Result<SocketAddr, Errno> {
-        self.network.forget_old(self.clock_ns);
+        self.network.expire_closed(self.clock_ns);
         if wanted.port() != 0 {
             return if self.is_free(who, wanted) {
                 Ok(wanted)
@@ -270,7 +271,7 @@ impl HostState {
                 port + 1
             };
             let address = SocketAddr::new(wanted.ip(), port);
-            // A port that somebody has at any address is left alone.
+            // A port that is bound at any address is skipped.
             let held = self.sockets().any(|(_, other)| {
                 let local = other.local.internet();
                 local.is_some_and(|local| local.port() == port)
@@ -282,7 +283,7 @@ impl HostState {
         Err(Errno::EADDRINUSE)
     }
 
-    /// The address that a new connection of a socket has at this end.
+    /// The local address of a new connection.
     pub fn address_for_connection(
         &mut self,
         who: ObjectId,
@@ -304,14 +305,14 @@ impl HostState {
         }
     }
 
-    /// Two sockets would have the same two addresses.
+    /// Whether a connection between these addresses exists.
     pub fn has_connection(&self, local: SocketAddr, remote: SocketAddr) -> bool {
         let mut sockets = self.sockets();
         sockets.any(|(_, socket)| {
             socket.is_tcp()
                 && matches!(
                     socket.state,
-                    State::Connected { .. } | State::Connecting { .. }
+                    SocketState::Connected { .. } | SocketState::Connecting { .. }
                 )
                 && socket.local.internet() == Some(local)
                 && socket.remote.internet() == Some(remote)

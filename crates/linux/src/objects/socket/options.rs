@@ -1,14 +1,14 @@
-//! What can be set about a socket.
+//! Socket options.
 
 use std::collections::BTreeMap;
 
 use triomphe::Arc;
 
-use super::Kind;
+use super::SocketType;
 use super::address::Domain;
 use crate::errno::Errno;
 
-/// Levels of options.
+/// Levels of socket options.
 pub mod level {
     pub const SOCKET: u32 = 1;
     pub const IP: u32 = 0;
@@ -18,7 +18,7 @@ pub mod level {
     pub const NETLINK: u32 = 270;
 }
 
-/// What can be set about a socket and changes what it does; and the rest, which is only remembered.
+/// Socket options: those with an effect, and the rest, which is only stored.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Options {
     /// `SO_REUSEADDR`.
@@ -33,9 +33,9 @@ pub struct Options {
     pub pass_credentials: bool,
     /// `SO_LINGER`: seconds that `close` waits at most.
     pub linger_s: Option<u32>,
-    /// `SO_RCVBUF`, as it is told.
+    /// `SO_RCVBUF`, as `getsockopt` reports it.
     pub receive_buffer: u32,
-    /// `SO_SNDBUF`, as it is told.
+    /// `SO_SNDBUF`, as `getsockopt` reports it.
     pub send_buffer: u32,
     /// `SO_RCVLOWAT`.
     pub receive_low_water: u32,
@@ -43,108 +43,108 @@ pub struct Options {
     pub receive_timeout_ns: Option<u64>,
     /// `SO_SNDTIMEO`.
     pub send_timeout_ns: Option<u64>,
-    /// Level, name and value of what changes nothing here.
+    /// Values of options without effect, by level and name.
     others: Option<Arc<BTreeMap<(u32, u32), i32>>>,
 }
 
-/// What values an option takes that is only remembered.
+/// Values that an option without effect accepts.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-enum Takes {
-    /// Yes or no.
+enum AcceptedValues {
+    /// A boolean.
     Flag,
     /// A number in this range.
     Number(i32, i32),
-    /// The same, where -1 means the value at the start.
+    /// A number in this range, or -1 for the default.
     NumberOrDefault(i32, i32),
-    /// Anything; it is not told again.
+    /// Anything; it cannot be read back.
     Command,
 }
 
-/// Options that are only remembered: level, name, value at the start, what they take.
+/// Options without effect: level, name, default, accepted values.
 #[rustfmt::skip]
-const REMEMBERED: &[(u32, u32, i32, Takes)] = &[
-    (level::SOCKET, 1, 0, Takes::Flag), // SO_DEBUG
-    (level::SOCKET, 5, 0, Takes::Flag), // SO_DONTROUTE
-    (level::SOCKET, 9, 0, Takes::Flag), // SO_KEEPALIVE
-    (level::SOCKET, 10, 0, Takes::Flag), // SO_OOBINLINE
-    (level::SOCKET, 11, 0, Takes::Flag), // SO_NO_CHECK
-    (level::SOCKET, 12, 0, Takes::Number(0, i32::MAX)), // SO_PRIORITY
-    (level::SOCKET, 29, 0, Takes::Flag), // SO_TIMESTAMP
-    (level::SOCKET, 34, 0, Takes::Flag), // SO_PASSSEC
-    (level::SOCKET, 35, 0, Takes::Flag), // SO_TIMESTAMPNS
-    (level::SOCKET, 36, 0, Takes::Number(i32::MIN, i32::MAX)), // SO_MARK
-    (level::SOCKET, 40, 0, Takes::Flag), // SO_RXQ_OVFL
-    (level::SOCKET, 46, 0, Takes::Number(0, i32::MAX)), // SO_BUSY_POLL
-    (level::SOCKET, 49, 0, Takes::Number(i32::MIN, i32::MAX)), // SO_INCOMING_CPU
-    (level::IP, 1, 0, Takes::Number(0, 255)), // IP_TOS
-    (level::IP, 2, 64, Takes::NumberOrDefault(1, 255)), // IP_TTL
-    (level::IP, 6, 0, Takes::Flag), // IP_RECVOPTS
-    (level::IP, 8, 0, Takes::Flag), // IP_PKTINFO
-    (level::IP, 10, 1, Takes::Number(0, 5)), // IP_MTU_DISCOVER
-    (level::IP, 11, 0, Takes::Flag), // IP_RECVERR
-    (level::IP, 12, 0, Takes::Flag), // IP_RECVTTL
-    (level::IP, 13, 0, Takes::Flag), // IP_RECVTOS
-    (level::IP, 15, 0, Takes::Flag), // IP_FREEBIND
-    (level::IP, 19, 0, Takes::Flag), // IP_TRANSPARENT
-    (level::IP, 24, 0, Takes::Flag), // IP_BIND_ADDRESS_NO_PORT
-    (level::IP, 32, 0, Takes::Command), // IP_MULTICAST_IF
-    (level::IP, 33, 1, Takes::NumberOrDefault(0, 255)), // IP_MULTICAST_TTL
-    (level::IP, 34, 1, Takes::Flag), // IP_MULTICAST_LOOP
-    (level::IP, 35, 0, Takes::Command), // IP_ADD_MEMBERSHIP
-    (level::IP, 36, 0, Takes::Command), // IP_DROP_MEMBERSHIP
-    (level::IP, 49, 1, Takes::Flag), // IP_MULTICAST_ALL
-    (level::IPV6, 16, 64, Takes::NumberOrDefault(0, 255)), // IPV6_UNICAST_HOPS
-    (level::IPV6, 17, 0, Takes::Number(0, i32::MAX)), // IPV6_MULTICAST_IF
-    (level::IPV6, 18, 1, Takes::NumberOrDefault(0, 255)), // IPV6_MULTICAST_HOPS
-    (level::IPV6, 19, 1, Takes::Flag), // IPV6_MULTICAST_LOOP
-    (level::IPV6, 20, 0, Takes::Command), // IPV6_JOIN_GROUP
-    (level::IPV6, 21, 0, Takes::Command), // IPV6_LEAVE_GROUP
-    (level::IPV6, 23, 1, Takes::Number(0, 5)), // IPV6_MTU_DISCOVER
-    (level::IPV6, 25, 0, Takes::Flag), // IPV6_RECVERR
-    (level::IPV6, 49, 0, Takes::Flag), // IPV6_RECVPKTINFO
-    (level::IPV6, 51, 0, Takes::Flag), // IPV6_RECVHOPLIMIT
-    (level::IPV6, 66, 0, Takes::Flag), // IPV6_RECVTCLASS
-    (level::IPV6, 67, 0, Takes::NumberOrDefault(0, 255)), // IPV6_TCLASS
-    (level::IPV6, 78, 0, Takes::Flag), // IPV6_FREEBIND
-    (level::TCP, 1, 0, Takes::Flag), // TCP_NODELAY
-    (level::TCP, 2, 536, Takes::Number(0, 32767)), // TCP_MAXSEG
-    (level::TCP, 3, 0, Takes::Flag), // TCP_CORK
-    (level::TCP, 4, 7200, Takes::Number(1, 32767)), // TCP_KEEPIDLE
-    (level::TCP, 5, 75, Takes::Number(1, 32767)), // TCP_KEEPINTVL
-    (level::TCP, 6, 9, Takes::Number(1, 127)), // TCP_KEEPCNT
-    (level::TCP, 7, 6, Takes::Number(1, 127)), // TCP_SYNCNT
-    (level::TCP, 8, 60, Takes::Number(i32::MIN, i32::MAX)), // TCP_LINGER2
-    (level::TCP, 9, 0, Takes::Number(i32::MIN, i32::MAX)), // TCP_DEFER_ACCEPT
-    (level::TCP, 10, 0, Takes::Number(0, i32::MAX)), // TCP_WINDOW_CLAMP
-    (level::TCP, 12, 1, Takes::Flag), // TCP_QUICKACK
-    (level::TCP, 18, 0, Takes::Number(0, i32::MAX)), // TCP_USER_TIMEOUT
-    (level::TCP, 23, 0, Takes::Number(0, i32::MAX)), // TCP_FASTOPEN
-    (level::TCP, 25, -1, Takes::Number(i32::MIN, i32::MAX)), // TCP_NOTSENT_LOWAT
-    (level::TCP, 30, 0, Takes::Flag), // TCP_FASTOPEN_CONNECT
-    (level::UDP, 1, 0, Takes::Flag), // UDP_CORK
-    (level::UDP, 104, 0, Takes::Flag), // UDP_GRO
-    (level::NETLINK, 1, 0, Takes::Command), // NETLINK_ADD_MEMBERSHIP
-    (level::NETLINK, 10, 0, Takes::Flag), // NETLINK_CAP_ACK
-    (level::NETLINK, 11, 0, Takes::Flag), // NETLINK_EXT_ACK
-    (level::NETLINK, 12, 0, Takes::Flag), // NETLINK_GET_STRICT_CHK
+const STORED: &[(u32, u32, i32, AcceptedValues)] = &[
+    (level::SOCKET, 1, 0, AcceptedValues::Flag), // SO_DEBUG
+    (level::SOCKET, 5, 0, AcceptedValues::Flag), // SO_DONTROUTE
+    (level::SOCKET, 9, 0, AcceptedValues::Flag), // SO_KEEPALIVE
+    (level::SOCKET, 10, 0, AcceptedValues::Flag), // SO_OOBINLINE
+    (level::SOCKET, 11, 0, AcceptedValues::Flag), // SO_NO_CHECK
+    (level::SOCKET, 12, 0, AcceptedValues::Number(0, i32::MAX)), // SO_PRIORITY
+    (level::SOCKET, 29, 0, AcceptedValues::Flag), // SO_TIMESTAMP
+    (level::SOCKET, 34, 0, AcceptedValues::Flag), // SO_PASSSEC
+    (level::SOCKET, 35, 0, AcceptedValues::Flag), // SO_TIMESTAMPNS
+    (level::SOCKET, 36, 0, AcceptedValues::Number(i32::MIN, i32::MAX)), // SO_MARK
+    (level::SOCKET, 40, 0, AcceptedValues::Flag), // SO_RXQ_OVFL
+    (level::SOCKET, 46, 0, AcceptedValues::Number(0, i32::MAX)), // SO_BUSY_POLL
+    (level::SOCKET, 49, 0, AcceptedValues::Number(i32::MIN, i32::MAX)), // SO_INCOMING_CPU
+    (level::IP, 1, 0, AcceptedValues::Number(0, 255)), // IP_TOS
+    (level::IP, 2, 64, AcceptedValues::NumberOrDefault(1, 255)), // IP_TTL
+    (level::IP, 6, 0, AcceptedValues::Flag), // IP_RECVOPTS
+    (level::IP, 8, 0, AcceptedValues::Flag), // IP_PKTINFO
+    (level::IP, 10, 1, AcceptedValues::Number(0, 5)), // IP_MTU_DISCOVER
+    (level::IP, 11, 0, AcceptedValues::Flag), // IP_RECVERR
+    (level::IP, 12, 0, AcceptedValues::Flag), // IP_RECVTTL
+    (level::IP, 13, 0, AcceptedValues::Flag), // IP_RECVTOS
+    (level::IP, 15, 0, AcceptedValues::Flag), // IP_FREEBIND
+    (level::IP, 19, 0, AcceptedValues::Flag), // IP_TRANSPARENT
+    (level::IP, 24, 0, AcceptedValues::Flag), // IP_BIND_ADDRESS_NO_PORT
+    (level::IP, 32, 0, AcceptedValues::Command), // IP_MULTICAST_IF
+    (level::IP, 33, 1, AcceptedValues::NumberOrDefault(0, 255)), // IP_MULTICAST_TTL
+    (level::IP, 34, 1, AcceptedValues::Flag), // IP_MULTICAST_LOOP
+    (level::IP, 35, 0, AcceptedValues::Command), // IP_ADD_MEMBERSHIP
+    (level::IP, 36, 0, AcceptedValues::Command), // IP_DROP_MEMBERSHIP
+    (level::IP, 49, 1, AcceptedValues::Flag), // IP_MULTICAST_ALL
+    (level::IPV6, 16, 64, AcceptedValues::NumberOrDefault(0, 255)), // IPV6_UNICAST_HOPS
+    (level::IPV6, 17, 0, AcceptedValues::Number(0, i32::MAX)), // IPV6_MULTICAST_IF
+    (level::IPV6, 18, 1, AcceptedValues::NumberOrDefault(0, 255)), // IPV6_MULTICAST_HOPS
+    (level::IPV6, 19, 1, AcceptedValues::Flag), // IPV6_MULTICAST_LOOP
+    (level::IPV6, 20, 0, AcceptedValues::Command), // IPV6_JOIN_GROUP
+    (level::IPV6, 21, 0, AcceptedValues::Command), // IPV6_LEAVE_GROUP
+    (level::IPV6, 23, 1, AcceptedValues::Number(0, 5)), // IPV6_MTU_DISCOVER
+    (level::IPV6, 25, 0, AcceptedValues::Flag), // IPV6_RECVERR
+    (level::IPV6, 49, 0, AcceptedValues::Flag), // IPV6_RECVPKTINFO
+    (level::IPV6, 51, 0, AcceptedValues::Flag), // IPV6_RECVHOPLIMIT
+    (level::IPV6, 66, 0, AcceptedValues::Flag), // IPV6_RECVTCLASS
+    (level::IPV6, 67, 0, AcceptedValues::NumberOrDefault(0, 255)), // IPV6_TCLASS
+    (level::IPV6, 78, 0, AcceptedValues::Flag), // IPV6_FREEBIND
+    (level::TCP, 1, 0, AcceptedValues::Flag), // TCP_NODELAY
+    (level::TCP, 2, 536, AcceptedValues::Number(0, 32767)), // TCP_MAXSEG
+    (level::TCP, 3, 0, AcceptedValues::Flag), // TCP_CORK
+    (level::TCP, 4, 7200, AcceptedValues::Number(1, 32767)), // TCP_KEEPIDLE
+    (level::TCP, 5, 75, AcceptedValues::Number(1, 32767)), // TCP_KEEPINTVL
+    (level::TCP, 6, 9, AcceptedValues::Number(1, 127)), // TCP_KEEPCNT
+    (level::TCP, 7, 6, AcceptedValues::Number(1, 127)), // TCP_SYNCNT
+    (level::TCP, 8, 60, AcceptedValues::Number(i32::MIN, i32::MAX)), // TCP_LINGER2
+    (level::TCP, 9, 0, AcceptedValues::Number(i32::MIN, i32::MAX)), // TCP_DEFER_ACCEPT
+    (level::TCP, 10, 0, AcceptedValues::Number(0, i32::MAX)), // TCP_WINDOW_CLAMP
+    (level::TCP, 12, 1, AcceptedValues::Flag), // TCP_QUICKACK
+    (level::TCP, 18, 0, AcceptedValues::Number(0, i32::MAX)), // TCP_USER_TIMEOUT
+    (level::TCP, 23, 0, AcceptedValues::Number(0, i32::MAX)), // TCP_FASTOPEN
+    (level::TCP, 25, -1, AcceptedValues::Number(i32::MIN, i32::MAX)), // TCP_NOTSENT_LOWAT
+    (level::TCP, 30, 0, AcceptedValues::Flag), // TCP_FASTOPEN_CONNECT
+    (level::UDP, 1, 0, AcceptedValues::Flag), // UDP_CORK
+    (level::UDP, 104, 0, AcceptedValues::Flag), // UDP_GRO
+    (level::NETLINK, 1, 0, AcceptedValues::Command), // NETLINK_ADD_MEMBERSHIP
+    (level::NETLINK, 10, 0, AcceptedValues::Flag), // NETLINK_CAP_ACK
+    (level::NETLINK, 11, 0, AcceptedValues::Flag), // NETLINK_EXT_ACK
+    (level::NETLINK, 12, 0, AcceptedValues::Flag), // NETLINK_GET_STRICT_CHK
 ];
 
-/// The largest size of a buffer that can be asked for, and the least that there is.
-const MOST_BUFFER: u32 = 4_194_304;
-const LEAST_RECEIVE_BUFFER: u32 = 2304;
-const LEAST_SEND_BUFFER: u32 = 4608;
+/// Bounds of buffer sizes.
+const MAX_BUFFER: u32 = 4_194_304;
+const MIN_RECEIVE_BUFFER: u32 = 2304;
+const MIN_SEND_BUFFER: u32 = 4608;
 
-fn remembered(level: u32, name: u32) -> Option<(i32, Takes)> {
-    let mut all = REMEMBERED.iter();
+fn stored(level: u32, name: u32) -> Option<(i32, AcceptedValues)> {
+    let mut all = STORED.iter();
     let found = all.find(|option| (option.0, option.1) == (level, name))?;
     Some((found.2, found.3))
 }
 
 impl Options {
-    /// As they are in the beginning.
-    pub fn new(domain: Domain, kind: Kind) -> Options {
+    /// The default options.
+    pub fn new(domain: Domain, kind: SocketType) -> Options {
         let (receive_buffer, send_buffer) = match (domain, kind) {
-            (Domain::Inet | Domain::Inet6, Kind::Stream) => (131_072, 16_384),
+            (Domain::Inet | Domain::Inet6, SocketType::Stream) => (131_072, 16_384),
             _ => (212_992, 212_992),
         };
         Options {
@@ -163,45 +163,45 @@ impl Options {
         }
     }
 
-    /// The value of an option that is only remembered; `None` if there is no such option.
+    /// The value of an option without effect; `None` if there is no such option.
     pub fn other(&self, level: u32, name: u32) -> Option<i32> {
-        let (default, takes) = remembered(level, name)?;
-        if takes == Takes::Command && level != level::IP {
+        let (default, takes) = stored(level, name)?;
+        if takes == AcceptedValues::Command && level != level::IP {
             return None;
         }
         let set = self.others.as_ref().and_then(|set| set.get(&(level, name)));
         Some(set.copied().unwrap_or(default))
     }
 
-    /// Sets an option that is only remembered.
+    /// Sets an option without effect.
     pub fn set_other(&mut self, level: u32, name: u32, value: i32) -> Result<(), Errno> {
-        let (default, takes) = remembered(level, name).ok_or(Errno::ENOPROTOOPT)?;
+        let (default, takes) = stored(level, name).ok_or(Errno::ENOPROTOOPT)?;
         let value = match takes {
-            Takes::Flag => i32::from(value != 0),
-            Takes::NumberOrDefault(..) if value == -1 => default,
-            Takes::Number(least, most) | Takes::NumberOrDefault(least, most) => {
+            AcceptedValues::Flag => i32::from(value != 0),
+            AcceptedValues::NumberOrDefault(..) if value == -1 => default,
+            AcceptedValues::Number(least, most) | AcceptedValues::NumberOrDefault(least, most) => {
                 if !(least..=most).contains(&value) {
                     return Err(Errno::EINVAL);
                 }
                 value
             }
-            Takes::Command => return Ok(()),
+            AcceptedValues::Command => return Ok(()),
         };
         let others = self.others.get_or_insert_with(Default::default);
         Arc::make_mut(others).insert((level, name), value);
         Ok(())
     }
 
-    /// `SO_RCVBUF`: twice what is asked for, for what the kernel itself needs of it.
+    /// `SO_RCVBUF`: doubled, to account for the kernel's overhead.
     pub fn set_receive_buffer(&mut self, wanted: u32, force: bool) {
-        let most = if force { u32::MAX / 4 } else { MOST_BUFFER };
-        self.receive_buffer = (wanted.min(most) * 2).max(LEAST_RECEIVE_BUFFER);
+        let most = if force { u32::MAX / 4 } else { MAX_BUFFER };
+        self.receive_buffer = (wanted.min(most) * 2).max(MIN_RECEIVE_BUFFER);
     }
 
-    /// `SO_SNDBUF`, the same.
+    /// `SO_SNDBUF`, likewise.
     pub fn set_send_buffer(&mut self, wanted: u32, force: bool) {
-        let most = if force { u32::MAX / 4 } else { MOST_BUFFER };
-        self.send_buffer = (wanted.min(most) * 2).max(LEAST_SEND_BUFFER);
+        let most = if force { u32::MAX / 4 } else { MAX_BUFFER };
+        self.send_buffer = (wanted.min(most) * 2).max(MIN_SEND_BUFFER);
     }
 }
 
@@ -211,7 +211,7 @@ mod tests {
 
     #[test]
     fn remembered_options_keep_to_their_range() {
-        let mut options = Options::new(Domain::Inet, Kind::Stream);
+        let mut options = Options::new(Domain::Inet, SocketType::Stream);
         assert_eq!(options.other(level::TCP, 4), Some(7200));
         assert_eq!(options.set_other(level::TCP, 4, 30), Ok(()));
         assert_eq!(options.other(level::TCP, 4), Some(30));
@@ -224,7 +224,7 @@ mod tests {
 
     #[test]
     fn buffers_are_doubled_and_bounded() {
-        let mut options = Options::new(Domain::Unix, Kind::Stream);
+        let mut options = Options::new(Domain::Unix, SocketType::Stream);
         options.set_receive_buffer(0, false);
         options.set_send_buffer(50_000, false);
         assert_eq!(

@@ -1,6 +1,6 @@
-//! TCP between hosts: a connection is a socket at each, and what one tells the other. The network brings everything in order,
-//! so nothing is acknowledged or sent again; what shows of a window is kept: who sends more than there is room for at the
-//! other end has to wait.
+//! TCP between hosts. A connection is a socket on each host; they exchange segments. The network delivers
+//! segments in order, so there are no acknowledgements or retransmissions. Flow control is modelled: a sender
+//! waits when the window of the other end is full.
 
 use std::net::SocketAddr;
 
@@ -8,49 +8,49 @@ use everett_vm::Buffer;
 
 use super::inbox::Inbox;
 use super::stream::first_bytes;
-use super::{Address, Message, Socket, State, Told};
+use super::{Address, ConnectReport, ReceivedMessage, Socket, SocketState};
 use crate::errno::Errno;
 use crate::host::HostState;
 use crate::kernel::{Kernel, Stop};
-use crate::objects::{Object, ObjectId, Open, event};
+use crate::objects::{Object, ObjectId, OpenObject, event};
 use crate::packets::{Packet, PacketKind};
 
-/// This end of a connection to another host.
+/// The local end of a connection to another host.
 #[derive(Clone, Debug, Default)]
 pub struct Link {
-    /// Bytes that there is room for at the other end.
+    /// Send window: bytes that the other end can still receive.
     pub window: u64,
-    /// Bytes that wait for room there.
+    /// Send queue: bytes that wait for the window to open.
     pub unsent: Inbox,
-    /// Bytes that were received here and that the other end does not know of yet.
-    untold: u64,
+    /// Bytes consumed here that no window update has announced yet.
+    unannounced: u64,
 }
 
 impl Socket {
-    /// A connection to another host has room for so many more bytes at this end.
-    pub(super) fn room_in_link(&self) -> u64 {
+    /// Free space in the send buffer.
+    pub(super) fn send_space(&self) -> u64 {
         let unsent = self.link.as_ref().map_or(0, |link| link.unsent.len());
         u64::from(self.options.send_buffer).saturating_sub(unsent)
     }
 
-    fn room_for_peer(&self) -> u64 {
+    fn receive_window(&self) -> u64 {
         u64::from(self.options.receive_buffer)
     }
 }
 
 impl Kernel<'_, '_> {
-    /// Sends to another host as many bytes as there is room for here.
+    /// Sends bytes to another host, as many as fit into the send buffer.
     pub(super) fn send_remote(
         &mut self,
-        open: Open<'_>,
+        open: OpenObject<'_>,
         parts: &[Buffer],
         wanted: u64,
         flags: u32,
     ) -> Result<u64, Stop> {
         let socket = self.socket_of(open)?;
-        let room = socket.room_in_link();
+        let room = socket.send_space();
         if room < wanted {
-            socket.wants_room = true;
+            socket.wants_space = true;
         }
         if room == 0 {
             return Err(self.wait_for_socket(open, event::OUT, flags, "send to a TCP socket"));
@@ -58,7 +58,7 @@ impl Kernel<'_, '_> {
         let bytes = first_bytes(parts, wanted.min(room));
         let sent = bytes.len() as u64;
         if let Some(link) = &mut socket.link {
-            link.unsent.push(Message::plain(bytes));
+            link.unsent.push(ReceivedMessage::plain(bytes));
         }
         self.host.push_bytes(open.object, false);
         Ok(sent)
@@ -71,23 +71,23 @@ impl HostState {
         socket.local.internet().zip(socket.remote.internet())
     }
 
-    fn tell_peer(&mut self, id: ObjectId, kind: PacketKind) {
+    fn send_segment(&mut self, id: ObjectId, kind: PacketKind) {
         if let Some((local, remote)) = self.ends(id) {
             self.transmit(local, remote, kind);
         }
     }
 
-    /// A socket asks another host for a connection.
+    /// Sends a connection request to another host.
     pub(super) fn request_connection(&mut self, id: ObjectId) {
         let Some(socket) = self.socket_mut(id) else {
             return;
         };
         socket.link = Some(Box::default());
-        let room = socket.room_for_peer();
-        self.tell_peer(id, PacketKind::Request { room });
+        let window = socket.receive_window();
+        self.send_segment(id, PacketKind::Syn { window });
     }
 
-    /// Sends what there is room for at the other end, or all of it.
+    /// Sends queued bytes, as the window permits, or all of them.
     fn push_bytes(&mut self, id: ObjectId, all: bool) {
         let Some(link) = self.socket_mut(id).and_then(|socket| socket.link.as_mut()) else {
             return;
@@ -102,43 +102,43 @@ impl HostState {
         }
         link.window = link.window.saturating_sub(count);
         let bytes = link.unsent.take(count);
-        self.tell_peer(id, PacketKind::Data(bytes));
+        self.send_segment(id, PacketKind::Data(bytes));
     }
 
-    /// The program took bytes of a connection to another host. The other end is told when it is worth it.
-    pub(super) fn give_room(&mut self, id: ObjectId, count: u64) {
+    /// The program has consumed bytes: sends a window update once it is worthwhile.
+    pub(super) fn update_window(&mut self, id: ObjectId, count: u64) {
         let Some(socket) = self.socket_mut(id) else {
             return;
         };
-        let worth = socket.room_for_peer() / 2;
+        let worth = socket.receive_window() / 2;
         let Some(link) = &mut socket.link else { return };
-        link.untold += count;
-        if link.untold >= worth {
-            let more = std::mem::take(&mut link.untold);
-            self.tell_peer(id, PacketKind::Room { more });
+        link.unannounced += count;
+        if link.unannounced >= worth {
+            let bytes = std::mem::take(&mut link.unannounced);
+            self.send_segment(id, PacketKind::WindowUpdate { bytes });
         }
     }
 
-    /// Nothing more is sent to the other host, once what waits is on its way.
+    /// Sends the end of the stream behind the queued bytes.
     pub(super) fn end_remote(&mut self, id: ObjectId) {
         self.push_bytes(id, true);
-        self.tell_peer(id, PacketKind::End);
+        self.send_segment(id, PacketKind::Fin);
     }
 
-    /// Breaks a connection to another host off.
+    /// Resets a connection to another host.
     pub(super) fn reset_remote(&mut self, id: ObjectId) {
-        self.tell_peer(id, PacketKind::Reset);
+        self.send_segment(id, PacketKind::Reset);
     }
 
-    /// A connection to another host cannot be.
+    /// Fails a connection to another host.
     pub(crate) fn refuse_remote(&mut self, id: ObjectId, error: Errno) {
-        let is_under_way = |socket: &Socket| matches!(socket.state, State::Connecting { .. });
-        if self.socket(id).is_some_and(is_under_way) {
+        let is_declaring = |socket: &Socket| matches!(socket.state, SocketState::Connecting { .. });
+        if self.socket(id).is_some_and(is_declaring) {
             self.fail_connection(id, error);
         }
     }
 
-    /// The end of a connection that something from another host is for.
+    /// The local socket of a connection, by its addresses.
     fn connection_between(&self, local: SocketAddr, remote: SocketAddr) -> Option<ObjectId> {
         let mut sockets = self.sockets();
         let found = sockets.find(|(_, socket)| {
@@ -147,50 +147,49 @@ impl HostState {
                 && socket.remote.internet() == Some(remote)
                 && matches!(
                     socket.state,
-                    State::Connected { .. } | State::Connecting { .. }
+                    SocketState::Connected { .. } | SocketState::Connecting { .. }
                 )
         });
         found.map(|(id, _)| id)
     }
 
-    /// Something about a connection arrives from another host.
+    /// Receives a TCP segment from another host.
     pub(crate) fn segment_arrives(&mut self, packet: &Packet) {
         let (local, remote) = (packet.to, packet.from);
-        if let PacketKind::Request { room } = packet.kind {
-            return self.request_arrives(packet, room);
+        if let PacketKind::Syn { window } = packet.kind {
+            return self.syn_arrives(packet, window);
         }
         let Some(id) = self.connection_between(local, remote) else {
-            let wants_answer = matches!(
-                packet.kind,
-                PacketKind::Data(_) | PacketKind::Accepted { .. }
-            );
+            let wants_answer =
+                matches!(packet.kind, PacketKind::Data(_) | PacketKind::SynAck { .. });
             if wants_answer {
                 self.transmit(local, remote, PacketKind::Reset);
             }
             return;
         };
         match &packet.kind {
-            PacketKind::Accepted { room } => self.connection_made(id, *room),
+            PacketKind::SynAck { window } => self.connection_made(id, *window),
             PacketKind::Refused => self.refuse_remote(id, Errno::ECONNREFUSED),
             PacketKind::Data(bytes) => self.bytes_arrive(id, bytes),
-            PacketKind::Room { more } => self.room_arrives(id, *more),
-            PacketKind::End => self.end_arrives(id),
+            PacketKind::WindowUpdate { bytes } => self.window_opens(id, *bytes),
+            PacketKind::Fin => self.end_arrives(id),
             PacketKind::Reset => {
-                let connecting = |socket: &Socket| matches!(socket.state, State::Connecting { .. });
+                let connecting =
+                    |socket: &Socket| matches!(socket.state, SocketState::Connecting { .. });
                 if self.socket(id).is_some_and(connecting) {
                     self.refuse_remote(id, Errno::ECONNREFUSED);
                 } else {
                     self.reset(id);
                 }
             }
-            PacketKind::Request { .. }
-            | PacketKind::Opened
+            PacketKind::Syn { .. }
+            | PacketKind::Established
             | PacketKind::Datagram(_)
             | PacketKind::Unreachable(_) => {}
         }
     }
 
-    fn request_arrives(&mut self, packet: &Packet, room: u64) {
+    fn syn_arrives(&mut self, packet: &Packet, window: u64) {
         let (local, remote) = (packet.to, packet.from);
         let listener = self
             .listener_at(local)
@@ -202,37 +201,37 @@ impl HostState {
             return;
         };
         if !server.has_backlog_room() {
-            // As if the request had been lost: it comes again after a while.
-            return self.wire.ask_again(self.clock_ns, packet.clone());
+            // As if the request had been lost: it is retried later.
+            return self.wire.schedule_retry(self.clock_ns, packet.clone());
         }
         let mut accepted = Socket::new(server.domain, server.kind, server.protocol, server.owner);
         accepted.options = server.options.clone();
         accepted.local = Address::Internet(local);
         accepted.remote = Address::Internet(remote);
-        accepted.told = Told::Connected;
-        accepted.state = State::Connected { peer: None };
+        accepted.connect_report = ConnectReport::Connected;
+        accepted.state = SocketState::Connected { peer: None };
         accepted.link = Some(Box::new(Link {
-            window: room,
+            window,
             ..Link::default()
         }));
-        let own_room = accepted.room_for_peer();
+        let own_window = accepted.receive_window();
         let accepted = ObjectId(self.objects.insert(Object::Socket(Box::new(accepted))));
         if let Some(server) = self.socket_mut(listener)
-            && let State::Listening { pending, .. } = &mut server.state
+            && let SocketState::Listening { pending, .. } = &mut server.state
         {
             pending.push(accepted);
         }
-        self.tell_peer(accepted, PacketKind::Accepted { room: own_room });
+        self.send_segment(accepted, PacketKind::SynAck { window: own_window });
         self.announce(listener, event::READING);
     }
 
-    fn connection_made(&mut self, id: ObjectId, room: u64) {
+    fn connection_made(&mut self, id: ObjectId, window: u64) {
         let Some(socket) = self.socket_mut(id) else {
             return;
         };
-        socket.state = State::Connected { peer: None };
+        socket.state = SocketState::Connected { peer: None };
         if let Some(link) = &mut socket.link {
-            link.window = room;
+            link.window = window;
         }
         self.announce(id, event::ALL);
     }
@@ -242,23 +241,23 @@ impl HostState {
             return;
         };
         if socket.read_shut && !socket.end_received {
-            // Nobody will read it: it is taken and gone.
-            return self.give_room(id, bytes.len() as u64);
+            // The receiver has shut down reading: the bytes are discarded.
+            return self.update_window(id, bytes.len() as u64);
         }
-        socket.inbox.push(Message::plain(bytes.clone()));
+        socket.inbox.push(ReceivedMessage::plain(bytes.clone()));
         self.announce(id, event::READING);
     }
 
-    fn room_arrives(&mut self, id: ObjectId, more: u64) {
+    fn window_opens(&mut self, id: ObjectId, bytes: u64) {
         if let Some(link) = self.socket_mut(id).and_then(|socket| socket.link.as_mut()) {
-            link.window += more;
+            link.window += bytes;
         }
         self.push_bytes(id, false);
-        let Some(socket) = self.socket_mut(id).filter(|socket| socket.wants_room) else {
+        let Some(socket) = self.socket_mut(id).filter(|socket| socket.wants_space) else {
             return;
         };
-        if socket.room_in_link() * 3 >= u64::from(socket.options.send_buffer) {
-            socket.wants_room = false;
+        if socket.send_space() * 3 >= u64::from(socket.options.send_buffer) {
+            socket.wants_space = false;
             self.announce(id, event::WRITING);
         }
     }
@@ -270,7 +269,7 @@ impl HostState {
         socket.end_received = true;
         socket.read_shut = true;
         if socket.end_sent {
-            socket.state = State::Idle;
+            socket.state = SocketState::Idle;
         }
         self.announce(id, event::ALL);
     }

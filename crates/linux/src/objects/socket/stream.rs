@@ -1,5 +1,5 @@
-//! TCP: connections between two sockets of the host. What one sends is at once with the other; what a real
-//! network does meanwhile (acknowledging, sending again) does not show.
+//! TCP connections between two sockets of the same host. Sent bytes arrive at once; acknowledgements and
+//! retransmissions of a real network are not observable.
 
 use std::net::SocketAddr;
 
@@ -7,57 +7,60 @@ use everett_vm::Buffer;
 
 use super::inbox::join;
 use super::network::overlap;
-use super::{Address, Message, Received, Route, Socket, State, Told, message_flag};
+use super::{
+    Address, ConnectReport, Destination, Received, ReceivedMessage, Socket, SocketState,
+    message_flag,
+};
 use crate::errno::Errno;
 use crate::files::OpenFlags;
 use crate::host::HostState;
 use crate::kernel::{Kernel, Stop};
-use crate::objects::{Object, ObjectId, Open, event};
+use crate::objects::{Object, ObjectId, OpenObject, event};
 use crate::packets::PacketKind;
 use crate::queue::slice;
-use crate::wait::Until;
+use crate::wait::WaitCondition;
 
-/// How long `connect` tries: six times, each twice as long as the one before.
+/// Timeout of `connect`: six retries, with exponential backoff.
 const CONNECT_TIMEOUT_NS: u64 = 127_000_000_000;
 
 impl Kernel<'_, '_> {
-    /// `connect` of TCP. It may be called again while a connection is under way.
-    pub fn connect_tcp(&mut self, open: Open<'_>, to: SocketAddr) -> Result<(), Stop> {
+    /// `connect` of TCP. It may be called again while a connection is being established.
+    pub fn connect_tcp(&mut self, open: OpenObject<'_>, to: SocketAddr) -> Result<(), Stop> {
         let nonblocking = open.description.flags.has(OpenFlags::NONBLOCK);
         let socket = self.socket_of(open)?;
-        match (socket.told, &socket.state) {
-            (Told::Connected, _) => return Err(Errno::EISCONN.into()),
-            (Told::Underway, _) => {}
-            (Told::Nothing, State::Idle) => {
+        match (socket.connect_report, &socket.state) {
+            (ConnectReport::Connected, _) => return Err(Errno::EISCONN.into()),
+            (ConnectReport::Underway, _) => {}
+            (ConnectReport::Nothing, SocketState::Idle) => {
                 self.host.begin_connection(open.object, to)?;
                 if nonblocking {
                     return Err(Errno::EINPROGRESS.into());
                 }
             }
-            (Told::Nothing, _) => return Err(Errno::EISCONN.into()),
+            (ConnectReport::Nothing, _) => return Err(Errno::EISCONN.into()),
         }
         let socket = self.socket_of(open)?;
         match socket.state {
-            State::Connecting { .. } if nonblocking => Err(Errno::EALREADY.into()),
-            State::Connecting { .. } => self.wait_for_connection(open),
-            State::Idle => {
+            SocketState::Connecting { .. } if nonblocking => Err(Errno::EALREADY.into()),
+            SocketState::Connecting { .. } => self.wait_for_connection(open),
+            SocketState::Idle => {
                 let error = socket.take_error().unwrap_or(Errno::ECONNABORTED);
                 self.host.disconnect(open.object);
                 Err(error.into())
             }
             _ => {
-                socket.told = Told::Connected;
+                socket.connect_report = ConnectReport::Connected;
                 Ok(())
             }
         }
     }
 
-    fn wait_for_connection(&mut self, open: Open<'_>) -> Result<(), Stop> {
+    fn wait_for_connection(&mut self, open: OpenObject<'_>) -> Result<(), Stop> {
         let timeout = self.socket_of(open)?.options.send_timeout_ns;
         let limit = timeout.unwrap_or(CONNECT_TIMEOUT_NS);
         let deadline = self.host.clock_ns.saturating_add(limit);
-        let until = Until::Ready(vec![(open.id, event::OUT)]);
-        self.wait(until, Some(deadline), "connect")?;
+        let condition = WaitCondition::Ready(vec![(open.id, event::OUT)]);
+        self.wait(condition, Some(deadline), "connect")?;
         if timeout.is_some() {
             return Err(Errno::EINPROGRESS.into());
         }
@@ -65,10 +68,10 @@ impl Kernel<'_, '_> {
         Err(Errno::ETIMEDOUT.into())
     }
 
-    /// The next bytes of a stream.
+    /// Receives bytes of a stream.
     pub(super) fn receive_tcp(
         &mut self,
-        open: Open<'_>,
+        open: OpenObject<'_>,
         wanted: u64,
         flags: u32,
     ) -> Result<Received, Stop> {
@@ -80,7 +83,7 @@ impl Kernel<'_, '_> {
             return Err(Errno::EINVAL.into());
         }
         let enough = u64::from(socket.options.receive_low_water).min(wanted.max(1));
-        let is_last = socket.read_shut || socket.state == State::Idle;
+        let is_last = socket.read_shut || socket.state == SocketState::Idle;
         if socket.inbox.len() >= enough || (is_last && !socket.inbox.is_empty()) {
             if flags & message_flag::PEEK != 0 {
                 return Ok(Received::bytes(socket.inbox.peek(0, wanted)));
@@ -88,9 +91,9 @@ impl Kernel<'_, '_> {
             let bytes = socket.inbox.take(wanted);
             let (peer, is_remote) = (socket.peer(), socket.link.is_some());
             if is_remote {
-                self.host.give_room(open.object, bytes.len() as u64);
+                self.host.update_window(open.object, bytes.len() as u64);
             } else if let Some(peer) = peer {
-                self.host.tell_room(peer);
+                self.host.announce_space(peer);
             }
             return Ok(Received::bytes(bytes));
         }
@@ -103,27 +106,27 @@ impl Kernel<'_, '_> {
         if socket.read_shut || wanted == 0 {
             return Ok(Received::end());
         }
-        if socket.state == State::Idle {
+        if socket.state == SocketState::Idle {
             return Err(Errno::ENOTCONN.into());
         }
         Err(self.wait_for_socket(open, event::IN, flags, "receive from a TCP socket"))
     }
 
-    /// Sends as many bytes as there is room for.
+    /// Sends as many bytes as fit.
     pub(super) fn send_tcp(
         &mut self,
-        open: Open<'_>,
+        open: OpenObject<'_>,
         parts: &[Buffer],
         flags: u32,
     ) -> Result<u64, Stop> {
         let socket = self.socket_of(open)?;
-        if let State::Connecting { .. } = socket.state {
+        if let SocketState::Connecting { .. } = socket.state {
             return Err(self.wait_for_socket(open, event::OUT, flags, "send before a connection"));
         }
         if let Some(error) = socket.take_error().filter(|error| *error != Errno::EPIPE) {
             return Err(error.into());
         }
-        let State::Connected { peer } = socket.state else {
+        let SocketState::Connected { peer } = socket.state else {
             return Err(self.broken_pipe(flags));
         };
         if socket.write_shut {
@@ -137,27 +140,27 @@ impl Kernel<'_, '_> {
             return self.send_remote(open, parts, wanted, flags);
         }
         let Some(peer) = peer else {
-            // What is sent to a closed socket is answered with a reset.
+            // Bytes sent to a closed socket are answered with a reset.
             self.host.reset_by_closed_peer(open.object);
             return Ok(wanted);
         };
-        let room = self.host.room_to_send(open.object);
+        let room = self.host.send_room(open.object);
         if room < wanted {
-            self.socket_of(open)?.wants_room = true;
+            self.socket_of(open)?.wants_space = true;
         }
         if room == 0 {
             return Err(self.wait_for_socket(open, event::OUT, flags, "send to a TCP socket"));
         }
         let bytes = first_bytes(parts, wanted.min(room));
         let sent = bytes.len() as u64;
-        self.host.deliver(peer, Message::plain(bytes));
+        self.host.deliver(peer, ReceivedMessage::plain(bytes));
         Ok(sent)
     }
 
-    /// The oldest connection that waits to be accepted.
-    pub fn pending_connection(&mut self, open: Open<'_>) -> Result<ObjectId, Stop> {
+    /// The oldest connection in the accept queue.
+    pub fn pending_connection(&mut self, open: OpenObject<'_>) -> Result<ObjectId, Stop> {
         let socket = self.socket_of(open)?;
-        let State::Listening { pending, .. } = &socket.state else {
+        let SocketState::Listening { pending, .. } = &socket.state else {
             return Err(Errno::EINVAL.into());
         };
         match pending.first() {
@@ -187,12 +190,13 @@ pub fn first_bytes(parts: &[Buffer], len: u64) -> Buffer {
 }
 
 impl HostState {
-    /// A socket wants a connection. It has one when this returns, or waits for room, or was refused.
+    /// Starts a connection. When this returns it is established, waits for space in the accept queue, or was
+    /// refused.
     fn begin_connection(&mut self, id: ObjectId, to: SocketAddr) -> Result<(), Errno> {
         let (to, from, is_remote) = match self.network.route(to.ip()) {
-            Route::Local { to: ip, from } => (SocketAddr::new(ip, to.port()), from, false),
-            Route::Remote { from } => (to, from, true),
-            Route::Nowhere(errno) => return Err(errno),
+            Destination::Local { to: ip, from } => (SocketAddr::new(ip, to.port()), from, false),
+            Destination::Remote { from } => (to, from, true),
+            Destination::Nowhere(errno) => return Err(errno),
         };
         if to.is_ipv4() && self.socket(id).is_some_and(|own| own.options.only_v6) {
             return Err(Errno::ENETUNREACH);
@@ -207,8 +211,8 @@ impl HostState {
         socket.local = Address::Internet(local);
         socket.remote = Address::Internet(to);
         socket.error = None;
-        socket.told = Told::Underway;
-        socket.state = State::Connecting { since };
+        socket.connect_report = ConnectReport::Underway;
+        socket.state = SocketState::Connecting { since };
         if is_remote {
             self.request_connection(id);
         } else {
@@ -217,7 +221,8 @@ impl HostState {
         Ok(())
     }
 
-    /// A connection under way is made, refused, or goes on waiting for room.
+    /// Continues a connection attempt: it is established, refused, or goes on waiting for space in the accept
+    /// queue.
     fn try_connection(&mut self, id: ObjectId, to: SocketAddr) {
         match self.listener_at(to) {
             Some(listener) if self.has_room(listener) => self.establish(id, listener),
@@ -229,18 +234,18 @@ impl HostState {
         }
     }
 
-    /// A connection under way comes to nothing.
+    /// Fails a connection attempt.
     pub(super) fn fail_connection(&mut self, id: ObjectId, error: Errno) {
         if let Some(socket) = self.socket_mut(id) {
             socket.error = Some(error);
-            socket.state = State::Idle;
+            socket.state = SocketState::Idle;
             socket.read_shut = true;
             socket.write_shut = true;
             self.announce(id, event::ALL);
         }
     }
 
-    /// The listener gets one more connection, from this socket.
+    /// Establishes a connection from this socket to a listener.
     pub(super) fn establish(&mut self, id: ObjectId, listener: ObjectId) {
         let (Some(client), Some(server)) = (self.socket(id), self.socket(listener)) else {
             return;
@@ -253,34 +258,34 @@ impl HostState {
             server.local.clone()
         };
         accepted.remote = client.local.clone();
-        accepted.told = Told::Connected;
+        accepted.connect_report = ConnectReport::Connected;
         accepted.peer_owner = Some(client.owner);
-        accepted.state = State::Connected { peer: Some(id) };
+        accepted.state = SocketState::Connected { peer: Some(id) };
         let server_owner = server.owner;
         let accepted = ObjectId(self.objects.insert(Object::Socket(Box::new(accepted))));
         if let Some(client) = self.socket_mut(id) {
-            client.state = State::Connected {
+            client.state = SocketState::Connected {
                 peer: Some(accepted),
             };
             client.peer_owner = Some(server_owner);
         }
         if let Some(server) = self.socket_mut(listener)
-            && let State::Listening { pending, .. } = &mut server.state
+            && let SocketState::Listening { pending, .. } = &mut server.state
         {
             pending.push(accepted);
         }
-        self.log_sent(id, PacketKind::Opened);
+        self.log_sent(id, PacketKind::Established);
         self.announce(id, event::ALL);
         self.announce(listener, event::READING);
     }
 
-    /// The oldest connection that waited to be accepted is accepted.
+    /// Removes the oldest connection from the accept queue.
     pub fn take_pending(&mut self, listener: ObjectId) {
         let Some(socket) = self.socket_mut(listener) else {
             return;
         };
         let port = socket.local.internet().map(|local| local.port());
-        if let State::Listening { pending, .. } = &mut socket.state
+        if let SocketState::Listening { pending, .. } = &mut socket.state
             && !pending.is_empty()
         {
             pending.remove(0);
@@ -290,8 +295,8 @@ impl HostState {
         }
     }
 
-    /// Another socket takes connections at this address already.
-    pub fn is_listened_at(&self, who: ObjectId, local: SocketAddr) -> bool {
+    /// Whether another socket already listens at this address.
+    pub fn has_listener_at(&self, who: ObjectId, local: SocketAddr) -> bool {
         let Some(own) = self.socket(who) else {
             return false;
         };
@@ -307,17 +312,17 @@ impl HostState {
         })
     }
 
-    /// `connect` to no address: a connection is broken off.
+    /// `connect` with `AF_UNSPEC`: resets the connection.
     pub fn disconnect_by_request(&mut self, id: ObjectId) {
         let Some(socket) = self.socket(id) else {
             return;
         };
         let is_broken_off = socket.is_tcp() && socket.is_connected();
         match socket.state {
-            State::Listening { .. } => self.stop_listening(id),
-            State::Connected { .. } if socket.link.is_some() => self.reset_remote(id),
-            State::Connected { peer: Some(peer) } if is_broken_off => self.reset(peer),
-            State::Connected { peer: None } if is_broken_off => self.reset_by_closed_peer(id),
+            SocketState::Listening { .. } => self.stop_listening(id),
+            SocketState::Connected { .. } if socket.link.is_some() => self.reset_remote(id),
+            SocketState::Connected { peer: Some(peer) } if is_broken_off => self.reset(peer),
+            SocketState::Connected { peer: None } if is_broken_off => self.reset_by_closed_peer(id),
             _ => {}
         }
         self.disconnect(id);
@@ -326,11 +331,12 @@ impl HostState {
         }
     }
 
-    /// There may be room now for those who wait for a connection to this port, or nobody is there any more.
+    /// Retries waiting connection attempts to a port after its accept queue has changed or its listener was
+    /// closed.
     pub fn retry_connections(&mut self, port: u16) {
         loop {
             let waiting = self.sockets().filter_map(|(id, socket)| {
-                let State::Connecting { since } = socket.state else {
+                let SocketState::Connecting { since } = socket.state else {
                     return None;
                 };
                 if socket.link.is_some() {
@@ -348,8 +354,8 @@ impl HostState {
         }
     }
 
-    /// Bytes that a connected socket can send before it must wait: what both ends hold for it.
-    fn room_to_send(&self, id: ObjectId) -> u64 {
+    /// Bytes that a connected socket can send before it blocks: the free space of both buffers.
+    fn send_room(&self, id: ObjectId) -> u64 {
         let socket = self.socket(id);
         let peer = socket
             .and_then(Socket::peer)
@@ -360,8 +366,8 @@ impl HostState {
         send_capacity(socket, peer).saturating_sub(peer.inbox.len())
     }
 
-    /// Bytes that were sent and that the peer has no room for yet.
-    pub fn bytes_on_the_way(&self, id: ObjectId) -> u64 {
+    /// Bytes sent that do not fit into the receive buffer of the peer yet.
+    pub fn bytes_in_flight(&self, id: ObjectId) -> u64 {
         if let Some(link) = self.socket(id).and_then(|socket| socket.link.as_ref()) {
             return link.unsent.len();
         }
@@ -372,27 +378,27 @@ impl HostState {
         })
     }
 
-    /// Something was received: there may be room again for who wanted to send more.
-    fn tell_room(&mut self, sender: ObjectId) {
-        let Some(socket) = self.socket(sender).filter(|socket| socket.wants_room) else {
+    /// Announces free space to a sender after bytes were received.
+    fn announce_space(&mut self, sender: ObjectId) {
+        let Some(socket) = self.socket(sender).filter(|socket| socket.wants_space) else {
             return;
         };
         if tcp_readiness(self, socket) & event::OUT != 0 {
             if let Some(socket) = self.socket_mut(sender) {
-                socket.wants_room = false;
+                socket.wants_space = false;
             }
             self.announce(sender, event::WRITING);
         }
     }
 
-    /// A socket is as it was made, except for what the program has set.
+    /// Resets a socket to its unconnected state; its options stay.
     pub fn disconnect(&mut self, id: ObjectId) {
         let Some(socket) = self.socket_mut(id) else {
             return;
         };
-        socket.state = State::Idle;
+        socket.state = SocketState::Idle;
         socket.link = None;
-        socket.told = Told::Nothing;
+        socket.connect_report = ConnectReport::Nothing;
         socket.error = None;
         socket.read_shut = false;
         socket.write_shut = false;
@@ -406,12 +412,12 @@ impl HostState {
         }
     }
 
-    /// A TCP socket says that it sends no more.
+    /// Sends the end of the stream (FIN).
     pub(super) fn send_end(&mut self, id: ObjectId) {
         let Some(socket) = self.socket_mut(id) else {
             return;
         };
-        let State::Connected { peer } = socket.state else {
+        let SocketState::Connected { peer } = socket.state else {
             return;
         };
         if std::mem::replace(&mut socket.end_sent, true) {
@@ -419,7 +425,7 @@ impl HostState {
         }
         socket.write_shut = true;
         if self.socket(id).is_some_and(|socket| socket.link.is_none()) {
-            self.log_sent(id, PacketKind::End);
+            self.log_sent(id, PacketKind::Fin);
         }
         let Some(socket) = self.socket_mut(id) else {
             return;
@@ -427,7 +433,7 @@ impl HostState {
         let both = socket.end_received;
         let addresses = socket.local.internet().zip(socket.remote.internet());
         if both {
-            socket.state = State::Idle;
+            socket.state = SocketState::Idle;
         }
         if socket.link.is_some() {
             self.end_remote(id);
@@ -442,30 +448,30 @@ impl HostState {
                 peer.end_received = true;
                 peer.read_shut = true;
                 if both {
-                    // It said so first: it knows of the connection for a while.
-                    peer.state = State::Idle;
+                    // It closed first: it enters TIME_WAIT.
+                    peer.state = SocketState::Idle;
                     let reuse = peer.options.reuse_address;
                     if let Some((local, remote)) = addresses {
                         self.network.leave(remote, local, reuse);
-                        self.network.forget_later(remote, local, self.clock_ns);
+                        self.network.enter_time_wait(remote, local, self.clock_ns);
                     }
                 }
                 self.announce(peer_id, event::ALL);
             }
             None => {
                 if let Some((local, remote)) = addresses {
-                    self.network.forget_later(remote, local, self.clock_ns);
+                    self.network.enter_time_wait(remote, local, self.clock_ns);
                 }
             }
         }
     }
 
-    /// A TCP socket learns that its connection was broken off.
+    /// Receives a reset.
     pub(super) fn reset(&mut self, id: ObjectId) {
         let Some(socket) = self.socket_mut(id) else {
             return;
         };
-        if socket.state == State::Idle {
+        if socket.state == SocketState::Idle {
             return;
         }
         if self.socket(id).is_some_and(|socket| socket.link.is_none()) {
@@ -480,7 +486,7 @@ impl HostState {
         } else {
             Errno::ECONNRESET
         });
-        socket.state = State::Idle;
+        socket.state = SocketState::Idle;
         socket.read_shut = true;
         socket.write_shut = true;
         self.announce(id, event::ALL);
@@ -495,7 +501,7 @@ impl HostState {
         self.reset(id);
     }
 
-    /// What `shutdown` means for TCP.
+    /// `shutdown` of TCP.
     pub(super) fn shut_down_tcp(
         &mut self,
         id: ObjectId,
@@ -504,18 +510,18 @@ impl HostState {
     ) -> Result<(), Errno> {
         let socket = self.socket(id).ok_or(Errno::ENOTSOCK)?;
         match &socket.state {
-            State::Idle => Err(Errno::ENOTCONN),
-            State::Listening { .. } if !read => Ok(()),
-            State::Listening { .. } => {
+            SocketState::Idle => Err(Errno::ENOTCONN),
+            SocketState::Listening { .. } if !read => Ok(()),
+            SocketState::Listening { .. } => {
                 self.stop_listening(id);
                 self.disconnect(id);
                 Ok(())
             }
-            State::Connecting { .. } => {
+            SocketState::Connecting { .. } => {
                 self.disconnect(id);
                 Ok(())
             }
-            State::Connected { .. } => {
+            SocketState::Connected { .. } => {
                 if write {
                     self.send_end(id);
                 }
@@ -524,26 +530,27 @@ impl HostState {
         }
     }
 
-    /// Breaks off the connections that nobody has accepted, and refuses those that wait.
+    /// Resets the connections in the accept queue, and refuses those that wait for it.
     pub(super) fn stop_listening(&mut self, id: ObjectId) {
         let Some(socket) = self.socket_mut(id) else {
             return;
         };
         let port = socket.local.internet().map(|local| local.port());
-        let State::Listening { pending, .. } = std::mem::replace(&mut socket.state, State::Idle)
+        let SocketState::Listening { pending, .. } =
+            std::mem::replace(&mut socket.state, SocketState::Idle)
         else {
             return;
         };
         for connection in pending {
-            self.break_off(connection);
+            self.abort_connection(connection);
         }
         if let Some(port) = port {
             self.retry_connections(port);
         }
     }
 
-    /// Forgets a TCP socket and tells its peer that the connection is broken off.
-    fn break_off(&mut self, id: ObjectId) {
+    /// Removes a TCP socket and resets its peer.
+    fn abort_connection(&mut self, id: ObjectId) {
         self.reset_remote(id);
         if let Some(peer) = self.socket(id).and_then(Socket::peer) {
             self.reset(peer);
@@ -556,51 +563,51 @@ fn send_capacity(socket: &Socket, peer: &Socket) -> u64 {
     u64::from(socket.options.send_buffer) + u64::from(peer.options.receive_buffer)
 }
 
-/// The last descriptor of a TCP socket is gone.
+/// Last close of a TCP socket.
 pub fn close_tcp(host: &mut HostState, id: ObjectId) {
     let Some(socket) = host.socket(id) else {
         return;
     };
     match socket.state {
-        State::Listening { .. } => host.stop_listening(id),
-        State::Connected { peer } => {
+        SocketState::Listening { .. } => host.stop_listening(id),
+        SocketState::Connected { peer } => {
             if !socket.inbox.is_empty() || socket.options.linger_s == Some(0) {
                 if peer.is_none() && socket.link.is_none() {
                     host.reset_by_closed_peer(id);
                 }
-                return host.break_off(id);
+                return host.abort_connection(id);
             }
             let reuse = socket.options.reuse_address;
             let addresses = socket.local.internet().zip(socket.remote.internet());
             host.send_end(id);
             let open_at_other_end = host.socket(id).is_some_and(Socket::is_connected);
             if open_at_other_end && let Some(peer) = peer.and_then(|peer| host.socket_mut(peer)) {
-                peer.state = State::Connected { peer: None };
+                peer.state = SocketState::Connected { peer: None };
                 if let Some((local, remote)) = addresses {
                     host.network.leave(local, remote, reuse);
                 }
             }
         }
-        State::Idle | State::Connecting { .. } => {}
+        SocketState::Idle | SocketState::Connecting { .. } => {}
     }
     host.objects.remove(id.0);
 }
 
-/// Events of a TCP socket.
+/// Poll events of a TCP socket.
 pub fn tcp_readiness(host: &HostState, socket: &Socket) -> u16 {
     const READ: u16 = event::IN | event::READ_NORMAL;
     const WRITE: u16 = event::OUT | event::WRITE_NORMAL;
     let mut events = 0;
     let peer = match &socket.state {
-        State::Listening { pending, .. } => {
+        SocketState::Listening { pending, .. } => {
             return if pending.is_empty() { 0 } else { READ };
         }
-        State::Connecting { .. } => return 0,
-        State::Idle => {
+        SocketState::Connecting { .. } => return 0,
+        SocketState::Idle => {
             events |= event::HANG_UP | WRITE;
             None
         }
-        State::Connected { peer } => *peer,
+        SocketState::Connected { peer } => *peer,
     };
     if socket.read_shut && socket.write_shut {
         events |= event::HANG_UP;
@@ -613,9 +620,9 @@ pub fn tcp_readiness(host: &HostState, socket: &Socket) -> u16 {
     }
     let writable = match peer.and_then(|peer| host.socket(peer)) {
         _ if socket.link.is_some() => {
-            socket.room_in_link() * 3 >= u64::from(socket.options.send_buffer)
+            socket.send_space() * 3 >= u64::from(socket.options.send_buffer)
         }
-        // A third of what can be on its way is free.
+        // A third of the send capacity must be free.
         Some(peer) => peer.inbox.len() * 3 <= send_capacity(socket, peer) * 2,
         None => true,
     };

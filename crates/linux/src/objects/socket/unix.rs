@@ -5,29 +5,29 @@ use everett_vm::Buffer;
 use super::inbox::join;
 use super::stream::first_bytes;
 use super::{
-    Address, Credentials, Domain, Kind, Message, Parcel, Received, Socket, State, Told,
-    message_flag,
+    Address, Ancillary, ConnectReport, Credentials, Domain, Received, ReceivedMessage, Socket,
+    SocketState, SocketType, message_flag,
 };
 use crate::errno::Errno;
-use crate::files::{DescriptionId, InodeId, Node};
+use crate::files::{DescriptionId, InodeId, InodeKind};
 use crate::host::HostState;
 use crate::kernel::{Kernel, Stop};
-use crate::objects::{Object, ObjectId, Open, event};
-use crate::wait::Until;
+use crate::objects::{Object, ObjectId, OpenObject, event};
+use crate::wait::WaitCondition;
 
 impl Kernel<'_, '_> {
-    /// The UNIX socket with a name, which must be of this kind.
-    pub fn find_unix(&self, name: &Address, kind: Kind) -> Result<ObjectId, Errno> {
+    /// The UNIX socket with a name, which must be of this type.
+    pub fn find_unix(&self, name: &Address, kind: SocketType) -> Result<ObjectId, Errno> {
         let found = match name {
             Address::Path(path) => {
                 let tree = &self.host.files.tree;
                 let inode = tree.lookup(self.process().cwd, path, true)?;
-                if !matches!(tree.get(inode).node, Node::Socket) {
+                if !matches!(tree.get(inode).kind, InodeKind::Socket) {
                     return Err(Errno::ECONNREFUSED);
                 }
                 self.host.unix_socket_at(inode)
             }
-            // Names apart from the tree are told apart by kind as well.
+            // Abstract names are distinct for each socket type.
             Address::Abstract(_) => self.host.unix_socket_named(name, kind),
             _ => return Err(Errno::EINVAL),
         };
@@ -40,8 +40,8 @@ impl Kernel<'_, '_> {
         }
     }
 
-    /// `connect` of a UNIX socket that has connections.
-    pub fn connect_unix(&mut self, open: Open<'_>, to: &Address) -> Result<(), Stop> {
+    /// `connect` of a connection-oriented UNIX socket.
+    pub fn connect_unix(&mut self, open: OpenObject<'_>, to: &Address) -> Result<(), Stop> {
         let kind = self.socket_of(open)?.kind;
         let listener = self.find_unix(to, kind)?;
         let takes = |socket: &Socket| socket.is_listening() && !socket.read_shut;
@@ -49,8 +49,8 @@ impl Kernel<'_, '_> {
             return Err(Errno::ECONNREFUSED.into());
         }
         if !self.host.has_room(listener) {
-            let until = Until::Room(listener);
-            return Err(self.wait_until(open, until, event::OUT, 0, "connect"));
+            let condition = WaitCondition::SocketSpace(listener);
+            return Err(self.wait_until(open, condition, event::OUT, 0, "connect"));
         }
         let owner = self.credentials();
         let remote = self
@@ -59,21 +59,21 @@ impl Kernel<'_, '_> {
             .map(|socket| socket.local.clone());
         let socket = self.socket_of(open)?;
         match socket.state {
-            State::Idle => {}
-            State::Connected { .. } => return Err(Errno::EISCONN.into()),
+            SocketState::Idle => {}
+            SocketState::Connected { .. } => return Err(Errno::EISCONN.into()),
             _ => return Err(Errno::EINVAL.into()),
         }
         socket.owner = owner;
         socket.remote = remote.unwrap_or(Address::Unnamed);
-        socket.told = Told::Connected;
+        socket.connect_report = ConnectReport::Connected;
         self.host.establish(open.object, listener);
         Ok(())
     }
 
-    /// The next bytes of a stream, with what came along.
+    /// Receives bytes of a stream, with ancillary data.
     pub(super) fn receive_unix(
         &mut self,
-        open: Open<'_>,
+        open: OpenObject<'_>,
         wanted: u64,
         flags: u32,
     ) -> Result<Received, Stop> {
@@ -111,27 +111,27 @@ impl Kernel<'_, '_> {
         Err(self.wait_for_socket(open, event::IN, flags, "receive from a UNIX socket"))
     }
 
-    /// Sends as many bytes as there is room for; what travels with them goes with the first.
+    /// Sends as many bytes as fit; ancillary data goes with the first byte.
     pub(super) fn send_unix(
         &mut self,
-        open: Open<'_>,
+        open: OpenObject<'_>,
         parts: &[Buffer],
-        parcel: &Parcel,
+        ancillary: &Ancillary,
         flags: u32,
     ) -> Result<u64, Stop> {
         if flags & message_flag::OUT_OF_BAND != 0 {
             return Err(Errno::EOPNOTSUPP.into());
         }
-        let credentials = parcel.credentials.unwrap_or(self.credentials());
+        let credentials = ancillary.credentials.unwrap_or(self.credentials());
         let socket = self.socket_of(open)?;
-        if parcel.to.is_some() {
+        if ancillary.to.is_some() {
             return Err(if socket.is_connected() {
                 Errno::EISCONN.into()
             } else {
                 Errno::EOPNOTSUPP.into()
             });
         }
-        let State::Connected { peer } = socket.state else {
+        let SocketState::Connected { peer } = socket.state else {
             return Err(Errno::ENOTCONN.into());
         };
         if socket.write_shut {
@@ -154,37 +154,38 @@ impl Kernel<'_, '_> {
         }
         let bytes = first_bytes(parts, wanted.min(room));
         let sent = bytes.len() as u64;
-        let message = Message {
+        let message = ReceivedMessage {
             from,
-            rights: parcel.rights.clone(),
+            rights: ancillary.rights.clone(),
             credentials: Some(credentials),
-            ..Message::plain(bytes)
+            ..ReceivedMessage::plain(bytes)
         };
-        self.host.retain_all(&parcel.rights);
+        self.host.retain_all(&ancillary.rights);
         self.host.deliver(receiver, message);
         Ok(sent)
     }
 
-    /// Two sockets that are connected with each other.
-    pub fn unix_pair(&mut self, kind: Kind) -> [ObjectId; 2] {
+    /// Creates two connected sockets.
+    pub fn unix_pair(&mut self, kind: SocketType) -> [ObjectId; 2] {
         let owner = self.credentials();
         let mut make = || {
             let mut socket = Socket::new(Domain::Unix, kind, 0, owner);
-            socket.told = Told::Connected;
+            socket.connect_report = ConnectReport::Connected;
             socket.peer_owner = Some(owner);
             ObjectId(self.host.objects.insert(Object::Socket(Box::new(socket))))
         };
         let pair = [make(), make()];
         for (own, peer) in [(pair[0], pair[1]), (pair[1], pair[0])] {
             if let Some(socket) = self.host.socket_mut(own) {
-                socket.state = State::Connected { peer: Some(peer) };
+                socket.state = SocketState::Connected { peer: Some(peer) };
             }
         }
         pair
     }
 }
 
-/// The next bytes: across messages, but not across senders who are told apart, and not beyond open files.
+/// Reads across messages, but not across different senders (if credentials are passed) and not beyond passed
+/// descriptors.
 fn read_stream(socket: &mut Socket, wanted: u64) -> Received {
     let apart = socket.options.pass_credentials;
     let mut received = Received::end();
@@ -217,19 +218,19 @@ impl HostState {
         Some(found.0)
     }
 
-    /// The socket with a name apart from the tree.
-    pub fn unix_socket_named(&self, name: &Address, kind: Kind) -> Option<ObjectId> {
+    /// The socket with an abstract name.
+    pub fn unix_socket_named(&self, name: &Address, kind: SocketType) -> Option<ObjectId> {
         let mut sockets = self.sockets();
         let found = sockets.find(|(_, socket)| {
-            // What was accepted has the name of who accepted it, but cannot be found by it.
+            // An accepted socket has the name of its listener, but cannot be found by it.
             let has_it = socket.domain == Domain::Unix && socket.local == *name;
             has_it && socket.bound && socket.kind == kind
         })?;
         Some(found.0)
     }
 
-    /// A name apart from the tree that nobody has.
-    pub fn free_unix_name(&mut self, kind: Kind) -> Address {
+    /// An unused abstract name.
+    pub fn free_unix_name(&mut self, kind: SocketType) -> Address {
         loop {
             let number = self.network.next_name & 0xf_ffff;
             self.network.next_name = self.network.next_name.wrapping_add(1);
@@ -240,21 +241,21 @@ impl HostState {
         }
     }
 
-    /// Open files are on their way.
+    /// Retains open file descriptions in transit.
     pub fn retain_all(&mut self, rights: &[DescriptionId]) {
         for id in rights {
             self.files.retain(*id);
         }
     }
 
-    /// Open files that were on their way and arrive nowhere.
+    /// Releases open file descriptions in transit that will not arrive.
     pub fn release_all(&mut self, rights: &[DescriptionId]) {
         for id in rights {
             self.release(*id);
         }
     }
 
-    /// What `shutdown` means for a UNIX socket: the peer of a connection knows.
+    /// `shutdown` of a UNIX socket: the peer of a connection is notified.
     pub(super) fn shut_down_unix(
         &mut self,
         id: ObjectId,
@@ -274,7 +275,7 @@ impl HostState {
     }
 }
 
-/// The last descriptor of a UNIX socket is gone, or it was never accepted.
+/// Last close of a UNIX socket, or removal of one that was never accepted.
 pub fn close_unix(host: &mut HostState, id: ObjectId, accepted: bool) {
     let Some(socket) = host.socket_mut(id) else {
         return;
@@ -285,19 +286,19 @@ pub fn close_unix(host: &mut HostState, id: ObjectId, accepted: bool) {
         rights.extend(message.rights);
     }
     let has_connections = socket.kind.has_connections();
-    let state = std::mem::replace(&mut socket.state, State::Idle);
+    let state = std::mem::replace(&mut socket.state, SocketState::Idle);
     host.objects.remove(id.0);
     match state {
-        State::Listening { pending, .. } => {
+        SocketState::Listening { pending, .. } => {
             for connection in pending {
                 close_unix(host, connection, false);
             }
         }
-        State::Connected {
+        SocketState::Connected {
             peer: Some(peer_id),
         } if has_connections => {
             if let Some(peer) = host.socket_mut(peer_id) {
-                peer.state = State::Connected { peer: None };
+                peer.state = SocketState::Connected { peer: None };
                 peer.read_shut = true;
                 peer.write_shut = true;
                 if unread || !accepted {
@@ -309,14 +310,14 @@ pub fn close_unix(host: &mut HostState, id: ObjectId, accepted: bool) {
         _ => {}
     }
     if !has_connections {
-        host.forget_unix_peer(id);
+        host.disconnect_unix_peers(id);
     }
     host.release_all(&rights);
 }
 
 impl HostState {
-    /// Those who send to a socket by default learn, when they send, that it is gone.
-    fn forget_unix_peer(&mut self, gone: ObjectId) {
+    /// Disconnects the sockets whose default destination was closed; they notice at their next send.
+    fn disconnect_unix_peers(&mut self, gone: ObjectId) {
         let peers: Vec<ObjectId> = self
             .sockets()
             .filter(|(_, socket)| socket.domain == Domain::Unix && socket.peer() == Some(gone))
@@ -324,14 +325,14 @@ impl HostState {
             .collect();
         for id in peers {
             if let Some(socket) = self.socket_mut(id) {
-                socket.state = State::Connected { peer: None };
+                socket.state = SocketState::Connected { peer: None };
                 self.announce(id, event::WRITING);
             }
         }
     }
 
-    /// A message of a UNIX socket was received: those who send to it may send again.
-    pub(super) fn tell_senders(&mut self, receiver: ObjectId) {
+    /// Announces space to senders after a message was received.
+    pub(super) fn announce_to_senders(&mut self, receiver: ObjectId) {
         let senders: Vec<ObjectId> = self
             .sockets()
             .filter(|(_, socket)| socket.domain == Domain::Unix && socket.peer() == Some(receiver))
@@ -343,7 +344,7 @@ impl HostState {
     }
 }
 
-/// Events of a UNIX socket.
+/// Poll events of a UNIX socket.
 pub fn unix_readiness(host: &HostState, socket: &Socket) -> u16 {
     const READ: u16 = event::IN | event::READ_NORMAL;
     const WRITE: u16 = event::OUT | event::WRITE_NORMAL | event::WRITE_BAND;
@@ -358,16 +359,16 @@ pub fn unix_readiness(host: &HostState, socket: &Socket) -> u16 {
         events |= READ | event::READ_HANG_UP;
     }
     let peer = match &socket.state {
-        State::Listening { pending, .. } => {
+        SocketState::Listening { pending, .. } => {
             if !pending.is_empty() {
                 events |= READ;
             }
             return events;
         }
-        State::Connected { peer } => peer.and_then(|peer| host.socket(peer)),
+        SocketState::Connected { peer } => peer.and_then(|peer| host.socket(peer)),
         _ => None,
     };
-    if socket.kind.has_connections() && socket.state == State::Idle {
+    if socket.kind.has_connections() && socket.state == SocketState::Idle {
         events |= event::HANG_UP;
     }
     if !socket.inbox.is_empty() {
@@ -375,8 +376,8 @@ pub fn unix_readiness(host: &HostState, socket: &Socket) -> u16 {
     }
     let writable = match peer {
         None => true,
-        // A quarter of what can be on its way is, at most.
-        Some(peer) if socket.kind == Kind::Stream => {
+        // Writable while at most a quarter of the capacity is in use.
+        Some(peer) if socket.kind == SocketType::Stream => {
             peer.inbox.len() * 4 <= u64::from(socket.options.send_buffer)
         }
         Some(peer) => !socket.must_wait_for(peer),
@@ -388,7 +389,7 @@ pub fn unix_readiness(host: &HostState, socket: &Socket) -> u16 {
 }
 
 impl Credentials {
-    /// Of nobody, as a socket without a peer tells.
+    /// Credentials of a missing peer.
     pub const NOBODY: Credentials = Credentials {
         pid: 0,
         uid: u32::MAX,

@@ -1,4 +1,4 @@
-//! Queues of messages, each with a type.
+//! System V message queues.
 
 use std::collections::VecDeque;
 
@@ -6,17 +6,17 @@ use everett_vm::{Buffer, Value};
 
 use super::{IPC_64, NO_WAIT, READ, REMOVE, SET, STATUS, WRITE, longs, set_permissions};
 use crate::errno::Errno;
-use crate::ipc::{IpcWait, Message, Queue};
+use crate::ipc::{IpcWait, SysvMessage, SysvQueue};
 use crate::kernel::Kernel;
 use crate::table::{Answer, Call};
-use crate::wait::Until;
+use crate::wait::WaitCondition;
 
-/// Bytes of a message.
+/// The longest message.
 const LARGEST: u64 = 8192;
-/// Bytes that a queue holds when it is made.
+/// Default capacity of a queue in bytes.
 const CAPACITY: u64 = 16384;
-/// Queues of a host.
-const MOST: usize = 32000;
+/// The most queues of a host.
+const MAX: usize = 32000;
 
 pub(super) fn msgget(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let (key, flags) = (call.args[0] as u32, call.args[1]);
@@ -26,10 +26,10 @@ pub(super) fn msgget(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     if let Some(id) = kernel.find_key(key, flags, found)? {
         return Ok(Value::concrete(u64::from(id)));
     }
-    if kernel.host.ipc.queues.len() >= MOST {
+    if kernel.host.ipc.queues.len() >= MAX {
         return Err(Errno::ENOSPC.into());
     }
-    let queue = Queue {
+    let queue = SysvQueue {
         permissions: kernel.new_permissions(key, flags),
         messages: VecDeque::new(),
         capacity: CAPACITY,
@@ -61,11 +61,15 @@ pub(super) fn msgsnd(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
         if flags & NO_WAIT != 0 {
             return Err(Errno::EAGAIN.into());
         }
-        kernel.wait(Until::Ipc(IpcWait::Room(id, len)), None, "message queue")?;
+        kernel.wait(
+            WaitCondition::Ipc(IpcWait::QueueSpace(id, len)),
+            None,
+            "message queue",
+        )?;
     }
     let (pid, now) = (kernel.process().pid, kernel.host.wall_seconds());
     if let Some(queue) = kernel.ipc().queues.get_mut(&id) {
-        queue.messages.push_back(Message { kind, bytes });
+        queue.messages.push_back(SysvMessage { kind, bytes });
         queue.times[0] = now;
         queue.pids[0] = pid;
     }
@@ -95,7 +99,7 @@ pub(super) fn msgrcv(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
             kind,
             except,
         };
-        kernel.wait(Until::Ipc(wait), None, "message")?;
+        kernel.wait(WaitCondition::Ipc(wait), None, "message")?;
         return Err(Errno::ENOMSG.into());
     };
     let message = queue.messages[at].clone();
@@ -151,7 +155,7 @@ pub(super) fn msgctl(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
         }
         REMOVE => {
             kernel.owns(&queue.permissions)?;
-            kernel.bereave(id);
+            kernel.mark_waiters_removed(id);
             kernel.ipc().queues.remove(&id);
         }
         _ => return Err(Errno::EINVAL.into()),

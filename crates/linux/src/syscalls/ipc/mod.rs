@@ -1,4 +1,4 @@
-//! Shared memory, semaphores and message queues of System V.
+//! System V shared memory, semaphores and message queues.
 
 mod messages;
 mod semaphores;
@@ -9,12 +9,12 @@ use triomphe::Arc;
 use crate::errno::Errno;
 use crate::ipc::{Ipc, Permissions};
 use crate::kernel::{Kernel, Stop};
-use crate::process::Doing;
+use crate::process::RunState;
 use crate::table::ArgKind::{Buffer, Flags, Int, Pointer, Symbolic};
 use crate::table::Row;
-use crate::wait::Until;
+use crate::wait::WaitCondition;
 
-/// The family.
+/// Rows of this family.
 pub const ROWS: &[Row] = &[
     Row::new(
         "shmget",
@@ -102,17 +102,17 @@ const NO_WAIT: u64 = 0o4000;
 const REMOVE: u64 = 0;
 const SET: u64 = 1;
 const STATUS: u64 = 2;
-/// In commands of 32-bit programs' libraries; means nothing here.
+/// `IPC_64`, set by the libraries of 32-bit programs; ignored here.
 const IPC_64: u64 = 0x100;
 
 const READ: u32 = 0o4;
 const WRITE: u32 = 0o2;
 
-/// Bytes of `struct ipc_perm`.
+/// Size of a `struct ipc_perm`.
 const PERMISSIONS_SIZE: usize = 48;
 
 impl Permissions {
-    /// As `struct ipc_perm`.
+    /// Encodes a `struct ipc_perm`.
     fn encode(&self, mode: u32) -> Vec<u8> {
         let fields = [
             self.key,
@@ -131,7 +131,7 @@ impl Permissions {
     }
 }
 
-/// Numbers one after the other, as a structure of longs.
+/// Encodes numbers as a structure of longs.
 fn longs(numbers: &[u64]) -> Vec<u8> {
     numbers
         .iter()
@@ -144,7 +144,7 @@ impl Kernel<'_, '_> {
         Arc::make_mut(&mut self.host.ipc)
     }
 
-    /// Who makes something now.
+    /// Permissions of a new object.
     fn new_permissions(&self, key: u32, flags: u64) -> Permissions {
         let (uid, gid) = (self.process().uid[1], self.process().gid[1]);
         Permissions {
@@ -157,7 +157,7 @@ impl Kernel<'_, '_> {
         }
     }
 
-    /// The caller may read or write it.
+    /// Whether the caller has read or write permission.
     fn allowed(&self, permissions: &Permissions, wanted: u32) -> Result<(), Errno> {
         let (uid, gid) = (self.process().uid[1], self.process().gid[1]);
         let shift = match () {
@@ -173,7 +173,7 @@ impl Kernel<'_, '_> {
         }
     }
 
-    /// The caller may change or remove it.
+    /// Whether the caller may change or remove it.
     fn owns(&self, permissions: &Permissions) -> Result<(), Errno> {
         let uid = self.process().uid[1];
         if uid == 0 || uid == permissions.uid || uid == permissions.creator_uid {
@@ -183,7 +183,7 @@ impl Kernel<'_, '_> {
         }
     }
 
-    /// Something with this key may be made, or is found under its number.
+    /// The id of an existing object with this key; `None` if a new one may be created.
     fn find_key(
         &self,
         key: u32,
@@ -204,7 +204,7 @@ impl Kernel<'_, '_> {
         }
     }
 
-    /// What `IPC_SET` changes: owner, group and mode.
+    /// Reads what `IPC_SET` changes: owner, group and mode.
     fn read_permissions(&mut self, address: u64) -> Result<[u32; 3], Stop> {
         let mut fields = [0; 3];
         for (field, offset) in fields.iter_mut().zip([4, 8, 20]) {
@@ -214,26 +214,26 @@ impl Kernel<'_, '_> {
         Ok(fields)
     }
 
-    /// The number of something that is gone: whoever waited for it is told so.
+    /// The error for an id that does not exist: `EIDRM` for threads that waited at it, otherwise `EINVAL`.
     fn gone(&mut self, id: u32) -> Stop {
         let tid = self.task().tid;
-        if (id as i32) >= 0 && self.host.ipc.bereft.contains(&tid) {
-            self.ipc().bereft.remove(&tid);
+        if (id as i32) >= 0 && self.host.ipc.removed_waiters.contains(&tid) {
+            self.ipc().removed_waiters.remove(&tid);
             return Errno::EIDRM.into();
         }
         Errno::EINVAL.into()
     }
 
-    /// Something is removed: those who wait for it will be told.
-    fn bereave(&mut self, id: u32) {
-        let waiting = self.host.tasks.iter().filter(|task| match &task.doing {
-            Doing::Waiting(wait) => {
-                matches!(&wait.until, Until::Ipc(wait) if wait.id() == id)
+    /// Marks the threads that wait at an object that is being removed.
+    fn mark_waiters_removed(&mut self, id: u32) {
+        let waiting = self.host.tasks.iter().filter(|task| match &task.run_state {
+            RunState::Waiting(wait) => {
+                matches!(&wait.condition, WaitCondition::Ipc(wait) if wait.id() == id)
             }
             _ => false,
         });
         let waiting: Vec<u32> = waiting.map(|task| task.tid).collect();
-        self.ipc().bereft.extend(waiting);
+        self.ipc().removed_waiters.extend(waiting);
     }
 }
 

@@ -1,4 +1,4 @@
-//! Sets of semaphores, changed several at once.
+//! System V semaphore sets.
 
 use everett_vm::Value;
 
@@ -7,16 +7,16 @@ use crate::errno::Errno;
 use crate::host::HostState;
 use crate::ipc::{Attempt, IpcWait, Operation, SEMAPHORE_MAX, Semaphore, SemaphoreSet};
 use crate::kernel::{Kernel, Stop};
-use crate::process::Doing;
+use crate::process::RunState;
 use crate::table::{Answer, Call};
-use crate::wait::Until;
+use crate::wait::WaitCondition;
 
-/// Semaphores of a set.
-const MOST_SEMAPHORES: u64 = 32000;
-/// Operations of a call.
-const MOST_OPERATIONS: u64 = 500;
-/// Sets of a host.
-const MOST_SETS: usize = 32000;
+/// The most semaphores of a set.
+const MAX_SEMAPHORES: u64 = 32000;
+/// The most operations of a call.
+const MAX_OPERATIONS: u64 = 500;
+/// The most sets of a host.
+const MAX_SETS: usize = 32000;
 
 const UNDO: u16 = 0x1000;
 
@@ -30,7 +30,7 @@ const SET_ALL: u64 = 17;
 
 pub(super) fn semget(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let (key, count, flags) = (call.args[0] as u32, call.args[1] as u32, call.args[2]);
-    if u64::from(count) > MOST_SEMAPHORES {
+    if u64::from(count) > MAX_SEMAPHORES {
         return Err(Errno::EINVAL.into());
     }
     let mut sets = kernel.host.ipc.sets.iter();
@@ -45,7 +45,7 @@ pub(super) fn semget(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     if count == 0 {
         return Err(Errno::EINVAL.into());
     }
-    if kernel.host.ipc.sets.len() >= MOST_SETS {
+    if kernel.host.ipc.sets.len() >= MAX_SETS {
         return Err(Errno::ENOSPC.into());
     }
     let set = SemaphoreSet {
@@ -71,7 +71,7 @@ fn operate(kernel: &mut Kernel<'_, '_>, call: &Call, timeout: u64) -> Answer {
     if count == 0 || (id as i32) < 0 {
         return Err(Errno::EINVAL.into());
     }
-    if count > MOST_OPERATIONS {
+    if count > MAX_OPERATIONS {
         return Err(Errno::E2BIG.into());
     }
     let mut operations = Vec::with_capacity(count as usize);
@@ -114,8 +114,8 @@ fn operate(kernel: &mut Kernel<'_, '_>, call: &Call, timeout: u64) -> Answer {
             Err(Errno::EAGAIN.into())
         }
         Attempt::Waits(_) => {
-            let until = Until::Ipc(IpcWait::Semaphores(id, operations));
-            kernel.wait(until, deadline, "semaphore")?;
+            let condition = WaitCondition::Ipc(IpcWait::Semaphores(id, operations));
+            kernel.wait(condition, deadline, "semaphore")?;
             Err(Errno::EAGAIN.into())
         }
         Attempt::Done(values) => kernel.commit_operations(id, &operations, &values),
@@ -163,13 +163,13 @@ impl Kernel<'_, '_> {
 }
 
 impl HostState {
-    /// Threads that wait for a semaphore to be zero, or to be larger.
+    /// Number of threads that wait for a semaphore to become zero, or to increase.
     fn waiting_at(&self, id: u32, number: u16, for_zero: bool) -> u64 {
         let waiting = self.tasks.iter().filter(|task| {
-            let Doing::Waiting(wait) = &task.doing else {
+            let RunState::Waiting(wait) = &task.run_state else {
                 return false;
             };
-            let Until::Ipc(IpcWait::Semaphores(set, operations)) = &wait.until else {
+            let WaitCondition::Ipc(IpcWait::Semaphores(set, operations)) = &wait.condition else {
                 return false;
             };
             let found = self.ipc.sets.get(set).filter(|_| *set == id);
@@ -197,7 +197,7 @@ pub(super) fn semctl(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let value = match command {
         REMOVE => {
             kernel.owns(&set.permissions)?;
-            kernel.bereave(id);
+            kernel.mark_waiters_removed(id);
             kernel.ipc().sets.remove(&id);
             kernel.ipc().undo.retain(|(_, set, _), _| *set != id);
             0

@@ -1,4 +1,4 @@
-//! Shared memory: a file without a name that processes map.
+//! System V shared memory: an unlinked file that processes map.
 
 use everett_vm::Value;
 
@@ -13,10 +13,10 @@ use crate::table::{Answer, Call};
 const PAGE_SIZE: u64 = everett_vm::PAGE as u64;
 /// The largest segment.
 const LARGEST: u64 = 1 << 32;
-/// Segments of a host.
-const MOST: usize = 4096;
+/// The most segments of a host.
+const MAX: usize = 4096;
 
-/// `SHM_DEST`: it is about to go.
+/// `SHM_DEST`: it is destroyed at the last detach.
 const GOING: u32 = 0o1000;
 
 pub(super) fn shmget(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
@@ -35,10 +35,10 @@ pub(super) fn shmget(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     if size == 0 || size > LARGEST {
         return Err(Errno::EINVAL.into());
     }
-    if kernel.host.ipc.segments.len() >= MOST {
+    if kernel.host.ipc.segments.len() >= MAX {
         return Err(Errno::ENOSPC.into());
     }
-    let inode = kernel.host.nameless_file(size.next_multiple_of(PAGE_SIZE));
+    let inode = kernel.host.anonymous_file(size.next_multiple_of(PAGE_SIZE));
     let holder = kernel
         .host
         .files
@@ -122,7 +122,7 @@ pub(super) fn shmdt(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
         segment.pids[1] = pid;
     }
     kernel.unmap(address, size);
-    kernel.host.forget_segment(id);
+    kernel.host.destroy_unused_segment(id);
     Ok(Value::ZERO)
 }
 
@@ -157,7 +157,7 @@ pub(super) fn shmctl(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
                 segment.removed = true;
                 segment.permissions.key = 0;
             }
-            kernel.host.forget_segment(id);
+            kernel.host.destroy_unused_segment(id);
         }
         LOCK | UNLOCK => kernel.owns(&segment.permissions)?,
         _ => return Err(Errno::EINVAL.into()),
@@ -166,7 +166,7 @@ pub(super) fn shmctl(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 }
 
 impl Kernel<'_, '_> {
-    /// What is known of a segment.
+    /// The segment with this id.
     fn segment(&self, id: u32) -> Result<Segment, Errno> {
         let segment = self.host.ipc.segments.get(&id);
         segment.cloned().ok_or(Errno::EINVAL)

@@ -1,10 +1,10 @@
-//! What programs tell and ask about their pages.
+//! Memory advice, residency, synchronisation and locking of pages.
 
 use everett_vm::{Backing, Buffer, PAGE, Value};
 
 use super::{PAGE_SIZE, aligned, whole_pages};
 use crate::errno::Errno;
-use crate::files::{InodeId, Node};
+use crate::files::{InodeId, InodeKind};
 use crate::kernel::Kernel;
 use crate::table::{Answer, Call};
 
@@ -14,7 +14,7 @@ const REMOVE: u64 = 9;
 const DONT_NEED_LOCKED: u64 = 24;
 const POISON: u64 = 100;
 const SOFT_OFFLINE: u64 = 101;
-/// Known, and without effect: how pages will be used, huge pages, dumps, forks, paging in and out.
+/// Advice without effect: access patterns, huge pages, core dumps, forks, paging.
 const WITHOUT_EFFECT: &[u64] = &[
     0, 1, 2, 3, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23,
 ];
@@ -86,20 +86,20 @@ pub(super) fn msync(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     if flags & !(ASYNC | INVALIDATE | SYNC) != 0 || both {
         return Err(Errno::EINVAL.into());
     }
-    // Files have what was written to their mappings already.
+    // Files already have what was written through mappings.
     let range = kernel.range(address, len)?;
     if kernel.has_hole(&range) {
         return Err(Errno::ENOMEM.into());
     }
     if flags & SYNC != 0 {
-        // Which file it is hardly matters: what a host may lose is rather too little than too much.
+        // All files are synchronised, whichever is mapped: this understates what a host may lose.
         kernel.host.files.sync_all();
     }
     Ok(Value::ZERO)
 }
 
 pub(super) fn mlock(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
-    // Any address will do: whole pages are meant.
+    // The address is rounded down to a page.
     let start = call.args[0] & !(PAGE_SIZE - 1);
     let len = call.args[1].saturating_add(call.args[0] - start);
     let range = kernel.range(start, len).map_err(|_| Errno::ENOMEM)?;
@@ -133,9 +133,9 @@ pub(super) fn munlockall(_: &mut Kernel<'_, '_>, _: &Call) -> Answer {
 }
 
 impl Kernel<'_, '_> {
-    /// Fills a stretch of a file with zeros.
+    /// Zeroes a range of a file.
     fn punch(&mut self, inode: InodeId, offset: u64, len: u64) {
-        if let Node::Regular(bytes) = &mut self.host.files.tree.get_mut(inode).node {
+        if let InodeKind::Regular(bytes) = &mut self.host.files.tree.get_mut(inode).kind {
             let end = bytes.len().min(offset.saturating_add(len));
             let mut at = offset;
             while at < end {

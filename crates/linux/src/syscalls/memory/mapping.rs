@@ -1,12 +1,12 @@
-//! Making mappings, taking them away, and what may be done with their pages.
+//! Creating and removing mappings, and page protection.
 
 use everett_vm::{Backing, FileView, MappingTraits, Placement, Protection, Value};
 
 use super::{ADDRESSES, PAGE_SIZE, aligned, whole_pages};
 use crate::errno::Errno;
-use crate::files::{Description, Device, InodeId, Node, Target};
+use crate::file_mappings::holders;
+use crate::files::{Description, Device, InodeId, InodeKind, Target};
 use crate::kernel::{Kernel, Stop};
-use crate::shared::holders;
 use crate::table::{Answer, Call};
 
 const TYPE: u64 = 0xf;
@@ -20,33 +20,33 @@ const FIXED_NO_REPLACE: u64 = 0x10_0000;
 /// `PROT_READ`, `PROT_WRITE` and `PROT_EXEC`.
 const PROTECTION: u64 = 7;
 const PROT_WRITE: u64 = 2;
-/// `PROT_SEM`, `PROT_GROWSDOWN` and `PROT_GROWSUP`, which change nothing here.
+/// `PROT_SEM`, `PROT_GROWSDOWN` and `PROT_GROWSUP`, which have no effect here.
 const PROTECTION_HINTS: u64 = 0x8 | 0x100_0000 | 0x200_0000;
 /// The lowest address that can be mapped.
 const LOWEST: u64 = 0x1_0000;
 
-/// A mapping that is asked for.
+/// A requested mapping.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct MapRequest {
-    /// Where, if it matters.
+    /// Address, or a hint.
     pub address: u64,
-    /// Whole pages.
+    /// Size in bytes, a multiple of the page size.
     pub size: u64,
     pub protection: u64,
     pub flags: u64,
-    /// The file and the open file that keeps it, with the page that it begins with.
+    /// The file, the open file description that keeps it alive, and the first page.
     pub file: Option<(InodeId, u32, u64)>,
-    /// It can be made writable.
+    /// It may be made writable later.
     pub may_write: bool,
 }
 
 pub(super) fn mmap(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
-    let request = wanted_mapping(kernel, call)?;
+    let request = decode_mmap(kernel, call)?;
     kernel.map(request)
 }
 
-/// What `mmap` is asked for, if it can be.
-pub(crate) fn wanted_mapping(kernel: &mut Kernel<'_, '_>, call: &Call) -> Result<MapRequest, Stop> {
+/// Decodes and checks the arguments of `mmap`.
+pub(crate) fn decode_mmap(kernel: &mut Kernel<'_, '_>, call: &Call) -> Result<MapRequest, Stop> {
     let [address, len, protection, flags, _, offset] = call.args;
     if !offset.is_multiple_of(PAGE_SIZE) {
         return Err(Errno::EINVAL.into());
@@ -109,7 +109,7 @@ pub(super) fn mprotect(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
         kernel.vm.memory.protect(address, range.size, wanted);
         return Ok(Value::ZERO);
     }
-    // All up to the first page that is not mapped or does not allow it is changed.
+    // Changes everything up to the first page that is unmapped or does not permit it.
     let end = range.hole().unwrap_or(range.start + range.size);
     let forbidden = range
         .mappings
@@ -135,7 +135,7 @@ pub(super) fn mprotect(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 }
 
 impl Kernel<'_, '_> {
-    /// The file behind what is open, if it can be mapped so; none for `/dev/zero`.
+    /// The file of a target, if it can be mapped this way; `None` for `/dev/zero`.
     fn mappable(
         &mut self,
         description: &Description,
@@ -154,14 +154,14 @@ impl Kernel<'_, '_> {
         if !description.flags.readable() {
             return Err(Errno::EACCES.into());
         }
-        match &self.host.files.tree.get(id).node {
-            Node::Regular(_) => Ok(Some(id)),
-            Node::Device(Device::Zero) => Ok(None),
+        match &self.host.files.tree.get(id).kind {
+            InodeKind::Regular(_) => Ok(Some(id)),
+            InodeKind::Device(Device::Zero) => Ok(None),
             _ => Err(Errno::ENODEV.into()),
         }
     }
 
-    /// Makes a mapping.
+    /// Creates a mapping.
     pub(crate) fn map(&mut self, request: MapRequest) -> Answer {
         if self.guest.is_some() {
             return self.map_natively(request);
@@ -182,13 +182,13 @@ impl Kernel<'_, '_> {
         if let Placement::At(address) = placement {
             self.vm.memory.unmap(address, request.size, allocated);
         }
-        // What is shared without a file is a file without a name.
-        let nameless = (is_shared && request.file.is_none()).then(|| {
-            let inode = self.host.nameless_file(request.size);
+        // An anonymous shared mapping is backed by an unlinked file.
+        let anonymous = (is_shared && request.file.is_none()).then(|| {
+            let inode = self.host.anonymous_file(request.size);
             let open = Description::new(Target::Inode(inode), 2);
             (inode, self.host.files.open(open).0, 0)
         });
-        let file = request.file.or(nameless);
+        let file = request.file.or(anonymous);
         let traits = MappingTraits {
             protection: Protection((request.protection & PROTECTION) as u8),
             backing: match file {
@@ -203,8 +203,8 @@ impl Kernel<'_, '_> {
         let view = file.and_then(|(inode, holder, _)| self.view_of(inode, holder));
         let memory = &mut self.vm.memory;
         let start = memory.map(placement, request.size, traits, view);
-        self.host.settle_holders(&before, self.vm.memory);
-        if let Some((_, holder, _)) = nameless {
+        self.host.update_holders(&before, self.vm.memory);
+        if let Some((_, holder, _)) = anonymous {
             self.host.release(crate::files::DescriptionId(holder));
         }
         Ok(Value::concrete(start.ok_or(Errno::ENOMEM)?))
@@ -212,8 +212,8 @@ impl Kernel<'_, '_> {
 
     /// The pages of a file as a system call sees them.
     fn view_of(&mut self, inode: InodeId, holder: u32) -> Option<FileView> {
-        match &mut self.host.files.tree.get_mut(inode).node {
-            Node::Regular(bytes) => {
+        match &mut self.host.files.tree.get_mut(inode).kind {
+            InodeKind::Regular(bytes) => {
                 let pages = bytes.pages();
                 Some(FileView {
                     file: inode.0,
@@ -227,7 +227,7 @@ impl Kernel<'_, '_> {
         }
     }
 
-    /// Where a mapping goes.
+    /// Where a mapping is placed.
     fn placement(&mut self, request: &MapRequest) -> Result<Placement, Stop> {
         let MapRequest {
             address,
@@ -255,14 +255,14 @@ impl Kernel<'_, '_> {
             return Err(Errno::EEXIST.into());
         }
         if !is_free && !memory.can_replace(address, size) {
-            let warning = "mmap at an address in the memory of the program itself is not modelled";
+            let warning = "mmap over the program's own globals, stacks or heap is not modelled";
             self.host.warn(warning);
             return Err(Errno::ENOMEM.into());
         }
         Ok(Placement::At(address))
     }
 
-    /// Takes mappings away.
+    /// Removes mappings.
     pub(crate) fn unmap(&mut self, start: u64, size: u64) {
         if self.guest.is_some() {
             return self.unmap_natively(start, size);
@@ -270,6 +270,6 @@ impl Kernel<'_, '_> {
         let before = holders(self.vm.memory);
         let stack = self.vm.stack();
         self.vm.memory.unmap(start, size, stack);
-        self.host.settle_holders(&before, self.vm.memory);
+        self.host.update_holders(&before, self.vm.memory);
     }
 }

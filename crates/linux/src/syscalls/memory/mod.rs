@@ -1,10 +1,10 @@
-//! Mappings. Plain ones are objects of their own, so that what runs over their end is found.
+//! Memory mappings. Anonymous private ones are objects of their own, so that an overrun is detected.
 
 mod advice;
 mod mapping;
 mod moving;
 
-pub(crate) use mapping::{MapRequest, wanted_mapping};
+pub(crate) use mapping::{MapRequest, decode_mmap};
 
 use everett_vm::{Mapping, PAGE};
 
@@ -13,7 +13,7 @@ use crate::kernel::{Kernel, Stop};
 use crate::table::ArgKind::{Fd, Flags, Int, Pointer};
 use crate::table::Row;
 
-/// The family.
+/// Rows of this family.
 pub const ROWS: &[Row] = &[
     Row::new(
         "mmap",
@@ -22,7 +22,7 @@ pub const ROWS: &[Row] = &[
         &[Errno::ENOMEM],
         mapping::mmap,
     )
-    .without("addresses that lie in the memory of the program itself, code that is written"),
+    .without("addresses in the program's own globals, stacks or heap; self-modifying code"),
     Row::new(
         "mprotect",
         10,
@@ -83,16 +83,16 @@ pub const ROWS: &[Row] = &[
 ];
 
 const PAGE_SIZE: u64 = PAGE as u64;
-/// Addresses of programs end here.
+/// End of the user address space.
 const ADDRESSES: u64 = 0x7fff_ffff_f000;
 
-/// A length in whole pages, if there are so many addresses.
+/// A length rounded up to pages, if it fits the address space.
 fn whole_pages(len: u64) -> Option<u64> {
     len.checked_next_multiple_of(PAGE_SIZE)
         .filter(|len| *len <= ADDRESSES)
 }
 
-/// An address that begins a page.
+/// Checks that an address is page-aligned.
 fn aligned(address: u64) -> Result<u64, Errno> {
     if address.is_multiple_of(PAGE_SIZE) {
         Ok(address)
@@ -101,15 +101,15 @@ fn aligned(address: u64) -> Result<u64, Errno> {
     }
 }
 
-/// A range of whole pages that a call names, and what is mapped there.
-struct Range {
+/// A page range that a call names, and the mappings in it.
+struct PageRange {
     start: u64,
     size: u64,
     mappings: Vec<Mapping>,
 }
 
-impl Range {
-    /// First address that is not mapped, if not all is.
+impl PageRange {
+    /// First unmapped address, if any.
     fn hole(&self) -> Option<u64> {
         let mut at = self.start;
         for mapping in &self.mappings {
@@ -127,8 +127,8 @@ impl Range {
 }
 
 impl Kernel<'_, '_> {
-    /// What is mapped in a range.
-    fn range(&self, address: u64, len: u64) -> Result<Range, Errno> {
+    /// The mappings in a range.
+    fn range(&self, address: u64, len: u64) -> Result<PageRange, Errno> {
         let start = aligned(address)?;
         let size = whole_pages(len).ok_or(Errno::ENOMEM)?;
         let end = start.checked_add(size);
@@ -136,15 +136,15 @@ impl Kernel<'_, '_> {
             return Err(Errno::ENOMEM);
         }
         let mappings = self.vm.memory.mappings_in(start, size);
-        Ok(Range {
+        Ok(PageRange {
             start,
             size,
             mappings: mappings.unwrap_or_default(),
         })
     }
 
-    /// Globals, stacks and heap blocks are not mappings of the program's; what it says about their pages holds, and
-    /// has no effect.
+    /// Whether an address is in a global, stack or heap block. These are no mappings of the program; calls
+    /// about their pages succeed without effect.
     fn is_own_object(&self, address: u64) -> bool {
         let object = self.vm.memory.near(address);
         object.is_some_and(|object| {
@@ -152,8 +152,8 @@ impl Kernel<'_, '_> {
         })
     }
 
-    /// Not all of a range is mapped.
-    fn has_hole(&mut self, range: &Range) -> bool {
+    /// Whether a part of a range is unmapped.
+    fn has_hole(&mut self, range: &PageRange) -> bool {
         let Some(guest) = &mut self.guest else {
             return range.has_hole() && !self.is_own_object(range.start);
         };
@@ -161,7 +161,7 @@ impl Kernel<'_, '_> {
         pages.any(|page| !guest.read(page, &mut [0]))
     }
 
-    /// More memory can be used.
+    /// Checks that more memory may be used.
     fn check_heap(&self, more: u64) -> Result<(), Stop> {
         let heap = self.vm.memory.heap_bytes().saturating_add(more);
         if heap > self.vm.max_heap {

@@ -1,19 +1,19 @@
-//! Mappings that grow, shrink and move.
+//! Growing, shrinking and moving mappings.
 
 use everett_vm::{Backing, Mapping, MappingTraits, Placement, Value};
 
 use super::{ADDRESSES, PAGE_SIZE, aligned, whole_pages};
 use crate::errno::Errno;
+use crate::file_mappings::holders;
 use crate::kernel::{Kernel, Stop};
 use crate::process::Break;
-use crate::shared::holders;
 use crate::table::{Answer, Call};
 
 const MAY_MOVE: u64 = 1;
 const FIXED: u64 = 2;
 const DONT_UNMAP: u64 = 4;
 
-/// What `mremap` is asked for.
+/// Arguments of `mremap`.
 #[derive(Copy, Clone)]
 struct Move {
     old: u64,
@@ -121,7 +121,7 @@ pub(super) fn brk(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     Ok(Value::concrete(wanted))
 }
 
-/// MappingTraits of what lies so many bytes further in a mapping.
+/// Traits of a mapping at an offset.
 fn traits_at(mapping: &Mapping, bytes: u64) -> MappingTraits {
     let pages = bytes / PAGE_SIZE;
     let backing = match mapping.traits.backing {
@@ -142,7 +142,7 @@ fn traits_at(mapping: &Mapping, bytes: u64) -> MappingTraits {
 }
 
 impl Kernel<'_, '_> {
-    /// Maps what is behind a mapping at its end, where nothing is.
+    /// Grows a mapping in place, if the addresses behind it are free.
     fn grow_in_place(&mut self, mapping: Mapping, request: Move) -> Result<Option<Value>, Stop> {
         let end = request.old + request.old_size;
         let more = request.new_size - request.old_size;
@@ -167,8 +167,8 @@ impl Kernel<'_, '_> {
         views.find(|view| view.file == file).cloned()
     }
 
-    /// Where a mapping moves to: free addresses.
-    fn make_room(&mut self, mapping: &Mapping, request: Move) -> Result<u64, Stop> {
+    /// Finds or frees the addresses that a mapping moves to.
+    fn free_addresses(&mut self, mapping: &Mapping, request: Move) -> Result<u64, Stop> {
         let memory = &mut self.vm.memory;
         if request.flags & FIXED != 0 {
             let (target, size) = (request.target, request.new_size);
@@ -192,9 +192,9 @@ impl Kernel<'_, '_> {
             self.check_heap(more)?;
         }
         let before = holders(self.vm.memory);
-        let target = self.make_room(&mapping, request)?;
+        let target = self.free_addresses(&mapping, request)?;
         let memory = &mut self.vm.memory;
-        // What is behind the old end is new; what was there moves with its pages.
+        // Pages behind the old end are new; the old pages move.
         memory.unmap(target, request.new_size, None);
         let keep = request.flags & DONT_UNMAP != 0;
         let moved = memory.relocate(request.old, request.old_size, target, keep);
@@ -206,12 +206,12 @@ impl Kernel<'_, '_> {
             let at = Placement::At(target + request.old_size);
             memory.map(at, more, traits, view);
         }
-        self.host.settle_holders(&before, self.vm.memory);
+        self.host.update_holders(&before, self.vm.memory);
         moved.ok_or(Errno::ENOMEM)?;
         Ok(Value::concrete(target))
     }
 
-    /// An old size of zero: the same shared pages once more.
+    /// An old size of zero: maps the same shared pages once more.
     fn map_again(&mut self, mapping: Mapping, request: Move) -> Answer {
         if !matches!(mapping.traits.backing, Backing::Shared { .. }) {
             return Err(Errno::EINVAL.into());
@@ -224,11 +224,11 @@ impl Kernel<'_, '_> {
         let view = self.view_for(&mapping, request.old);
         let placement = match request.flags & FIXED {
             0 => Placement::Anywhere,
-            _ => Placement::At(self.make_room(&mapping, request)?),
+            _ => Placement::At(self.free_addresses(&mapping, request)?),
         };
         let memory = &mut self.vm.memory;
         let start = memory.map(placement, request.new_size, traits, view);
-        self.host.settle_holders(&before, self.vm.memory);
+        self.host.update_holders(&before, self.vm.memory);
         Ok(Value::concrete(start.ok_or(Errno::ENOMEM)?))
     }
 }

@@ -1,47 +1,47 @@
-//! Preemption between system calls: a native thread is brought to where the vm switched, and gives way there.
+//! Preemption between system calls: brings a native thread to where the vm switched, and switches there.
 
 use std::collections::BTreeMap;
 
 use everett_linux::TaskName;
 use everett_vm::ExecContext;
 
-use super::{NativeError, World, number};
-use crate::events::Kind;
-use crate::points::{Lines, Point, Ranges, look_at};
+use super::{NativeError, NativeMachine, call_numbers};
+use crate::events::EventKind;
+use crate::points::{Lines, Ranges, ScriptPoint, decode};
 use crate::tracee::{Registers, Stopped, Tracee};
 
-/// Instructions that are executed one by one for one point.
+/// The most single-stepped instructions for one point.
 const MAX_STEPS: u32 = 100_000;
 const BREAKPOINT: u8 = 0xcc;
-/// No instruction is longer.
+/// The longest instruction in bytes.
 const LONGEST: usize = 15;
 
-/// Where a thread that was to come to a point is.
+/// Where a thread is that was run towards a point.
 pub(super) enum Reached {
-    /// There.
+    /// At the point.
     Point,
-    /// It stopped before for another reason.
+    /// It stopped earlier for another reason.
     Stopped(Stopped),
 }
 
-impl World<'_> {
-    /// The next point of the script, if the thread that runs comes to it before its next system call.
-    fn next_point(&self, name: TaskName) -> Option<&Point> {
+impl NativeMachine<'_> {
+    /// The next point of the script, if the running thread reaches it before its next system call.
+    fn next_point(&self, name: TaskName) -> Option<&ScriptPoint> {
         let script = self.config.script.as_ref();
         let script = script.filter(|script| script.restarts == self.restarts)?;
         let point = script.points.get(self.points_passed)?;
         (point.task == name && point.calls == self.host.calls_made()).then_some(point)
     }
 
-    /// Lets the scheduler have its say at points at which the thread went on, up to one at which it did not; `all`
-    /// takes that one too, as the thread has come past it. `false` if another one runs now.
+    /// Consults the scheduler at points without a switch, up to one with a switch; `all` includes that one,
+    /// since the thread has passed it. Returns `false` if another thread runs now.
     pub(super) fn pass_points(&mut self, name: TaskName, all: bool) -> bool {
         while let Some(point) = self.next_point(name) {
             if point.switches && !all {
                 return true;
             }
             self.points_passed += 1;
-            self.host.comes_to_point();
+            self.host.reach_preemption_point();
             let around = &mut ExecContext {
                 images: &self.images,
                 arena: &mut self.arena,
@@ -53,7 +53,8 @@ impl World<'_> {
             if self.host.choose_thread(around).is_some() {
                 return false;
             }
-            self.events.note(Kind::Picked, self.host.running(), &[]);
+            self.events
+                .note(EventKind::Picked, self.host.running(), &[]);
             if self.host.running() != name {
                 return false;
             }
@@ -61,24 +62,24 @@ impl World<'_> {
         true
     }
 
-    /// The same where a thread is about to make a system call. Calls about memory are no landmarks: the vm makes others.
+    /// Passes points before a system call. Memory management calls are no landmarks: the vm makes others.
     pub(super) fn pass_points_before_call(&mut self, name: TaskName, call: u64) -> bool {
         const NO_LANDMARKS: [u64; 10] = [
-            number::MMAP,
-            number::MPROTECT,
-            number::MUNMAP,
-            number::BRK,
-            number::MREMAP,
-            number::MINCORE,
-            number::MADVISE,
-            number::ARCH_PRCTL,
-            number::RT_SIGRETURN,
-            number::OWN_INPUT,
+            call_numbers::MMAP,
+            call_numbers::MPROTECT,
+            call_numbers::MUNMAP,
+            call_numbers::BRK,
+            call_numbers::MREMAP,
+            call_numbers::MINCORE,
+            call_numbers::MADVISE,
+            call_numbers::ARCH_PRCTL,
+            call_numbers::RT_SIGRETURN,
+            call_numbers::OWN_INPUT,
         ];
         NO_LANDMARKS.contains(&call) || self.pass_points(name, true)
     }
 
-    /// Brings a thread to the next point at which it gives way, if there is one before its next system call.
+    /// Runs a thread to the next point at which it is preempted, if there is one before its next system call.
     pub(super) fn reach_point(&mut self, name: TaskName) -> Result<Option<Reached>, NativeError> {
         let Some(script) = &self.config.script else {
             return Ok(None);
@@ -112,9 +113,9 @@ impl World<'_> {
                 for (at, byte) in code.iter_mut().enumerate() {
                     native
                         .tracee
-                        .look(rip + at as u64, std::slice::from_mut(byte));
+                        .peek(rip + at as u64, std::slice::from_mut(byte));
                 }
-                let does = look_at(&code, rip);
+                let does = decode(&code, rip);
                 if does.reaches_memory {
                     if arrivals >= wanted {
                         self.points_passed += 1;
@@ -133,9 +134,9 @@ impl World<'_> {
                 let kept = set_breakpoints(&mut native.tracee, &stops);
                 self.watchdog.watch(process.as_raw(), thread.as_raw());
                 let stopped = native.tracee.run(None);
-                self.watchdog.rest();
+                self.watchdog.stop_watching();
                 for (at, byte) in kept {
-                    native.tracee.put(at, &[byte]);
+                    native.tracee.poke(at, &[byte]);
                 }
                 stopped?
             };
@@ -162,14 +163,14 @@ fn contains(ranges: &Ranges, address: u64) -> bool {
     all.any(|(from, to)| (*from..*to).contains(&address))
 }
 
-/// Puts breakpoints; what was there.
+/// Sets breakpoints and returns the original bytes.
 fn set_breakpoints(tracee: &mut Tracee, at: &[u64]) -> BTreeMap<u64, u8> {
     let mut kept = BTreeMap::new();
     for address in at {
         let mut byte = [0];
-        if tracee.look(*address, &mut byte) {
+        if tracee.peek(*address, &mut byte) {
             kept.insert(*address, byte[0]);
-            tracee.put(*address, &[BREAKPOINT]);
+            tracee.poke(*address, &[BREAKPOINT]);
         }
     }
     kept

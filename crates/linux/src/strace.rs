@@ -1,4 +1,4 @@
-//! The log of system calls, in the form of strace.
+//! The log of system calls, in the format of strace.
 
 use std::fmt::Write;
 
@@ -8,11 +8,11 @@ use crate::errno::Errno;
 use crate::kernel::Kernel;
 use crate::table::{ArgKind, Row};
 
-/// Bytes of a buffer or path that are shown.
+/// The most bytes of a buffer or path that the log shows.
 const SHOWN: u64 = 32;
 
 impl Kernel<'_, '_> {
-    /// The arguments of a call, as they are before it.
+    /// Formats the arguments of a call, as they are before it.
     pub(crate) fn describe_arguments(&mut self, row: &Row, call: &SystemCall) -> String {
         let mut text = String::new();
         for (at, kind) in row.args.iter().enumerate() {
@@ -38,7 +38,7 @@ impl Kernel<'_, '_> {
         text
     }
 
-    /// A symbolic value for people.
+    /// Formats a symbolic value.
     fn show(&self, value: Value) -> String {
         let term = value.term.map(|term| self.vm.arena.display(term));
         term.map_or_else(String::new, |term| format!("<{term}>"))
@@ -89,7 +89,7 @@ impl Kernel<'_, '_> {
         }
     }
 
-    /// Writes a finished call to the log.
+    /// Logs a finished call.
     pub(crate) fn log_call(&mut self, name: &str, arguments: &str, result: Value) {
         let shown = match result.as_concrete() {
             None => self.show(result),
@@ -101,7 +101,7 @@ impl Kernel<'_, '_> {
         self.log_line(&format!("{name}({arguments}) = {shown}"));
     }
 
-    /// Writes a line to the log, with time and thread before it.
+    /// Logs a line, prefixed with time and thread.
     pub(crate) fn log_line(&mut self, what: &str) {
         let clock = self.host.clock_ns;
         let (seconds, micros) = (clock / 1_000_000_000, clock / 1000 % 1_000_000);
@@ -113,7 +113,7 @@ impl Kernel<'_, '_> {
     }
 }
 
-/// Small numbers as they are, addresses as addresses.
+/// Formats small numbers in decimal, addresses in hexadecimal.
 fn number(bits: u64) -> String {
     let signed = bits as i64;
     if (-4096..1 << 32).contains(&signed) {
@@ -123,7 +123,7 @@ fn number(bits: u64) -> String {
     }
 }
 
-/// Bytes as a string of C; symbolic ones are question marks in brackets.
+/// Formats bytes as a C string; symbolic bytes appear as question marks in brackets.
 fn quoted(bytes: &Buffer, len: usize) -> String {
     let mut text = String::from("\"");
     for at in 0..len {

@@ -1,43 +1,40 @@
-//! What those who watch a native run are shown, and how it has ended.
+//! What a watcher of a native run sees, and how the run ends.
 
 use everett_linux::{Ending, HostExit, PacketKind};
 
-use super::{NativeEnd, SentPacket, World};
-use crate::watch::{Standing, StandingThread};
+use super::{NativeEnd, NativeMachine, SentPacket};
+use crate::watch::{StoppedRun, StoppedThread};
 
-impl World<'_> {
-    /// Tells who watches what happened; `false` if the run is to stop.
-    pub(super) fn tell(&mut self) -> bool {
+impl NativeMachine<'_> {
+    /// Reports new events to the watcher; `false` if the run must stop.
+    pub(super) fn report_events(&mut self) -> bool {
         let clock = self.host.clock_ns();
         let mut goes_on = true;
-        for line in self.host.log().iter().skip(self.told) {
-            self.told += 1;
-            goes_on &= self.watcher.event(self.told, line, clock);
+        for line in self.host.log().iter().skip(self.reported) {
+            self.reported += 1;
+            goes_on &= self.watcher.event(self.reported, line, clock);
         }
         goes_on
     }
 
-    /// Shows the processes to who watches, now that all stand still.
-    pub(crate) fn stand(&mut self) {
-        self.tell();
+    /// Shows the stopped processes to the watcher.
+    pub(crate) fn show_stopped(&mut self) {
+        self.report_events();
         let programs = &self.config.programs;
-        let threads = self
-            .threads
-            .iter_mut()
-            .map(|(name, native)| StandingThread {
-                name: *name,
-                tracee: &mut native.tracee,
-                program: programs[usize::from(native.image.0)].clone(),
-                wants: native.pending.map(|call| call.number),
-            });
-        self.watcher.stands(&mut Standing {
+        let threads = self.threads.iter_mut().map(|(name, native)| StoppedThread {
+            name: *name,
+            tracee: &mut native.tracee,
+            program: programs[usize::from(native.image.0)].clone(),
+            pending_call: native.pending.map(|call| call.number),
+        });
+        self.watcher.stopped(&mut StoppedRun {
             running: self.host.running(),
             threads: threads.collect(),
         });
     }
 
-    /// Where a run parts from its trace: after how many calls, in which one, who made it.
-    pub(super) fn whereabouts(&self) -> String {
+    /// Where a run diverged from its trace: number of calls, the last call, and the thread that made it.
+    pub(super) fn position(&self) -> String {
         let thread = self.host.running().tid;
         let call = everett_linux::row(self.last_call).map_or("no call", |row| row.name);
         let calls = self.calls;
@@ -59,7 +56,7 @@ impl World<'_> {
         packets
     }
 
-    /// How a run has ended, as the model sees it.
+    /// How a run ended, from the model's point of view.
     pub(super) fn ended(&self, exit: HostExit) -> NativeEnd {
         match exit {
             HostExit::Ended(Ending::Exit(status)) => {

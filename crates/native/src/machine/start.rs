@@ -1,33 +1,33 @@
-//! How a native run begins, and what is left of it.
+//! Start and end of a native run.
 
 use everett_linux::Disk;
 
 use super::*;
-use crate::nursery::{self, Start};
 use crate::variables::Variables;
+use crate::zygote::{self, Start};
 
-impl<'c> World<'c> {
+impl<'c> NativeMachine<'c> {
     pub(crate) fn start(
         config: &'c NativeConfig,
         source: Source,
         watcher: &'c mut dyn Watcher,
-    ) -> Result<World<'c>, NativeError> {
-        World::answered_by(config, NativeOracle::new(source), watcher)
+    ) -> Result<NativeMachine<'c>, NativeError> {
+        NativeMachine::with_oracle(config, NativeOracle::new(source), watcher)
     }
 
-    /// The same with somebody who has answered questions before.
-    pub(crate) fn answered_by(
+    /// Starts a machine with an oracle that has already answered questions.
+    pub(crate) fn with_oracle(
         config: &'c NativeConfig,
         oracle: NativeOracle,
         watcher: &'c mut dyn Watcher,
-    ) -> Result<World<'c>, NativeError> {
-        World::begin(config, None, Arena::new(), oracle, watcher)
+    ) -> Result<NativeMachine<'c>, NativeError> {
+        NativeMachine::begin(config, None, Arena::new(), oracle, watcher)
     }
 
-    /// The host was switched off and starts again with the disk that it had. What was asked so far stays answered.
-    pub(crate) fn restart(mut self, disk: &Disk) -> Result<World<'c>, NativeError> {
+    /// Restarts a host that was switched off, with its disk. Answers given so far stay.
+    pub(crate) fn restart(mut self, disk: &Disk) -> Result<NativeMachine<'c>, NativeError> {
         self.kill_all();
-        let World {
+        let NativeMachine {
             config,
             arena,
             oracle,
@@ -37,8 +37,8 @@ impl<'c> World<'c> {
             restarts,
             ..
         } = self;
-        let begun = World::begin(config, Some(disk), arena, oracle, watcher)?;
-        Ok(World {
+        let begun = NativeMachine::begin(config, Some(disk), arena, oracle, watcher)?;
+        Ok(NativeMachine {
             calls,
             events,
             restarts: restarts + 1,
@@ -52,7 +52,7 @@ impl<'c> World<'c> {
         mut arena: Arena,
         mut oracle: NativeOracle,
         watcher: &'c mut dyn Watcher,
-    ) -> Result<World<'c>, NativeError> {
+    ) -> Result<NativeMachine<'c>, NativeError> {
         let images: Result<Vec<Image>, _> = config
             .programs
             .iter()
@@ -105,29 +105,29 @@ impl<'c> World<'c> {
                 env: &env,
                 channel: &channel,
             };
-            let mut tracee = nursery::start(&start, config.walls())?;
-            tracee.hide_machine(&host.start_bytes())?;
+            let mut tracee = zygote::start(&start, config.kind())?;
+            tracee.mask_auxv(&host.auxv_random_bytes())?;
             if let Some(allocator) = allocators.get_mut(image) {
                 allocator.watch(&mut tracee, oracle.expects(BugKind::Leak))?;
             }
-            World::set_checks(config, image, &mut tracee);
+            NativeMachine::set_checks(config, image, &mut tracee);
             if threads.is_empty() {
                 place_watches(&mut host, program, &tracee)?;
                 arithmetic = config.watch_arithmetic(&oracle, &mut tracee)?;
                 jumps = config.watch_jumps(&oracle, &mut tracee)?;
                 races = config.watch_races(&oracle, &mut tracee)?;
             }
-            let native = Native {
+            let native = NativeThread {
                 loading: loading::begin(&mut tracee)?,
                 tracee,
                 image: execution.image,
                 pending: None,
-                inside: None,
-                has_begun: false,
+                allocator_call: None,
+                has_initialised_tls: false,
             };
             threads.insert(task, native);
         }
-        Ok(World {
+        Ok(NativeMachine {
             config,
             host,
             images,
@@ -146,7 +146,7 @@ impl<'c> World<'c> {
             asked: 0,
             long_computations: 0,
             watcher,
-            told: 0,
+            reported: 0,
             events: EventLog::new(config.keeps_events),
             stack: NativeStack::default(),
             points_passed: 0,
@@ -159,14 +159,14 @@ impl<'c> World<'c> {
         })
     }
 
-    /// What came out of it.
+    /// Ends the run and returns its result.
     pub(crate) fn finish_run(mut self, end: NativeEnd) -> Result<NativeRun, NativeError> {
-        self.oracle.look_ahead();
+        self.oracle.check_remaining_choices();
         if let Some(why) = self.oracle.beyond.take() {
             return Err(NativeError::NotReplayable(why));
         }
         let end = match self.oracle.diverged.take() {
-            Some(why) => NativeEnd::Diverged(format!("{}: {why}", self.whereabouts())),
+            Some(why) => NativeEnd::Diverged(format!("{}: {why}", self.position())),
             None => end,
         };
         let output = [Stream::Stdout, Stream::Stderr].map(|stream| {
@@ -194,7 +194,7 @@ impl<'c> World<'c> {
     }
 }
 
-/// Says where the data lies that is looked at.
+/// Sets the addresses of watched variables.
 fn place_watches(
     host: &mut Host,
     program: &std::path::Path,

@@ -1,42 +1,43 @@
-//! Where a native thread stands in its source: its stack of calls, read through the debug information of the program.
+//! Call stacks of native threads, symbolised with the debug information of the program.
 
 use std::path::Path;
 
 use addr2line::Loader;
 
-use crate::allocations::Inside;
+use crate::allocations::AllocatorCall;
 use crate::tracee::{Registers, Tracee};
 
-/// A place in the source of a native program.
+/// A source location of a native call stack.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NativeFrame {
-    /// The function, as people write it.
+    /// The demangled function name.
     pub function: String,
-    /// The file, as the compiler knew it; empty where it is not known.
+    /// The file, as the compiler knew it; empty if unknown.
     pub file: String,
-    /// The line; 0 where it is not known.
+    /// The line; 0 if unknown.
     pub line: u32,
 }
 
-/// Where a native run ended.
+/// Call stack at the end of a native run.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct NativeStack {
-    /// Where the thread stood; functions that were inlined there have frames of their own.
+    /// Where the thread stopped; inlined functions have frames of their own.
     pub innermost: Vec<NativeFrame>,
-    /// Who called, as far as frames are linked.
+    /// Its callers, as far as frame pointers lead.
     pub callers: Vec<NativeFrame>,
-    /// Behind which calls the addresses on the stack lie, whoever put them there: code that links no frames leaves these.
+    /// Return addresses found on the stack, whoever put them there: the fallback for code without frame
+    /// pointers.
     pub nearby: Vec<NativeFrame>,
 }
 
-/// Most callers that are looked at.
-const MOST_CALLERS: usize = 32;
-/// Bytes that a process can address.
+/// The most callers that are followed.
+const MAX_CALLERS: usize = 32;
+/// Size of the address space.
 const ADDRESSES: u64 = 1 << 47;
-/// Words of the stack that are searched for addresses of code.
+/// Words of the stack that are searched for return addresses.
 const SEARCHED: usize = 64;
 
-/// Addresses of code that a thread has come through.
+/// Code addresses of a call stack.
 #[derive(Clone, Default, Debug)]
 pub struct Addresses {
     at: u64,
@@ -47,22 +48,23 @@ pub struct Addresses {
 fn word(tracee: &mut Tracee, address: u64) -> Option<u64> {
     let mut bytes = [0; 8];
     tracee
-        .look(address, &mut bytes)
+        .peek(address, &mut bytes)
         .then(|| u64::from_le_bytes(bytes))
 }
 
-/// Reads the stack of a thread. `behind` is the address behind the instruction that is to blame, where that is not
-/// the one at which the thread stands; `inside` is the call of the allocator that it is in.
+/// Reads the call stack of a thread. `behind` is the return address of the instruction to blame, if that is
+/// not the program counter; `allocator_call` is the call into the allocator that it is in.
 pub fn addresses(
     tracee: &mut Tracee,
     registers: &Registers,
     behind: Option<u64>,
-    inside: Option<Inside>,
+    allocator_call: Option<AllocatorCall>,
 ) -> Addresses {
-    let real = |back: u64| inside.map_or(back, |inside| inside.real_return(back));
+    let real =
+        |back: u64| allocator_call.map_or(back, |allocator_call| allocator_call.real_return(back));
     let mut callers = Vec::new();
     let mut frame = registers.rbp;
-    while callers.len() < MOST_CALLERS && frame.is_multiple_of(8) && frame >= registers.rsp {
+    while callers.len() < MAX_CALLERS && frame.is_multiple_of(8) && frame >= registers.rsp {
         let (Some(next), Some(back)) = (word(tracee, frame), word(tracee, frame + 8)) else {
             break;
         };
@@ -80,7 +82,7 @@ pub fn addresses(
         None => registers.rip,
         Some(behind) => {
             let blamed = real(behind).wrapping_sub(1);
-            // What the runtime did to report is of no interest.
+            // Frames of the reporting runtime are left out.
             if let Some(own) = callers.iter().position(|caller| *caller == blamed) {
                 callers.drain(..=own);
             }
@@ -94,12 +96,12 @@ pub fn addresses(
     }
 }
 
-/// An address that a call returns to.
+/// Whether an address follows a call instruction.
 fn follows_call(tracee: &mut Tracee, address: u64) -> bool {
     const CALL: u8 = 0xe8;
     const INDIRECT: u8 = 0xff;
     let mut code = [0; 7];
-    if address < 4096 || !tracee.look(address.wrapping_sub(7), &mut code) {
+    if address < 4096 || !tracee.peek(address.wrapping_sub(7), &mut code) {
         return false;
     }
     let indirect = |at: usize| code[at] == INDIRECT && code[at + 1] >> 3 & 7 == 2;
@@ -107,8 +109,8 @@ fn follows_call(tracee: &mut Tracee, address: u64) -> bool {
 }
 
 impl Addresses {
-    /// The places in the source of a program that lies so far from the addresses in its file.
-    pub fn places(&self, program: &Path, bias: u64) -> NativeStack {
+    /// Source locations of the addresses in a program with this load bias.
+    pub fn symbolise(&self, program: &Path, bias: u64) -> NativeStack {
         let Ok(loader) = Loader::new(program) else {
             return NativeStack::default();
         };
@@ -128,7 +130,7 @@ impl Addresses {
 
 fn frames_at(loader: &Loader, address: u64) -> Vec<NativeFrame> {
     let mut found = Vec::new();
-    // Garbage on a stack is no address of code, and the reader of debug information adds to what it is given.
+    // Garbage on a stack is no code address, and the reader of debug information adds to its argument.
     if address >= ADDRESSES {
         return found;
     }
@@ -149,7 +151,7 @@ fn frames_at(loader: &Loader, address: u64) -> Vec<NativeFrame> {
 }
 
 impl NativeFrame {
-    /// It is in a function of that name, whatever it belongs to and whatever its arguments are.
+    /// Whether its function has this name, ignoring scope and parameters.
     pub fn is_in(&self, function: &str) -> bool {
         let plain = |name: &str| {
             let name = name.split(['(', '<']).next().unwrap_or_default();
@@ -159,7 +161,7 @@ impl NativeFrame {
             && (self.function == function || plain(&self.function) == plain(function))
     }
 
-    /// It is in a file of that name, in whatever folder.
+    /// Whether its file has this name, in any directory.
     pub fn is_of(&self, file: &str) -> bool {
         Path::new(&self.file).file_name() == Path::new(file).file_name()
     }
@@ -187,7 +189,7 @@ mod tests {
             callers: vec![u64::MAX, 1 << 47],
             nearby: Vec::new(),
         };
-        assert_eq!(addresses.places(&program, 0), NativeStack::default());
+        assert_eq!(addresses.symbolise(&program, 0), NativeStack::default());
     }
 
     #[test]

@@ -1,14 +1,14 @@
-//! What a path leaves behind: the files that it made, changed or took away.
+//! File changes of a path: files created, changed or removed since boot.
 
 use super::Files;
-use super::inode::Node;
+use super::inode::InodeKind;
 use super::tree::{PROC, ROOT, Tree};
 use crate::bytes::Bytes;
 
-/// What became of a file.
+/// How a file changed.
 #[derive(Clone, Debug)]
-pub enum Left {
-    /// A regular file that is new, or other than it was.
+pub enum FileChange {
+    /// A regular file, new or with other contents.
     File(Bytes),
     /// A new directory.
     Directory,
@@ -16,51 +16,51 @@ pub enum Left {
     Link(Vec<u8>),
     /// A new FIFO, socket or device.
     Special,
-    /// It was there at the start and is not any more.
+    /// It existed at boot and was removed.
     Removed,
 }
 
-/// A file that is not as it was at the start.
+/// A file that differs from its state at boot.
 #[derive(Clone, Debug)]
-pub struct LeftFile {
+pub struct ChangedFile {
     /// Its absolute path.
     pub path: Vec<u8>,
     /// Permission bits.
     pub mode: u32,
-    /// What became of it.
-    pub what: Left,
+    /// How it changed.
+    pub what: FileChange,
 }
 
 impl Files {
-    /// What is not as it was at the start, by path. `/proc` is nobody's work.
-    pub fn left(&self) -> Vec<LeftFile> {
-        let (now, origin) = (&self.tree, self.tree.at_the_start());
+    /// All changes since boot, by path, `/proc` excluded.
+    pub fn changes(&self) -> Vec<ChangedFile> {
+        let (now, origin) = (&self.tree, self.tree.at_boot());
         let mut left = Vec::new();
-        now.for_each_file(ROOT, &mut |path, id| {
+        now.for_each_inode(ROOT, &mut |path, id| {
             let before = origin.lookup(ROOT, path, false).ok();
             let inode = now.get(id);
             let same_inode = before == Some(id);
             let unchanged = same_inode
                 && origin.get(id).mode == inode.mode
-                && match (&inode.node, &origin.get(id).node) {
-                    (Node::Regular(new), Node::Regular(old)) => new.is_same(old),
-                    (Node::Link(new), Node::Link(old)) => new == old,
+                && match (&inode.kind, &origin.get(id).kind) {
+                    (InodeKind::Regular(new), InodeKind::Regular(old)) => new.is_same(old),
+                    (InodeKind::Link(new), InodeKind::Link(old)) => new == old,
                     _ => true,
                 };
             if !unchanged {
-                left.push(LeftFile {
+                left.push(ChangedFile {
                     path: [b"/", path].concat(),
                     mode: inode.mode,
-                    what: what_is(&inode.node),
+                    what: what_is(&inode.kind),
                 });
             }
         });
-        origin.for_each_file(ROOT, &mut |path, id| {
+        origin.for_each_inode(ROOT, &mut |path, id| {
             if !exists(now, path) {
-                left.push(LeftFile {
+                left.push(ChangedFile {
                     path: [b"/", path].concat(),
                     mode: origin.get(id).mode,
-                    what: Left::Removed,
+                    what: FileChange::Removed,
                 });
             }
         });
@@ -85,13 +85,15 @@ fn exists(tree: &Tree, path: &[u8]) -> bool {
     true
 }
 
-fn what_is(node: &Node) -> Left {
+fn what_is(node: &InodeKind) -> FileChange {
     match node {
-        Node::Regular(bytes) => Left::File(bytes.clone()),
-        Node::Directory(_) => Left::Directory,
-        Node::Link(target) => Left::Link(target.clone()),
-        Node::Device(_) | Node::Fifo | Node::Socket | Node::Generated(_) | Node::Magic(_) => {
-            Left::Special
-        }
+        InodeKind::Regular(bytes) => FileChange::File(bytes.clone()),
+        InodeKind::Directory(_) => FileChange::Directory,
+        InodeKind::Link(target) => FileChange::Link(target.clone()),
+        InodeKind::Device(_)
+        | InodeKind::Fifo
+        | InodeKind::Socket
+        | InodeKind::Generated(_)
+        | InodeKind::Magic(_) => FileChange::Special,
     }
 }

@@ -1,13 +1,14 @@
-//! Files that processes map. While a process runs, the pages of the files that it maps are in its memory; at other
-//! times, and during its system calls, they are where they belong, in the files.
+//! File mappings. While a process runs, the pages of the files that it maps are in its memory; between time
+//! slices and during system calls they are in the files.
 //!
-//! Only one process of a host runs at a time, so all see the same pages, and a program that maps nothing pays nothing.
+//! Only one process of a host runs at a time, so all processes see the same pages, and a program without file
+//! mappings pays nothing.
 
 use everett_vm::{FileView, Memory, Pages};
 use triomphe::Arc;
 
 use crate::bytes::Bytes;
-use crate::files::{DescriptionId, Inode, InodeId, Node};
+use crate::files::{DescriptionId, Inode, InodeId, InodeKind};
 use crate::host::HostState;
 
 /// How many objects of a memory map a file.
@@ -15,13 +16,13 @@ fn views_of(memory: &Memory, file: u32) -> usize {
     memory.views().filter(|view| view.file == file).count()
 }
 
-/// Puts what was changed through a mapping into the file.
+/// Writes changes made through a mapping back to the file.
 fn put_back(bytes: &mut Bytes, view: &mut FileView) {
     let Some(pages) = view.pages.take() else {
         return;
     };
     let Some(base) = view.base.take() else {
-        // Nobody else had the file meanwhile.
+        // No other process used the file meanwhile.
         return bytes.set_pages(Some(pages));
     };
     if Arc::ptr_eq(&pages, &base) {
@@ -34,7 +35,7 @@ fn put_back(bytes: &mut Bytes, view: &mut FileView) {
     bytes.set_pages(Some(merged));
 }
 
-/// The pages of a file, with those in place that a mapping has changed since it had `base`.
+/// The pages of a file, with those replaced that a mapping has changed since it had `base`.
 fn merge(bytes: &mut Bytes, pages: &Pages, base: &Pages) -> Pages {
     let mut merged = (*bytes.pages()).clone();
     let end = bytes.len().div_ceil(everett_vm::PAGE as u64) as usize;
@@ -56,14 +57,14 @@ fn merge(bytes: &mut Bytes, pages: &Pages, base: &Pages) -> Pages {
 
 impl HostState {
     fn mapped_bytes(&mut self, file: u32) -> Option<&mut Bytes> {
-        match &mut self.files.tree.get_mut(InodeId(file)).node {
-            Node::Regular(bytes) => Some(bytes),
+        match &mut self.files.tree.get_mut(InodeId(file)).kind {
+            InodeKind::Regular(bytes) => Some(bytes),
             _ => None,
         }
     }
 
-    /// A process runs: it gets the pages of the files that it maps.
-    pub(crate) fn show_files(&mut self, memory: &mut Memory) {
+    /// Before a process runs: moves the pages of its mapped files into its memory.
+    pub(crate) fn load_views(&mut self, memory: &mut Memory) {
         let files: Vec<(u32, usize)> = memory
             .views()
             .map(|view| (view.file, views_of(memory, view.file)))
@@ -76,7 +77,7 @@ impl HostState {
             };
             view.len = bytes.len();
             let pages = bytes.pages();
-            // Where nobody else has the pages, they are changed in place.
+            // If no other process has the pages, they are changed in place.
             view.base = (!alone).then(|| pages.clone());
             view.pages = Some(pages);
             if alone {
@@ -85,8 +86,8 @@ impl HostState {
         });
     }
 
-    /// A process stops running: files have their pages again.
-    pub(crate) fn put_back_files(&mut self, memory: &mut Memory) {
+    /// After a process ran: moves the pages back into the files.
+    pub(crate) fn store_views(&mut self, memory: &mut Memory) {
         memory.for_each_view(|view| {
             if let Some(bytes) = self.mapped_bytes(view.file) {
                 put_back(bytes, view);
@@ -94,14 +95,15 @@ impl HostState {
         });
     }
 
-    /// A system call begins: files are as the process left them, and it still sees them in its memory.
-    pub(crate) fn publish_files(&mut self, memory: &mut Memory) {
+    /// At the start of a system call: copies changed pages into the files; the process still sees them in its
+    /// memory.
+    pub(crate) fn flush_views(&mut self, memory: &mut Memory) {
         let alone: Vec<bool> = memory
             .views()
             .map(|view| views_of(memory, view.file) == 1)
             .collect();
         if alone.iter().any(|alone| !alone) {
-            self.put_back_files(memory);
+            self.store_views(memory);
         }
         memory.for_each_view(|view| {
             let Some(bytes) = self.mapped_bytes(view.file) else {
@@ -116,22 +118,22 @@ impl HostState {
         });
     }
 
-    /// A system call is over: what it did to files shows in memory.
-    pub(crate) fn take_over_files(&mut self, memory: &mut Memory) {
+    /// At the end of a system call: makes its changes to files visible in memory.
+    pub(crate) fn refresh_views(&mut self, memory: &mut Memory) {
         let mut untouched = Vec::new();
         for view in memory.views() {
             let is_same = views_of(memory, view.file) == 1
-                && match (&self.files.tree.get(InodeId(view.file)).node, &view.base) {
-                    (Node::Regular(bytes), Some(base)) => bytes.has_pages(base),
+                && match (&self.files.tree.get(InodeId(view.file)).kind, &view.base) {
+                    (InodeKind::Regular(bytes), Some(base)) => bytes.has_pages(base),
                     _ => false,
                 };
             untouched.push(is_same);
         }
         if untouched.iter().any(|untouched| !untouched) {
-            self.put_back_files(memory);
-            return self.show_files(memory);
+            self.store_views(memory);
+            return self.load_views(memory);
         }
-        // The usual case: what a mapping has behind the end of its file stays as well.
+        // The common case. Bytes that a mapping has behind the end of its file stay as well.
         memory.for_each_view(|view| {
             view.base = None;
             if let Some(bytes) = self.mapped_bytes(view.file) {
@@ -141,8 +143,8 @@ impl HostState {
         });
     }
 
-    /// A copy of a memory, made by `fork`, maps the same files.
-    pub(crate) fn inherit_files(&mut self, memory: &mut Memory) {
+    /// The copy of a memory that `fork` made maps the same files.
+    pub(crate) fn inherit_views(&mut self, memory: &mut Memory) {
         let mut holders = Vec::new();
         memory.for_each_view(|view| {
             view.pages = None;
@@ -154,8 +156,8 @@ impl HostState {
         }
     }
 
-    /// Open files are kept by the mappings that a memory has now, and no more by those that it had.
-    pub(crate) fn settle_holders(&mut self, before: &[u32], memory: &Memory) {
+    /// Retains the open files of the current mappings of a memory, and releases those of its mappings before.
+    pub(crate) fn update_holders(&mut self, before: &[u32], memory: &Memory) {
         let mut gone = before.to_vec();
         for holder in holders(memory) {
             match gone.iter().position(|old| *old == holder) {
@@ -170,17 +172,17 @@ impl HostState {
         }
     }
 
-    /// A file of so many zeros that has no name: what anonymous shared memory is.
-    pub(crate) fn nameless_file(&mut self, size: u64) -> InodeId {
+    /// An unlinked file of zeros, which backs anonymous shared memory.
+    pub(crate) fn anonymous_file(&mut self, size: u64) -> InodeId {
         let mut bytes = Bytes::default();
         bytes.set_len(size);
         let now_ns = self.start_time_ns.saturating_add(self.clock_ns);
-        let inode = Inode::new(Node::Regular(bytes), 0o600, now_ns);
-        self.files.tree.add_nameless(inode)
+        let inode = Inode::new(InodeKind::Regular(bytes), 0o600, now_ns);
+        self.files.tree.add_unlinked(inode)
     }
 }
 
-/// Open files that keep what a memory maps.
+/// The open file descriptions that a memory's mappings hold.
 pub(crate) fn holders(memory: &Memory) -> Vec<u32> {
     memory.views().map(|view| view.holder).collect()
 }

@@ -1,17 +1,17 @@
-//! Signals: the model says whose handlers a native thread runs, the real kernel builds their frames.
+//! Signals: the model decides which handlers a native thread runs, the real kernel builds their frames.
 
-use everett_linux::{Injected, Served, TaskName};
+use everett_linux::{CallOutcome, Injected, TaskName};
 use everett_vm::ExecContext;
 
-use super::{NativeError, World};
-use crate::events::Kind;
-use crate::place::NativeStack;
+use super::{NativeError, NativeMachine};
+use crate::call_stack::NativeStack;
+use crate::events::EventKind;
 
-/// Bytes around the stack pointer in which a fault can be about the end of the stack.
+/// Distance from the stack pointer within which a fault can be a stack overflow.
 const NEAR_STACK: u64 = 1 << 20;
 
-impl World<'_> {
-    /// Puts the frames of handlers onto the stack of a thread; the last one runs first.
+impl NativeMachine<'_> {
+    /// Pushes signal frames onto the stack of a thread; the last one runs first.
     pub(super) fn inject(
         &mut self,
         name: TaskName,
@@ -24,12 +24,12 @@ impl World<'_> {
             return Ok(());
         }
         if let Some(call) = native.pending.take() {
-            // It stood before a system call, which is made when the handlers have returned.
+            // It was stopped before a system call, which restarts when the handlers have returned.
             native.tracee.call_again(call.number)?;
         }
         for injected in signals {
             let words = [injected.signal, injected.code].map(|number| number as u64);
-            self.events.note(Kind::Signal, name, &words);
+            self.events.note(EventKind::Signal, name, &words);
             if !native.tracee.enter_handler(injected)? {
                 let message = format!("signal {} could not be delivered", injected.signal);
                 return Err(NativeError::NotReplayable(message));
@@ -38,8 +38,8 @@ impl World<'_> {
         Ok(())
     }
 
-    /// What a thread has executed raises a signal: runs its handler, if it has one and there is room for its frame.
-    pub(super) fn handles_fault(
+    /// An instruction raises a signal: runs its handler, if there is one and its frame fits.
+    pub(super) fn run_fault_handler(
         &mut self,
         name: TaskName,
         signal: i32,
@@ -51,8 +51,8 @@ impl World<'_> {
         let fault = (signal, code, words);
         let near_stack = words[0].abs_diff(native.tracee.registers()?.rsp) < NEAR_STACK;
         if near_stack {
-            // If there is no room for a frame, the real kernel ends the process at once.
-            self.look_at_stack(name, None)?;
+            // If the frame does not fit, the real kernel kills the process at once.
+            self.record_stack(name, None)?;
         }
         let Some(native) = self.threads.get_mut(&name) else {
             return Ok(false);
@@ -60,12 +60,12 @@ impl World<'_> {
         let served = self
             .host
             .fault(&mut around!(self), &mut native.tracee, fault);
-        let Some(Served::Goes(signals)) = served else {
+        let Some(CallOutcome::Continue(signals)) = served else {
             return Ok(false);
         };
         for injected in &signals {
             let words = [injected.signal, injected.code].map(|number| number as u64);
-            self.events.note(Kind::Signal, name, &words);
+            self.events.note(EventKind::Signal, name, &words);
             if !native.tracee.enter_handler(injected)? {
                 return Ok(false);
             }

@@ -1,10 +1,10 @@
-//! A host whose processes are native: picks threads as the model says, lets them run to their next system call, and
-//! carries out on the real processes what the model decides.
+//! A native machine: a host whose processes are native. It schedules threads as the model says, runs them to
+//! their next system call, and applies to the real processes what the model decides.
 
-mod births;
 mod loading;
-mod looking;
 mod points;
+mod tasks;
+mod watching;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -13,64 +13,52 @@ use std::sync::OnceLock;
 use everett_engine::Trace;
 use everett_expr::Arena;
 use everett_ir::code::Program;
-use everett_linux::{Errno, Host, HostConfig, HostExit, Packet, Served, Stream, TaskName};
+use everett_linux::{CallOutcome, Errno, Host, HostConfig, HostExit, Packet, Stream, TaskName};
 use everett_vm::{
     Buffer, BugKind, Coverage, ExecContext, Image, ImageId, Interrupt, StackTable, SystemCall,
     Value, VmOptions,
 };
 
-use crate::allocations::{Allocator, Heap, Inside};
+use crate::allocations::{Allocator, AllocatorCall, Heap};
 use crate::arithmetic::Arithmetic;
+use crate::call_numbers;
+use crate::call_stack::NativeStack;
 use crate::channel::Channel;
-use crate::events::{Event, EventLog, Kind};
+use crate::error::NativeError;
+use crate::events::{Event, EventKind, EventLog};
 use crate::instructions::emulate;
 use crate::jumps::Jumps;
 use crate::oracle::{NativeOracle, Source};
-use crate::place::NativeStack;
 use crate::points::{Script, ScriptFinder};
 use crate::races::Races;
 use crate::sandbox::Pinned;
 use crate::shared_files::SharedFiles;
-use crate::tracee::{Stopped, Tracee};
-use crate::watch::{Nobody, Watcher};
+use crate::tracee::{Call, Stopped, Tracee};
+use crate::watch::{NoWatcher, Watcher};
 use crate::watchdog::Watchdog;
 use points::Reached;
 
-/// A native run could not be made.
-#[derive(Debug, thiserror::Error)]
-pub enum NativeError {
-    /// The real machine refused something.
-    #[error("the native program cannot be run: {0}")]
-    Machine(#[from] std::io::Error),
-    /// The host could not be started.
-    #[error("the host cannot be started: {0}")]
-    Boot(String),
-    /// The program wants what cannot be done with a real process yet.
-    #[error("{0}")]
-    NotReplayable(String),
-}
-
-/// What a native run is told.
+/// Configuration of a native run.
 #[derive(Clone)]
 pub struct NativeConfig {
-    /// The host.
+    /// Configuration of the host.
     pub host: HostConfig,
-    /// The native programs, by number.
+    /// The native programs, by image number.
     pub programs: Vec<PathBuf>,
-    /// Most system calls; a run with more is a hang.
+    /// The most system calls; a run with more is a hang.
     pub max_calls: u64,
-    /// Most stretches of 50 ms without a system call; a run with more is a hang.
+    /// The most stretches of 50 ms without a system call; a run with more is a hang.
     pub max_long_computations: u32,
     /// The allocators of the programs, once they are known.
     pub known_allocators: OnceLock<Vec<Allocator>>,
-    /// Keep all events.
+    /// Keep all events, not only their digest.
     pub keeps_events: bool,
-    /// Where threads take turns between system calls.
+    /// Preemptions between system calls to replay.
     pub script: Option<Script>,
-    /// How that is found out for a trace.
+    /// Computes the preemption script of a trace.
     pub finder: Option<ScriptFinder>,
-    /// Where a race is looked for: how many threads come to one of the accesses before one is held there.
-    pub spared: u32,
+    /// When reproducing a data race: how many threads pass one of the accesses before one is held there.
+    pub race_skips: u32,
 }
 
 /// How a native run ended.
@@ -78,55 +66,55 @@ pub struct NativeConfig {
 pub enum NativeEnd {
     /// The first process exited with this status.
     Exit(i32),
-    /// A signal ended it: which, and where the program was.
+    /// A signal killed it.
     Signal {
         /// The signal.
         signal: i32,
-        /// The program and the address in it, where real code faulted.
+        /// The program and the address in it, if real code faulted.
         place: Option<(PathBuf, u64)>,
     },
-    /// The model found something: its kind and what it says.
+    /// The model reported a finding.
     Finding {
-        /// Kind.
+        /// Kind of the bug.
         kind: String,
-        /// For people.
+        /// Description for people.
         message: String,
     },
-    /// All threads wait for what only the outside could send.
+    /// All threads wait for external events.
     Idle,
-    /// Over the limit of system calls.
+    /// A limit on system calls or computation was exceeded.
     Hang,
-    /// The run parted from its trace.
+    /// The run diverged from its trace.
     Diverged(String),
-    /// Whoever watched it stopped it.
+    /// The watcher stopped it.
     Stopped,
     /// Its host was switched off for good.
     Off,
 }
 
-/// What came out of a native run.
+/// Result of a native run.
 pub struct NativeRun {
     /// How it ended.
     pub end: NativeEnd,
-    /// How the processes that the host was started with have ended, those that have.
+    /// How the processes that the host booted with ended; `None` if one is still running.
     pub processes: Vec<Option<NativeEnd>>,
-    /// What was written to standard output and standard error.
+    /// Bytes written to standard output and standard error.
     pub output: [Vec<u8>; 2],
-    /// Where real code was at its end, if it did not end itself.
+    /// The call stack of real code that ended the run, if any.
     pub stack: NativeStack,
-    /// The time of its clock at the end.
+    /// Virtual time at the end.
     pub clock_ns: u64,
-    /// System calls that were answered.
+    /// System calls answered.
     pub calls: u64,
-    /// The log of system calls, where the host keeps one.
+    /// The log of system calls, if enabled.
     pub log: Vec<String>,
-    /// What was chosen and which inputs were given, in order.
+    /// The choices made and inputs supplied, in order.
     pub trace: Trace,
-    /// The log of packets, where the host keeps one.
+    /// The log of packets, if enabled.
     pub packets: Vec<SentPacket>,
-    /// A number that differs where anything that happened differs.
+    /// Digest of all events: different runs have different digests.
     pub digest: u64,
-    /// Everything that happened, where it is kept.
+    /// All events, if they are kept.
     pub events: Vec<Event>,
 }
 
@@ -136,51 +124,40 @@ pub type SentPacket = (Packet, Vec<u8>);
 /// SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV.
 const FAULTS: &[i32] = &[4, 5, 7, 8, 11];
 
-/// A thread and the call at which it stands.
-pub(crate) struct Native {
+/// A native thread, and the call that it is stopped at.
+pub(crate) struct NativeThread {
     pub tracee: Tracee,
     image: ImageId,
-    /// The system call that it wants.
+    /// The system call that it is about to make.
     pending: Option<Call>,
-    /// The call of the allocator that it is in.
-    pub(crate) inside: Option<Inside>,
-    /// The program is being loaded: where it begins, and the byte that the breakpoint there stands for.
+    /// The call into the allocator that it is in.
+    pub(crate) allocator_call: Option<AllocatorCall>,
+    /// While its program is being loaded: the entry point, and the byte that the breakpoint there replaces.
     loading: Option<(u64, u8)>,
-    /// It has set up its own thread, which is the first thing that a libc does.
-    pub(crate) has_begun: bool,
+    /// It has set up thread-local storage, which is the first thing that a libc does.
+    pub(crate) has_initialised_tls: bool,
 }
-
-/// A system call that a thread wants.
-#[derive(Copy, Clone)]
-pub(crate) struct Call {
-    pub number: u64,
-    pub args: [u64; 6],
-    /// It is made in the way of 32-bit programs; its number means something else.
-    pub is_foreign: bool,
-}
-
-pub(crate) mod number;
 
 /// Runs native programs under the model.
 pub fn run(config: &NativeConfig, source: Source) -> Result<NativeRun, NativeError> {
-    run_watched(config, source, &mut Nobody)
+    run_watched(config, source, &mut NoWatcher)
 }
 
-/// The same while somebody looks.
+/// Runs native programs under the model, with a watcher.
 pub fn run_watched(
     config: &NativeConfig,
     source: Source,
     watcher: &mut dyn Watcher,
 ) -> Result<NativeRun, NativeError> {
     let _pinned = Pinned::here();
-    let mut world = World::start(config, source, watcher)?;
-    let end = world.run(config.max_calls);
-    world.stand();
-    world.kill_all();
-    world.finish_run(end?)
+    let mut machine = NativeMachine::start(config, source, watcher)?;
+    let end = machine.run(config.max_calls);
+    machine.show_stopped();
+    machine.kill_all();
+    machine.finish_run(end?)
 }
 
-pub(crate) struct World<'c> {
+pub(crate) struct NativeMachine<'c> {
     config: &'c NativeConfig,
     pub host: Host,
     images: Vec<Image>,
@@ -189,73 +166,73 @@ pub(crate) struct World<'c> {
     stacks: StackTable,
     coverage: Coverage,
     options: VmOptions,
-    pub threads: BTreeMap<TaskName, Native>,
-    /// First threads of processes that go on without them, by process.
+    pub threads: BTreeMap<TaskName, NativeThread>,
+    /// Main threads that have exited while their process continues, by pid.
     parked: BTreeMap<u32, Tracee>,
-    /// The allocators of the programs, where they are watched.
+    /// The allocators of the programs, if they are watched.
     allocators: Vec<Allocator>,
-    /// Memory of the processes, where allocators are watched.
+    /// Heap blocks of the processes, if allocators are watched.
     heaps: BTreeMap<u32, Heap>,
     watchdog: Watchdog,
     pub(crate) calls: u64,
-    /// The number of the last one.
+    /// Number of the last system call.
     last_call: u64,
-    /// Bytes of memory that its processes have asked for in all.
+    /// Bytes of memory that its processes have requested in total.
     asked: u64,
-    /// Times that a thread was stopped because it computed for long.
+    /// How often a thread was interrupted because it computed for long.
     long_computations: u32,
     watcher: &'c mut dyn Watcher,
-    /// Events that it knows.
-    told: usize,
+    /// Events that the watcher has seen.
+    reported: usize,
     events: EventLog,
-    /// Where real code was when it ended the run.
+    /// The call stack of real code that ended the run.
     stack: NativeStack,
-    /// Points of the script that are behind us.
+    /// Points of the script that were passed.
     points_passed: usize,
-    /// How often the host was started before.
+    /// How often the host was restarted.
     restarts: u32,
-    /// Arithmetic that is looked at, in the first program.
+    /// Arithmetic that is watched, in the first program.
     arithmetic: Arithmetic,
-    /// Jumps that are looked at, in the first program.
+    /// Jumps that are watched, in the first program.
     jumps: Jumps,
-    /// Accesses that race, in the first program.
+    /// Racing accesses that are watched, in the first program.
     races: Races,
-    /// How files come into processes.
+    /// Passes files into processes.
     pub(crate) channel: Channel,
-    /// Files that processes map.
+    /// Files of the model that processes map.
     pub(crate) shared_files: SharedFiles,
 }
 
-/// How far a host has come.
+/// How far a host has run.
 pub(crate) enum Advance {
     /// To its end.
     Ended(NativeEnd),
-    /// To where others have to know something.
+    /// To an event that the driver must handle.
     Paused(HostExit),
 }
 
-/// What the model needs around it; a macro because it borrows field by field.
+/// The execution context of the model; a macro, because it borrows field by field.
 macro_rules! around {
-    ($world:expr) => {
+    ($machine:expr) => {
         ExecContext {
-            images: &$world.images,
-            arena: &mut $world.arena,
-            oracle: &mut $world.oracle,
-            stacks: &mut $world.stacks,
-            coverage: &mut $world.coverage,
-            options: &$world.options,
+            images: &$machine.images,
+            arena: &mut $machine.arena,
+            oracle: &mut $machine.oracle,
+            stacks: &mut $machine.stacks,
+            coverage: &mut $machine.coverage,
+            options: &$machine.options,
         }
     };
 }
 
+mod breakpoints;
 mod mappings;
-mod memory;
 mod signals;
 mod start;
 
-use memory::AtAllocator;
+use breakpoints::AtAllocator;
 
-impl<'c> World<'c> {
+impl<'c> NativeMachine<'c> {
     fn run(&mut self, max_calls: u64) -> Result<NativeEnd, NativeError> {
         Ok(match self.advance(max_calls)? {
             Advance::Ended(end) => end,
@@ -263,13 +240,13 @@ impl<'c> World<'c> {
         })
     }
 
-    /// Runs until the host is at its end, or until others have to know something.
+    /// Runs until the host ends or the driver must act.
     pub(crate) fn advance(&mut self, max_calls: u64) -> Result<Advance, NativeError> {
         loop {
             if let Some(exit) = self.host.interruption() {
                 return Ok(Advance::Paused(exit));
             }
-            let due = self.host.must_choose();
+            let due = self.host.needs_scheduling();
             if let Some(exit) = self.host.choose_thread(&mut around!(self)) {
                 if self.races.release() {
                     self.host.hold(None);
@@ -287,7 +264,8 @@ impl<'c> World<'c> {
                 });
             }
             if due {
-                self.events.note(Kind::Picked, self.host.running(), &[]);
+                self.events
+                    .note(EventKind::Picked, self.host.running(), &[]);
             }
             if self.oracle.diverged.is_some() {
                 return Ok(Advance::Ended(NativeEnd::Idle));
@@ -295,7 +273,7 @@ impl<'c> World<'c> {
             if self.calls > max_calls {
                 return Ok(Advance::Ended(NativeEnd::Hang));
             }
-            if !self.tell() {
+            if !self.report_events() {
                 return Ok(Advance::Ended(NativeEnd::Stopped));
             }
             let name = self.host.running();
@@ -308,10 +286,10 @@ impl<'c> World<'c> {
                 .host
                 .resume_thread(&mut around!(self), &mut native.tracee);
             self.sync_files()?;
-            if let Some(end) = self.carry_out(name, served)? {
+            if let Some(end) = self.apply_outcome(name, served)? {
                 return Ok(Advance::Ended(end));
             }
-            // The call that it waited for may have brought it to its horizon.
+            // The completed wait may have moved the clock to the horizon.
             if self.is_still_running(name)
                 && self.host.interruption().is_none()
                 && let Some(end) = self.step(name)?
@@ -321,12 +299,14 @@ impl<'c> World<'c> {
         }
     }
 
-    /// The thread is there and nobody else has to be picked.
+    /// Whether the thread exists and needs no new scheduling decision.
     fn is_still_running(&self, name: TaskName) -> bool {
-        self.threads.contains_key(&name) && !self.host.must_choose() && self.host.running() == name
+        self.threads.contains_key(&name)
+            && !self.host.needs_scheduling()
+            && self.host.running() == name
     }
 
-    /// Lets a thread go to its next system call, if it does not stand at one, and answers it.
+    /// Runs a thread to its next system call, unless it is stopped at one, and answers the call.
     fn step(&mut self, name: TaskName) -> Result<Option<NativeEnd>, NativeError> {
         loop {
             let Some(native) = self.threads.get_mut(&name) else {
@@ -341,7 +321,7 @@ impl<'c> World<'c> {
             }
             let mut stopped = match self.reach_point(name)? {
                 Some(Reached::Point) => {
-                    self.host.comes_to_point();
+                    self.host.reach_preemption_point();
                     return Ok(None);
                 }
                 Some(Reached::Stopped(stopped)) => stopped,
@@ -351,11 +331,11 @@ impl<'c> World<'c> {
                     };
                     self.watchdog.watch(process.as_raw(), thread.as_raw());
                     let stopped = native.tracee.run(None);
-                    self.watchdog.rest();
+                    self.watchdog.stop_watching();
                     stopped?
                 }
             };
-            if stopped == Stopped::Signal(libc::SIGTRAP) && self.has_loaded(name)? {
+            if stopped == Stopped::Signal(libc::SIGTRAP) && self.finish_loading(name)? {
                 continue;
             }
             if matches!(stopped, Stopped::Signal(libc::SIGTRAP | libc::SIGSEGV)) {
@@ -372,21 +352,23 @@ impl<'c> World<'c> {
                 return Ok(None);
             };
             match stopped {
-                // Nobody else stops a thread: a stop of the program itself is the model's affair.
-                Stopped::Signal(libc::SIGSTOP) if !self.watchdog.has_stopped_it() => {}
+                // Only the watchdog stops threads; stop signals of the program are handled by the model.
+                Stopped::Signal(libc::SIGSTOP) if !self.watchdog.has_interrupted() => {}
                 Stopped::Signal(libc::SIGSTOP) => {
                     self.long_computations += 1;
                     if self.long_computations > self.config.max_long_computations {
                         return Ok(Some(NativeEnd::Hang));
                     }
                     self.check_memory()?;
-                    self.events.note(Kind::Computes, name, &[]);
-                    self.host.time_goes_by();
+                    self.events.note(EventKind::Computes, name, &[]);
+                    self.host.end_time_slice();
                     return Ok(None);
                 }
-                Stopped::Call => native.pending = Some(native.tracee.wanted()?),
-                Stopped::Signal(libc::SIGSYS) => native.pending = native.tracee.trapped()?,
-                // Real signals that are not about what the thread executes are none of the program's.
+                Stopped::Call => native.pending = Some(native.tracee.current_call()?),
+                Stopped::Signal(libc::SIGSYS) => {
+                    native.pending = native.tracee.trapped_vsyscall()?
+                }
+                // Real signals that no instruction of the thread has caused do not concern the program.
                 Stopped::Signal(number) if !FAULTS.contains(&number) => {}
                 Stopped::Signal(number) => {
                     if emulate(&mut native.tracee, number, self.host.clock_ns())? {
@@ -396,16 +378,16 @@ impl<'c> World<'c> {
                         }
                         continue;
                     }
-                    if !is_the_end && self.handles_fault(name, number)? {
+                    if !is_the_end && self.run_fault_handler(name, number)? {
                         continue;
                     }
                     return self.crashed(name, number);
                 }
                 Stopped::Gone => {
-                    let message = "a native thread ended by itself".to_owned();
+                    let message = "a native thread exited by itself".to_owned();
                     return Err(NativeError::NotReplayable(message));
                 }
-                Stopped::Born(_) | Stopped::Executed => {}
+                Stopped::Created(_) | Stopped::Executed => {}
             }
         }
         let call = self.threads.get(&name).and_then(|native| native.pending);
@@ -418,7 +400,7 @@ impl<'c> World<'c> {
         self.answer(name)
     }
 
-    /// Answers the system call at which a thread stands.
+    /// Answers the system call that a thread is stopped at.
     fn answer(&mut self, name: TaskName) -> Result<Option<NativeEnd>, NativeError> {
         let Some(native) = self.threads.get_mut(&name) else {
             return Ok(None);
@@ -428,12 +410,12 @@ impl<'c> World<'c> {
         };
         self.calls += 1;
         self.last_call = call.number;
-        self.check_memory_at_times()?;
+        self.check_memory_periodically()?;
         self.sync_files()?;
-        if matches!(call.number, number::EXIT | number::EXIT_GROUP) {
+        if matches!(call.number, call_numbers::EXIT | call_numbers::EXIT_GROUP) {
             self.expect_loaded(name)?;
             let next = self.host.log().len() + 1;
-            if !self.tell() || !self.watcher.leaves(next) {
+            if !self.report_events() || !self.watcher.before_exit(next) {
                 return Ok(Some(NativeEnd::Stopped));
             }
             if self.oracle.expects(BugKind::Leak)
@@ -447,39 +429,39 @@ impl<'c> World<'c> {
         };
         let [a, b, c, d, e, f] = call.args;
         self.events
-            .note(Kind::Call, name, &[call.number, a, b, c, d, e, f]);
+            .note(EventKind::Call, name, &[call.number, a, b, c, d, e, f]);
         if call.is_foreign {
             let result = Errno::ENOSYS.result();
-            return self.carry_out(name, Served::Done(result, Vec::new()));
+            return self.apply_outcome(name, CallOutcome::Done(result, Vec::new()));
         }
         match call.number {
-            number::RT_SIGRETURN => {
+            call_numbers::RT_SIGRETURN => {
                 native.tracee.leave_handler(call)?;
                 native.pending = None;
                 let served = self
                     .host
-                    .handler_has_returned(&mut around!(self), &mut native.tracee);
-                return self.carry_out(name, served);
+                    .return_from_handler(&mut around!(self), &mut native.tracee);
+                return self.apply_outcome(name, served);
             }
-            number::MMAP
-            | number::MUNMAP
-            | number::MPROTECT
-            | number::BRK
-            | number::MREMAP
-            | number::MINCORE
-            | number::MADVISE
-            | number::ARCH_PRCTL => {
+            call_numbers::MMAP
+            | call_numbers::MUNMAP
+            | call_numbers::MPROTECT
+            | call_numbers::BRK
+            | call_numbers::MREMAP
+            | call_numbers::MINCORE
+            | call_numbers::MADVISE
+            | call_numbers::ARCH_PRCTL => {
                 let served = self.memory_call(name, call)?;
-                return self.carry_out(name, served);
+                return self.apply_outcome(name, served);
             }
-            number::OWN_REPORT => return self.reported(name, call),
-            number::OWN_INPUT => {
-                self.give_input(name, call);
-                return self.carry_out(name, Served::Done(0, Vec::new()));
+            call_numbers::OWN_REPORT => return self.reported(name, call),
+            call_numbers::OWN_INPUT => {
+                self.supply_symbolic_input(name, call);
+                return self.apply_outcome(name, CallOutcome::Done(0, Vec::new()));
             }
             _ => {}
         }
-        let wanted = SystemCall {
+        let system_call = SystemCall {
             number: Value::concrete(call.number),
             args: call.args.map(Value::concrete),
             entry: None,
@@ -487,59 +469,63 @@ impl<'c> World<'c> {
         };
         let (around, tracee) = (&mut around!(self), &mut native.tracee);
         let served = match native.loading {
-            Some(_) => self.host.serve_aside(around, tracee, &wanted),
-            None => self.host.serve(around, tracee, &wanted),
+            Some(_) => self.host.serve_internal(around, tracee, &system_call),
+            None => self.host.serve(around, tracee, &system_call),
         };
         if native.tracee.violation.is_some() {
-            return self.violated(name);
+            return self.report_kernel_write(name);
         }
-        self.change_as_told(name)?;
+        self.apply_memory_changes(name)?;
         self.sync_files()?;
         let Some(native) = self.threads.get_mut(&name) else {
             return Ok(None);
         };
-        if matches!(call.number, number::RT_SIGACTION | number::SIGALTSTACK)
-            && matches!(served, Served::Done(0, _))
+        if matches!(
+            call.number,
+            call_numbers::RT_SIGACTION | call_numbers::SIGALTSTACK
+        ) && matches!(served, CallOutcome::Done(0, _))
         {
-            // Handlers are run by the real kernel, which has to know them.
-            native.tracee.aside(call.number, call.args)?;
+            // The real kernel runs handlers, so it must know them.
+            native
+                .tracee
+                .inject_call_preserving(call.number, call.args)?;
         }
-        self.carry_out(name, served)
+        self.apply_outcome(name, served)
     }
 
-    /// Carries out on the real processes what the model decided.
-    fn carry_out(
+    /// Applies a decision of the model to the real processes.
+    fn apply_outcome(
         &mut self,
         name: TaskName,
-        served: Served,
+        served: CallOutcome,
     ) -> Result<Option<NativeEnd>, NativeError> {
         match served {
-            Served::Goes(signals) => self.inject(name, &signals)?,
-            Served::Done(result, signals) => {
+            CallOutcome::Continue(signals) => self.inject(name, &signals)?,
+            CallOutcome::Done(result, signals) => {
                 self.finish(name, result)?;
                 self.inject(name, &signals)?;
             }
-            Served::Again(signals) => {
+            CallOutcome::Restart(signals) => {
                 if signals.is_empty() {
                     return self.answer(name);
                 }
                 self.inject(name, &signals)?;
             }
-            Served::Waits | Served::Off => self.settle(name)?,
-            Served::Executes(execution) => self.execute(name, &execution)?,
-            Served::Exit(exit) => return Ok(Some(self.ended(exit))),
+            CallOutcome::Blocked | CallOutcome::Exited => self.update_tasks(name)?,
+            CallOutcome::Exec(execution) => self.execute(name, &execution)?,
+            CallOutcome::Exit(exit) => return Ok(Some(self.ended(exit))),
         }
         Ok(None)
     }
 
-    /// The system call at which a thread stands has a result. Who is born by it is made really.
+    /// Completes the system call that a thread is stopped at. Tasks that it created are created really.
     fn finish(&mut self, name: TaskName, result: u64) -> Result<(), NativeError> {
-        self.settle(name)?;
+        self.update_tasks(name)?;
         if let Some(native) = self.threads.get_mut(&name)
             && native.pending.take().is_some()
         {
             native.tracee.answer(result)?;
-            self.events.note(Kind::Result, name, &[result]);
+            self.events.note(EventKind::Result, name, &[result]);
         }
         Ok(())
     }

@@ -1,12 +1,12 @@
-//! Memory of native processes: the real kernel's, while what files hold comes from the model.
+//! Memory mappings of native processes: the real kernel holds them, the model holds the contents of files.
 
 use std::collections::BTreeSet;
 
-use everett_linux::{Bytes, Errno, MappedFile, MemoryChange, Served, TaskName};
+use everett_linux::{Bytes, CallOutcome, Errno, MappedFile, MemoryChange, TaskName};
 use everett_vm::{Buffer, ExecContext, PAGE};
 use nix::unistd::Pid;
 
-use super::{Call, NativeError, World, number};
+use super::{Call, NativeError, NativeMachine, call_numbers};
 use crate::sandbox::{MAX_MAPPED, MAX_MEMORY, MAX_RESIDENT, resident};
 use crate::shadow::{SHADOW_GAP, SHADOW_START};
 use crate::tracee::mappings_of;
@@ -20,90 +20,104 @@ const FIXED_NO_REPLACE: u64 = 0x10_0000;
 /// `PROT_WRITE`.
 const WRITE: u64 = 2;
 
-impl World<'_> {
-    /// Answers a call about memory: by the real kernel, where it is not to fail.
+impl NativeMachine<'_> {
+    /// Answers a memory management call: the real kernel carries it out unless it is made to fail.
     pub(crate) fn memory_call(
         &mut self,
         name: TaskName,
         call: Call,
-    ) -> Result<Served, NativeError> {
-        if call.number == number::ARCH_PRCTL
+    ) -> Result<CallOutcome, NativeError> {
+        if call.number == call_numbers::ARCH_PRCTL
             && let Some(native) = self.threads.get_mut(&name)
         {
-            native.has_begun = true;
+            native.has_initialised_tls = true;
         }
-        if let Some(refusal) = self.refuses_more(name, &call)? {
-            return Ok(Served::Done(refusal, Vec::new()));
+        if let Some(refusal) = self.memory_limit_error(name, &call)? {
+            return Ok(CallOutcome::Done(refusal, Vec::new()));
         }
         let served = match call.number {
-            number::MMAP => self.map_or_fail(name, call)?,
+            call_numbers::MMAP => self.map_or_fail(name, call)?,
             _ => self.change_memory(name, call)?,
         };
-        if matches!(call.number, number::MMAP | number::MUNMAP | number::MREMAP) {
-            self.settle_files(name.pid)?;
+        if matches!(
+            call.number,
+            call_numbers::MMAP | call_numbers::MUNMAP | call_numbers::MREMAP
+        ) {
+            self.update_mapped_files(name.pid)?;
         }
         Ok(served)
     }
 
-    /// Whether it fails is asked where it succeeds.
-    fn map_or_fail(&mut self, name: TaskName, call: Call) -> Result<Served, NativeError> {
+    /// Asks whether a call fails only if it succeeds.
+    fn map_or_fail(&mut self, name: TaskName, call: Call) -> Result<CallOutcome, NativeError> {
         let served = self.map(name, call)?;
-        let Served::Done(start, _) = served else {
+        let CallOutcome::Done(start, _) = served else {
             return Ok(served);
         };
         if is_error(start) {
             return Ok(served);
         }
-        let Some(errno) = self.memory_call_fails(name, call) else {
+        let Some(errno) = self.ask_memory_call_fault(name, call) else {
             return Ok(served);
         };
         if let Some(native) = self.threads.get_mut(&name) {
             let mapping = [start, call.args[1], 0, 0, 0, 0];
-            native.tracee.aside(number::MUNMAP, mapping)?;
+            native
+                .tracee
+                .inject_call_preserving(call_numbers::MUNMAP, mapping)?;
         }
-        Ok(Served::Done(errno.result(), Vec::new()))
+        Ok(CallOutcome::Done(errno.result(), Vec::new()))
     }
 
-    fn change_memory(&mut self, name: TaskName, call: Call) -> Result<Served, NativeError> {
-        if let Some(errno) = self.memory_call_fails(name, call) {
-            return Ok(Served::Done(errno.result(), Vec::new()));
+    fn change_memory(&mut self, name: TaskName, call: Call) -> Result<CallOutcome, NativeError> {
+        if let Some(errno) = self.ask_memory_call_fault(name, call) {
+            return Ok(CallOutcome::Done(errno.result(), Vec::new()));
         }
         let Some(native) = self.threads.get_mut(&name) else {
-            return Ok(Served::Off);
+            return Ok(CallOutcome::Exited);
         };
-        let result = match is_harmless(&call) {
-            true => native.tracee.aside(call.number, call.args)?,
+        let result = match affects_only_itself(&call) {
+            true => native
+                .tracee
+                .inject_call_preserving(call.number, call.args)?,
             false => Errno::EINVAL.result(),
         };
-        Ok(Served::Done(result, Vec::new()))
+        Ok(CallOutcome::Done(result, Vec::new()))
     }
 
-    /// A process that really uses as much memory as it may gets no more. What it reserves and does not use is no harm.
-    fn refuses_more(&mut self, name: TaskName, call: &Call) -> Result<Option<u64>, NativeError> {
+    /// Refuses memory to a process whose resident set has reached the limit. Reserved but unused memory is
+    /// harmless.
+    fn memory_limit_error(
+        &mut self,
+        name: TaskName,
+        call: &Call,
+    ) -> Result<Option<u64>, NativeError> {
         let [first, second, third, ..] = call.args;
         let more = match call.number {
-            number::MMAP => second,
-            number::MREMAP => third.saturating_sub(second),
-            number::BRK if first != 0 => 0,
+            call_numbers::MMAP => second,
+            call_numbers::MREMAP => third.saturating_sub(second),
+            call_numbers::BRK if first != 0 => 0,
             _ => return Ok(None),
         };
         self.asked = self.asked.saturating_add(more);
         let Some(native) = self.threads.get_mut(&name) else {
             return Ok(None);
         };
-        let may_be_much = self.asked > MAX_MEMORY || call.number == number::BRK;
+        let may_be_much = self.asked > MAX_MEMORY || call.number == call_numbers::BRK;
         if !may_be_much || resident(native.tracee.process) <= MAX_MEMORY {
             return Ok(None);
         }
-        if call.number != number::BRK {
+        if call.number != call_numbers::BRK {
             return Ok((more > 0).then(|| Errno::ENOMEM.result()));
         }
-        let end = native.tracee.aside(number::BRK, [0; 6])?;
+        let end = native
+            .tracee
+            .inject_call_preserving(call_numbers::BRK, [0; 6])?;
         Ok((first > end).then_some(end))
     }
 
-    /// Looks now and then, and more often where much could be used.
-    pub(super) fn check_memory_at_times(&self) -> Result<(), NativeError> {
+    /// Checks the memory limit from time to time, more often the more memory could be used.
+    pub(super) fn check_memory_periodically(&self) -> Result<(), NativeError> {
         let pause = if self.asked > MAX_MEMORY { 8 } else { 64 };
         match self.calls.is_multiple_of(pause) {
             true => self.check_memory(),
@@ -111,7 +125,7 @@ impl World<'_> {
         }
     }
 
-    /// A run must not take the memory of the whole machine.
+    /// Fails if the run uses too much memory of the real machine.
     pub(crate) fn check_memory(&self) -> Result<(), NativeError> {
         let threads = self.threads.values();
         let processes: BTreeSet<Pid> = threads.map(|native| native.tracee.process).collect();
@@ -123,41 +137,45 @@ impl World<'_> {
         Ok(())
     }
 
-    /// Memory is the real kernel's; what a file holds comes from the model.
-    fn map(&mut self, name: TaskName, call: Call) -> Result<Served, NativeError> {
+    /// Maps memory of the real kernel; contents of files come from the model.
+    fn map(&mut self, name: TaskName, call: Call) -> Result<CallOutcome, NativeError> {
         let [address, len, protection, flags, _, offset] = call.args;
         let Some(native) = self.threads.get_mut(&name) else {
-            return Ok(Served::Off);
+            return Ok(CallOutcome::Exited);
         };
         let is_shared = flags & TYPE != PRIVATE;
         if is_shared {
-            // The real kernel limits only memory that is not shared.
+            // The real kernel limits private memory only.
             let after = shared(native.tracee.process)?.saturating_add(len);
             if after > MAX_MAPPED {
-                return Ok(Served::Done(Errno::ENOMEM.result(), Vec::new()));
+                return Ok(CallOutcome::Done(Errno::ENOMEM.result(), Vec::new()));
             }
             native.tracee.shares = true;
         }
         if flags & ANONYMOUS != 0 {
-            let result = native.tracee.aside(number::MMAP, call.args)?;
+            let result = native
+                .tracee
+                .inject_call_preserving(call_numbers::MMAP, call.args)?;
             if native.tracee.is_checked && result == SHADOW_START {
-                // The shadow itself is no memory of the program: it has none of its own.
+                // The shadow has no shadow of its own.
                 let (start, len) = SHADOW_GAP;
                 native
                     .tracee
-                    .aside(number::MPROTECT, [start, len, 0, 0, 0, 0])?;
+                    .inject_call_preserving(call_numbers::MPROTECT, [start, len, 0, 0, 0, 0])?;
             }
-            return Ok(Served::Done(result, Vec::new()));
+            return Ok(CallOutcome::Done(result, Vec::new()));
         }
         let file = match self.host.file_to_map(&mut around!(self), call.args) {
             Ok(file) => file,
-            Err(errno) => return Ok(Served::Done(errno.result(), Vec::new())),
+            Err(errno) => return Ok(CallOutcome::Done(errno.result(), Vec::new())),
         };
         let Some(mut file) = file else {
-            // What reads as zeros for ever is no file.
+            // A file that always reads as zeros is anonymous memory.
             let args = [address, len, protection, flags | ANONYMOUS, u64::MAX, 0];
-            let result = native.tracee.aside(number::MMAP, args)?;
-            return Ok(Served::Done(result, Vec::new()));
+            let result = native
+                .tracee
+                .inject_call_preserving(call_numbers::MMAP, args)?;
+            return Ok(CallOutcome::Done(result, Vec::new()));
         };
         let held = self.host.mapped_bytes(file.inode).map_or(0, Bytes::len);
         let is_inside = offset.saturating_add(len) <= held.next_multiple_of(PAGE_SIZE);
@@ -168,18 +186,24 @@ impl World<'_> {
             file.may_write = false;
         }
         let result = self.map_real(name, file, call.args)?;
-        Ok(Served::Done(result, Vec::new()))
+        Ok(CallOutcome::Done(result, Vec::new()))
     }
 
-    /// A private mapping of a file that nobody writes to, as a copy: most of them are parts of libraries.
-    fn map_copy(&mut self, name: TaskName, call: Call, inode: u32) -> Result<Served, NativeError> {
+    /// Maps a copy for a private mapping of a file that is never written: most of these are parts of
+    /// libraries.
+    fn map_copy(
+        &mut self,
+        name: TaskName,
+        call: Call,
+        inode: u32,
+    ) -> Result<CallOutcome, NativeError> {
         let [address, len, protection, flags, _, offset] = call.args;
         let bytes = self.host.mapped_bytes(inode);
         let contents = bytes.map(|bytes| bytes.read(offset, len));
         let contents = contents.unwrap_or_else(|| Buffer::zeroed(0));
         let bytes = self.oracle.inputs.bytes(&contents, &mut self.arena);
         let Some(native) = self.threads.get_mut(&name) else {
-            return Ok(Served::Off);
+            return Ok(CallOutcome::Exited);
         };
         let args = [
             address,
@@ -189,17 +213,20 @@ impl World<'_> {
             u64::MAX,
             0,
         ];
-        let start = native.tracee.aside(number::MMAP, args)?;
+        let start = native
+            .tracee
+            .inject_call_preserving(call_numbers::MMAP, args)?;
         if !is_error(start) {
-            native.tracee.put(start, &bytes);
-            native
-                .tracee
-                .aside(number::MPROTECT, [start, len, protection, 0, 0, 0])?;
+            native.tracee.poke(start, &bytes);
+            native.tracee.inject_call_preserving(
+                call_numbers::MPROTECT,
+                [start, len, protection, 0, 0, 0],
+            )?;
         }
-        Ok(Served::Done(start, Vec::new()))
+        Ok(CallOutcome::Done(start, Vec::new()))
     }
 
-    /// Maps the real file that stands for one of the model's; the descriptor among the arguments does not count.
+    /// Maps the real file that stands for one of the model; the descriptor argument is replaced.
     fn map_real(
         &mut self,
         name: TaskName,
@@ -211,19 +238,21 @@ impl World<'_> {
         };
         let known = (&mut self.arena, &self.oracle.inputs);
         let real = self.shared_files.real_file(&self.host, file, known)?;
-        let number = self.channel.give(&mut native.tracee, &real)?;
+        let number = self.channel.send_file(&mut native.tracee, &real)?;
         let [address, len, protection, flags, _, offset] = args;
         let args = [address, len, protection, flags, number, offset];
-        let start = native.tracee.aside(number::MMAP, args)?;
-        self.channel.take_back(&mut native.tracee, number)?;
+        let start = native
+            .tracee
+            .inject_call_preserving(call_numbers::MMAP, args)?;
+        self.channel.close_file(&mut native.tracee, number)?;
         if !is_error(start) {
             self.shared_files.add(&mut self.host, name.pid, file);
         }
         Ok(start)
     }
 
-    /// Does to the memory of a process what a call of it wants, besides having a result.
-    pub(crate) fn change_as_told(&mut self, name: TaskName) -> Result<(), NativeError> {
+    /// Applies the memory changes that the model requested during a call.
+    pub(crate) fn apply_memory_changes(&mut self, name: TaskName) -> Result<(), NativeError> {
         for change in self.host.memory_changes() {
             match change {
                 MemoryChange::Map {
@@ -245,16 +274,18 @@ impl World<'_> {
                 MemoryChange::Unmap { start, size } => {
                     if let Some(native) = self.threads.get_mut(&name) {
                         let args = [start, size, 0, 0, 0, 0];
-                        native.tracee.aside(number::MUNMAP, args)?;
+                        native
+                            .tracee
+                            .inject_call_preserving(call_numbers::MUNMAP, args)?;
                     }
-                    self.settle_files(name.pid)?;
+                    self.update_mapped_files(name.pid)?;
                 }
             }
         }
         Ok(())
     }
 
-    /// Makes the files that processes map the same for the model and for them.
+    /// Synchronises mapped files between the model and the processes.
     pub(crate) fn sync_files(&mut self) -> Result<(), NativeError> {
         if !self.shared_files.is_empty() {
             let inputs = &self.oracle.inputs;
@@ -264,8 +295,8 @@ impl World<'_> {
         Ok(())
     }
 
-    /// Finds out which files a process still maps.
-    pub(crate) fn settle_files(&mut self, pid: u32) -> Result<(), NativeError> {
+    /// Finds the files that a process still maps.
+    pub(crate) fn update_mapped_files(&mut self, pid: u32) -> Result<(), NativeError> {
         if self.shared_files.is_empty() {
             return Ok(());
         }
@@ -284,27 +315,27 @@ impl World<'_> {
     }
 }
 
-/// Bytes of addresses of a process behind which is memory that others can have too.
+/// Size of the shared mappings of a process.
 fn shared(process: Pid) -> Result<u64, NativeError> {
     let mappings = mappings_of(process)?;
     let shared = mappings.iter().filter(|mapping| mapping.is_shared);
     Ok(shared.map(|mapping| mapping.end - mapping.start).sum())
 }
 
-/// The result of a system call is an error.
+/// Whether the result of a system call is an error.
 fn is_error(result: u64) -> bool {
     (-4095..0).contains(&(result as i64))
 }
 
-/// What can be done to a real process without reaching anything else of the machine.
-fn is_harmless(call: &Call) -> bool {
+/// Whether a call affects only the process itself, nothing else of the machine.
+fn affects_only_itself(call: &Call) -> bool {
     const SET_GS: u64 = 0x1001;
     const GET_GS: u64 = 0x1004;
-    /// Pages that are taken away from the machine.
+    /// `MADV_HWPOISON`, which removes pages from the machine.
     const POISON: u64 = 100;
     match call.number {
-        number::ARCH_PRCTL => (SET_GS..=GET_GS).contains(&call.args[0]),
-        number::MADVISE => call.args[2] < POISON,
+        call_numbers::ARCH_PRCTL => (SET_GS..=GET_GS).contains(&call.args[0]),
+        call_numbers::MADVISE => call.args[2] < POISON,
         _ => true,
     }
 }

@@ -1,100 +1,101 @@
-//! Where native processes come from: a process that stands still behind the walls and is copied whenever one is wanted.
+//! The zygote: a stopped process in the sandbox that is forked for every native process.
 //!
-//! The second wall is a filter that the real kernel compiles for every process that puts one up, and takes apart when
-//! nobody is behind it any more. Thousands of these a second have brought a kernel (6.18) to a standstill for ever:
-//! all its workers waited for one another in `bpf_prog_pack_free`. Copies of a process stand behind its wall.
+//! The kernel compiles the seccomp filter for every process that installs one, and frees it with the last
+//! process that uses it. Thousands of these a second have hung a kernel (6.18): all its workers waited for
+//! each other in `bpf_prog_pack_free`. Forks of a process share its filter.
 
 use std::cell::RefCell;
 use std::io;
 use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
 
+use crate::call_numbers::{CLONE, EXECVE, MMAP};
 use crate::channel::Channel;
-use crate::sandbox::{self, Walls};
-use crate::tracee::{Tracee, end_all};
-use crate::world::number::{CLONE, EXECVE, MMAP};
+use crate::sandbox::{self, SandboxKind};
+use crate::tracee::{Tracee, kill_all_tracees};
 
 thread_local! {
-    /// Those of this thread, behind close and behind wide walls: who traces a process is a thread.
-    static NURSERIES: RefCell<[Option<Nursery>; 2]> = const { RefCell::new([None, None]) };
+    /// The zygotes of this thread, one for each sandbox variant: a process is traced by a thread.
+    static ZYGOTES: RefCell<[Option<Zygote>; 2]> = const { RefCell::new([None, None]) };
 }
 
 /// What a program is started with.
 pub struct Start<'a> {
     /// The program.
     pub program: &'a Path,
-    /// Its arguments, with its name.
+    /// Its arguments, name included.
     pub args: &'a [Vec<u8>],
     /// Its environment.
     pub env: &'a [Vec<u8>],
-    /// Of which it has one end.
+    /// The channel of which it has one end.
     pub channel: &'a Channel,
 }
 
 /// Starts a program, which has not executed an instruction yet.
-pub fn start(start: &Start, walls: Walls) -> io::Result<Tracee> {
-    NURSERIES.with_borrow_mut(|nurseries| {
-        let place = &mut nurseries[usize::from(walls == Walls::Wide)];
-        let copied = place.as_mut().and_then(|nursery| nursery.copy().ok());
-        let (nursery, mut tracee) = match (place, copied) {
-            (Some(nursery), Some(copied)) => (nursery, copied),
-            // There is none yet, or somebody has ended it.
+pub fn start(start: &Start, kind: SandboxKind) -> io::Result<Tracee> {
+    ZYGOTES.with_borrow_mut(|zygotes| {
+        let place = &mut zygotes[usize::from(kind == SandboxKind::FullAddressSpace)];
+        let copied = place.as_mut().and_then(|zygote| zygote.copy().ok());
+        let (zygote, mut tracee) = match (place, copied) {
+            (Some(zygote), Some(copied)) => (zygote, copied),
+            // There is no zygote yet, or it was killed.
             (place, _) => {
-                let nursery = place.insert(Nursery::new(walls)?);
-                let copied = nursery.copy()?;
-                (nursery, copied)
+                let zygote = place.insert(Zygote::new(kind)?);
+                let copied = zygote.copy()?;
+                (zygote, copied)
             }
         };
-        match nursery.execute(&mut tracee, start) {
+        match zygote.execute(&mut tracee, start) {
             Ok(()) => Ok(tracee),
             Err(error) => {
-                end_all(vec![tracee]);
+                kill_all_tracees(vec![tracee]);
                 Err(error)
             }
         }
     })
 }
 
-/// A process that never goes on.
-struct Nursery {
+/// A stopped process that is never resumed.
+struct Zygote {
     template: Option<Tracee>,
-    /// Over which its copies are given what they are to have.
+    /// The channel over which its forks receive files.
     channel: Channel,
 }
 
-impl Nursery {
-    fn new(walls: Walls) -> io::Result<Nursery> {
+impl Zygote {
+    fn new(kind: SandboxKind) -> io::Result<Zygote> {
         let channel = Channel::new()?;
-        let mut template = Tracee::spawn(&channel, walls)?;
-        template.stand_at_call()?;
-        Ok(Nursery {
+        let mut template = Tracee::spawn(channel.process_end(), kind)?;
+        template.move_to_call()?;
+        Ok(Zygote {
             template: Some(template),
             channel,
         })
     }
 
-    /// A copy that stands where the template does. It is a child of ours, not of the template, which could not bury it.
+    /// A fork that is stopped where the zygote is. It is a child of ours, not of the zygote, which could not
+    /// reap it.
     fn copy(&mut self) -> io::Result<Tracee> {
         const CLONE_PARENT: u64 = 0x8000;
-        let refused = || io::Error::other("the real machine makes no more processes");
+        let refused = || io::Error::other("the real machine refuses to create more processes");
         let template = self.template.as_mut().ok_or_else(refused)?;
         let before = template.registers()?;
-        let (_, born) = template.really(CLONE, [CLONE_PARENT, 0, 0, 0, 0, 0])?;
+        let (_, created) = template.inject_call(CLONE, [CLONE_PARENT, 0, 0, 0, 0, 0])?;
         template.set_registers(before)?;
-        let copy = template.child(born.ok_or_else(refused)?, false)?;
+        let copy = template.child(created.ok_or_else(refused)?, false)?;
         copy.set_registers(before)?;
-        sandbox::keep_together(copy.process);
+        sandbox::share_affinity(copy.process);
         Ok(copy)
     }
 
-    /// Makes a copy execute a program.
+    /// Makes a fork execute a program.
     fn execute(&self, copy: &mut Tracee, start: &Start) -> io::Result<()> {
         const READ_AND_WRITE: u64 = 3;
         const PRIVATE: u64 = 0x22;
-        let given = self.channel.give(copy, start.channel.theirs())?;
-        self.channel.take_back(copy, copy.channel)?;
+        let given = self.channel.send_file(copy, start.channel.process_end())?;
+        self.channel.close_file(copy, copy.channel)?;
         copy.channel = given;
-        // A name without a folder is no program of the search path.
+        // A name without a slash is not looked up in the search path.
         let mut path = std::path::absolute(start.program)?
             .into_os_string()
             .into_vec();
@@ -107,17 +108,18 @@ impl Nursery {
         };
         let (args, env) = lists(0);
         let size = (path.len() + args.len() + env.len()) as u64;
-        let room = copy.aside(MMAP, [0, size, READ_AND_WRITE, PRIVATE, u64::MAX, 0])?;
+        let room =
+            copy.inject_call_preserving(MMAP, [0, size, READ_AND_WRITE, PRIVATE, u64::MAX, 0])?;
         let (args, env) = lists(room);
         let argv = room + path.len() as u64;
         let envp = argv + args.len() as u64;
-        if !copy.put(room, &[path, args, env].concat()) {
+        if !copy.poke(room, &[path, args, env].concat()) {
             return Err(io::Error::other("arguments of a program are too long"));
         }
-        let (result, _) = copy.really(EXECVE, [room, argv, envp, 0, 0, 0])?;
+        let (result, _) = copy.inject_call(EXECVE, [room, argv, envp, 0, 0, 0])?;
         match result as i64 {
             0 if copy.registers().is_ok() => Ok(()),
-            // The real kernel has ended it; it does not say why.
+            // The real kernel has killed it without saying why.
             0 => {
                 let program = start.program.display();
                 Err(io::Error::other(format!("{program} cannot be executed")))
@@ -127,13 +129,14 @@ impl Nursery {
     }
 }
 
-impl Drop for Nursery {
+impl Drop for Zygote {
     fn drop(&mut self) {
-        end_all(self.template.take().into_iter().collect());
+        kill_all_tracees(self.template.take().into_iter().collect());
     }
 }
 
-/// Addresses of strings, with a zero behind them, and then the strings, as they lie at an address; a multiple of eight bytes.
+/// A NULL-terminated array of pointers, followed by the strings, laid out for an address; a multiple of eight
+/// bytes.
 pub fn string_list(strings: &[Vec<u8>], at: u64) -> Vec<u8> {
     let mut next = at + 8 * (strings.len() as u64 + 1);
     let mut list = Vec::new();
@@ -161,7 +164,7 @@ mod tests {
             env: &[],
             channel: &Channel::new().unwrap(),
         };
-        start(&what, Walls::Close).unwrap()
+        start(&what, SandboxKind::LimitedMemory).unwrap()
     }
 
     fn line_of_status(tracee: &Tracee, key: &str) -> String {
@@ -171,7 +174,7 @@ mod tests {
     }
 
     fn template() -> Option<nix::unistd::Pid> {
-        NURSERIES.with_borrow(|all| Some(all[0].as_ref()?.template.as_ref()?.process))
+        ZYGOTES.with_borrow(|all| Some(all[0].as_ref()?.template.as_ref()?.process))
     }
 
     #[test]
@@ -187,15 +190,15 @@ mod tests {
                 std::process::id().to_string()
             );
         }
-        end_all(vec![first, second]);
+        kill_all_tracees(vec![first, second]);
     }
 
     #[test]
     fn a_template_that_somebody_ended_is_replaced() {
-        end_all(vec![start_one()]);
+        kill_all_tracees(vec![start_one()]);
         let from = template().unwrap();
         nix::sys::signal::kill(from, nix::sys::signal::Signal::SIGKILL).unwrap();
-        end_all(vec![start_one()]);
+        kill_all_tracees(vec![start_one()]);
         assert_ne!(template(), Some(from));
     }
 
@@ -208,9 +211,9 @@ mod tests {
             channel: &Channel::new().unwrap(),
         };
         for _ in 0..2 {
-            let error = start(&what, Walls::Close).err().unwrap();
+            let error = start(&what, SandboxKind::LimitedMemory).err().unwrap();
             assert_eq!(error.kind(), io::ErrorKind::NotFound);
-            end_all(vec![start_one()]);
+            kill_all_tracees(vec![start_one()]);
         }
     }
 

@@ -1,4 +1,4 @@
-//! Numbers of system calls that are carried out on the real processes.
+//! Numbers of the system calls that are carried out on the real processes.
 
 pub const MMAP: u64 = 9;
 pub const MPROTECT: u64 = 10;
@@ -17,7 +17,7 @@ pub const EXIT: u64 = 60;
 pub const SIGALTSTACK: u64 = 131;
 pub const EXIT_GROUP: u64 = 231;
 pub const ARCH_PRCTL: u64 = 158;
-/// How native code asks for a symbolic input: name, address, size.
+/// Everett's own call for a symbolic input: name, address, size.
 pub const OWN_INPUT: u64 = everett_vm::HYPERCALL_BASE as u64 + 100;
-/// How a checked build says that something is wrong: kind, address, and behind which instruction.
+/// Everett's own call by which a checked build reports a bug: kind, address, and return address.
 pub const OWN_REPORT: u64 = everett_vm::HYPERCALL_BASE as u64 + 101;

@@ -1,37 +1,37 @@
-//! Memory that native programs ask for, and what the model says to it.
+//! Breakpoints in native programs: allocators, watched instructions and reports of checked builds.
 
 use everett_linux::{Errno, Guest, TaskName};
 use everett_vm::{BugKind, ExecContext};
 
-use super::{Call, NativeConfig, NativeEnd, NativeError, World};
-use crate::allocations::{Allocator, Inside, Request};
+use super::{Call, NativeConfig, NativeEnd, NativeError, NativeMachine};
+use crate::allocations::{Allocator, AllocatorCall, Request};
 use crate::arithmetic::Arithmetic;
-use crate::events::Kind;
+use crate::call_stack;
+use crate::events::EventKind;
 use crate::jumps::Jumps;
 use crate::leaks;
 use crate::oracle::{self, NativeOracle, Source};
-use crate::place;
 use crate::points::Lines;
 use crate::races::{AtAccess, Races};
-use crate::sandbox::Walls;
+use crate::sandbox::SandboxKind;
 use crate::tracee::{Stopped, Tracee};
 
-/// What a stop has to do with the allocator.
+/// What a stop of a thread has to do with the allocator.
 pub(super) enum AtAllocator {
     /// Nothing.
     Not,
-    /// It was its entry or its end; the thread goes on.
+    /// It was the entry or the exit of the allocator; the thread continues.
     GoesOn,
     /// It was, and the thread stopped again for another reason.
     Stopped(Stopped),
-    /// The thread waits, so that others can run.
+    /// The thread is held, so that others can run.
     Waits,
-    /// The run is at its end.
+    /// The run ends.
     Ends(NativeEnd),
 }
 
 impl NativeConfig {
-    /// The allocators of all programs, if a run has to watch them; otherwise none.
+    /// The allocators of all programs, if the run must watch them; otherwise none.
     pub(super) fn allocators(&self, source: &Source) -> Result<Vec<Allocator>, NativeError> {
         if self.known_allocators.get().is_none() {
             let programs = self.programs.iter();
@@ -51,16 +51,16 @@ impl NativeConfig {
 }
 
 impl NativeConfig {
-    /// The walls that its programs need.
-    pub(super) fn walls(&self) -> Walls {
+    /// The sandbox that its programs need.
+    pub(super) fn kind(&self) -> SandboxKind {
         let mut allocators = self.known_allocators.get().into_iter().flatten();
-        match allocators.any(|allocator| allocator.knows_written) {
-            true => Walls::Wide,
-            false => Walls::Close,
+        match allocators.any(|allocator| allocator.tracks_initialisation) {
+            true => SandboxKind::FullAddressSpace,
+            false => SandboxKind::LimitedMemory,
         }
     }
 
-    /// Looks at the arithmetic that a trace ends in, where it ends so.
+    /// Watches the arithmetic of the line that a trace ends at, if it ends with such a finding.
     pub(super) fn watch_arithmetic(
         &self,
         oracle: &NativeOracle,
@@ -74,7 +74,7 @@ impl NativeConfig {
         Ok(arithmetic)
     }
 
-    /// Looks at jumps, where a trace ends in one that is bad.
+    /// Watches jumps, if a trace ends with an invalid one.
     pub(super) fn watch_jumps(
         &self,
         oracle: &NativeOracle,
@@ -87,7 +87,7 @@ impl NativeConfig {
         Ok(Jumps::watch(&self.programs[0], tracee, bias)?)
     }
 
-    /// Looks at two accesses, where a trace ends in a race between them.
+    /// Watches two accesses, if a trace ends with a race between them.
     pub(super) fn watch_races(
         &self,
         oracle: &NativeOracle,
@@ -97,10 +97,10 @@ impl NativeConfig {
             return Ok(Races::default());
         };
         let lines = Lines::of(&self.programs[0]);
-        Ok(Races::watch(&lines, &places, self.spared, tracee)?)
+        Ok(Races::watch(&lines, &places, self.race_skips, tracee)?)
     }
 
-    /// How far from the addresses in its file the first program lies.
+    /// Load bias of the first program.
     fn first_bias(&self, tracee: &Tracee) -> Result<u64, NativeError> {
         let allocators = self.known_allocators.get();
         Ok(match allocators.and_then(|all| all.first()) {
@@ -110,24 +110,25 @@ impl NativeConfig {
     }
 }
 
-impl World<'_> {
-    /// Asks, as the model does, whether a call about memory fails. The calls of the allocator are its own affair: the model
-    /// does not know of them.
-    pub(crate) fn memory_call_fails(&mut self, name: TaskName, call: Call) -> Option<Errno> {
+impl NativeMachine<'_> {
+    /// Asks, as the model does, whether a memory management call fails. Calls of the allocator are excluded:
+    /// the model does not know them.
+    pub(crate) fn ask_memory_call_fault(&mut self, name: TaskName, call: Call) -> Option<Errno> {
         let native = self.threads.get(&name)?;
         let allocator = self.allocators.get(usize::from(native.image.0));
         let in_runtime = |address| allocator.is_some_and(|one| one.is_in_runtime(address));
-        let is_own = native.inside.is_some()
+        let is_own = native.allocator_call.is_some()
             || native.loading.is_some()
-            || !native.has_begun
+            || !native.has_initialised_tls
             || in_runtime(native.tracee.registers().ok()?.rip);
         if is_own || !self.oracle.sees_allocations {
             return None;
         }
-        self.host.memory_call_fails(&mut around!(self), call.number)
+        self.host
+            .ask_memory_call_fault(&mut around!(self), call.number)
     }
 
-    /// A thread that stopped may have come to the allocator, or out of it.
+    /// Handles a thread that stopped at the entry or exit of the allocator.
     pub(super) fn at_allocator(&mut self, name: TaskName) -> Result<AtAllocator, NativeError> {
         if let Some(at) = self.at_access(name)? {
             return Ok(at);
@@ -140,7 +141,7 @@ impl World<'_> {
             && let Some((stopped, wrong)) = self.arithmetic.execute(&mut native.tracee)?
         {
             if wrong {
-                self.look_at_stack(name, None)?;
+                self.record_stack(name, None)?;
                 let message = "the result does not fit".to_owned();
                 let kind = kind.name().to_owned();
                 return Ok(AtAllocator::Ends(NativeEnd::Finding { kind, message }));
@@ -153,9 +154,9 @@ impl World<'_> {
         if native.image.0 == 0
             && let Some(jump) = self.jumps.execute(&mut native.tracee)?
         {
-            if let Some(behind) = jump.into_nothing {
-                self.look_at_stack(name, Some(behind))?;
-                let message = "the frame that the jump leads to is gone".to_owned();
+            if let Some(behind) = jump.dead_frame {
+                self.record_stack(name, Some(behind))?;
+                let message = "the frame that the jump leads to has returned".to_owned();
                 let kind = BugKind::BadJump.name().to_owned();
                 return Ok(AtAllocator::Ends(NativeEnd::Finding { kind, message }));
             }
@@ -168,11 +169,11 @@ impl World<'_> {
             return Ok(AtAllocator::Not);
         };
         let mut registers = native.tracee.registers()?;
-        if Inside::has_returned(&registers)
-            && let Some(inside) = native.inside.take()
+        if AllocatorCall::has_returned(&registers)
+            && let Some(allocator_call) = native.allocator_call.take()
         {
             let heap = self.heaps.entry(name.pid).or_default();
-            inside.leave(&mut native.tracee, heap)?;
+            allocator_call.leave(&mut native.tracee, heap)?;
             return Ok(AtAllocator::GoesOn);
         }
         let Some(stop) = allocator.stopped_at(&registers) else {
@@ -180,7 +181,7 @@ impl World<'_> {
         };
         if stop.is_end() {
             leaks::clear_dead_stack(&mut native.tracee, &registers);
-        } else if native.inside.is_none() {
+        } else if native.allocator_call.is_none() {
             let request = stop.request(&registers);
             if let Request::Bytes(bytes) = request {
                 if bytes > self.options.max_allocation {
@@ -191,13 +192,13 @@ impl World<'_> {
                 }
                 let used = self.heaps.get(&name.pid).map_or(0, |heap| heap.bytes);
                 let after = used.saturating_add(bytes);
-                if self.host.allocation_fails(&mut around!(self))
+                if self.host.ask_allocation_fault(&mut around!(self))
                     || after > self.host.max_heap(name.pid)
                 {
                     stop.fail(&mut registers);
                 }
             }
-            native.inside = Some(stop.enter(&mut native.tracee, &registers, request));
+            native.allocator_call = Some(stop.enter(&mut native.tracee, &registers, request));
         }
         Ok(match stop.step_over(&mut native.tracee, registers)? {
             Stopped::Signal(libc::SIGTRAP) => AtAllocator::GoesOn,
@@ -205,7 +206,7 @@ impl World<'_> {
         })
     }
 
-    /// A thread that stopped may stand before an access that races.
+    /// Handles a thread that stopped before a racing access.
     fn at_access(&mut self, name: TaskName) -> Result<Option<AtAllocator>, NativeError> {
         let mut threads = self.threads.keys();
         let can_wait = threads.any(|other| other.pid == name.pid && *other != name);
@@ -226,15 +227,15 @@ impl World<'_> {
                 Some(AtAllocator::Waits)
             }
             Some(AtAccess::Races) => {
-                self.look_at_stack(name, None)?;
-                let message = "two threads are about to use the same memory".to_owned();
+                self.record_stack(name, None)?;
+                let message = "two threads are about to access the same memory".to_owned();
                 let kind = BugKind::DataRace.name().to_owned();
                 Some(AtAllocator::Ends(NativeEnd::Finding { kind, message }))
             }
         })
     }
 
-    /// A process ends by itself: memory that nothing refers to is lost, if that is what is looked for.
+    /// A process exits by itself: reports unreachable blocks, if leaks are looked for.
     pub(super) fn find_leaks(&mut self, name: TaskName) -> Result<Option<NativeEnd>, NativeError> {
         let threads = self
             .threads
@@ -255,7 +256,7 @@ impl World<'_> {
         let (blocks, bytes) = leaks::leaked(&mut native.tracee, known, &registers)?;
         Ok((blocks > 0).then(|| NativeEnd::Finding {
             kind: BugKind::Leak.name().to_owned(),
-            message: format!("{bytes} bytes in {blocks} heap blocks that nothing refers to"),
+            message: format!("{bytes} bytes in {blocks} unreachable heap blocks"),
         }))
     }
 
@@ -264,35 +265,39 @@ impl World<'_> {
         let allocators = config.known_allocators.get();
         let allocator = allocators.and_then(|all| all.get(image));
         tracee.is_checked = allocator.is_some_and(|allocator| allocator.is_checked);
-        tracee.knows_written = allocator.is_some_and(|allocator| allocator.knows_written);
+        tracee.tracks_initialisation =
+            allocator.is_some_and(|allocator| allocator.tracks_initialisation);
     }
 
-    /// The kernel wrote to memory that the program of a checked build may not use.
-    pub(super) fn violated(&mut self, name: TaskName) -> Result<Option<NativeEnd>, NativeError> {
+    /// Reports a write by the kernel to memory that a checked build has poisoned.
+    pub(super) fn report_kernel_write(
+        &mut self,
+        name: TaskName,
+    ) -> Result<Option<NativeEnd>, NativeError> {
         let native = self.threads.get_mut(&name);
         let Some((address, kind)) = native.and_then(|native| native.tracee.violation.take()) else {
             return Ok(None);
         };
-        self.look_at_stack(name, None)?;
+        self.record_stack(name, None)?;
         Ok(Some(NativeEnd::Finding {
             kind: kind.to_owned(),
             message: format!("a system call writes at address {address:#x}"),
         }))
     }
 
-    /// A text in the memory of a thread, up to its NUL.
+    /// Reads a NUL-terminated text in the memory of a thread.
     pub(super) fn text_at(&mut self, name: TaskName, address: u64) -> String {
         let mut text = Vec::new();
         if let Some(native) = self.threads.get_mut(&name) {
             let mut byte = [0];
-            while native.tracee.look(address + text.len() as u64, &mut byte) && byte[0] != 0 {
+            while native.tracee.peek(address + text.len() as u64, &mut byte) && byte[0] != 0 {
                 text.push(byte[0]);
             }
         }
         String::from_utf8_lossy(&text).into_owned()
     }
 
-    /// A checked build has found something wrong.
+    /// A checked build reports a bug.
     pub(super) fn reported(
         &mut self,
         name: TaskName,
@@ -300,15 +305,15 @@ impl World<'_> {
     ) -> Result<Option<NativeEnd>, NativeError> {
         let [kind, address, behind, ..] = call.args;
         let kind = self.text_at(name, kind);
-        self.look_at_stack(name, Some(behind))?;
+        self.record_stack(name, Some(behind))?;
         Ok(Some(NativeEnd::Finding {
             kind,
             message: format!("at address {address:#x}"),
         }))
     }
 
-    /// Keeps where a thread stands.
-    pub(super) fn look_at_stack(
+    /// Records the call stack of a thread.
+    pub(super) fn record_stack(
         &mut self,
         name: TaskName,
         behind: Option<u64>,
@@ -323,16 +328,21 @@ impl World<'_> {
         };
         let bias = allocator.bias_of(&native.tracee)?;
         let registers = native.tracee.registers()?;
-        let addresses = place::addresses(&mut native.tracee, &registers, behind, native.inside);
-        self.stack = addresses.places(&self.config.programs[image], bias);
+        let addresses = call_stack::addresses(
+            &mut native.tracee,
+            &registers,
+            behind,
+            native.allocator_call,
+        );
+        self.stack = addresses.symbolise(&self.config.programs[image], bias);
         Ok(())
     }
 
-    /// Bytes for `everett_make_symbolic` and its kin.
-    pub(super) fn give_input(&mut self, name: TaskName, call: Call) {
+    /// Supplies bytes for `everett_make_symbolic` and its like.
+    pub(super) fn supply_symbolic_input(&mut self, name: TaskName, call: Call) {
         let [text, address, size, ..] = call.args;
         if size == 0 {
-            // It only wants to know whether somebody answers.
+            // A probe: the program only checks whether the call is answered.
             return;
         }
         let label = self.text_at(name, text);
@@ -344,7 +354,7 @@ impl World<'_> {
         }
     }
 
-    /// A fault ends the trace though the program handles it, and this may be it.
+    /// Whether the trace ends with a fault that the program handles, and this may be it.
     pub(super) fn expects_fault(&self, signal: i32) -> bool {
         const KINDS: [(BugKind, i32); 9] = [
             (BugKind::NullPointer, libc::SIGSEGV),
@@ -369,23 +379,23 @@ impl World<'_> {
         signal: i32,
     ) -> Result<Option<NativeEnd>, NativeError> {
         let native = &self.threads[&name];
-        // It may be gone already.
+        // The thread may be gone already.
         let registers = native.tracee.registers().ok();
         let address = registers.map_or(0, |registers| registers.rip);
         let program = self.config.programs[usize::from(native.image.0)].clone();
         self.events
-            .note(Kind::Fault, name, &[signal as u64, address]);
+            .note(EventKind::Fault, name, &[signal as u64, address]);
         if self.host.is_first(name.pid) || self.config.host.options.crashes_end_all {
             if registers.is_some() {
-                self.look_at_stack(name, None)?;
+                self.record_stack(name, None)?;
             }
             return Ok(Some(NativeEnd::Signal {
                 signal,
                 place: registers.map(|registers| (program, registers.rip)),
             }));
         }
-        self.host.process_died(name.pid, signal);
-        self.settle(name)?;
+        self.host.mark_killed(name.pid, signal);
+        self.update_tasks(name)?;
         Ok(None)
     }
 }

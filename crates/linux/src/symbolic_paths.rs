@@ -1,29 +1,29 @@
-//! Paths in guest memory, whose bytes may be symbolic.
+//! Path names in guest memory, whose bytes may be symbolic.
 //!
-//! A symbolic path is asked to be that of one file that exists after the other. One that is none of them and
-//! is spelled plainly exists nowhere: all such paths are one. Only those that are spelled in a roundabout way
-//! (`./a`, `a//b`), and those that are to be made, are taken apart byte by byte.
+//! A symbolic path is compared with the path of each existing file in turn. One that matches none and is in
+//! canonical form names no file: all such paths are one case. Only paths in non-canonical form (`./a`,
+//! `a//b`) and paths of files to be created are concretized byte by byte.
 
 use everett_expr::ExprId;
 use everett_vm::Value;
 
 use crate::errno::Errno;
-use crate::files::{Node, ROOT};
+use crate::files::{InodeKind, ROOT};
 use crate::kernel::{Kernel, Stop};
 
-/// Longest path.
+/// `PATH_MAX`.
 const PATH_MAX: u64 = 4096;
 
 /// Bytes of a path in guest memory.
-struct Spelling {
-    /// Up to the first that is a concrete NUL, or up to the end of their object.
+struct PathBytes {
+    /// Bytes up to the first concrete NUL, or up to the end of their object.
     values: Vec<Value>,
-    /// A NUL follows.
+    /// A NUL follows them.
     ended: bool,
 }
 
-impl Spelling {
-    /// Its concrete bytes do not keep it from beginning so.
+impl PathBytes {
+    /// Whether its concrete bytes are consistent with this prefix.
     fn can_start_with(&self, path: &[u8]) -> bool {
         path.len() <= self.values.len()
             && path.iter().zip(&self.values).all(|(byte, value)| {
@@ -33,32 +33,32 @@ impl Spelling {
     }
 }
 
-/// A path that names a file.
-struct Known {
+/// The path of an existing file.
+struct KnownPath {
     path: Vec<u8>,
-    /// Every host has it.
+    /// The file exists on every host.
     usual: bool,
 }
 
 impl Kernel<'_, '_> {
-    /// The path of a file that should exist.
+    /// Reads the path of a file that should exist.
     pub fn read_path(&mut self, address: u64) -> Result<Vec<u8>, Stop> {
         self.path(address, false)
     }
 
-    /// The path of a file that will be made if it does not exist.
+    /// Reads the path of a file that is created if it does not exist.
     pub fn read_new_path(&mut self, address: u64) -> Result<Vec<u8>, Stop> {
         self.path(address, true)
     }
 
     fn path(&mut self, address: u64, new: bool) -> Result<Vec<u8>, Stop> {
-        let spelling = self.spelling(address)?;
-        let concrete = spelling
+        let path_bytes = self.path_bytes(address)?;
+        let concrete = path_bytes
             .values
             .iter()
             .map(|value| Some(value.as_concrete()? as u8));
         if let Some(bytes) = concrete.collect::<Option<Vec<u8>>>() {
-            return if spelling.ended {
+            return if path_bytes.ended {
                 Ok(bytes)
             } else {
                 Err(Errno::ENAMETOOLONG.into())
@@ -67,33 +67,38 @@ impl Kernel<'_, '_> {
         let (pid, tid) = (self.process().pid, self.task().tid);
         self.host.refresh_proc(pid, tid);
         let mut known = self.host.files.known_paths(self.process().cwd);
-        known.retain(|path| spelling.can_start_with(&path.path));
-        if let Some(path) = self.which_of(&spelling, &known)? {
+        known.retain(|path| path_bytes.can_start_with(&path.path));
+        if let Some(path) = self.match_known(&path_bytes, &known)? {
             return Ok(path);
         }
-        if new || self.is_roundabout(&spelling)? {
-            return self.concrete_path(&spelling);
+        if new || self.is_non_canonical(&path_bytes)? {
+            return self.concrete_path(&path_bytes);
         }
-        for Known { path, .. } in &known {
+        for KnownPath { path, .. } in &known {
             let tree = &self.host.files.tree;
             let is_file = tree
                 .lookup(self.process().cwd, path, true)
-                .is_ok_and(|id| !matches!(tree.get(id).node, Node::Directory(..)));
-            if is_file && self.starts_with(&spelling, path, b"/")? {
+                .is_ok_and(|id| !matches!(tree.get(id).kind, InodeKind::Directory(..)));
+            if is_file && self.starts_with(&path_bytes, path, b"/")? {
                 return Err(Errno::ENOTDIR.into());
             }
         }
         Err(Errno::ENOENT.into())
     }
 
-    /// The one of these paths that it is. What every host has is asked about at once: hardly ever is it meant.
-    fn which_of(&mut self, spelling: &Spelling, known: &[Known]) -> Result<Option<Vec<u8>>, Stop> {
+    /// The known path that the bytes spell, if any. Files that every host has are checked in one query: they
+    /// are hardly ever meant.
+    fn match_known(
+        &mut self,
+        path_bytes: &PathBytes,
+        known: &[KnownPath],
+    ) -> Result<Option<Vec<u8>>, Stop> {
         for usual in [false, true] {
             let some: Vec<_> = known.iter().filter(|path| path.usual == usual).collect();
             if usual {
                 let same: Vec<_> = some
                     .iter()
-                    .map(|known| self.begins(spelling, &known.path, &[0]))
+                    .map(|known| self.begins(path_bytes, &known.path, &[0]))
                     .collect();
                 let any = self.vm.arena.any(&same);
                 if !self.vm.decide_term(any)? {
@@ -101,7 +106,7 @@ impl Kernel<'_, '_> {
                 }
             }
             for known in some {
-                if self.starts_with(spelling, &known.path, &[0])? {
+                if self.starts_with(path_bytes, &known.path, &[0])? {
                     return Ok(Some(known.path.clone()));
                 }
             }
@@ -109,7 +114,7 @@ impl Kernel<'_, '_> {
         Ok(None)
     }
 
-    fn spelling(&mut self, address: u64) -> Result<Spelling, Stop> {
+    fn path_bytes(&mut self, address: u64) -> Result<PathBytes, Stop> {
         let mut values = Vec::new();
         let mut symbolic = false;
         for at in 0..PATH_MAX {
@@ -120,7 +125,7 @@ impl Kernel<'_, '_> {
             self.check(place, 1, false)?;
             let value = self.read_value(place, 1)?;
             if value.as_concrete() == Some(0) {
-                return Ok(Spelling {
+                return Ok(PathBytes {
                     values,
                     ended: true,
                 });
@@ -128,90 +133,98 @@ impl Kernel<'_, '_> {
             symbolic |= value.term.is_some();
             values.push(value);
         }
-        Ok(Spelling {
+        Ok(PathBytes {
             values,
             ended: false,
         })
     }
 
-    /// Does the path begin so, followed by these bytes? A 0 among them is its end.
-    fn starts_with(&mut self, spelling: &Spelling, path: &[u8], then: &[u8]) -> Result<bool, Stop> {
-        let same = self.begins(spelling, path, then);
+    /// Whether the path starts with `path`, followed by one of the bytes `then`. A 0 among them is the end of
+    /// the path.
+    fn starts_with(
+        &mut self,
+        path_bytes: &PathBytes,
+        path: &[u8],
+        then: &[u8],
+    ) -> Result<bool, Stop> {
+        let same = self.begins(path_bytes, path, then);
         Ok(self.vm.decide_term(same)?)
     }
 
-    fn begins(&mut self, spelling: &Spelling, path: &[u8], then: &[u8]) -> ExprId {
+    fn begins(&mut self, path_bytes: &PathBytes, path: &[u8], then: &[u8]) -> ExprId {
         let mut conditions = Vec::with_capacity(path.len() + then.len());
         for (at, byte) in path.iter().chain(then).enumerate() {
-            conditions.push(self.byte_is(spelling, at, *byte));
+            conditions.push(self.byte_is(path_bytes, at, *byte));
         }
         self.vm.arena.all(&conditions)
     }
 
-    fn byte_is(&mut self, spelling: &Spelling, at: usize, byte: u8) -> ExprId {
+    fn byte_is(&mut self, path_bytes: &PathBytes, at: usize, byte: u8) -> ExprId {
         let arena = &mut *self.vm.arena;
-        match spelling.values.get(at) {
+        match path_bytes.values.get(at) {
             Some(value) => {
                 let value = value.to_term(arena, 8);
                 let byte = arena.constant(8, u64::from(byte));
                 arena.eq(value, byte)
             }
-            None => arena.bool_constant(at == spelling.values.len() && spelling.ended && byte == 0),
+            None => {
+                arena.bool_constant(at == path_bytes.values.len() && path_bytes.ended && byte == 0)
+            }
         }
     }
 
-    /// Has it a component that is empty, `.` or `..`? The last one may be empty.
-    fn is_roundabout(&mut self, spelling: &Spelling) -> Result<bool, Stop> {
+    /// Whether a component is empty, `.` or `..`. The last one may be empty.
+    fn is_non_canonical(&mut self, path_bytes: &PathBytes) -> Result<bool, Stop> {
         let mut roundabout = self.vm.arena.bool_constant(false);
         let mut alive = self.vm.arena.bool_constant(true);
-        for at in 0..spelling.values.len() {
+        for at in 0..path_bytes.values.len() {
             let starts = match at {
                 0 => self.vm.arena.bool_constant(true),
-                _ => self.byte_is(spelling, at - 1, b'/'),
+                _ => self.byte_is(path_bytes, at - 1, b'/'),
             };
-            let slash = self.byte_is(spelling, at, b'/');
+            let slash = self.byte_is(path_bytes, at, b'/');
             let empty = if at == 0 {
                 self.vm.arena.bool_constant(false)
             } else {
                 slash
             };
-            let dots = self.dots_at(spelling, at);
+            let dots = self.dots_at(path_bytes, at);
             let odd = self.vm.arena.any(&[empty, dots]);
             let here = self.vm.arena.all(&[alive, starts, odd]);
             roundabout = self.vm.arena.any(&[roundabout, here]);
-            let nul = self.byte_is(spelling, at, 0);
+            let nul = self.byte_is(path_bytes, at, 0);
             let not_nul = self.vm.arena.not(nul);
             alive = self.vm.arena.all(&[alive, not_nul]);
         }
         Ok(self.vm.decide_term(roundabout)?)
     }
 
-    /// Is the component that starts here `.` or `..`?
-    fn dots_at(&mut self, spelling: &Spelling, at: usize) -> ExprId {
+    /// The condition that the component at this offset is `.` or `..`.
+    fn dots_at(&mut self, path_bytes: &PathBytes, at: usize) -> ExprId {
         let mut ends = |at: usize| {
             let parts = [
-                self.byte_is(spelling, at, b'/'),
-                self.byte_is(spelling, at, 0),
+                self.byte_is(path_bytes, at, b'/'),
+                self.byte_is(path_bytes, at, 0),
             ];
             self.vm.arena.any(&parts)
         };
         let (after_one, after_two) = (ends(at + 1), ends(at + 2));
-        let first = self.byte_is(spelling, at, b'.');
-        let second = self.byte_is(spelling, at + 1, b'.');
+        let first = self.byte_is(path_bytes, at, b'.');
+        let second = self.byte_is(path_bytes, at + 1, b'.');
         let two = self.vm.arena.all(&[second, after_two]);
         let either = self.vm.arena.any(&[after_one, two]);
         self.vm.arena.all(&[first, either])
     }
 
-    fn concrete_path(&mut self, spelling: &Spelling) -> Result<Vec<u8>, Stop> {
+    fn concrete_path(&mut self, path_bytes: &PathBytes) -> Result<Vec<u8>, Stop> {
         let mut bytes = Vec::new();
-        for value in &spelling.values {
+        for value in &path_bytes.values {
             match self.vm.concretize(*value)? as u8 {
                 0 => return Ok(bytes),
                 byte => bytes.push(byte),
             }
         }
-        if spelling.ended {
+        if path_bytes.ended {
             Ok(bytes)
         } else {
             Err(Errno::ENAMETOOLONG.into())
@@ -220,26 +233,26 @@ impl Kernel<'_, '_> {
 }
 
 impl crate::files::Files {
-    /// Paths that a symbolic path is compared with: those of all files, as seen from a directory and absolute,
-    /// also with a slash at their end.
-    fn known_paths(&self, cwd: crate::files::InodeId) -> Vec<Known> {
+    /// The paths that a symbolic path is compared with: those of all files, absolute and relative to a
+    /// directory, with and without a trailing slash.
+    fn known_paths(&self, cwd: crate::files::InodeId) -> Vec<KnownPath> {
         let mut known = Vec::new();
         for (from, prefix) in [(cwd, &b""[..]), (ROOT, b"/")] {
             self.tree.for_each_name(from, &mut |path, usual| {
                 let path = [prefix, path].concat();
-                known.push(Known { path, usual });
+                known.push(KnownPath { path, usual });
             });
         }
         let slashed: Vec<_> = known
             .iter()
-            .map(|known| Known {
+            .map(|known| KnownPath {
                 path: [&known.path, &b"/"[..]].concat(),
                 usual: known.usual,
             })
             .collect();
         known.extend(slashed);
         let always = [&b"/"[..], b".", b"..", b""];
-        known.extend(always.map(|path| Known {
+        known.extend(always.map(|path| KnownPath {
             path: path.to_vec(),
             usual: false,
         }));

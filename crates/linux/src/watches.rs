@@ -1,5 +1,6 @@
-//! Data that a scenario names and that the program need not show itself: looked at whenever the first process of a host is about to
-//! make a system call, which is the same moment for bitcode and native programs.
+//! Watched variables: data that a scenario names and that the program does not expose itself. It is sampled
+//! whenever the first process of a host is about to make a system call, which is the same point for bitcode
+//! and native programs.
 
 use everett_vm::{Buffer, ImageId};
 use triomphe::Arc;
@@ -7,28 +8,29 @@ use triomphe::Arc;
 use crate::boot::FIRST_PID;
 use crate::kernel::Kernel;
 
-/// Data of a program.
+/// A watched variable, or a part of one.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Watch {
-    /// The state and key that it is shown under.
+    /// The state and key that it is exposed under.
     pub name: (String, String),
-    /// The program that has it.
+    /// The program that contains it.
     pub image: ImageId,
     /// The symbol of its variable.
     pub symbol: String,
-    /// Where that lies, once it is known.
+    /// Address of the variable, once known.
     pub address: u64,
-    /// Where the pointers on the way lie: the first in the variable, each other one in what the one before it points to.
+    /// Offsets of the pointers to follow: the first in the variable, each further one in the target of the
+    /// pointer before it.
     pub through: Vec<u64>,
-    /// Where the data lies in what the last one points to, or else in the variable.
+    /// Offset of the data in the target of the last pointer, or in the variable if there is no pointer.
     pub offset: u64,
-    /// Bytes.
+    /// Length in bytes.
     pub len: u64,
 }
 
 impl Kernel<'_, '_> {
-    /// Looks at what is watched. `true` if that has changed, and whoever runs the host is to know it.
-    pub(crate) fn sees_changes(&mut self) -> bool {
+    /// Samples the watched variables. Returns `true` if one has changed and the driver of the host must know.
+    pub(crate) fn sample_watches(&mut self) -> bool {
         if self.host.watches.is_empty() || self.process().pid != FIRST_PID {
             return false;
         }
@@ -52,12 +54,12 @@ impl Kernel<'_, '_> {
             is_changed = true;
         }
         if is_changed {
-            self.host.wire.note_exposed();
+            self.host.wire.mark_exposed();
         }
         is_changed
     }
 
-    /// The data, unless a pointer on the way to it leads nowhere.
+    /// Reads the data; `None` if a pointer on the way is invalid.
     fn find_watched(&mut self, watch: &Watch) -> Option<Buffer> {
         const POINTER: u64 = 8;
         let mut start = watch.address;
@@ -65,8 +67,7 @@ impl Kernel<'_, '_> {
             let pointer = self.look_at(start.checked_add(*at)?, POINTER)?;
             if pointer.has_symbolic(0, pointer.len()) {
                 let (_, key) = &watch.name;
-                let warning =
-                    format!("a pointer on the way to {key} is symbolic: it is not watched");
+                let warning = format!("{key} cannot be sampled: a pointer on its path is symbolic");
                 self.host.warn(warning);
                 return None;
             }
@@ -75,7 +76,7 @@ impl Kernel<'_, '_> {
         self.look_at(start.checked_add(watch.offset)?, watch.len)
     }
 
-    /// A copy of guest memory, if there is such; that it is not there is nobody's fault.
+    /// A copy of guest memory; `None` if it is not mapped, which is no error of the program.
     fn look_at(&mut self, address: u64, len: u64) -> Option<Buffer> {
         if let Some(guest) = &mut self.guest {
             let mut bytes = vec![0; usize::try_from(len).ok()?];
@@ -88,13 +89,13 @@ impl Kernel<'_, '_> {
 }
 
 impl crate::Host {
-    /// There is data that is looked at though nobody shows it.
+    /// Whether the host has watched variables.
     pub fn is_watched(&self) -> bool {
         !self.state.watches.is_empty()
     }
 
-    /// A native program lies elsewhere than its bitcode: `place` knows where the variable of a symbol is. The first symbol that it
-    /// does not know is returned.
+    /// Sets the addresses of watched variables in a native program, which differ from those of the bitcode.
+    /// `place` maps a symbol to its address. Fails with the first unknown symbol.
     pub fn place_watches(&mut self, place: impl Fn(&str) -> Option<u64>) -> Result<(), String> {
         for watch in Arc::make_mut(&mut self.state.watches) {
             watch.address = place(&watch.symbol).ok_or_else(|| watch.symbol.clone())?;

@@ -1,36 +1,37 @@
-//! Programs that a loader puts together before they begin. What it asks the kernel for is not of the program: the
-//! bitcode has no loader, so time, turns and failures do not go by its calls.
+//! Dynamically linked programs, while their loader runs. The calls of the loader are not the program's own:
+//! the bitcode has no loader, so they take no time, are no scheduling points and cannot be made to fail.
 
 use everett_linux::{Stream, TaskName};
 
-use super::{NativeError, World};
+use super::{NativeError, NativeMachine};
 use crate::tracee::{Registers, Tracee};
 
 const BREAKPOINT: u8 = 0xcc;
 
-/// A process that has not executed anything yet: if it begins in a loader, a breakpoint says when that is done.
+/// Sets a breakpoint at the entry point of a new program if it starts in a loader.
 pub(super) fn begin(tracee: &mut Tracee) -> std::io::Result<Option<(u64, u8)>> {
     let entry = tracee.start_address()?;
     if tracee.registers()?.rip == entry {
         return Ok(None);
     }
     let mut byte = [0];
-    if !tracee.look(entry, &mut byte) {
+    if !tracee.peek(entry, &mut byte) {
         return Ok(None);
     }
-    tracee.put(entry, &[BREAKPOINT]);
+    tracee.poke(entry, &[BREAKPOINT]);
     Ok(Some((entry, byte[0])))
 }
 
-impl World<'_> {
-    /// The program of a thread is being loaded.
+impl NativeMachine<'_> {
+    /// Whether the program of a thread is being loaded.
     pub(super) fn is_loading(&self, name: TaskName) -> bool {
         let native = self.threads.get(&name);
         native.is_some_and(|native| native.loading.is_some())
     }
 
-    /// A thread stopped at a breakpoint. `true` if that is where its program begins; it stands there now.
-    pub(super) fn has_loaded(&mut self, name: TaskName) -> Result<bool, NativeError> {
+    /// A thread hit a breakpoint. Returns `true` if it is the entry point of its program, where it is stopped
+    /// now.
+    pub(super) fn finish_loading(&mut self, name: TaskName) -> Result<bool, NativeError> {
         let Some(native) = self.threads.get_mut(&name) else {
             return Ok(false);
         };
@@ -41,7 +42,7 @@ impl World<'_> {
         if registers.rip.wrapping_sub(1) != entry {
             return Ok(false);
         }
-        native.tracee.put(entry, &[original]);
+        native.tracee.poke(entry, &[original]);
         native.tracee.set_registers(Registers {
             rip: entry,
             ..registers
@@ -50,7 +51,7 @@ impl World<'_> {
         Ok(true)
     }
 
-    /// A process is about to end by itself. One that never began says nothing about its trace.
+    /// Fails if a process exits before its program was loaded: that says nothing about the trace.
     pub(super) fn expect_loaded(&mut self, name: TaskName) -> Result<(), NativeError> {
         if !self.is_loading(name) {
             return Ok(());

@@ -1,18 +1,18 @@
-//! Real threads and processes come to be, execute programs and end, as the model says.
+//! Real threads and processes: `clone`, `execve` and exit, as the model decides.
 
 use std::collections::BTreeSet;
 
 use everett_linux::{Execution, Guest, TaskName};
 use everett_vm::BugKind;
 
-use super::{Call, Native, NativeError, World, loading, number};
-use crate::events::Kind;
-use crate::nursery::string_list;
-use crate::tracee::{Registers, end_all};
+use super::{Call, NativeError, NativeMachine, NativeThread, call_numbers, loading};
+use crate::events::EventKind;
+use crate::tracee::{Registers, kill_all_tracees};
+use crate::zygote::string_list;
 
-impl World<'_> {
-    /// Makes the real thread or process that the model has made.
-    pub(super) fn make(
+impl NativeMachine<'_> {
+    /// Creates the real thread or process of a task that the model has created.
+    pub(super) fn create_real_task(
         &mut self,
         parent: TaskName,
         child: TaskName,
@@ -26,17 +26,17 @@ impl World<'_> {
         const SET_TIDS: u64 = 0x10_0000 | 0x20_0000 | 0x100_0000;
         let is_thread = parent.pid == child.pid;
         let args = match call.number {
-            number::CLONE => {
-                // Numbers of threads are the model's; memory of a child that is no thread is its own.
+            call_numbers::CLONE => {
+                // The model assigns tids; a child that is no thread has its own memory.
                 let mut flags = call.args[0] & !(SET_TIDS | EXIT_SIGNAL);
                 if !is_thread {
                     flags &= !(CLONE_VM | CLONE_VFORK | CLONE_THREAD);
                 }
                 [flags, call.args[1], 0, 0, call.args[4], 0]
             }
-            number::FORK | number::VFORK => [0; 6],
+            call_numbers::FORK | call_numbers::VFORK => [0; 6],
             other => {
-                let message = format!("system call {other} has made a process");
+                let message = format!("system call {other} created a process");
                 return Err(NativeError::NotReplayable(message));
             }
         };
@@ -44,15 +44,15 @@ impl World<'_> {
             return Ok(());
         };
         let before = native.tracee.registers()?;
-        let (_, born) = native.tracee.really(number::CLONE, args)?;
+        let (_, created) = native.tracee.inject_call(call_numbers::CLONE, args)?;
         native.tracee.set_registers(before)?;
         let image = native.image;
-        let Some(born) = born else {
-            let message = "the real machine makes no more threads".to_owned();
+        let Some(created) = created else {
+            let message = "the real machine refuses to create more threads".to_owned();
             return Err(NativeError::NotReplayable(message));
         };
-        let mut tracee = native.tracee.child(born, is_thread)?;
-        // All but the stack and where thread-local data lies is as the program had it at its own call.
+        let mut tracee = native.tracee.child(created, is_thread)?;
+        // All registers but the stack pointer and the TLS base are as the program had them at its own call.
         let own = tracee.registers()?;
         tracee.set_registers(Registers {
             rax: 0,
@@ -69,24 +69,24 @@ impl World<'_> {
             self.shared_files
                 .inherit(&mut self.host, parent.pid, child.pid);
             const CHILD_SETTID: u64 = 0x100_0000;
-            if call.number == number::CLONE && call.args[0] & CHILD_SETTID != 0 {
+            if call.number == call_numbers::CLONE && call.args[0] & CHILD_SETTID != 0 {
                 tracee.write(call.args[3], &child.tid.to_le_bytes());
             }
         }
-        let native = Native {
+        let native = NativeThread {
             tracee,
             image,
             pending: None,
-            inside: None,
+            allocator_call: None,
             loading: None,
-            has_begun: true,
+            has_initialised_tls: true,
         };
         self.threads.insert(child, native);
-        self.events.note(Kind::Born, child, &[]);
+        self.events.note(EventKind::Born, child, &[]);
         Ok(())
     }
 
-    /// The process executes another program.
+    /// The process replaces its program (`execve`).
     pub(super) fn execute(
         &mut self,
         name: TaskName,
@@ -94,11 +94,11 @@ impl World<'_> {
     ) -> Result<(), NativeError> {
         let program = self.config.programs.get(usize::from(execution.image.0));
         let Some(program) = program.cloned() else {
-            let message = "a program that the run does not name is executed".to_owned();
+            let message = "execve of a program that is not part of the run".to_owned();
             return Err(NativeError::NotReplayable(message));
         };
-        self.host.has_executed(execution);
-        let random = self.host.start_bytes();
+        self.host.complete_exec(execution);
+        let random = self.host.auxv_random_bytes();
         let Some(mut native) = self.threads.remove(&name) else {
             return Ok(());
         };
@@ -110,69 +110,69 @@ impl World<'_> {
             .into_os_string()
             .into_encoded_bytes();
         path.push(0);
-        // Below the red zone of the thread's stack nothing is kept.
+        // Below the red zone the thread's stack is free.
         let room = (native.tracee.registers()?.rsp - 4096 - path.len() as u64) & !15;
-        native.tracee.put(room, &path);
+        native.tracee.poke(room, &path);
         let (argv, env) = match call.number {
-            number::EXECVE => (call.args[1], call.args[2]),
+            call_numbers::EXECVE => (call.args[1], call.args[2]),
             _ => (call.args[2], call.args[3]),
         };
         let argv = self.write_arguments(&mut native, execution, (argv, room));
         let args = [room, argv, env, 0, 0, 0];
         self.end_other_threads(name, &native);
-        let (result, _) = native.tracee.really(number::EXECVE, args)?;
+        let (result, _) = native.tracee.inject_call(call_numbers::EXECVE, args)?;
         if result != 0 {
             let message = format!("{} cannot be executed natively", program.display());
             return Err(NativeError::NotReplayable(message));
         }
-        native.tracee.hide_machine(&random)?;
+        native.tracee.mask_auxv(&random)?;
         native.image = execution.image;
         let image = usize::from(execution.image.0);
-        World::set_checks(self.config, image, &mut native.tracee);
-        native.inside = None;
+        NativeMachine::set_checks(self.config, image, &mut native.tracee);
+        native.allocator_call = None;
         native.loading = loading::begin(&mut native.tracee)?;
-        native.has_begun = false;
+        native.has_initialised_tls = false;
         self.heaps.remove(&name.pid);
         if let Some(allocator) = self.allocators.get_mut(usize::from(execution.image.0)) {
             allocator.watch(&mut native.tracee, self.oracle.expects(BugKind::Leak))?;
         }
-        // The thread that executes takes the number of its process.
+        // The thread that calls `execve` takes over the tid of its process.
         let running = self.host.running();
         self.threads.insert(running, native);
         let image = u64::from(execution.image.0);
-        self.events.note(Kind::Executed, running, &[image]);
-        self.settle_files(running.pid)?;
-        self.settle(running)
+        self.events.note(EventKind::Executed, running, &[image]);
+        self.update_mapped_files(running.pid)?;
+        self.update_tasks(running)
     }
 
-    /// Who was born by the call at which a thread stands is made really; who has ended ends.
-    pub(super) fn settle(&mut self, parent: TaskName) -> Result<(), NativeError> {
+    /// Creates tasks that the current call of a thread has created, and ends exited ones.
+    pub(super) fn update_tasks(&mut self, parent: TaskName) -> Result<(), NativeError> {
         let call = self.threads.get(&parent).and_then(|native| native.pending);
-        for child in self.host.settle_native() {
+        for child in self.host.update_native_tasks() {
             if let Some(call) = call {
-                self.make(parent, child, call)?;
+                self.create_real_task(parent, child, call)?;
             }
         }
-        self.forget_ended();
+        self.end_exited();
         for pid in self.shared_files.processes() {
             if !self.threads.keys().any(|name| name.pid == pid) {
-                self.settle_files(pid)?;
+                self.update_mapped_files(pid)?;
             }
         }
         Ok(())
     }
 
-    /// Where the arguments of a program that is executed lie: where the caller has them, or below `room`, if they are the
-    /// words of a script for its interpreter.
+    /// Addresses of the arguments of an `execve`: where the caller has them, or below `room` if a script
+    /// passes words to its interpreter.
     fn write_arguments(
         &mut self,
-        native: &mut Native,
+        native: &mut NativeThread,
         execution: &Execution,
         (argv, room): (u64, u64),
     ) -> u64 {
-        let word = |native: &mut Native, at: usize| {
+        let word = |native: &mut NativeThread, at: usize| {
             let mut bytes = [0; 8];
-            native.tracee.look(argv + 8 * at as u64, &mut bytes);
+            native.tracee.peek(argv + 8 * at as u64, &mut bytes);
             u64::from_le_bytes(bytes)
         };
         let count = execution.args.len();
@@ -186,13 +186,13 @@ impl World<'_> {
             .collect();
         let size = string_list(&args, 0).len() as u64;
         let start = (room - size) & !15;
-        native.tracee.put(start, &string_list(&args, start));
+        native.tracee.poke(start, &string_list(&args, start));
         start
     }
 
-    /// All threads of a process end but one, which is about to execute a program. The first one is left to the real
-    /// kernel, which gives its number away.
-    fn end_other_threads(&mut self, name: TaskName, native: &Native) {
+    /// Ends all threads of a process but one, which is about to call `execve`. The real kernel ends the main
+    /// thread, whose tid it reassigns.
+    fn end_other_threads(&mut self, name: TaskName, native: &NativeThread) {
         self.parked.remove(&name.pid);
         let others: Vec<TaskName> = self
             .threads
@@ -205,14 +205,14 @@ impl World<'_> {
                 continue;
             };
             if other.tracee.thread != native.tracee.process {
-                let _ = other.tracee.inject_anywhere(number::EXIT, [0; 6]);
+                let _ = other.tracee.inject_anywhere(call_numbers::EXIT, [0; 6]);
             }
         }
     }
 
-    /// Real threads whose thread in the model has ended end too.
-    pub(super) fn forget_ended(&mut self) {
-        // Whoever is alive has a real thread, so as many are the same ones.
+    /// Ends real threads whose task in the model has exited.
+    pub(super) fn end_exited(&mut self) {
+        // Every live task has a real thread, so equal counts mean equal sets.
         if self.host.thread_count() == self.threads.len() {
             return;
         }
@@ -232,18 +232,19 @@ impl World<'_> {
                 dead.extend(self.parked.remove(&name.pid));
                 dead.push(native.tracee);
             } else if native.tracee.thread == native.tracee.process {
-                // Who waits for its end gets an answer only when all others are gone, and its number is the process's.
+                // The kernel reports the exit of a main thread only when all other threads are gone, and its
+                // tid is the pid.
                 self.parked.insert(name.pid, native.tracee);
             } else {
-                let _ = native.tracee.really(number::EXIT, [0; 6]);
+                let _ = native.tracee.inject_call(call_numbers::EXIT, [0; 6]);
             }
         }
-        end_all(dead);
+        kill_all_tracees(dead);
     }
 
     pub(crate) fn kill_all(&mut self) {
         let threads = std::mem::take(&mut self.threads).into_values();
         let parked = std::mem::take(&mut self.parked).into_values();
-        end_all(threads.map(|native| native.tracee).chain(parked).collect());
+        kill_all_tracees(threads.map(|native| native.tracee).chain(parked).collect());
     }
 }

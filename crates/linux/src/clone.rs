@@ -1,0 +1,185 @@
+//! Creation of processes and threads: `clone`, `fork` and `vfork`.
+
+use everett_vm::{Bug, BugKind, Memory, OnReturn, Thread, Value, Vm};
+use triomphe::Arc;
+
+use crate::errno::Errno;
+use crate::kernel::{Kernel, Stop};
+use crate::process::{ExitState, NewTask, ProcessState};
+use crate::signals::SIGCHLD;
+use crate::table::Answer;
+
+/// The most threads that a host may have.
+const MAX_TASKS: usize = 1024;
+
+const CLONE_VM: u64 = 0x100;
+const CLONE_VFORK: u64 = 0x4000;
+const CLONE_PARENT: u64 = 0x8000;
+const CLONE_THREAD: u64 = 0x1_0000;
+const CLONE_SETTLS: u64 = 0x8_0000;
+const CLONE_PARENT_SETTID: u64 = 0x10_0000;
+const CLONE_CHILD_CLEARTID: u64 = 0x20_0000;
+const CLONE_CHILD_SETTID: u64 = 0x100_0000;
+
+/// Arguments of `clone`, `fork` and `vfork`.
+#[derive(Copy, Clone, Debug, Default)]
+pub struct CloneArgs {
+    /// `CLONE_` flags; the low byte is the exit signal.
+    pub flags: u64,
+    /// Where the child's tid is stored in the parent.
+    pub parent_tid: u64,
+    /// Where the child's tid is stored in the child, and cleared when it exits.
+    pub child_tid: u64,
+    /// Base of `%fs`.
+    pub tls: u64,
+    /// Function and argument that the child starts with; `None` continues at the parent's program counter.
+    pub entry: Option<(u64, Value)>,
+}
+
+impl CloneArgs {
+    /// `vfork`: the parent is blocked until the child exits or calls `execve`. They do not share memory
+    /// meanwhile: what POSIX allows a child of `vfork` to do cannot tell the difference.
+    pub const VFORK: CloneArgs = CloneArgs {
+        flags: CLONE_VM | CLONE_VFORK | SIGCHLD as u64,
+        parent_tid: 0,
+        child_tid: 0,
+        tls: 0,
+        entry: None,
+    };
+    /// `fork`.
+    pub const FORK: CloneArgs = CloneArgs {
+        flags: SIGCHLD as u64,
+        ..CloneArgs::VFORK
+    };
+}
+
+impl Kernel<'_, '_> {
+    /// Creates a thread or a process.
+    pub fn clone_task(&mut self, args: CloneArgs) -> Answer {
+        let is_thread = args.flags & CLONE_THREAD != 0;
+        let is_native = self.guest.is_some();
+        let has_start = args.entry.is_some() || is_native;
+        if is_thread && (args.flags & CLONE_VM == 0 || !has_start) {
+            return Err(Errno::EINVAL.into());
+        }
+        let live = self.host.tasks_of(self.process().pid).count();
+        if live >= everett_vm::MAX_STACKS as usize - 1 || self.host.tasks.len() >= MAX_TASKS {
+            return Err(Errno::EAGAIN.into());
+        }
+        let stack = self.free_stack();
+        let mut thread = match args.entry {
+            _ if is_native => Thread::new(stack),
+            Some((function, argument)) => self.thread_at(function, argument, stack)?,
+            None => {
+                let mut thread = self.vm.thread.clone();
+                Vm::finish_call_of(self.vm.image, &mut thread, &[Value::ZERO]);
+                thread
+            }
+        };
+        if args.flags & CLONE_SETTLS != 0 {
+            thread.fs_base = args.tls;
+        } else {
+            thread.fs_base = self.vm.thread.fs_base;
+        }
+        if args.flags & CLONE_PARENT_SETTID != 0 {
+            self.check(args.parent_tid, 4, true)?;
+        }
+        let tid = self.host.new_pid();
+        let pid = if is_thread { self.process().pid } else { tid };
+        let mut task = self.task().child(tid, pid);
+        if is_thread {
+            task.handlers.clear();
+        }
+        task.stack = match args.entry {
+            Some(_) => stack,
+            None => self.task().stack,
+        };
+        if args.flags & CLONE_CHILD_CLEARTID != 0 {
+            task.clear_child_tid = args.child_tid;
+        }
+        if args.flags & CLONE_PARENT_SETTID != 0 {
+            self.write_bytes(args.parent_tid, &tid.to_le_bytes())?;
+        }
+        if is_thread {
+            self.vm.record_thread_start(stack);
+        }
+        let process = (!is_thread).then(|| self.child_process(pid, args));
+        self.host.new_tasks.push(NewTask {
+            process,
+            task,
+            thread,
+        });
+        Ok(Value::concrete(u64::from(tid)))
+    }
+
+    /// A thread that is about to call a function.
+    fn thread_at(&mut self, function: u64, argument: Value, stack: u32) -> Result<Thread, Stop> {
+        let Some(function) = self.vm.function_at(function) else {
+            return Err(Bug::new(
+                BugKind::InvalidCall,
+                "the start address of a thread is not a function",
+            )
+            .into());
+        };
+        let own = std::mem::replace(self.vm.thread, Thread::new(stack));
+        let pushed = self
+            .vm
+            .push_frame(function, &[argument], None, OnReturn::Stop);
+        let thread = std::mem::replace(self.vm.thread, own);
+        pushed?;
+        Ok(thread)
+    }
+
+    /// The lowest stack number that no live thread of the process uses.
+    fn free_stack(&self) -> u32 {
+        let used: Vec<u32> = self
+            .host
+            .tasks_of(self.process().pid)
+            .map(|task| task.stack)
+            .collect();
+        (0..).find(|stack| !used.contains(stack)).unwrap_or(0)
+    }
+
+    fn child_process(&mut self, pid: u32, args: CloneArgs) -> (ProcessState, Memory) {
+        let own = self.process();
+        let parent = if args.flags & CLONE_PARENT != 0 {
+            own.parent
+        } else {
+            own.pid
+        };
+        let child = ProcessState {
+            pid,
+            parent,
+            exit_state: ExitState::Alive,
+            borrows_memory: args.flags & CLONE_VFORK != 0,
+            exit_signal: (args.flags & 0xff) as i32,
+            pending: Default::default(),
+            state_change: None,
+            has_executed: false,
+            parent_death_signal: 0,
+            is_subreaper: false,
+            cpu_ns: 0,
+            children_cpu_ns: 0,
+            alarms: [None; 3],
+            timers: Default::default(),
+            descriptors: own.descriptors.inherited(),
+            ..own.clone()
+        };
+        for (_, descriptor) in child.descriptors.iter() {
+            self.host.files.retain(descriptor.description);
+        }
+        let mut memory = self.vm.memory.clone();
+        self.host.inherit_views(&mut memory);
+        if memory.has_views() || self.guest.is_some() {
+            let own = self.process().pid;
+            Arc::make_mut(&mut self.host.ipc).inherit(own, pid);
+        }
+        if args.flags & CLONE_CHILD_SETTID != 0
+            && let Some(object) = memory.object_at_mut(args.child_tid, 4)
+        {
+            let offset = args.child_tid - object.start;
+            object.write_concrete(offset, &pid.to_le_bytes());
+        }
+        (child, memory)
+    }
+}

@@ -1,0 +1,92 @@
+//! `execve`: a process replaces its program.
+
+use everett_vm::ExecContext;
+use triomphe::Arc;
+
+use crate::boot;
+use crate::host::{Ending, Host, HostExit, HostState};
+use crate::kernel::reborrow;
+use crate::process::{Execution, RunState, TaskState};
+use crate::signals::IGNORE;
+
+impl Host {
+    /// The running process replaces its program (`execve`).
+    pub(crate) fn execute(
+        &mut self,
+        execution: Execution,
+        around: &mut ExecContext<'_>,
+    ) -> Result<(), HostExit> {
+        let task = self.state.schedule.running;
+        let Some(process) = self.process_index(task) else {
+            return Err(HostExit::Ended(Ending::EndPath));
+        };
+        let (memory, mut thread) = boot::start(&execution, reborrow(around), &mut self.state)?;
+        around.oracle.commit();
+        thread.number = 0;
+        let pid = self.state.processes[process].pid;
+        self.state.reset_for_exec(process, task, &execution);
+        self.state.detach_all(pid);
+        let mut old = std::mem::replace(&mut self.memories[process], memory);
+        for holder in old.forget_views() {
+            self.state.release(crate::files::DescriptionId(holder));
+        }
+        self.threads[task] = Arc::new(thread);
+        Ok(())
+    }
+}
+
+impl HostState {
+    /// Resets a process and its thread as `execve` does; the other threads of the process exit.
+    pub(crate) fn reset_for_exec(&mut self, process: usize, task: usize, execution: &Execution) {
+        let process = Arc::make_mut(&mut self.processes[process]);
+        process.image = execution.image;
+        let found = self.files.tree.lookup(process.cwd, &execution.name, true);
+        process.executable = found.ok();
+        process.execution = Arc::new(execution.clone());
+        process.has_executed = true;
+        process.timers = Default::default();
+        process.borrows_memory = false;
+        process.program_break = None;
+        for action in Arc::make_mut(&mut process.actions) {
+            if action.handler != IGNORE {
+                *action = Default::default();
+            }
+        }
+        let pid = process.pid;
+        let closed: Vec<_> = process
+            .descriptors
+            .iter()
+            .filter(|(_, descriptor)| descriptor.close_on_exec)
+            .collect();
+        for (fd, _) in &closed {
+            process.descriptors.set(*fd, None);
+        }
+        for (_, descriptor) in closed {
+            self.close(pid, descriptor.description);
+        }
+        self.remove_timers(pid, false);
+        let old = &self.tasks[task];
+        let mut name = [0; 16];
+        let base = execution.name.rsplit(|byte| *byte == b'/').next();
+        for (to, from) in name
+            .iter_mut()
+            .zip(base.unwrap_or_default().iter().take(15))
+        {
+            *to = *from;
+        }
+        self.tasks[task] = Arc::new(TaskState {
+            blocked: old.blocked,
+            pending: old.pending.clone(),
+            cpu_ns: old.cpu_ns,
+            nice: old.nice,
+            policy: old.policy,
+            name,
+            ..TaskState::new(pid, pid)
+        });
+        for (at, other) in self.tasks.iter_mut().enumerate() {
+            if other.pid == pid && at != task {
+                Arc::make_mut(other).run_state = RunState::Ended;
+            }
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! Exit of threads and processes, reparenting of orphans, and removal of exited tasks from the tables.
+
+use everett_vm::{Memory, Value};
+use triomphe::Arc;
+
+use crate::boot::FIRST_PID;
+use crate::host::{Host, HostState};
+use crate::kernel::{Kernel, Stop};
+use crate::process::{ExitState, ExitStatus, ProcessState, RunState, TaskState};
+use crate::signals::{IGNORE, SA_NOCLDWAIT, SIGCHLD, Signal};
+
+/// The pid of init, which adopts orphans. It is not modelled as a process.
+const INIT: u32 = 1;
+
+impl Kernel<'_, '_> {
+    /// How a thread or process ends when the thread's first function returns.
+    pub(crate) fn thread_returned(&mut self, status: Value) -> Stop {
+        let is_first = self.task().tid == self.task().pid;
+        if is_first {
+            Stop::Exit(ExitStatus::Exit(status))
+        } else {
+            Stop::ExitThread
+        }
+    }
+
+    /// The running thread exits.
+    pub(crate) fn end_thread(&mut self) {
+        self.vm.commit();
+        let others = self.host.tasks_of(self.process().pid).count() > 1;
+        if !others {
+            return self.end_process(ExitStatus::Exit(Value::ZERO));
+        }
+        self.release_robust_locks(self.task);
+        self.clear_child_tid();
+        while self.vm.pop_frame().is_some() {}
+        for (_, address) in std::mem::take(&mut self.vm.thread.locals) {
+            self.vm.memory.end_thread_local(address);
+        }
+        self.task_mut().run_state = RunState::Ended;
+    }
+
+    fn clear_child_tid(&mut self) {
+        let address = self.task().clear_child_tid;
+        if address == 0 || self.write_bytes(address, &[0; 4]).is_err() {
+            return;
+        }
+        if let Ok(key) = self.futex_key(address) {
+            self.host.wake(key, u32::MAX, 1);
+        }
+    }
+
+    /// The running process exits.
+    pub(crate) fn end_process(&mut self, exit_status: ExitStatus) {
+        self.vm.commit();
+        let pid = self.process().pid;
+        for task in 0..self.host.tasks.len() {
+            if self.host.tasks[task].pid == pid {
+                self.release_robust_locks(task);
+            }
+        }
+        // As in Linux: the word is cleared only if another process shares the memory and could see it.
+        if self.process().borrows_memory {
+            self.clear_child_tid();
+        }
+        self.host.end_process(pid, exit_status);
+    }
+}
+
+impl HostState {
+    /// Exits a process: closes its files, reparents its children and notifies its parent.
+    pub fn end_process(&mut self, pid: u32, exit_status: ExitStatus) {
+        for task in &mut self.tasks {
+            if task.pid == pid && task.run_state != RunState::Ended {
+                Arc::make_mut(task).run_state = RunState::Ended;
+            }
+        }
+        let number = pid.wrapping_sub(FIRST_PID) as usize;
+        if number < self.exit_statuses.len() {
+            Arc::make_mut(&mut self.exit_statuses)[number] = Some(exit_status);
+        }
+        self.remove_timers(pid, true);
+        self.leave_ipc(pid);
+        let Some(process) = self.process_by_pid_mut(pid) else {
+            return;
+        };
+        process.exit_state = ExitState::Zombie(exit_status);
+        process.borrows_memory = false;
+        process.program_break = None;
+        process.stopped = None;
+        process.state_change = None;
+        let (parent, exit_signal) = (process.parent, process.exit_signal);
+        let descriptors = std::mem::take(&mut process.descriptors);
+        for (_, descriptor) in descriptors.iter() {
+            self.close(pid, descriptor.description);
+        }
+        // Tasks that wait for a file lock check again.
+        self.lock_releases += 1;
+        self.reparent_children(pid);
+        let told = match self.process_by_pid(pid) {
+            Some(process) if exit_signal != 0 => Some(Signal {
+                number: exit_signal,
+                ..HostState::signal_of_exit(process, exit_status)
+            }),
+            _ => None,
+        };
+        let is_first = self.processes.first().is_some_and(|first| first.pid == pid);
+        if !self.parent_reaps(parent)
+            && !is_first
+            && let Some(process) = self.process_by_pid_mut(pid)
+        {
+            process.exit_state = ExitState::Reaped;
+        }
+        if let Some(signal) = told {
+            self.send(parent, signal);
+        }
+    }
+
+    /// Whether the parent reaps its children with `wait`: false if it ignores SIGCHLD or has set
+    /// `SA_NOCLDWAIT`.
+    fn parent_reaps(&self, parent: u32) -> bool {
+        match self.process_by_pid(parent) {
+            Some(parent) if matches!(parent.exit_state, ExitState::Alive) => {
+                let action = parent.actions[SIGCHLD as usize - 1];
+                action.handler != IGNORE && action.flags & SA_NOCLDWAIT == 0
+            }
+            _ => false,
+        }
+    }
+
+    /// Reparents the children of an exiting process to the nearest subreaper, or to init.
+    fn reparent_children(&mut self, pid: u32) {
+        let reaper = self.reaper_of(pid);
+        let children: Vec<u32> = self
+            .processes
+            .iter()
+            .filter(|child| child.parent == pid)
+            .map(|child| child.pid)
+            .collect();
+        for child_pid in children {
+            let Some(child) = self.process_by_pid_mut(child_pid) else {
+                continue;
+            };
+            child.parent = reaper;
+            child.exit_signal = SIGCHLD;
+            let (life, signal) = (child.exit_state, child.parent_death_signal);
+            match life {
+                ExitState::Zombie(_) if reaper == INIT => child.exit_state = ExitState::Reaped,
+                ExitState::Zombie(exit_status) => {
+                    let signal = HostState::signal_of_exit(child, exit_status);
+                    self.send(reaper, signal);
+                }
+                ExitState::Alive if signal != 0 => self.send_to_process(child_pid, signal),
+                _ => {}
+            }
+        }
+    }
+
+    /// The pid of the process that adopts the children of `pid`: the nearest live subreaper among its
+    /// ancestors, or init.
+    fn reaper_of(&self, pid: u32) -> u32 {
+        let mut next = pid;
+        while let Some(process) = self.process_by_pid(next) {
+            next = process.parent;
+            if let Some(ancestor) = self.process_by_pid(next)
+                && ancestor.is_subreaper
+                && matches!(ancestor.exit_state, ExitState::Alive)
+            {
+                return next;
+            }
+        }
+        INIT
+    }
+}
+
+impl Host {
+    /// Adds tasks that the last system call created to the tables, and removes exited ones.
+    pub(crate) fn update_tasks(&mut self) {
+        let mut unmapped = Vec::new();
+        for (process, memory) in self.state.processes.iter().zip(&mut self.memories) {
+            if memory.has_views() && !matches!(process.exit_state, ExitState::Alive) {
+                unmapped.extend(memory.forget_views());
+            }
+        }
+        for holder in unmapped {
+            self.state.release(crate::files::DescriptionId(holder));
+        }
+        for new in std::mem::take(&mut self.state.new_tasks) {
+            if let Some((process, memory)) = new.process {
+                self.state.processes.push(Arc::new(process));
+                self.memories.push(memory);
+            }
+            self.state.tasks.push(Arc::new(new.task));
+            self.threads.push(Arc::new(new.thread));
+        }
+        let ended = |task: &Arc<TaskState>| task.run_state == RunState::Ended;
+        let gone = |process: &Arc<ProcessState>| matches!(process.exit_state, ExitState::Reaped);
+        if self.state.tasks.iter().any(ended) {
+            self.remove_exited_tasks();
+        }
+        while let Some(at) = self.state.processes.iter().position(gone) {
+            self.state.processes.remove(at);
+            self.memories.remove(at);
+        }
+    }
+
+    fn remove_exited_tasks(&mut self) {
+        let first = self.state.processes.first().map(|process| process.pid);
+        let mut at = 0;
+        while at < self.state.tasks.len() {
+            let task = &self.state.tasks[at];
+            // The last thread of the first process stays: it is inspected after the host has ended.
+            let is_last_of_first = Some(task.pid) == first
+                && !matches!(self.state.processes[0].exit_state, ExitState::Alive);
+            if task.run_state != RunState::Ended || is_last_of_first {
+                at += 1;
+                continue;
+            }
+            self.state.tasks.remove(at);
+            self.threads.remove(at);
+            let schedule = &mut self.state.schedule;
+            if schedule.running > at {
+                schedule.running -= 1;
+            } else if schedule.running == at {
+                // Round-robin continues with the task behind the removed one.
+                schedule.running = at.saturating_sub(1);
+                schedule.due = true;
+            }
+        }
+        for (process, memory) in self.state.processes.iter().zip(&mut self.memories).skip(1) {
+            if !matches!(process.exit_state, ExitState::Alive) {
+                *memory = Memory::empty();
+            }
+        }
+    }
+}
