@@ -169,7 +169,7 @@ pub enum Argument {
     Concrete(Vec<u8>),
     /// `--sym-arg N`: this many symbolic bytes, then NUL.
     Symbolic {
-        /// How many.
+        /// Number of symbolic bytes.
         max_len: u32,
     },
     /// `--sym-args MIN MAX N`: between MIN and MAX symbolic arguments.
@@ -201,7 +201,7 @@ pub enum Stdin {
     Concrete(Arc<[u8]>),
     /// This many symbolic bytes, then end of file.
     Symbolic {
-        /// How many.
+        /// Number of symbolic bytes.
         size: u32,
     },
     /// Bytes that the caller supplies when it gets [`crate::HostExit::NeedsInput`].
@@ -217,7 +217,7 @@ pub enum Contents {
     Shared(Arc<dyn ByteSource>),
     /// This many symbolic bytes.
     Symbolic {
-        /// How many.
+        /// Number of symbolic bytes.
         size: u32,
     },
     /// Symbolic bytes, with a size between these bounds.

@@ -184,7 +184,7 @@ impl HostState {
         task.map_or((0, 0), |task| (task.pid, task.tid))
     }
 
-    /// The same for another thread than the running one.
+    /// The object behind an open file description, as another thread than the running one uses it.
     fn open_object_for<'d>(
         &self,
         caller: (u32, u32),
