@@ -54,7 +54,7 @@ impl Arena {
         }
         // Equality and being unordered do not care about the order of their operands.
         let (a, b) = match op {
-            FloatCompareOp::Oeq | FloatCompareOp::Uno => (a.min(b), a.max(b)),
+            FloatCompareOp::Oeq | FloatCompareOp::Uno => self.ordered(a, b),
             _ => (a, b),
         };
         if a == b && op == FloatCompareOp::Olt {
