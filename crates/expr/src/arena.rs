@@ -1,19 +1,21 @@
 //! The term arena: hash-consed storage with one entry per distinct term, and facts about it in
 //! parallel flat arrays. It owns no rewriting rules; those are in `simplify`.
 
+use crate::digest::{Content, digest_of_array};
 use crate::facts::Facts;
-use crate::hash::{FastHasher, FastMap};
+use crate::hash::{FastMap, hash_words};
 use crate::limbs;
 use crate::node::{ArrayId, ArrayInfo, ExprId, Node, Variable};
 use crate::scalar;
 use crate::support::SupportTable;
 use std::collections::HashMap;
-use std::hash::{Hash, Hasher};
 
 /// The terms of one worker. Equal terms have equal ids.
 pub struct Arena {
-    pub(crate) entries: Vec<TermEntry>,
+    pub(crate) entries: Vec<Entry>,
     pub(crate) facts: Vec<Facts>,
+    /// How many rules simplifying a term takes, where that is known to give the term itself.
+    costs: Vec<u16>,
     pub(crate) supports: SupportTable,
     /// Open-addressing hash table over `entries`: index + 1, zero if empty; its length is a power
     /// of two.
@@ -22,6 +24,7 @@ pub struct Arena {
     free: Vec<u32>,
     pub(crate) wide: WideTable,
     arrays: Vec<ArrayInfo>,
+    array_digests: Vec<u64>,
     array_ids: HashMap<ArrayInfo, ArrayId>,
     /// The fuel that each external constructor call starts with.
     pub(crate) rule_limit: u32,
@@ -29,9 +32,9 @@ pub struct Arena {
     pub(crate) fuel: u32,
     /// Nesting depth of constructors in the current call.
     pub(crate) depth: u32,
-    /// Direct-mapped cache of simplification results, by the hash of the unsimplified node: the
-    /// same terms are built again on every path that executes the same code.
-    remembered: Box<[(TermEntry, ExprId)]>,
+    /// What calls from outside were last simplified to, by the hash of the plain node: the same terms
+    /// are built again on every path that executes the same code.
+    remembered: Box<[Remembered]>,
 }
 
 /// Values of constants of more than 64 bits.
@@ -83,35 +86,89 @@ impl WideTable {
     }
 }
 
-/// One term: 24 bytes, so that a lookup touches one cache line besides the table.
+/// One term: 32 bytes, so that a look-up touches one cache line besides the table.
 #[derive(Copy, Clone)]
-pub(crate) struct TermEntry {
+pub(crate) struct Entry {
     pub(crate) node: Node,
-    /// Zero marks an entry on the free list.
-    pub(crate) width: u32,
+    /// Of the node and the width, by content.
+    pub(crate) digest: u64,
+    /// The width in the low 24 bits, zero in an entry on the free list; above it the height.
+    width_and_height: u32,
+    /// Of the node and the width, by the ids of operands. Above `HASH_BITS` whether simplifying the node is known to
+    /// give the node itself; it may also be stored because a rule made it or because fuel ran out.
     hash: u32,
 }
 
-impl TermEntry {
-    const NONE: TermEntry = TermEntry {
+/// Terms are narrower, like LLVM's integers.
+const WIDTH_LIMIT: u32 = 1 << 24;
+
+impl Entry {
+    fn new(node: Node, width: u32, hash: u32, content: Content) -> Entry {
+        assert!(width < WIDTH_LIMIT, "a term of too many bits");
+        Entry {
+            node,
+            digest: content.digest,
+            width_and_height: width | u32::from(content.height) << 24,
+            hash,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn width(&self) -> u32 {
+        self.width_and_height % WIDTH_LIMIT
+    }
+
+    #[inline]
+    pub(crate) fn content(&self) -> Content {
+        Content {
+            digest: self.digest,
+            height: (self.width_and_height >> 24) as u8,
+        }
+    }
+
+    #[inline(always)]
+    fn is(&self, node: &Node, width: u32, hash: u32) -> bool {
+        self.hash & HASH_BITS == hash && self.width() == width && self.node.is(node)
+    }
+}
+
+const HASH_BITS: u32 = u32::MAX >> 1;
+const SIMPLIFIED: u32 = !HASH_BITS;
+
+/// What a node was simplified to, and the rules that it took.
+#[derive(Copy, Clone)]
+struct Remembered {
+    node: Node,
+    /// Zero marks that there is none.
+    width: u32,
+    hash: u32,
+    result: ExprId,
+    cost: u32,
+}
+
+impl Remembered {
+    const NONE: Remembered = Remembered {
         node: Node::Constant { bits: 0 },
         width: 0,
         hash: 0,
+        result: ExprId::FIRST,
+        cost: 0,
     };
 }
 
 /// Default bound for the rule applications that one call of a constructor may cause.
 const RULE_LIMIT: u32 = 256;
 
-/// Size of the cache of simplification results; a power of two.
+/// The rules that simplifying a node takes where they are more than there was fuel.
+pub(crate) const EXHAUSTED: u32 = u32::MAX;
+
+/// Results of simplification that are remembered; a power of two.
 const REMEMBERED: usize = 1 << 12;
 
-#[inline]
-fn hash(node: &Node, width: u32) -> u32 {
-    let mut hasher = FastHasher::default();
-    width.hash(&mut hasher);
-    node.hash(&mut hasher);
-    hasher.finish() as u32
+#[inline(always)]
+pub(crate) fn hash(node: &Node, width: u32) -> u32 {
+    let [first, second] = node.words();
+    hash_words(first ^ u64::from(width) << 16, second) & HASH_BITS
 }
 
 const INITIAL_SLOTS: usize = 1 << 10;
@@ -128,17 +185,19 @@ impl Arena {
         Arena {
             entries: Vec::new(),
             facts: Vec::new(),
+            costs: Vec::new(),
             supports: SupportTable::new(),
             slots: vec![0; INITIAL_SLOTS],
             live: 0,
             free: Vec::new(),
             wide: WideTable::default(),
             arrays: Vec::new(),
+            array_digests: Vec::new(),
             array_ids: HashMap::new(),
             rule_limit: RULE_LIMIT,
             fuel: 0,
             depth: 0,
-            remembered: vec![(TermEntry::NONE, ExprId::from_index(0)); REMEMBERED].into(),
+            remembered: vec![Remembered::NONE; REMEMBERED].into(),
         }
     }
 
@@ -153,6 +212,7 @@ impl Arena {
             return id;
         }
         let id = ArrayId(u32::try_from(self.arrays.len()).expect("fewer than 2^32 arrays"));
+        self.array_digests.push(digest_of_array(&info));
         self.arrays.push(info.clone());
         self.array_ids.insert(info, id);
         id
@@ -163,7 +223,11 @@ impl Arena {
         &self.arrays[array.index()]
     }
 
-    /// All arrays, in order of creation.
+    pub(crate) fn array_digest(&self, array: ArrayId) -> u64 {
+        self.array_digests[array.index()]
+    }
+
+    /// All arrays, in the order in which they were made.
     pub fn arrays(&self) -> impl Iterator<Item = (ArrayId, &ArrayInfo)> {
         self.arrays
             .iter()
@@ -226,7 +290,7 @@ impl Arena {
     /// Width of a term in bits.
     #[inline]
     pub fn width(&self, e: ExprId) -> u32 {
-        self.entries[e.index()].width
+        self.entries[e.index()].width()
     }
 
     /// The outermost operation of a term.
@@ -294,15 +358,15 @@ impl Arena {
 
     /// Approximate memory use.
     pub fn memory_bytes(&self) -> usize {
-        let entry = size_of::<TermEntry>() + size_of::<Facts>();
+        let entry = size_of::<Entry>() + size_of::<Facts>() + size_of::<u16>();
         self.entries.capacity() * entry
             + (self.slots.capacity() + self.free.capacity()) * size_of::<u32>()
             + self.wide.memory_bytes()
             + self.supports.memory_bytes()
     }
 
-    /// The id of a stored node, or the slot where it would be.
-    #[inline]
+    /// The id of a node that is stored, or the place where it would be.
+    #[inline(always)]
     fn find(&self, node: &Node, width: u32, hash: u32) -> Result<ExprId, usize> {
         let slot_mask = self.slots.len() - 1;
         let mut position = hash as usize & slot_mask;
@@ -311,52 +375,97 @@ impl Arena {
             if slot == 0 {
                 return Err(position);
             }
-            let entry = &self.entries[slot as usize - 1];
-            if entry.hash == hash && entry.width == width && entry.node == *node {
+            if self.entries[slot as usize - 1].is(node, width, hash) {
                 return Ok(ExprId::from_index(slot as usize - 1));
             }
             position = (position + 1) & slot_mask;
         }
     }
 
-    /// The cached simplification of a node, or else the hash by which it can be cached.
-    #[inline]
-    pub(crate) fn lookup(&self, node: &Node, width: u32) -> Result<ExprId, u32> {
-        let hash = hash(node, width);
-        if let Ok(found) = self.find(node, width, hash) {
-            return Ok(found);
+    /// What a node is known to be simplified to, where the fuel of the call under way suffices to find that out. It
+    /// costs as much as finding it out, so that fuel runs out at the same place whatever is known.
+    #[inline(always)]
+    pub(crate) fn known(&mut self, node: &Node, width: u32, hash: u32) -> Option<ExprId> {
+        let (result, cost) = match self.find(node, width, hash) {
+            Ok(e) if self.entries[e.index()].hash & SIMPLIFIED != 0 => {
+                if self.depth == 0 {
+                    return Some(e);
+                }
+                (e, u32::from(self.costs[e.index()]))
+            }
+            _ => {
+                let known = &self.remembered[hash as usize & (REMEMBERED - 1)];
+                if known.hash != hash || known.width != width || !known.node.is(node) {
+                    return None;
+                }
+                (known.result, known.cost)
+            }
+        };
+        if self.depth > 0 {
+            self.fuel = self.fuel.checked_sub(cost)?;
         }
-        let (known, result) = &self.remembered[hash as usize & (REMEMBERED - 1)];
-        if known.hash == hash && known.width == width && known.node == *node {
-            return Ok(*result);
+        Some(result)
+    }
+
+    /// Remembers what a node was simplified to, and the rules that it took.
+    #[inline(always)]
+    pub(crate) fn remember(
+        &mut self,
+        node: &Node,
+        width: u32,
+        hash: u32,
+        result: ExprId,
+        cost: u32,
+    ) {
+        let entry = &mut self.entries[result.index()];
+        if entry.is(node, width, hash) {
+            entry.hash |= SIMPLIFIED;
+            self.costs[result.index()] = u16::try_from(cost).unwrap_or(u16::MAX);
+        } else if self.depth == 0 {
+            self.remembered[hash as usize & (REMEMBERED - 1)] = Remembered {
+                node: *node,
+                width,
+                hash,
+                result,
+                cost,
+            };
         }
-        Err(hash)
     }
 
-    /// Caches the simplification of a node.
-    pub(crate) fn remember(&mut self, node: Node, width: u32, hash: u32, result: ExprId) {
-        let entry = TermEntry { node, width, hash };
-        self.remembered[hash as usize & (REMEMBERED - 1)] = (entry, result);
+    /// Forgets all that is known about what nodes are simplified to: the rules are no longer the same.
+    pub(crate) fn forget_simplified(&mut self) {
+        self.forget_remembered();
+        for entry in &mut self.entries {
+            entry.hash &= HASH_BITS;
+        }
     }
 
-    /// Clears the cache of simplifications, because ids or rules have changed.
-    pub(crate) fn forget_remembered(&mut self) {
-        self.remembered
-            .fill((TermEntry::NONE, ExprId::from_index(0)));
+    /// Forgets what nodes were simplified to: ids are no longer the same.
+    fn forget_remembered(&mut self) {
+        self.remembered.fill(Remembered::NONE);
     }
 
-    /// Interns a node, which must already be simplified.
-    #[inline]
+    /// The id of a node, storing it where it is new. The node must be simplified already.
+    #[inline(always)]
     pub(crate) fn intern(&mut self, node: Node, width: u32) -> ExprId {
         let hash = hash(&node, width);
         match self.find(&node, width, hash) {
             Ok(e) => e,
-            Err(position) => self.insert(position, TermEntry { node, width, hash }),
+            Err(position) => {
+                let content = self.content_of(&node, width);
+                self.insert(position, node, width, hash, content)
+            }
         }
     }
 
-    fn insert(&mut self, position: usize, entry: TermEntry) -> ExprId {
-        let TermEntry { node, width, .. } = entry;
+    fn insert(
+        &mut self,
+        position: usize,
+        node: Node,
+        width: u32,
+        hash: u32,
+        content: Content,
+    ) -> ExprId {
         let facts = Facts::of(&node, width, |e| self.width(e), |e| self.facts[e.index()]);
         if let Some(bits) = facts.single()
             && width <= 64
@@ -364,16 +473,19 @@ impl Arena {
         {
             return self.constant(width, bits);
         }
+        let entry = Entry::new(node, width, hash, content);
         let index = match self.free.pop() {
             Some(index) => {
                 let index = index as usize;
                 self.entries[index] = entry;
                 self.facts[index] = facts;
+                self.costs[index] = 0;
                 index
             }
             None => {
                 self.entries.push(entry);
                 self.facts.push(facts);
+                self.costs.push(0);
                 self.entries.len() - 1
             }
         };
@@ -391,10 +503,10 @@ impl Arena {
         self.slots.clear();
         self.slots.resize(length, 0);
         for (index, entry) in self.entries.iter().enumerate() {
-            if entry.width == 0 {
+            if entry.width() == 0 {
                 continue;
             }
-            let mut position = entry.hash as usize & (length - 1);
+            let mut position = (entry.hash & HASH_BITS) as usize & (length - 1);
             while self.slots[position] != 0 {
                 position = (position + 1) & (length - 1);
             }
@@ -409,8 +521,8 @@ impl Arena {
         let mut freed = 0;
         for (index, &marked) in marked.iter().enumerate() {
             let entry = &mut self.entries[index];
-            if !marked && entry.width != 0 {
-                entry.width = 0;
+            if !marked && entry.width() != 0 {
+                entry.width_and_height = 0;
                 entry.node = Node::Constant { bits: 0 };
                 freed += 1;
             }

@@ -17,7 +17,7 @@ impl Arena {
             let value = limbs::binary(op, width, x, y);
             return self.constant_limbs(width, &value);
         }
-        // Canonical order: constants to the right, else the older term first.
+        // Constants to the right, all else in an order by content.
         let (a, b) = if op.is_commutative() {
             self.ordered(a, b)
         } else {

@@ -1,6 +1,6 @@
-//! The codec: terms as bytes, compact, with shared subterms written once. Decoding builds the terms
-//! through the constructors of the receiving arena, so it finds arrays and terms that exist there.
-//! Untrusted bytes are safe to decode: errors are reported with their offset.
+//! Terms as bytes: compact, with shared parts written once. Reading builds the terms as they were, so
+//! arrays and terms that the receiving arena has are found again and digests stay the same. Bytes from
+//! anywhere are safe to read: what is wrong with them is reported with its place.
 //!
 //! Layout: a version byte; the arrays (ordinal, size, name); the nodes, operands first, each a tag,
 //! a width and its fields, operands as backward distances; the roots. Numbers are LEB128.
@@ -9,7 +9,7 @@ use crate::arena::Arena;
 use crate::limbs;
 use crate::node::{
     ArrayId, BinaryOp, CompareOp, ExprId, FloatCompareOp, FloatFormat, FloatOp, FloatUnaryOp, Node,
-    RoundingMode,
+    RoundingMode, tag,
 };
 use std::collections::HashMap;
 
@@ -28,26 +28,6 @@ pub struct DecodeError {
     pub offset: usize,
     /// What is wrong there.
     pub reason: &'static str,
-}
-
-mod tag {
-    pub const CONSTANT: u8 = 0;
-    pub const WIDE_CONSTANT: u8 = 1;
-    pub const READ: u8 = 2;
-    pub const NOT: u8 = 3;
-    pub const ITE: u8 = 4;
-    pub const EXTRACT: u8 = 5;
-    pub const CONCAT: u8 = 6;
-    pub const ZERO_EXTEND: u8 = 7;
-    pub const SIGN_EXTEND: u8 = 8;
-    pub const FLOAT_BINARY: u8 = 9;
-    pub const FLOAT_UNARY: u8 = 10;
-    pub const FLOAT_COMPARE: u8 = 11;
-    pub const FLOAT_CONVERT: u8 = 12;
-    pub const FLOAT_FROM_INT: u8 = 13;
-    pub const FLOAT_TO_INT: u8 = 14;
-    pub const BINARY: u8 = 16;
-    pub const COMPARE: u8 = 32;
 }
 
 fn put(out: &mut Vec<u8>, mut value: u64) {
@@ -97,46 +77,11 @@ impl Encoder<'_> {
 
     fn node(&mut self, e: ExprId) {
         let node = self.arena.node(e);
-        // The tag, up to two small fields, and up to one number that is not an operand.
-        let (tag, parts, number): (u8, &[u8], Option<u64>) = match node {
-            Node::Constant { bits } => (tag::CONSTANT, &[], Some(bits)),
-            Node::WideConstant { .. } => (tag::WIDE_CONSTANT, &[], None),
-            Node::Read { index, .. } => (tag::READ, &[], Some(u64::from(index))),
-            Node::Not { .. } => (tag::NOT, &[], None),
-            Node::Binary { op, .. } => (tag::BINARY + op as u8, &[], None),
-            Node::Compare { op, .. } => (tag::COMPARE + op as u8, &[], None),
-            Node::Ite { .. } => (tag::ITE, &[], None),
-            Node::Extract { low, .. } => (tag::EXTRACT, &[], Some(u64::from(low))),
-            Node::Concat { .. } => (tag::CONCAT, &[], None),
-            Node::ZeroExtend { .. } => (tag::ZERO_EXTEND, &[], None),
-            Node::SignExtend { .. } => (tag::SIGN_EXTEND, &[], None),
-            Node::FloatBinary { op, format, .. } => {
-                (tag::FLOAT_BINARY, &[op as u8, format as u8], None)
-            }
-            Node::FloatUnary { op, format, .. } => {
-                let op = match op {
-                    FloatUnaryOp::Sqrt => 0,
-                    FloatUnaryOp::RoundToIntegral(mode) => 1 + mode as u8,
-                };
-                (tag::FLOAT_UNARY, &[op, format as u8], None)
-            }
-            Node::FloatCompare { op, format, .. } => {
-                (tag::FLOAT_COMPARE, &[op as u8, format as u8], None)
-            }
-            Node::FloatConvert { from, to, .. } => {
-                (tag::FLOAT_CONVERT, &[from as u8, to as u8], None)
-            }
-            Node::FloatFromInt { signed, format, .. } => {
-                (tag::FLOAT_FROM_INT, &[signed as u8, format as u8], None)
-            }
-            Node::FloatToInt { signed, format, .. } => {
-                (tag::FLOAT_TO_INT, &[signed as u8, format as u8], None)
-            }
-        };
-        self.body.push(tag);
+        let code = node.code();
+        self.body.push(code.tag);
         put(&mut self.body, u64::from(self.arena.width(e)));
-        self.body.extend_from_slice(parts);
-        if let Some(number) = number {
+        self.body.extend(code.parts.iter().flatten());
+        if let Some(number) = code.number {
             put(&mut self.body, number);
         }
         if let Node::Read { array, .. } = node {
@@ -445,6 +390,10 @@ impl Decoder<'_> {
 
 /// Decodes terms into an arena.
 pub fn decode(arena: &mut Arena, bytes: &[u8]) -> Result<Vec<ExprId>, DecodeError> {
+    arena.without_rules(|arena| read_terms(arena, bytes))
+}
+
+fn read_terms(arena: &mut Arena, bytes: &[u8]) -> Result<Vec<ExprId>, DecodeError> {
     let mut decoder = Decoder {
         bytes,
         offset: 0,

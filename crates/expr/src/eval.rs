@@ -1,7 +1,7 @@
 //! Evaluation of a term under an assignment of the symbolic bytes. It is iterative, so the depth of
 //! a term does not matter; each shared subterm is evaluated once per call.
 
-use crate::arena::{Arena, TermEntry};
+use crate::arena::Arena;
 use crate::float;
 use crate::limbs;
 use crate::node::{ArrayId, ExprId, Node};
@@ -146,7 +146,8 @@ impl Arena {
         assignment: &A,
         scratch: &mut EvalScratch,
     ) -> bool {
-        let TermEntry { node, width, .. } = self.entries[e.index()];
+        let entry = &self.entries[e.index()];
+        let (node, width) = (entry.node, entry.width());
         match node {
             Node::Constant { bits } => scratch.set(e, bits),
             Node::WideConstant { index } => scratch.set_limbs(e, width, self.wide.get(index)),
@@ -196,7 +197,7 @@ impl Arena {
     #[inline]
     fn apply(&self, e: ExprId, node: &Node, width: u32, scratch: &mut EvalScratch) {
         let narrow = |child: ExprId| scratch.values[child.index()];
-        let from = |child: ExprId| self.entries[child.index()].width;
+        let from = |child: ExprId| self.entries[child.index()].width();
         let value = match *node {
             Node::Not { e } if width <= 64 => !narrow(e) & scalar::mask(width),
             Node::Binary { op, a, b } if width <= 64 => {

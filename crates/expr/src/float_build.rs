@@ -54,7 +54,7 @@ impl Arena {
         }
         // Equality and unordered comparisons are symmetric.
         let (a, b) = match op {
-            FloatCompareOp::Oeq | FloatCompareOp::Uno => (a.min(b), a.max(b)),
+            FloatCompareOp::Oeq | FloatCompareOp::Uno => self.ordered(a, b),
             _ => (a, b),
         };
         if a == b && op == FloatCompareOp::Olt {

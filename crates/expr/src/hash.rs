@@ -50,3 +50,11 @@ impl Hasher for FastHasher {
         self.0 = (self.0.rotate_left(23) ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     }
 }
+
+/// The hash of two words.
+#[inline]
+pub(crate) fn hash_words(first: u64, second: u64) -> u32 {
+    let mixed = first.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mixed = (mixed.rotate_left(23) ^ second).wrapping_mul(0xd1b5_4a32_d192_ed03);
+    (mixed ^ mixed >> 29) as u32
+}

@@ -11,6 +11,7 @@
 mod arena;
 mod build;
 pub mod codec;
+mod digest;
 mod display;
 mod eval;
 mod facts;
@@ -26,6 +27,7 @@ mod substitute;
 mod support;
 
 pub use arena::Arena;
+pub use digest::Digest128;
 pub use display::Display;
 pub use eval::{Assignment, EvalScratch};
 pub use facts::Facts;

@@ -7,7 +7,9 @@ use std::num::NonZeroU32;
 pub struct ExprId(NonZeroU32);
 
 impl ExprId {
-    /// Index of the term in arrays with one entry per term.
+    pub(crate) const FIRST: ExprId = ExprId(NonZeroU32::MIN);
+
+    /// Position of the term in arrays that hold one entry a term.
     #[inline]
     pub fn index(self) -> usize {
         self.0.get() as usize - 1
@@ -325,6 +327,37 @@ impl Iterator for Children {
     }
 }
 
+/// The numbers of operators, as they are written to bytes and digested. They never change.
+pub(crate) mod tag {
+    pub const CONSTANT: u8 = 0;
+    pub const WIDE_CONSTANT: u8 = 1;
+    pub const READ: u8 = 2;
+    pub const NOT: u8 = 3;
+    pub const ITE: u8 = 4;
+    pub const EXTRACT: u8 = 5;
+    pub const CONCAT: u8 = 6;
+    pub const ZERO_EXTEND: u8 = 7;
+    pub const SIGN_EXTEND: u8 = 8;
+    pub const FLOAT_BINARY: u8 = 9;
+    pub const FLOAT_UNARY: u8 = 10;
+    pub const FLOAT_COMPARE: u8 = 11;
+    pub const FLOAT_CONVERT: u8 = 12;
+    pub const FLOAT_FROM_INT: u8 = 13;
+    pub const FLOAT_TO_INT: u8 = 14;
+    pub const BINARY: u8 = 16;
+    pub const COMPARE: u8 = 32;
+}
+
+/// What a node is besides its operands and its width, in numbers that never change.
+pub(crate) struct Code {
+    /// The operator.
+    pub tag: u8,
+    /// The rest of the operator of a float operation.
+    pub parts: Option<[u8; 2]>,
+    /// A number that is no operand: a value, an index or a position.
+    pub number: Option<u64>,
+}
+
 impl Node {
     /// The operands, in order.
     #[inline]
@@ -349,6 +382,100 @@ impl Node {
             Node::Ite { c, a, b } => [Some(c), Some(a), Some(b)],
         };
         Children { ids, next: 0 }
+    }
+
+    /// The operator and its numbers; the array of a read and the limbs of a wide constant are left out.
+    #[inline]
+    pub(crate) fn code(&self) -> Code {
+        let plain = |tag| (tag, None, None);
+        let (tag, parts, number) = match *self {
+            Node::Constant { bits } => (tag::CONSTANT, None, Some(bits)),
+            Node::WideConstant { .. } => plain(tag::WIDE_CONSTANT),
+            Node::Read { index, .. } => (tag::READ, None, Some(u64::from(index))),
+            Node::Not { .. } => plain(tag::NOT),
+            Node::Binary { op, .. } => plain(tag::BINARY + op as u8),
+            Node::Compare { op, .. } => plain(tag::COMPARE + op as u8),
+            Node::Ite { .. } => plain(tag::ITE),
+            Node::Extract { low, .. } => (tag::EXTRACT, None, Some(u64::from(low))),
+            Node::Concat { .. } => plain(tag::CONCAT),
+            Node::ZeroExtend { .. } => plain(tag::ZERO_EXTEND),
+            Node::SignExtend { .. } => plain(tag::SIGN_EXTEND),
+            Node::FloatBinary { op, format, .. } => {
+                (tag::FLOAT_BINARY, Some([op as u8, format as u8]), None)
+            }
+            Node::FloatUnary { op, format, .. } => {
+                let op = match op {
+                    FloatUnaryOp::Sqrt => 0,
+                    FloatUnaryOp::RoundToIntegral(mode) => 1 + mode as u8,
+                };
+                (tag::FLOAT_UNARY, Some([op, format as u8]), None)
+            }
+            Node::FloatCompare { op, format, .. } => {
+                (tag::FLOAT_COMPARE, Some([op as u8, format as u8]), None)
+            }
+            Node::FloatConvert { from, to, .. } => {
+                (tag::FLOAT_CONVERT, Some([from as u8, to as u8]), None)
+            }
+            Node::FloatFromInt { signed, format, .. } => {
+                let parts = [u8::from(signed), format as u8];
+                (tag::FLOAT_FROM_INT, Some(parts), None)
+            }
+            Node::FloatToInt { signed, format, .. } => {
+                let parts = [u8::from(signed), format as u8];
+                (tag::FLOAT_TO_INT, Some(parts), None)
+            }
+        };
+        Code { tag, parts, number }
+    }
+
+    /// Equality that becomes a single comparison of fields where the kind of one node is known at compile time.
+    #[inline(always)]
+    pub(crate) fn is(&self, known: &Node) -> bool {
+        use Node::*;
+        match (*known, *self) {
+            (Constant { bits }, Constant { bits: other }) => bits == other,
+            (Read { array, index }, Read { array: r, index: i }) => array == r && index == i,
+            (Not { e }, Not { e: x })
+            | (ZeroExtend { e }, ZeroExtend { e: x })
+            | (SignExtend { e }, SignExtend { e: x }) => e == x,
+            (Binary { op, a, b }, Binary { op: o, a: x, b: y }) => op == o && a == x && b == y,
+            (Compare { op, a, b }, Compare { op: o, a: x, b: y }) => op == o && a == x && b == y,
+            (Ite { c, a, b }, Ite { c: z, a: x, b: y }) => c == z && a == x && b == y,
+            (Extract { e, low }, Extract { e: x, low: l }) => e == x && low == l,
+            (Concat { hi, lo }, Concat { hi: x, lo: y }) => hi == x && lo == y,
+            _ => self == known,
+        }
+    }
+
+    /// The node as two words: operator and first operand, and the rest.
+    #[inline(always)]
+    pub(crate) fn words(&self) -> [u64; 2] {
+        let word = |low: u64, high: u64| low | high << 32;
+        let id = |e: ExprId| u64::from(e.0.get());
+        let head = |tag: u8, first| word(u64::from(tag), first);
+        match *self {
+            Node::Constant { bits } => [head(tag::CONSTANT, 0), bits],
+            Node::WideConstant { index } => [head(tag::WIDE_CONSTANT, 0), u64::from(index)],
+            Node::Read { array, index } => [head(tag::READ, u64::from(array.0)), u64::from(index)],
+            Node::Not { e } => [head(tag::NOT, id(e)), 0],
+            Node::Binary { op, a, b } => [head(tag::BINARY + op as u8, id(a)), id(b)],
+            Node::Compare { op, a, b } => [head(tag::COMPARE + op as u8, id(a)), id(b)],
+            Node::Ite { c, a, b } => [head(tag::ITE, id(c)), word(id(a), id(b))],
+            Node::Extract { e, low } => [head(tag::EXTRACT, id(e)), u64::from(low)],
+            Node::Concat { hi, lo } => [head(tag::CONCAT, id(hi)), id(lo)],
+            Node::ZeroExtend { e } => [head(tag::ZERO_EXTEND, id(e)), 0],
+            Node::SignExtend { e } => [head(tag::SIGN_EXTEND, id(e)), 0],
+            _ => self.float_words(),
+        }
+    }
+
+    fn float_words(&self) -> [u64; 2] {
+        let code = self.code();
+        let [first, second] = code.parts.unwrap_or_default();
+        let head = u64::from(code.tag) | u64::from(first) << 8 | u64::from(second) << 16;
+        let mut operands = self.children().map(|e| u64::from(e.0.get()));
+        let mut operand = || operands.next().unwrap_or(0);
+        [head | operand() << 32, operand()]
     }
 
     /// Whether the node is a constant of any width.

@@ -203,7 +203,8 @@ impl Constraints {
         self.inner.contradiction
     }
 
-    /// The groups of these variables, each once.
+    /// The groups that the variables are in, each once, in the order in which they were begun: that is the same for all
+    /// paths with these constraints, while the order of variables depends on what other paths have made.
     pub(crate) fn groups_for<'a>(&'a self, variables: &[Variable], out: &mut Vec<&'a Group>) {
         out.clear();
         for &variable in variables {
@@ -213,6 +214,8 @@ impl Constraints {
                 out.push(group);
             }
         }
+        let number = |group: &&Group| self.inner.group_of.get(group.variables[0]);
+        out.sort_unstable_by_key(number);
     }
 }
 

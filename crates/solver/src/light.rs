@@ -135,7 +135,7 @@ fn changed_mask(
     })
 }
 
-/// All variables of the condition and of the active constraints, each once.
+/// All variables of the condition and of the active constraints, each once, in an order that no other path influences.
 fn variables_of(arena: &mut Arena, active: &[ExprId], support: &Support) -> Vec<Variable> {
     let mut variables = support.variables().to_vec();
     for &e in active {
@@ -143,5 +143,9 @@ fn variables_of(arena: &mut Arena, active: &[ExprId], support: &Support) -> Vec<
     }
     variables.sort_unstable();
     variables.dedup();
+    let order = |variable: &Variable| arena.variable_order(*variable);
+    if !variables.is_sorted_by_key(order) {
+        variables.sort_unstable_by_key(order);
+    }
     variables
 }

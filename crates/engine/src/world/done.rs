@@ -130,7 +130,7 @@ impl Explorer<'_> {
             };
             let mut trace = state.path.trace_under(&path.model);
             trace.end = Some(self.worker.trace_end(&state, &ending));
-            let files = self.left_files(&state);
+            let files = self.changed_files(&state);
             if !files.is_empty() {
                 saved.insert(name.clone(), files);
             }

@@ -165,7 +165,7 @@ impl Explorer<'_> {
         trace.end = Some(self.worker.trace_end(&witness, &ending));
         traces.insert(name.clone(), trace.clone());
         let output = self.worker.output(&witness);
-        let files = self.left_files(&witness);
+        let files = self.changed_files(&witness);
         let finding = self.worker.finding(&witness, bug, place, trace, output);
         let finding = Finding { files, ..finding };
         self.note_standing(Some((id, state)));

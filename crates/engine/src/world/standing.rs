@@ -48,7 +48,7 @@ impl Explorer<'_> {
         let others = others.iter().map(|(id, state)| (*id, &**state));
         for (id, state) in others.chain(own) {
             let host = self.world.table.host(id);
-            let files = self.left_files(state);
+            let files = self.changed_files(state);
             let standing = self.standing_of(host, state);
             all.insert(host, HostStanding { files, ..standing });
         }

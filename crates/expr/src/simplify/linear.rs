@@ -36,14 +36,15 @@ impl Linear {
         }
     }
 
-    fn finish(&mut self, width: u32) {
+    fn finish(&mut self, arena: &Arena, width: u32) {
         let mask = mask(width);
         self.constant &= mask;
         self.terms
             .iter_mut()
             .for_each(|(_, coefficient)| *coefficient &= mask);
         self.terms.retain(|&(_, coefficient)| coefficient != 0);
-        self.terms.sort_unstable();
+        self.terms
+            .sort_unstable_by_key(|&(term, _)| arena.part_order(term));
     }
 }
 
@@ -156,10 +157,13 @@ impl Arena {
         if width > MAX_WIDTH {
             return None;
         }
-        let mut sum = Linear::default();
+        let mut sum = Linear {
+            terms: Vec::with_capacity(MAX_PARTS),
+            constant: 0,
+        };
         self.add_to(a, 1, &mut sum);
         self.add_to(b, if subtract { u128::MAX } else { 1 }, &mut sum);
-        sum.finish(width);
+        sum.finish(self, width);
         Some(sum)
     }
 
@@ -249,13 +253,12 @@ impl Arena {
     /// The term of a sum: added parts in order, then subtracted parts, then the constant.
     fn sum_of(&mut self, sum: &Linear, width: u32) -> ExprId {
         let constant = self.constant_u128(width, sum.constant);
-        let (negative, positive): (Vec<_>, Vec<_>) = sum
-            .terms
-            .iter()
-            .copied()
-            .partition(|&(_, coefficient)| is_negative(width, coefficient));
+        let parts = |negative: bool| {
+            let terms = sum.terms.iter().copied();
+            terms.filter(move |&(_, coefficient)| is_negative(width, coefficient) == negative)
+        };
         let mut result = None;
-        for (e, coefficient) in positive {
+        for (e, coefficient) in parts(false) {
             let part = self.scaled(e, coefficient);
             result = Some(match result {
                 Some(sum) => self.joined_sum(sum, part),
@@ -264,7 +267,7 @@ impl Arena {
         }
         let constant_first = result.is_none();
         let mut result = result.unwrap_or(constant);
-        for (e, coefficient) in negative {
+        for (e, coefficient) in parts(true) {
             let part = self.scaled(e, coefficient.wrapping_neg() & mask(width));
             // All ones minus x is the complement of x.
             result = if self.is_all_ones(result) {

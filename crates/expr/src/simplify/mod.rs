@@ -14,42 +14,58 @@ mod product;
 mod shift;
 mod slice;
 
-use crate::arena::Arena;
+use crate::arena::{Arena, EXHAUSTED, hash};
 use crate::node::{BinaryOp, CompareOp, ExprId, Node};
+/// What the arena can count for each term.
+const MAX_RULE_LIMIT: u32 = u16::MAX as u32 - 1;
 
 impl Arena {
     /// Bounds the rule applications that one call of a constructor may cause. With zero, only
     /// constants are folded; tests compare the rules with such plain terms.
     pub fn set_rule_limit(&mut self, limit: u32) {
-        self.rule_limit = limit;
-        self.forget_remembered();
+        self.rule_limit = limit.min(MAX_RULE_LIMIT);
+        self.forget_simplified();
     }
 
-    /// Applies a rule while there is fuel; otherwise stores the node as it is.
-    #[inline]
+    /// Builds terms as they are written down, but for constants and the order of operands.
+    pub(crate) fn without_rules<T>(&mut self, build: impl FnOnce(&mut Arena) -> T) -> T {
+        debug_assert_eq!(self.depth, 0, "no rule is under way");
+        // As inside of a rule after the fuel ran out.
+        self.fuel = 0;
+        self.depth = 1;
+        let built = build(self);
+        self.depth = 0;
+        built
+    }
+
+    /// Runs a rule while there is fuel, else stores the node as it is.
+    #[inline(always)]
     pub(crate) fn simplified(
         &mut self,
         plain: Node,
         width: u32,
         rule: impl FnOnce(&mut Arena) -> ExprId,
     ) -> ExprId {
-        let hash = match self.lookup(&plain, width) {
-            Ok(e) => return e,
-            Err(hash) => hash,
-        };
+        let hash = hash(&plain, width);
+        if let Some(e) = self.known(&plain, width, hash) {
+            return e;
+        }
         if self.depth == 0 {
             self.fuel = self.rule_limit;
         }
         if self.fuel == 0 {
             return self.intern(plain, width);
         }
+        let before = self.fuel;
         self.fuel -= 1;
         self.depth += 1;
         let result = rule(self);
         self.depth -= 1;
-        // Inside other rules the result depends on the remaining fuel.
-        if self.depth == 0 {
-            self.remember(plain, width, hash, result);
+        if self.fuel > 0 {
+            self.remember(&plain, width, hash, result, before - self.fuel);
+        } else if self.depth == 0 {
+            // What comes out where fuel ran out holds for as much fuel only.
+            self.remember(&plain, width, hash, result, EXHAUSTED);
         }
         result
     }
@@ -68,14 +84,22 @@ impl Arena {
         }
     }
 
+    /// Whether the operands of a commutative operator are to be exchanged. By content, so that the shape of what is
+    /// built does not depend on what the arena held before; the id only separates terms whose digests collide.
+    /// Constants go last. High terms go after low ones, so that rules meet the parts of a chain in the same order.
+    #[inline]
     pub(crate) fn goes_after(&self, a: ExprId, b: ExprId) -> bool {
-        match (self.is_const(a), self.is_const(b)) {
-            (true, false) => true,
-            (false, true) => false,
-            _ => a > b,
-        }
+        let key = |e: ExprId| {
+            let content = self.entries[e.index()].content();
+            u128::from(content.height) << 64 | u128::from(content.digest)
+        };
+        let (x, y) = (key(a), key(b));
+        // Nobody can predict the order of digests, so nothing branches on it.
+        (x > y) | ((x == y) & (a > b))
     }
 
+    /// Operands that can be exchanged, in order.
+    #[inline]
     pub(crate) fn ordered(&self, a: ExprId, b: ExprId) -> (ExprId, ExprId) {
         if self.goes_after(a, b) {
             (b, a)
@@ -87,8 +111,8 @@ impl Arena {
     /// Stores a binary node to which no rule applies.
     pub(crate) fn plain_binary(&mut self, op: BinaryOp, a: ExprId, b: ExprId) -> ExprId {
         let width = self.width(a);
-        let (a, b) = if op.is_commutative() && self.goes_after(a, b) {
-            (b, a)
+        let (a, b) = if op.is_commutative() {
+            self.ordered(a, b)
         } else {
             (a, b)
         };

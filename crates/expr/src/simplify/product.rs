@@ -77,7 +77,7 @@ impl Arena {
         if coefficient == 0 {
             return self.zero(width);
         }
-        factors.sort_unstable();
+        factors.sort_unstable_by_key(|&factor| self.part_order(factor));
         let product = factors.into_iter().fold(None, |product, factor| {
             Some(match product {
                 Some(product) => self.plain_binary(BinaryOp::Mul, product, factor),

@@ -2,4 +2,5 @@
 
 mod codec;
 mod common;
+mod history;
 mod simplifier;

@@ -2,15 +2,15 @@
 //! text is linear in the shared graph and nothing nests deeply.
 
 use super::floats;
-use everett_expr::{Arena, BinaryOp, CompareOp, ExprId, Node, Variable};
-use rustc_hash::FxHashSet;
+use everett_expr::{Arena, ArrayId, BinaryOp, CompareOp, ExprId, Node, Variable};
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::fmt::Write;
 
 /// A query, without the commands that start it.
 pub struct Script {
     pub text: String,
-    /// The declared variables, in order.
-    pub variables: Vec<Variable>,
+    /// The variables that are declared, with their names, in the order of declaration.
+    pub variables: Vec<(Variable, String)>,
 }
 
 /// The query whether all `terms` can hold.
@@ -35,18 +35,16 @@ pub fn script(arena: &Arena, terms: &[ExprId]) -> Script {
     }
 }
 
-/// The name of a variable in scripts.
-pub fn variable_name(variable: Variable) -> String {
-    format!("v{}_{}", variable.array.index(), variable.index)
-}
-
 pub(super) struct Printer<'a> {
     pub arena: &'a Arena,
     text: String,
-    defined: FxHashSet<ExprId>,
-    /// Float views of terms that are already defined.
+    /// The terms that are defined, in order: the text does not depend on ids, so that a solver answers alike.
+    numbers: FxHashMap<ExprId, usize>,
+    /// Arrays are numbered likewise.
+    arrays: FxHashMap<ArrayId, usize>,
+    /// Float views of terms that are defined.
     pub float_views: FxHashSet<String>,
-    variables: Vec<Variable>,
+    variables: Vec<(Variable, String)>,
     pub has_floats: bool,
 }
 
@@ -55,7 +53,8 @@ impl<'a> Printer<'a> {
         Printer {
             arena,
             text: String::new(),
-            defined: FxHashSet::default(),
+            numbers: FxHashMap::default(),
+            arrays: FxHashMap::default(),
             float_views: FxHashSet::default(),
             variables: Vec::new(),
             has_floats: false,
@@ -72,8 +71,8 @@ impl<'a> Printer<'a> {
     pub fn name(&self, e: ExprId) -> String {
         match self.arena.node(e) {
             Node::Constant { .. } | Node::WideConstant { .. } => self.constant(e),
-            Node::Read { array, index } => variable_name(Variable { array, index }),
-            _ => format!("t{}", e.index()),
+            Node::Read { array, index } => format!("v{}_{index}", self.arrays[&array]),
+            _ => format!("t{}", self.numbers[&e]),
         }
     }
 
@@ -90,17 +89,17 @@ impl<'a> Printer<'a> {
     fn define(&mut self, root: ExprId) {
         let mut stack = vec![root];
         while let Some(&e) = stack.last() {
-            if self.defined.contains(&e) {
+            if self.numbers.contains_key(&e) {
                 stack.pop();
                 continue;
             }
             let before = stack.len();
-            let missing = |child: &ExprId| !self.defined.contains(child);
+            let missing = |child: &ExprId| !self.numbers.contains_key(child);
             stack.extend(self.arena.node(e).children().filter(missing));
             if stack.len() == before {
                 stack.pop();
+                self.numbers.insert(e, self.numbers.len());
                 self.define_node(e);
-                self.defined.insert(e);
             }
         }
     }
@@ -111,10 +110,11 @@ impl<'a> Printer<'a> {
         let body = match node {
             Node::Constant { .. } | Node::WideConstant { .. } => return,
             Node::Read { array, index } => {
-                let variable = Variable { array, index };
-                let name = variable_name(variable);
+                let next = self.arrays.len();
+                self.arrays.entry(array).or_insert(next);
+                let name = self.name(e);
                 self.line(format_args!("(declare-fun {name} () (_ BitVec 8))"));
-                self.variables.push(variable);
+                self.variables.push((Variable { array, index }, name));
                 return;
             }
             Node::Not { e } => format!("(bvnot {})", self.name(e)),

@@ -1,6 +1,6 @@
 //! The solver process: started when needed, killed and restarted if it hangs or dies.
 
-use super::print::{script, variable_name};
+use super::print::script;
 use crate::config::{SmtConfig, SmtProgram};
 use everett_expr::{Arena, ExprId, Variable};
 use std::collections::BTreeMap;
@@ -82,7 +82,7 @@ impl SmtProcess {
     fn ask(
         &mut self,
         text: &str,
-        variables: &[Variable],
+        variables: &[(Variable, String)],
         timeout: Duration,
     ) -> Result<SmtAnswer, String> {
         let running = match self.running.take() {
@@ -149,14 +149,17 @@ impl Running {
         }
     }
 
-    fn values(&mut self, variables: &[Variable]) -> Result<BTreeMap<Variable, u8>, String> {
+    fn values(
+        &mut self,
+        variables: &[(Variable, String)],
+    ) -> Result<BTreeMap<Variable, u8>, String> {
         let questions: String = variables
             .iter()
-            .map(|&variable| format!("(get-value ({}))\n", variable_name(variable)))
+            .map(|(_, name)| format!("(get-value ({name}))\n"))
             .collect();
         self.send(&questions)?;
         let mut values = BTreeMap::new();
-        for &variable in variables {
+        for &(variable, _) in variables {
             let line = self.line(VALUE_PATIENCE)?;
             let value = parse_value(&line).ok_or(format!("unexpected value `{line}`"))?;
             values.insert(variable, value);

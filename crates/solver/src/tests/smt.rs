@@ -2,9 +2,9 @@
 
 use super::{Terms, steps};
 use crate::blast::{Blaster, Sat, SatAnswer};
-use crate::smt::{SmtAnswer, SmtProcess};
+use crate::smt::{SmtAnswer, SmtProcess, script};
 use crate::{Constraints, Model, SmtConfig, SmtProgram, Solver, SolverConfig, Verdict};
-use everett_expr::{EvalScratch, FloatCompareOp, FloatFormat, FloatOp};
+use everett_expr::{Arena, EvalScratch, FloatCompareOp, FloatFormat, FloatOp};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use std::path::PathBuf;
@@ -181,4 +181,37 @@ fn slow_queries_are_logged() {
         .output()
         .expect("z3 runs");
     assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "sat");
+}
+
+#[test]
+fn queries_do_not_depend_on_ids() {
+    let query = |arrays: &[u32], unrelated: u64| {
+        let mut arena = Arena::new();
+        for value in 0..unrelated {
+            arena.constant(64, value);
+        }
+        for &ordinal in arrays {
+            arena.array(ordinal, "input", 4);
+        }
+        let bytes = [2, 0, 1].map(|ordinal| {
+            let array = arena.array(ordinal, "input", 4);
+            arena.read(array, ordinal)
+        });
+        let limit = arena.constant(8, 100);
+        let mut constraints = Constraints::new();
+        for byte in bytes {
+            let small = arena.ult(byte, limit);
+            constraints.add(&mut arena, small);
+        }
+        let sum = arena.add(bytes[0], bytes[1]);
+        let product = arena.mul(sum, bytes[2]);
+        let condition = arena.ult(limit, product);
+        let mut terms = constraints.slice_for(&mut arena, condition);
+        terms.push(condition);
+        script(&arena, &terms).text
+    };
+    let expected = query(&[0, 1, 2], 0);
+    assert!(expected.contains("v0_2") && expected.contains("v2_1"));
+    assert_eq!(query(&[2, 1, 0], 9), expected);
+    assert_eq!(query(&[1, 0, 2], 3), expected);
 }

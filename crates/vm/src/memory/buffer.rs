@@ -1,6 +1,6 @@
 //! A buffer of at most one page: concrete bytes with a sparse overlay of symbolic ones.
 
-use everett_expr::{Arena, ExprId};
+use everett_expr::{Arena, Digest128, ExprId};
 use smallvec::SmallVec;
 use std::hash::{Hash, Hasher};
 
@@ -249,7 +249,36 @@ impl Buffer {
         self.clear_symbolic(at, len);
     }
 
-    /// All terms, as roots for garbage collection.
+    /// Goes on with a digest by content: with the known bytes, and the terms of the others. It is the same on every run and
+    /// machine, and does not depend on how terms are stored: a word gives the same as its bytes one by one.
+    #[must_use]
+    pub fn digest(&self, arena: &mut Arena, digest: Digest128) -> Digest128 {
+        if self.is_concrete() {
+            return digest.then_bytes(&self.bytes).then_u64(0);
+        }
+        let mut known = self.bytes.clone();
+        let mut symbolic = Vec::new();
+        for (at, below) in known.iter_mut().enumerate() {
+            if self.symbolic(at).is_none() {
+                continue;
+            }
+            let term = self.byte_term(arena, at);
+            match arena.as_const(term) {
+                Some(bits) => *below = bits as u8,
+                None => {
+                    *below = 0;
+                    symbolic.push((at as u64, arena.digest(term)));
+                }
+            }
+        }
+        let digest = digest.then_bytes(&known).then_u64(symbolic.len() as u64);
+        let terms = symbolic.into_iter();
+        terms.fold(digest, |digest, (at, term)| {
+            digest.then_u64(at).then_u64(term)
+        })
+    }
+
+    /// All terms, for marking what is alive.
     pub fn terms(&self) -> impl Iterator<Item = ExprId> + '_ {
         self.overlay
             .iter()
@@ -367,5 +396,47 @@ mod tests {
         let plain = Buffer::with_bytes(&[5, 9], 2);
         assert_eq!(one, plain);
         assert_eq!(digest(&one), digest(&plain));
+    }
+
+    #[test]
+    fn digests_are_by_content() {
+        // What is stored, and unrelated terms that come before.
+        let content_digests = |unrelated: u32| {
+            let mut arena = Arena::new();
+            let other = arena.array(1, "other", 16);
+            for index in 0..unrelated {
+                arena.read(other, index);
+            }
+            let array = arena.array(0, "wide", 4);
+            let bytes = [0, 1].map(|at| arena.read(array, at));
+            let word = arena.concat(bytes[1], bytes[0]);
+            let mut whole = Buffer::with_bytes(&[1, 2, 3, 4], 20);
+            let mut pieces = Buffer::with_bytes(&[1, 0, 0, 4], 20);
+            whole.store(1, 2, Value::of_term(&arena, word));
+            for (at, byte) in bytes.into_iter().enumerate() {
+                pieces.store(at + 1, 1, Value::of_term(&arena, byte));
+            }
+            let mut swapped = whole.clone();
+            swapped.copy_from(1, &whole, 2, 1);
+            swapped.copy_from(2, &whole, 1, 1);
+            let plain = Buffer::with_bytes(&[1, 2, 3, 4], 20);
+            let mut cleared = whole.clone();
+            cleared.write(1, &[2, 3]);
+            // The high byte of an extended one is known.
+            let extended = arena.zext(bytes[0], 16);
+            let mut zero = Buffer::zeroed(2);
+            zero.store(0, 2, Value::of_term(&arena, extended));
+            let mut byte = Buffer::with_bytes(&[9, 0], 2);
+            byte.store(0, 1, Value::of_term(&arena, bytes[0]));
+            [whole, pieces, swapped, plain, cleared, zero, byte]
+                .map(|buffer| buffer.digest(&mut arena, Digest128::new()).finish())
+        };
+        let digests = content_digests(0);
+        let [whole, pieces, swapped, plain, cleared, zero, byte] = digests;
+        assert_eq!(whole, pieces);
+        assert_eq!(plain, cleared);
+        assert_eq!(zero, byte);
+        assert!(whole != swapped && whole != plain && swapped != plain && zero != whole);
+        assert_eq!(content_digests(7), digests, "ids make no difference");
     }
 }

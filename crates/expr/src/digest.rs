@@ -1,0 +1,400 @@
+//! Digests by content: of terms, and of whatever else is fed to a [`Digest128`]. They depend on no id, address or
+//! random seed, so they are the same in every arena, on every run and on every machine. They are not
+//! cryptographic: nobody chooses the input with ill intent.
+
+use crate::arena::Arena;
+use crate::node::{ArrayInfo, ExprId, Node, Variable, tag};
+
+const START_64: u64 = 0x2545_f491_4f6c_dd1d;
+const FACTOR_64: u64 = 0x9e37_79b9_7f4a_7c15;
+const LAST_FACTOR_64: u64 = 0xbf58_476d_1ce4_e5b9;
+const START_128: u128 = 0x243f_6a88_85a3_08d3_1319_8a2e_0370_7344;
+const FACTOR_128: u128 = 0x2360_ed05_1fc6_5da4_4385_df64_9fcc_f645;
+
+/// A digest of 128 bits of a sequence of words and bytes, for histories of states.
+///
+/// The value is stable: the same calls give the same digest on every run, machine and version of the compiler.
+/// Sequences that differ in one word never collide; all others do with the chance of random numbers.
+///
+/// ```
+/// use everett_expr::Digest128;
+/// let digest = Digest128::new().then_u64(7).then_bytes(b"packet").finish();
+/// assert_eq!(digest, 0x3ad3_443d_26d8_af19_ffc6_77c4_c8b5_0975);
+/// ```
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Digest128(u128);
+
+impl Default for Digest128 {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Digest128 {
+    /// The digest of nothing.
+    pub const fn new() -> Digest128 {
+        Digest128(START_128)
+    }
+
+    /// Goes on with a number.
+    #[must_use]
+    #[inline]
+    pub const fn then_u64(self, word: u64) -> Digest128 {
+        // For a fixed word the state is permuted, so states that differ stay different.
+        let mixed = (self.0 ^ word as u128).wrapping_mul(FACTOR_128);
+        Digest128(mixed ^ mixed >> 64)
+    }
+
+    /// Goes on with a number of 128 bits, for instance another digest.
+    #[must_use]
+    pub const fn then_u128(self, word: u128) -> Digest128 {
+        self.then_u64(word as u64).then_u64((word >> 64) as u64)
+    }
+
+    /// Goes on with how many bytes there are and with the bytes, so that `ab`, `c` differs from `a`, `bc`. No bytes are
+    /// the same as the number zero.
+    #[must_use]
+    pub fn then_bytes(self, bytes: &[u8]) -> Digest128 {
+        let (words, rest) = bytes.as_chunks::<8>();
+        let start = self.then_u64(bytes.len() as u64);
+        let digest = words.iter().fold(start, |digest, word| {
+            digest.then_u64(u64::from_le_bytes(*word))
+        });
+        match rest {
+            [] => digest,
+            rest => {
+                let mut last = [0; 8];
+                last[..rest.len()].copy_from_slice(rest);
+                digest.then_u64(u64::from_le_bytes(last))
+            }
+        }
+    }
+
+    /// The digest of all that was fed in.
+    pub const fn finish(self) -> u128 {
+        // Twice, so that the last word reaches all bits.
+        self.then_u64(0).then_u64(0).0
+    }
+}
+
+/// What a term is by content, whatever its id.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Content {
+    /// Of the node and the width.
+    pub(crate) digest: u64,
+    /// How many operators lie above each other at most, as far as it is counted.
+    pub(crate) height: u8,
+}
+
+/// The height of constants, above all others, so that they go last among operands.
+const CONSTANT_HEIGHT: u8 = u8::MAX;
+const MAX_HEIGHT: u8 = u8::MAX - 1;
+
+/// The content of a term, under way.
+#[derive(Copy, Clone)]
+struct Builder {
+    state: u64,
+    height: u8,
+}
+
+impl Builder {
+    #[inline(always)]
+    fn new(tag: u8, width: u32) -> Builder {
+        let start = Builder {
+            state: START_64,
+            height: 0,
+        };
+        start.then(u64::from(tag) | u64::from(width) << 32)
+    }
+
+    #[inline(always)]
+    fn then(self, word: u64) -> Builder {
+        // For a fixed word the state is permuted, so states that differ stay different.
+        let mixed = (self.state ^ word).wrapping_mul(FACTOR_64);
+        Builder {
+            state: mixed ^ mixed >> 32,
+            ..self
+        }
+    }
+
+    #[inline(always)]
+    fn then_operand(self, content: Content) -> Builder {
+        // Constants count as nothing: their height wraps around to zero.
+        let height = content.height.wrapping_add(1).min(MAX_HEIGHT);
+        Builder {
+            height: self.height.max(height),
+            ..self.then(content.digest)
+        }
+    }
+
+    #[inline(always)]
+    fn finish(self) -> Content {
+        let mixed = self.state.wrapping_mul(LAST_FACTOR_64);
+        Content {
+            digest: mixed ^ mixed >> 29,
+            height: self.height,
+        }
+    }
+
+    fn finish_constant(self) -> Content {
+        Content {
+            height: CONSTANT_HEIGHT,
+            ..self.finish()
+        }
+    }
+}
+
+/// The digest of an array: of its ordinal, name and size.
+pub(crate) fn digest_of_array(info: &ArrayInfo) -> u64 {
+    let numbers = u64::from(info.ordinal) << 32 | u64::from(info.size);
+    let digest = Digest128::new().then_u64(numbers);
+    digest.then_bytes(info.name.as_bytes()).finish() as u64
+}
+
+/// Operands that are followed to a symbolic byte of a term.
+const MAX_STEPS: usize = 8;
+
+impl Arena {
+    /// The place of a symbolic byte among others, by what its array is called: the same in every arena, unlike that of
+    /// its id.
+    pub fn variable_order(&self, variable: Variable) -> (u32, u64, u32) {
+        let ordinal = self.array_info(variable.array).ordinal;
+        (ordinal, self.array_digest(variable.array), variable.index)
+    }
+
+    /// A digest of a term by content: of operators, widths, constants and of what its symbolic bytes are called.
+    /// The same term has the same digest in every arena, on every run and machine, whatever its id.
+    #[inline]
+    pub fn digest(&self, e: ExprId) -> u64 {
+        self.entries[e.index()].digest
+    }
+
+    /// The content of a node, from those of its operands. Where the kind of node is known at compile time, only its arm
+    /// is left.
+    #[inline(always)]
+    pub(crate) fn content_of(&self, node: &Node, width: u32) -> Content {
+        let new = |tag| Builder::new(tag, width);
+        let of = |e: ExprId| self.entries[e.index()].content();
+        let builder = match *node {
+            Node::Constant { bits } => return new(tag::CONSTANT).then(bits).finish_constant(),
+            Node::WideConstant { index } => return self.content_of_wide(index, width),
+            Node::Read { array, index } => {
+                let builder = new(tag::READ).then(u64::from(index));
+                builder.then(self.array_digest(array))
+            }
+            Node::Not { e } => new(tag::NOT).then_operand(of(e)),
+            Node::Binary { op, a, b } => {
+                let builder = new(tag::BINARY + op as u8).then_operand(of(a));
+                builder.then_operand(of(b))
+            }
+            Node::Compare { op, a, b } => {
+                let builder = new(tag::COMPARE + op as u8).then_operand(of(a));
+                builder.then_operand(of(b))
+            }
+            Node::Ite { c, a, b } => {
+                let builder = new(tag::ITE).then_operand(of(c)).then_operand(of(a));
+                builder.then_operand(of(b))
+            }
+            Node::Extract { e, low } => {
+                let builder = new(tag::EXTRACT).then(u64::from(low));
+                builder.then_operand(of(e))
+            }
+            Node::Concat { hi, lo } => {
+                let builder = new(tag::CONCAT).then_operand(of(hi));
+                builder.then_operand(of(lo))
+            }
+            Node::ZeroExtend { e } => new(tag::ZERO_EXTEND).then_operand(of(e)),
+            Node::SignExtend { e } => new(tag::SIGN_EXTEND).then_operand(of(e)),
+            _ => return self.content_of_float(node, width),
+        };
+        builder.finish()
+    }
+
+    fn content_of_wide(&self, index: u32, width: u32) -> Content {
+        let start = Builder::new(tag::WIDE_CONSTANT, width);
+        let limbs = self.wide.get(index).iter();
+        let builder = limbs.fold(start, |builder, &limb| builder.then(limb));
+        builder.finish_constant()
+    }
+
+    fn content_of_float(&self, node: &Node, width: u32) -> Content {
+        let code = node.code();
+        let [first, second] = code.parts.unwrap_or_default();
+        let start = Builder::new(code.tag, width);
+        let start = start.then(u64::from(first) | u64::from(second) << 8);
+        let operands = node.children();
+        let builder = operands.fold(start, |builder, e| {
+            builder.then_operand(self.entries[e.index()].content())
+        });
+        builder.finish()
+    }
+
+    /// Orders the parts of sums and products, by content like all operands. Programs take up bytes one by one, so terms
+    /// over bytes that were made later go later: a growing sum begins with the sum before.
+    pub(crate) fn part_order(&self, e: ExprId) -> (u64, u64, ExprId) {
+        (self.age(e), self.digest(e), e)
+    }
+
+    /// The position of a symbolic byte in the term that is easily found.
+    fn age(&self, mut e: ExprId) -> u64 {
+        for _ in 0..MAX_STEPS {
+            e = match self.node(e) {
+                Node::Read { array, index } => {
+                    return u64::from(self.array_info(array).ordinal) << 32 | u64::from(index);
+                }
+                Node::ZeroExtend { e }
+                | Node::SignExtend { e }
+                | Node::Extract { e, .. }
+                | Node::Not { e }
+                | Node::Binary { a: e, .. }
+                | Node::Concat { hi: e, .. }
+                | Node::Ite { a: e, .. } => e,
+                _ => break,
+            };
+        }
+        u64::MAX
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::node::{FloatFormat, FloatUnaryOp};
+
+    /// Digests are written down in checkpoints and sent to other machines, so their values must not change.
+    #[test]
+    fn digests_are_what_they_always_were() {
+        assert_eq!(
+            Digest128::new().finish(),
+            0xe578_066e_d490_91b8_f1a3_da5d_0859_896e
+        );
+        assert_eq!(
+            Digest128::new().then_u64(1).finish(),
+            0x845c_00b4_5202_3f59_96c9_76fa_54cc_8755
+        );
+        assert_eq!(
+            Digest128::new().then_u128(1 << 64 | 2).finish(),
+            0xad47_06d6_565c_917e_e75f_43a9_6ddf_4eb0
+        );
+        assert_eq!(
+            Digest128::new().then_bytes(b"").finish(),
+            0x5619_5e87_9c8e_6ecf_8731_5b41_8357_d069
+        );
+        assert_eq!(
+            Digest128::new().then_bytes(b"nine bytes").finish(),
+            0x2433_e8fb_6281_dae6_7c18_03b2_b7ea_c717
+        );
+    }
+
+    #[test]
+    fn digests_tell_sequences_apart() {
+        let pieces = |pieces: &[&[u8]]| {
+            let digest = pieces
+                .iter()
+                .fold(Digest128::new(), |digest, piece| digest.then_bytes(piece));
+            digest.finish()
+        };
+        let mut digests = vec![
+            pieces(&[]),
+            pieces(&[b""]),
+            pieces(&[b"", b""]),
+            pieces(&[b"ab", b"c"]),
+            pieces(&[b"a", b"bc"]),
+            pieces(&[b"abc"]),
+            pieces(&[b"abc\0"]),
+            pieces(&[b"abcdefgh"]),
+            pieces(&[b"abcdefgh\0"]),
+            Digest128::new().then_u64(1).finish(),
+            Digest128::new().then_u64(1).then_u64(0).finish(),
+        ];
+        let count = digests.len();
+        digests.sort_unstable();
+        digests.dedup();
+        assert_eq!(digests.len(), count);
+        let differing = digests
+            .windows(2)
+            .map(|pair| (pair[0] ^ pair[1]).count_ones());
+        // Sorted neighbours share high bits, but about half of all bits differ.
+        assert!(differing.min().is_some_and(|bits| bits > 32));
+    }
+
+    #[test]
+    fn terms_have_the_digests_that_they_always_had() {
+        let mut arena = Arena::new();
+        // Ids differ from those of an arena with nothing else.
+        let other = arena.array(9, "other", 9);
+        for index in 0..9 {
+            arena.read(other, index);
+        }
+        let array = arena.array(3, "input", 16);
+        let bytes: Vec<ExprId> = (0..10).map(|index| arena.read(array, index)).collect();
+        let word = arena.concat_bytes(&bytes[..4]);
+        let limit = arena.constant(32, 77);
+        let sum = arena.add(word, limit);
+        let wide = arena.constant_u128(80, 1 << 70 | 5);
+        let float = arena.concat_bytes(&bytes);
+        let root = arena.float_unary(FloatUnaryOp::Sqrt, FloatFormat::X87, float);
+        let digests = [bytes[0], word, limit, sum, wide, root].map(|e| arena.digest(e));
+        assert_eq!(
+            digests,
+            [
+                0x5ddc_552f_86e1_0e01,
+                0x65f8_8ffe_475a_b79e,
+                0x37b1_c81f_3e4d_666b,
+                0x5bc6_bd95_6f8a_1471,
+                0x2195_4a02_b5fc_8830,
+                0xfde6_5e5c_b736_0920
+            ]
+        );
+    }
+
+    #[test]
+    fn arrays_are_told_apart_by_ordinal_name_and_size() {
+        let mut arena = Arena::new();
+        let arrays = [(0, "a", 8), (1, "a", 8), (0, "b", 8), (0, "a", 9)];
+        let bytes = arrays.map(|(ordinal, name, size)| {
+            let array = arena.array(ordinal, name, size);
+            arena.read(array, 3)
+        });
+        let mut digests: Vec<u64> = bytes.iter().map(|&e| arena.digest(e)).collect();
+        digests.sort_unstable();
+        digests.dedup();
+        assert_eq!(digests.len(), arrays.len());
+    }
+
+    #[test]
+    fn digests_survive_sweeping() {
+        let mut arena = Arena::new();
+        let array = arena.array(0, "input", 64);
+        let byte = arena.read(array, 1);
+        let sum = arena.add(byte, byte);
+        let before = arena.digest(sum);
+        let swept = arena.read(array, 2);
+        let swept_digest = arena.digest(swept);
+        arena.sweep([sum].into_iter());
+        let reused = (3..64).map(|index| arena.read(array, index));
+        let reused = reused.into_iter().find(|&e| e == swept);
+        let reused = reused.expect("ids are reused");
+        assert_ne!(arena.digest(reused), swept_digest);
+        let again = arena.read(array, 2);
+        assert_eq!(
+            (arena.digest(sum), arena.digest(again)),
+            (before, swept_digest)
+        );
+    }
+
+    #[test]
+    fn growing_sums_begin_with_the_sum_before() {
+        let mut arena = Arena::new();
+        let array = arena.array(0, "input", 8);
+        let mut sum = arena.zero(32);
+        for index in 0..8 {
+            let byte = arena.read(array, index);
+            let word = arena.zext(byte, 32);
+            sum = arena.add(sum, word);
+        }
+        // A byte, its word and a sum each, but for the first sum.
+        let expected = 8 + 8 + 7 + 1;
+        assert_eq!(arena.node_count(), expected);
+    }
+}
