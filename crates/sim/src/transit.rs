@@ -2,7 +2,7 @@
 //!
 //! Pure functions over the topology, the fault table and an [`Oracle`], so explored and native hosts share them.
 
-use everett_expr::Arena;
+use everett_expr::{Arena, Digest128};
 use everett_linux::{Errno, Packet, PacketKind};
 use everett_net::{
     Alternative, DeliveryOutcome, FaultCounters, FaultIndex, Faults, HostIndex, LinkState,
@@ -49,8 +49,8 @@ pub struct Arrival {
 }
 
 impl Arrival {
-    /// Everything about it that the receiver can distinguish; part of the receiver's history digest.
-    pub fn content(&self) -> impl Hash + use<'_> {
+    /// Everything about it that the receiver can distinguish, its payload by content; part of the receiver's history.
+    pub fn content(&self, arena: &mut Arena) -> impl Hash + use<'_> {
         let packet = &self.packet;
         let room = match &packet.kind {
             PacketKind::Syn { window } | PacketKind::SynAck { window } => *window,
@@ -61,7 +61,8 @@ impl Arrival {
         let when = (self.at_ns, packet.clock_ns, self.from);
         let what = discriminant(&packet.kind);
         let ends = (packet.from, packet.to);
-        (when, ends, what, payload(packet), room, &*self.known)
+        let payload = payload(packet).map(|bytes| bytes.digest(arena, Digest128::new()).finish());
+        (when, ends, what, payload, room, &*self.known)
     }
 
     /// It does not belong to a TCP stream.

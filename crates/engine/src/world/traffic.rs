@@ -55,10 +55,11 @@ impl Explorer<'_> {
         arrival: &Arrival,
         listener: &mut dyn Listener,
     ) -> bool {
+        let content = arrival.content(&mut self.worker.arena);
         let everybody = |_: &State| true;
         let receive = |other: &mut State, _: &Faults| {
             let net = other.net_mut();
-            net.history = net.history.then(&arrival.content());
+            net.history = net.history.then(&content);
             net.sim.inbox.push(arrival.clone());
         };
         self.reach((id, state), target, everybody, receive, listener)
