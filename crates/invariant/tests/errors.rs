@@ -285,7 +285,7 @@ const MISTAKES: &[(&str, usize, usize, &str)] = &[
         "at 5h invariant i() { return true; }",
         1,
         4,
-        "no unit of time",
+        "not a unit of time",
     ),
     (
         "at 9223372036854775807s invariant i() { return true; }",

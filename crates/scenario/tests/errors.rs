@@ -108,7 +108,7 @@ s.toml:8:2: a scenario has no key "hots"
 fn text_that_is_no_toml() {
     let text = said("[host.a]\nprogram = \"server\nargs = [1\n", &[]);
     assert!(text.starts_with("s.toml:2:"), "{text}");
-    assert!(text.contains("this is no TOML"), "{text}");
+    assert!(text.contains("this is not TOML"), "{text}");
     assert!(text.contains("2 | program = \"server\n"), "{text}");
 }
 

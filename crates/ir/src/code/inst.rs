@@ -444,7 +444,8 @@ pub enum Inst {
         /// The second operand.
         value: Operand,
     },
-    /// `dst` gets the old value (`registers` of them), the register after it whether it was exchanged. `bytes` may be 16.
+    /// Compare and exchange: `dst` gets the old value (in one or two registers), the next register
+    /// the success bit. `bytes` may be 16.
     CompareExchange {
         /// Number of bytes.
         bytes: u8,
