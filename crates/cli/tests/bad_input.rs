@@ -327,9 +327,9 @@ fn checkpoints_that_are_damaged() {
             renamed.chars().map(|byte| byte as u8).collect(),
             "could not be followed",
         ),
-        (zeros, "is lost"),
-        (states[..states.len() / 2].to_vec(), "is lost"),
-        (Vec::new(), "is lost"),
+        (zeros, " lost: "),
+        (states[..states.len() / 2].to_vec(), " lost: "),
+        (Vec::new(), " lost: "),
     ] {
         fs::write(&checkpoint, &good).expect("written");
         fs::write(&spill, damaged).expect("written");

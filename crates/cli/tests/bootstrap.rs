@@ -167,7 +167,8 @@ fn an_invariant_over_hosts_is_broken() {
     assert!(messages.contains("client → server"), "{messages}");
     let dtest = fs::read_to_string(finding.join("finding.dtest")).expect("a test");
     assert!(dtest.contains("hostname=\"server\""), "{dtest}");
-    happens_again(&folder, "out", 1);
+    // The finding, and three worlds that cover something new.
+    happens_again(&folder, "out", 4);
     let confirmed = expect(everett(&folder).args(["confirm", "out"]), 0);
     assert!(
         text(&confirmed).contains("confirmed"),
@@ -391,7 +392,7 @@ fn a_begin_that_leads_elsewhere_is_found() {
     let mut command = everett(&folder);
     command.args(["run", "--out", "again"]).args(elsewhere);
     let said = text(&expect(command.arg("out/world.toml"), 1));
-    let wanted = "the program sets up host server where the scenario has client";
+    let wanted = "the program declares host server, the scenario expects client";
     assert!(said.contains(wanted), "{said}");
     fs::write(
         folder.join("out/client.begin"),
