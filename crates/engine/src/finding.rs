@@ -1,4 +1,4 @@
-//! What the explorer tells about paths that ended.
+//! What the explorer reports about paths that ended.
 
 use everett_linux::{ChangedFile, PreemptionPoint};
 use everett_vm::{Bug, BugKind};
@@ -46,7 +46,7 @@ pub struct PathEnd {
     pub points: Vec<(PreemptionPoint, SourceFrame)>,
     /// What it wrote to standard output and standard error, under the inputs of the trace.
     pub output: [Vec<u8>; 2],
-    /// Files that it left behind, with what they hold, where they are asked for.
+    /// Files that it changed, with their contents, where they are asked for.
     pub files: Vec<(ChangedFile, Vec<u8>)>,
 }
 
@@ -59,7 +59,7 @@ pub struct Finding {
     pub message: String,
     /// Where, innermost first.
     pub stack: Vec<SourceFrame>,
-    /// Where there are several threads: who each is, what it does, and its stack.
+    /// Where there are several threads: name, activity and stack of each.
     pub threads: Vec<(String, Vec<SourceFrame>)>,
     /// Where the memory concerned was allocated.
     pub allocated: Vec<SourceFrame>,
@@ -73,11 +73,11 @@ pub struct Finding {
     pub instructions: u64,
     /// What the path wrote to standard output and standard error.
     pub output: [Vec<u8>; 2],
-    /// Files that the path left behind, with what they hold.
+    /// Files that the path changed, with their contents.
     pub files: Vec<(ChangedFile, Vec<u8>)>,
 }
 
-/// What is wrong where a signal ends the program.
+/// The finding of an uncaught signal.
 pub fn uncaught_signal(signal: i32) -> Bug {
     let name = match signal {
         1 => "SIGHUP",
@@ -103,7 +103,7 @@ pub fn uncaught_signal(signal: i32) -> Bug {
     Bug::new(BugKind::Signal, message)
 }
 
-/// What tells one finding from another: name of the kind, file, line and function.
+/// The key of a finding: name of the kind, file, line and function.
 pub type FindingKey = (String, String, u32, String);
 
 /// Findings that were reported, and how many paths ended in each.

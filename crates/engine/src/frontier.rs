@@ -159,7 +159,7 @@ impl Frontier {
         }
     }
 
-    /// Adds a state that is no child of another one here: beside all that is there.
+    /// Adds a state that is not a child of another one in the frontier.
     pub fn add_root(&mut self, stored: Stored, info: StateInfo) -> StateId {
         let (id, leaf) = self.new_leaf(stored, info);
         self.add_top(leaf);
@@ -214,7 +214,7 @@ impl Frontier {
         };
     }
 
-    /// Adds the second child of a fork of `parent`, which goes on as the first.
+    /// Adds the second child of a fork; `parent` continues as the first.
     pub fn add_child(&mut self, parent: StateId, stored: Stored, info: StateInfo) -> StateId {
         let Some(node) = self.entry(parent).map(|entry| entry.leaf) else {
             return self.add_root(stored, info);

@@ -1,4 +1,10 @@
-//! Explores the worlds of a program: states and their forks, searchers, traces, findings, weights.
+//! The search: one explorer over programs and worlds of several hosts, with its frontier, searchers, forks, weights, limits,
+//! spill file, traces and findings; state mappings keep states of different hosts together.
+//!
+//! Architecture invariant: this crate knows no front end and no native process. A state is a value and can be sent between
+//! threads.
+#![forbid(unsafe_code)]
+#![deny(missing_docs)]
 
 mod config;
 mod distance;

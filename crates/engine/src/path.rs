@@ -1,4 +1,4 @@
-//! What a state knows about how it came to be: its condition, a model of it, its inputs and choices.
+//! The path of a state: its path condition, a model of it, its inputs and choices.
 
 use everett_expr::{Arena, ArrayId, ExprId};
 use everett_solver::{Constraints, Model};
@@ -68,9 +68,9 @@ impl Origin {
 /// How a state came to be.
 #[derive(Clone, Default)]
 pub struct Path {
-    /// What its inputs fulfil.
+    /// The path condition.
     pub constraints: Constraints,
-    /// Inputs that fulfil it.
+    /// A model of the path condition.
     pub model: Model,
     /// Inputs, in the order of their making.
     pub inputs: SharedList<Input>,
@@ -100,7 +100,7 @@ pub struct Path {
     pub weight: Weight,
     /// Forks on the way.
     pub depth: u32,
-    /// Instructions on it that are counted; fewer than were executed never, more while it is taken up again.
+    /// Instructions that are counted; more than were executed while the state is rematerialised.
     pub counted: u64,
     /// The trace that it follows, if it has not come to its end.
     pub follow: Option<Box<Follow>>,
@@ -142,8 +142,8 @@ impl Path {
         path
     }
 
-    /// The start of a path that takes from a trace what it can: inputs by their names, choices by what is asked, and
-    /// where the trace says nothing it goes as usual. Nothing is asked of the solver.
+    /// The start of a path that follows a trace loosely: inputs by name, choices by site, defaults for all else. The
+    /// solver is not asked.
     pub fn following_loosely(trace: Arc<Trace>) -> Path {
         let mut left: BTreeMap<ChoiceSite, VecDeque<u32>> = BTreeMap::new();
         for choice in trace.choices.iter() {
@@ -160,7 +160,7 @@ impl Path {
         }
     }
 
-    /// It takes from a trace what it can.
+    /// It follows a trace loosely.
     pub fn is_loose(&self) -> bool {
         let follow = self.follow.as_ref();
         follow.is_some_and(|follow| follow.loose.is_some())
@@ -197,7 +197,7 @@ impl Path {
         self.answer(Answer::Choice(picked));
     }
 
-    /// It begins with a choice that nobody asks for.
+    /// Starts it with a choice that is made before the host boots.
     pub fn begin_with(&mut self, choice: TraceChoice) {
         self.weight = self.weight.half();
         self.depth += 1;
@@ -207,7 +207,7 @@ impl Path {
 
     /// From here on this holds.
     pub fn constrain(&mut self, arena: &mut Arena, condition: ExprId) {
-        // Nobody asks for the condition of a path whose inputs are given.
+        // The condition of a path whose inputs are given is not needed.
         if self.is_loose() {
             return;
         }
@@ -254,7 +254,7 @@ fn made_under(input: &Input, model: &Model) -> TraceInput {
     }
 }
 
-/// The arrays of inputs, without those that a model keeps together with the one before.
+/// The arrays of inputs, one of each group that shares storage in a model.
 fn apart(inputs: &[Input]) -> impl Iterator<Item = ArrayId> {
     let mut last = None;
     let arrays = inputs.iter().map(|input| input.array);
@@ -273,7 +273,7 @@ pub struct Sharing<'p> {
     paths: PhantomData<&'p Path>,
 }
 
-/// For places in memory, which nobody chooses so that they collide.
+/// A fast hasher for addresses, which are not chosen by an adversary.
 #[derive(Default)]
 struct PlaceHasher(u64);
 

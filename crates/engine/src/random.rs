@@ -1,4 +1,4 @@
-//! A small generator of numbers that look random; the seed decides all of them.
+//! A small pseudo-random generator; the seed determines all numbers.
 
 use everett_linux::split_mix;
 

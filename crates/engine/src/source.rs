@@ -90,7 +90,7 @@ fn location_near(locations: &[Option<LocationId>], pc: u32) -> Option<LocationId
     nearest.find_map(|location| *location)
 }
 
-/// Stacks longer than this are told with their middle left out.
+/// Longer stacks are described without their middle.
 const MOST_FRAMES: usize = 200;
 
 /// As [`describe`], with the middle of a very deep stack left out.
@@ -110,7 +110,7 @@ pub fn describe_ends(images: &[Image], sites: &[CallSite]) -> Vec<SourceFrame> {
     frames
 }
 
-/// Takes the frames away that clang invents to say why a sanitizer trapped, and tells that reason.
+/// Removes the frames that clang invents to say why a sanitizer trapped, and returns that reason.
 pub fn take_trap_reason(frames: &mut Vec<SourceFrame>) -> Option<String> {
     let first = frames.first()?;
     let reason = first.function.strip_prefix("__clang_trap_msg$")?;
@@ -119,7 +119,7 @@ pub fn take_trap_reason(frames: &mut Vec<SourceFrame>) -> Option<String> {
     Some(reason)
 }
 
-/// What an abort is for the user: the runtimes of C++ and Rust end a program so when an exception or a panic can
+/// The kind of finding of an abort: the runtimes of C++ and Rust abort when an exception or a panic can
 /// go nowhere.
 pub fn kind_of_abort(images: &[Image], sites: &[CallSite]) -> BugKind {
     let name = |site: &CallSite| {

@@ -18,13 +18,13 @@ use crate::trace::{Pending, Trace, TraceChoice, TraceInput};
 use crate::weight::{Weight, WeightSum};
 use everett_sim::SharedList;
 
-/// States that are told one by what differs from another: so many have to be read for one at most.
+/// Longest chain of states stored as differences: so many are read for one at most.
 const LONGEST_CHAIN: u32 = 16;
-/// What is collected before it is written.
+/// Size of the write buffer.
 const BUFFER: usize = 1 << 18;
 /// Far more forks than a path has: adding up weights takes a bit for each.
 const MOST_HALVINGS: u32 = 1 << 24;
-/// Bytes that tell the length of a block.
+/// Bytes of a block's length.
 const LENGTH: u64 = 4;
 
 /// A state on the spill.
@@ -74,7 +74,7 @@ struct Last {
     choices: Vec<u64>,
 }
 
-/// A file of states. It only grows, so what an earlier run wrote down about it stays true.
+/// The spill file. It only grows, so positions in a checkpoint stay valid.
 pub struct SpillFile {
     file: File,
     /// Length of what is in the file.
@@ -202,7 +202,7 @@ impl SpillFile {
         Ok(states)
     }
 
-    /// Where the blocks of a list are; those that are not there yet are written.
+    /// The offsets of a list's blocks; new ones are written.
     fn put_blocks<T: Serialize>(
         &mut self,
         list: &SharedList<T>,
@@ -315,7 +315,7 @@ impl SpillFile {
     }
 }
 
-/// Where blocks are, by a digest of what is in them, so that they are not written again. It never grows: a new block takes
+/// Offsets of blocks by digest, so that equal blocks are written once. It never grows: a new block takes
 /// the place of another one.
 struct Known {
     /// Digest, and place counted from 1; 0 is nothing, so that what is not used takes no memory.
@@ -500,7 +500,7 @@ mod tests {
             };
             assert!(spill.get(wrong).is_err());
         }
-        // A state that is told by itself.
+        // A state stored as a difference from itself.
         let circle = Record {
             like: Some((ids[1], 0, 0)),
             inputs: Vec::new(),

@@ -1,4 +1,4 @@
-//! The one currency: what made a path what it is. A test, a finding, a spilled state and a unit of work are
+//! Traces: the inputs and choices that determine a path. A test, a finding, a spilled state and a unit of work are
 //! all traces.
 
 use everett_vm::ChoiceSite;
@@ -50,7 +50,7 @@ pub struct Pending {
     pub halvings: u32,
     /// Forks on the way.
     pub depth: u32,
-    /// Instructions on the way that are counted already, also those after the last question.
+    /// Instructions that are counted already, also those after the last question.
     #[serde(default)]
     pub instructions: u64,
 }
@@ -109,7 +109,7 @@ pub fn digest(bytes: &[u8]) -> String {
     format!("{}:{hash:016x}", bytes.len())
 }
 
-/// What made a path what it is.
+/// The inputs and choices that determine a path.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Trace {
     /// Values for the symbolic inputs, in the order of their making.
@@ -117,7 +117,7 @@ pub struct Trace {
     /// Choices, in order.
     #[serde(default, skip_serializing_if = "SharedList::is_empty")]
     pub choices: SharedList<TraceChoice>,
-    /// Where it stands, if it goes on.
+    /// Where it stands, if it has not ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pending: Option<Pending>,
     /// How it ended, if it did.

@@ -20,7 +20,7 @@ use crate::trace::{Trace, TraceChoice, TraceEnd, digest};
 /// The clock of the run, and when it is over.
 pub type Deadline = Option<(Clock, Duration)>;
 
-/// What it takes to run a state.
+/// The worker: what it takes to run a state.
 pub struct Worker<'a> {
     pub images: &'a [Image],
     pub vm: VmOptions,
@@ -31,11 +31,11 @@ pub struct Worker<'a> {
     pub scratch: EvalScratch,
 }
 
-/// What a fork of a state gives besides the state itself.
+/// The other side of a fork.
 pub enum Other {
     /// A state that goes another way.
     State(Box<State>),
-    /// The solver could not tell whether there is one.
+    /// The solver could not decide whether it is feasible.
     Unknown(String),
 }
 
@@ -164,7 +164,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// What tells it from other findings.
+    /// Its key among findings.
     pub fn key(&self, bug: &Bug) -> FindingKey {
         let kind = bug.kind.name().to_owned();
         match principal(&self.stack) {
@@ -183,7 +183,7 @@ impl Worker<'_> {
         }
     }
 
-    /// What a state wrote, under its model.
+    /// The output of a state, under its model.
     pub fn output(&mut self, state: &State) -> [Vec<u8>; 2] {
         let Some(host) = &state.host else {
             return [Vec::new(), Vec::new()];
@@ -220,7 +220,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Says of an abort what it is, where that can be seen.
+    /// Refines the kind of an abort from the stack.
     pub fn name_abort(&self, state: &State, bug: &mut Bug) {
         let (BugKind::Abort, Some(host)) = (bug.kind, &state.host) else {
             return;
@@ -239,7 +239,7 @@ impl Worker<'_> {
     pub fn place_of(&self, state: &State, bug: &Bug) -> Place {
         let sites = state.host.as_ref().map_or_else(Vec::new, Host::stack);
         let allocated = self.stack_of(bug.allocated);
-        // Where a program ends says nothing about what it lost; where it got it does.
+        // For a leak the place of the allocation matters, not that of the exit.
         let mut stack = match bug.kind {
             BugKind::Leak if !allocated.is_empty() => allocated.clone(),
             _ => describe_ends(self.images, &sites),
@@ -261,7 +261,7 @@ impl Worker<'_> {
         })
     }
 
-    /// All that is to be told of something wrong, but the files that were left.
+    /// The finding for a bug, without files.
     pub fn finding(
         &self,
         state: &State,
@@ -313,7 +313,7 @@ impl Worker<'_> {
             PathEnding::Signal(signal) => end.signal = Some(*signal),
             PathEnding::Bug(kind) => {
                 end.finding = Some(kind.name().to_owned());
-                // Where a hang is cut off is no place of it.
+                // Where a hang is cut off is arbitrary.
                 let host = state.host.as_ref().filter(|_| *kind != BugKind::Hang);
                 let sites = host.map_or_else(Vec::new, Host::stack);
                 end.stack = describe_ends(self.images, &sites);

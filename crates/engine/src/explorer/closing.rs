@@ -4,8 +4,8 @@ use super::memory::{BUNDLE, live_paths};
 use super::*;
 
 impl Explorer<'_> {
-    /// How long [`Explorer::leave`] will take: it is tried with some of the states, in runs of neighbours since those
-    /// share most. The first of a run are not timed: what they share with all the others is written with them.
+    /// Estimates how long [`Explorer::leave`] takes by spilling samples of neighbouring states, which share most. The first
+    /// states of a sample are not timed: they write what all others share.
     fn leaving_time(&mut self) -> Duration {
         const RUNS: usize = 8;
         let Some(spill) = &mut self.spill else {
@@ -25,7 +25,7 @@ impl Explorer<'_> {
             for part in parts {
                 start = self.config.clock.now();
                 if spill.put(part.iter().copied()).is_err() {
-                    // The error will be told when it matters.
+                    // The error is reported when it matters.
                     return Duration::ZERO;
                 }
             }
@@ -51,7 +51,7 @@ impl Explorer<'_> {
         let is_due = match self.closing.measured {
             None => true,
             Some(_) if states < CLOSING_FEW_STATES => false,
-            // Nobody needs to know long before the end.
+            // Long before the end no estimate is needed.
             Some(_) if now + 2 * self.closing.expected(states) < limit / 2 => false,
             Some((at, _)) => states >= at + at / 4 || now >= self.closing.measured_at + limit / 8,
         };
@@ -67,21 +67,21 @@ impl Explorer<'_> {
     }
 }
 
-/// States become more and longer after the closing of a run was measured.
+/// Margin for states that are added after the measurement.
 const CLOSING_MARGIN: f64 = 1.1;
 /// Fewer states take no time worth mentioning.
 const CLOSING_FEW_STATES: usize = 512;
 
-/// How long it takes to close a run: to write down what is left, and what was found.
+/// How long it takes to close a run: to write what is left to explore and the results.
 #[derive(Default)]
 pub(super) struct Closing {
     /// How long with hardly a state.
     fixed: Duration,
-    /// At how many states it was measured last, and what it was.
+    /// The last measurement: number of states and time.
     measured: Option<(usize, Duration)>,
     /// When that was.
     measured_at: Duration,
-    /// What is wanted after it.
+    /// Time for what comes after the search.
     after: Duration,
 }
 

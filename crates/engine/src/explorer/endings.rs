@@ -1,4 +1,4 @@
-//! What happens when a path has ended: accounts, findings, tests.
+//! The end of a path: accounts, findings, tests.
 
 use super::*;
 use everett_expr::Arena;
@@ -8,7 +8,7 @@ use everett_vm::{leak_finding, leaked_blocks};
 
 use crate::finding::{PathEnding, uncaught_signal};
 
-/// The finding for memory that nobody can free any more.
+/// The finding for leaked memory.
 fn leak(arena: &Arena, host: &Host) -> Option<Bug> {
     host.processes()
         .find_map(|(memory, threads)| leak_finding(&leaked_blocks(memory, &threads, arena)))
@@ -109,7 +109,7 @@ impl Explorer<'_> {
         self.close(id, &state, path_ending, trace, listener);
     }
 
-    /// A path stands where it goes on as a host of a world.
+    /// A path has declared the host of a world that it is to be.
     fn set_up(&mut self, id: StateId, state: &State, listener: &mut dyn Listener) {
         self.frontier.remove(id);
         self.searcher.removed(id);
@@ -140,7 +140,7 @@ impl Explorer<'_> {
         }
     }
 
-    /// Tells of a finding if it is the first at its place.
+    /// Reports a finding if it is the first at its place.
     pub(super) fn report(
         &mut self,
         state: &State,
@@ -186,7 +186,7 @@ impl Explorer<'_> {
         }
     }
 
-    /// What a path left behind in its files, where that is asked for, be it by the program.
+    /// Files that a path changed, where the user or the program asks for them.
     pub(crate) fn changed_files(&mut self, state: &State) -> Vec<(ChangedFile, Vec<u8>)> {
         let host = state.host.as_ref().filter(|_| self.config.keep_files);
         match host.map(Host::changed_files) {

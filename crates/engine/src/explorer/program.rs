@@ -104,7 +104,7 @@ impl Explorer<'_> {
         self.searcher.updated(&self.frontier, id);
     }
 
-    /// Looks at the clock now and then, so that states which fork all the time do not run past the limit.
+    /// Checks the clock now and then, so that states that fork all the time do not run past the limit.
     fn out_of_time(&mut self) -> bool {
         self.ticks += 1;
         self.ticks.is_multiple_of(64) && self.is_late()
@@ -139,7 +139,7 @@ impl Explorer<'_> {
         self.statistics.states_peak = self.statistics.states_peak.max(self.states() as u64);
     }
 
-    /// The solver could not tell whether a side of a fork is possible: its weight is neither finished nor pending.
+    /// The solver could not decide whether a side of a fork is feasible: its weight is neither finished nor pending.
     fn give_up(&mut self, state: &State, reason: &str, listener: &mut dyn Listener) {
         self.statistics.unknown.add(state.path.weight);
         self.statistics.paths_partial += 1;

@@ -15,7 +15,7 @@ pub trait Searcher {
     fn added(&mut self, frontier: &Frontier, id: StateId);
     /// A state has left it.
     fn removed(&mut self, id: StateId);
-    /// A state was executed and goes on.
+    /// A state was executed and has not ended.
     fn updated(&mut self, frontier: &Frontier, id: StateId);
     /// The state to execute. There is at least one.
     fn select(&mut self, frontier: &Frontier, random: &mut Random) -> Option<StateId>;

@@ -1,5 +1,5 @@
-//! What is done: worlds in which nothing will happen any more are looked at for the last time, counted, told where that is wanted, and
-//! forgotten, each once and as soon as that is known, so that nobody has to keep them apart from worlds that go on.
+//! Settled worlds, in which nothing will happen any more: they are evaluated for the last time, counted, reported where a
+//! test is wanted, and forgotten as soon as they settle, so that no state is copied for their sake.
 
 use everett_linux::Ending;
 
@@ -7,11 +7,11 @@ use super::*;
 use crate::finding::PathEnding;
 use crate::mapping::Dstate;
 
-/// Worlds of a dstate that are told one by one at most: there may be more than anybody could read.
-const MOST_WORLDS: usize = 1 << 16;
+/// Most worlds of a dstate that are reported one by one.
+const MAX_REPORTED_WORLDS: usize = 1 << 16;
 
 impl Explorer<'_> {
-    /// Finishes all worlds in which nothing will happen any more, as far as dstates need not part for that.
+    /// Finishes all settled worlds, as far as dstates need not part for that.
     pub(super) fn finish_settled(&mut self, listener: &mut dyn Listener) {
         while let Some((id, part)) = self.world.table.next_settled() {
             self.finish_worlds(&part, listener);
@@ -20,7 +20,7 @@ impl Explorer<'_> {
         }
     }
 
-    /// Worlds are at their end.
+    /// Finishes worlds that are at their end.
     fn finish_worlds(&mut self, part: &Dstate, listener: &mut dyn Listener) {
         self.note_standing(None);
         self.check_expectations(part, listener);
@@ -33,14 +33,14 @@ impl Explorer<'_> {
         let worlds = u64::try_from(worlds).unwrap_or(u64::MAX);
         self.statistics.paths_completed = self.statistics.paths_completed.saturating_add(worlds);
         if self.config.all_tests {
-            self.tell_worlds(part, listener);
+            self.report_worlds(part, listener);
         } else if !self.config.no_tests {
-            self.tell_new(part, listener);
+            self.report_new(part, listener);
         }
     }
 
-    /// Tells of one world for each state of a dstate that was the first to execute some code.
-    fn tell_new(&mut self, dstate: &Dstate, listener: &mut dyn Listener) {
+    /// Reports one world for each state of a dstate that was the first to execute some code.
+    fn report_new(&mut self, dstate: &Dstate, listener: &mut dyn Listener) {
         for (host, members) in dstate.hosts() {
             for id in members {
                 if !self
@@ -56,7 +56,7 @@ impl Explorer<'_> {
                 });
                 let (lists, mut chosen) = (lists.collect::<Vec<_>>(), Vec::new());
                 if let Some(path) = self.choose(Path::default(), &lists, &mut chosen, None, None) {
-                    self.tell_world(&path, &chosen, listener);
+                    self.report_world(&path, &chosen, listener);
                 }
                 // The test of a world covers what all of its states covered.
                 for told in chosen.iter().chain([id]) {
@@ -68,21 +68,21 @@ impl Explorer<'_> {
         }
     }
 
-    /// Tells of every world of a dstate that can be.
-    fn tell_worlds(&mut self, dstate: &Dstate, listener: &mut dyn Listener) {
+    /// Reports every feasible world of a dstate.
+    fn report_worlds(&mut self, dstate: &Dstate, listener: &mut dyn Listener) {
         let lists: Vec<Vec<StateId>> = dstate
             .hosts()
             .map(|(_, members)| members.to_vec())
             .collect();
         let mut told = 0;
         let mut chosen = Vec::new();
-        self.tell_from(Path::default(), &lists, &mut chosen, &mut told, listener);
-        if told >= MOST_WORLDS {
+        self.report_from(Path::default(), &lists, &mut chosen, &mut told, listener);
+        if told >= MAX_REPORTED_WORLDS {
             self.note_limit("max-tests");
         }
     }
 
-    fn tell_from(
+    fn report_from(
         &mut self,
         path: Path,
         lists: &[Vec<StateId>],
@@ -90,12 +90,12 @@ impl Explorer<'_> {
         told: &mut usize,
         listener: &mut dyn Listener,
     ) {
-        if *told >= MOST_WORLDS {
+        if *told >= MAX_REPORTED_WORLDS {
             return;
         }
         let Some((first, others)) = lists.split_first() else {
             *told += 1;
-            return self.tell_world(&path, chosen, listener);
+            return self.report_world(&path, chosen, listener);
         };
         for candidate in first {
             let other = self.frontier.live(*candidate);
@@ -105,13 +105,13 @@ impl Explorer<'_> {
             let mut joined = path.clone();
             if self.join(&mut joined, &other, true) {
                 chosen.push(*candidate);
-                self.tell_from(joined, others, chosen, told, listener);
+                self.report_from(joined, others, chosen, told, listener);
                 chosen.pop();
             }
         }
     }
 
-    fn tell_world(&mut self, path: &Path, chosen: &[StateId], listener: &mut dyn Listener) {
+    fn report_world(&mut self, path: &Path, chosen: &[StateId], listener: &mut dyn Listener) {
         let (mut traces, mut saved) = (BTreeMap::new(), SavedFiles::new());
         for id in chosen {
             let name = self.host(self.world.table.host(*id)).name.clone();

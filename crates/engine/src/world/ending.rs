@@ -1,4 +1,4 @@
-//! How worlds end: findings, with one world in which they happen, and ends.
+//! The end of hosts in worlds: findings, each with one world in which it happens, and expectations.
 
 use everett_expr::ExprId;
 use everett_linux::Ending;
@@ -12,7 +12,7 @@ use crate::mapping::Dstate;
 /// A finding in a world.
 #[derive(Clone, Debug)]
 pub struct WorldFinding {
-    /// What and where.
+    /// The finding itself.
     pub finding: Finding,
     /// The host that it is on.
     pub host: String,
@@ -87,7 +87,8 @@ impl Explorer<'_> {
         true
     }
 
-    /// Tells of a finding, which may be about one process, if it is the first at its place and there is a world with it in these dstates, in which something holds.
+    /// Reports a finding, which may be about one process, if it is the first at its place and one of these dstates has a
+    /// feasible world with it in which `wanted` holds.
     fn report_in_world(
         &mut self,
         id: StateId,
@@ -121,14 +122,14 @@ impl Explorer<'_> {
             };
             self.findings.count(key);
             let traces = self.traces(&path, &chosen, own);
-            self.tell(id, state, bug, traces, &path, listener);
+            self.report_finding(id, state, bug, traces, &path, listener);
             return;
         }
         // No world has it: the states that could have met it never do.
         self.world.counted.impossible += 1;
     }
 
-    /// Traces of the states of a world under a model of what all of them went through.
+    /// The traces of a world's states under a model of their joined path condition.
     pub(super) fn traces(
         &self,
         path: &Path,
@@ -146,8 +147,8 @@ impl Explorer<'_> {
         traces
     }
 
-    /// Tells of a finding on a host.
-    pub(super) fn tell(
+    /// Reports a finding on a host.
+    pub(super) fn report_finding(
         &mut self,
         id: StateId,
         state: &State,
@@ -216,7 +217,7 @@ impl Explorer<'_> {
             .config
             .others
             .is_empty();
-        // A host with one process is at its end when that is, and all that it left behind.
+        // A host with one process ends when that process and its children have ended.
         let ending = match host.filter(|_| others) {
             Some(host) => first.or_else(|| host.end_of(expected.number)),
             None => first,

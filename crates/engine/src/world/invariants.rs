@@ -1,4 +1,4 @@
-//! What must hold in every world: looked at when data that it is about changes, at times, and at the end.
+//! Invariants of worlds: evaluated when exposed data changes, at given times, and at the end.
 
 use everett_expr::ExprId;
 use everett_invariant::{Invariant, When, evaluate};
@@ -10,7 +10,7 @@ use everett_vm::{Bug, BugKind};
 use super::*;
 use crate::mapping::Dstate;
 
-/// An invariant, where it is, and why it is looked at.
+/// An invariant, its position, and the occasion of its evaluation.
 #[derive(Copy, Clone)]
 struct Question<'i> {
     invariant: &'i Invariant,
@@ -20,11 +20,11 @@ struct Question<'i> {
     when: When,
 }
 
-/// States of a host that look the same to an invariant.
-type Alike<T> = (T, Vec<StateId>);
+/// States of a host that expose the same data.
+type Group<T> = (T, Vec<StateId>);
 
 impl Explorer<'_> {
-    /// A host shows other data.
+    /// Takes the exposed data of a host and evaluates invariants if it has changed.
     pub(super) fn exposed(&mut self, id: StateId, state: &mut State, listener: &mut dyn Listener) {
         let remember = self.is_asked(When::Eventually);
         let verdicts = &mut self.world.verdicts;
@@ -39,7 +39,7 @@ impl Explorer<'_> {
         self.check_change(id, state, listener);
     }
 
-    /// What a host shows has changed.
+    /// Evaluates invariants after a host's exposed data has changed.
     pub(super) fn check_change(&mut self, id: StateId, state: &State, listener: &mut dyn Listener) {
         if !self.is_asked(When::OnChange) {
             return;
@@ -48,36 +48,36 @@ impl Explorer<'_> {
         self.timed(|worlds| {
             for dstate in worlds.world.table.dstates_of(id) {
                 if let Some(dstate) = worlds.world.table.dstate(dstate) {
-                    let looks = worlds.alike(&dstate, own, look_of);
-                    worlds.check_looks(When::OnChange, &looks, own, listener);
+                    let groups = worlds.grouped(&dstate, own, data_of);
+                    worlds.check_data(When::OnChange, &groups, own, listener);
                 }
             }
         });
     }
 
-    /// Counts the time that it takes to look at something, without that which it takes to tell of what is found.
-    fn timed(&mut self, look: impl FnOnce(&mut Self)) {
+    /// Counts the time of an evaluation, without the time of reporting findings.
+    fn timed(&mut self, evaluate: impl FnOnce(&mut Self)) {
         let clock = self.config.clock;
-        let (start, telling) = (clock.now(), self.world.telling);
-        look(self);
+        let (start, reporting) = (clock.now(), self.world.reporting);
+        evaluate(self);
         let took = clock.now().saturating_sub(start);
-        self.world.counted.in_invariants += took.saturating_sub(self.world.telling - telling);
+        self.world.counted.in_invariants += took.saturating_sub(self.world.reporting - reporting);
     }
 
-    /// There are invariants for this.
+    /// There are invariants for this occasion.
     fn is_asked(&self, when: When) -> bool {
         let mut all = self.world.invariants.iter().flat_map(|file| file.iter());
         all.any(|invariant| invariant.when().contains(&when))
     }
 
-    /// The next time at which invariants are looked at, if all that happens up to it has happened.
+    /// The next time at which invariants are evaluated, if all events up to it have happened.
     pub(super) fn time_before(&self, next_ns: u64) -> Option<u64> {
         let most = self.config.limits.max_virtual_ns.unwrap_or(u64::MAX);
         let time_ns = self.world.times.first().copied()?;
         (time_ns < next_ns && time_ns <= most).then_some(time_ns)
     }
 
-    /// It is this time in all worlds: every call that began until then is over, and none that begins later has begun.
+    /// Evaluates invariants at a time that all worlds have reached and none has passed.
     pub(super) fn check_at(&mut self, time_ns: u64, listener: &mut dyn Listener) {
         self.world.times.remove(&time_ns);
         for id in self.world.table.dstates() {
@@ -87,7 +87,7 @@ impl Explorer<'_> {
         }
     }
 
-    /// All worlds of a dstate are at their end: at times to come they will look as they do now.
+    /// Evaluates invariants of worlds that are at their end: at later times their data stays as it is.
     pub(super) fn check_at_end(&mut self, dstate: &Dstate, listener: &mut dyn Listener) {
         let most = self.config.limits.max_virtual_ns.unwrap_or(u64::MAX);
         let times: Vec<u64> = self.world.times.range(..=most).copied().collect();
@@ -98,27 +98,27 @@ impl Explorer<'_> {
         self.check(When::Eventually, dstate, listener);
     }
 
-    /// Looks at all worlds of a dstate.
+    /// Evaluates the invariants of one occasion on all worlds of a dstate.
     fn check(&mut self, when: When, dstate: &Dstate, listener: &mut dyn Listener) {
         if !self.is_asked(when) {
             return;
         }
         self.timed(|worlds| {
             if when == When::Eventually {
-                let stories = worlds.alike(dstate, None, story_of);
-                worlds.check_stories(&stories, listener);
+                let histories = worlds.grouped(dstate, None, history_of);
+                worlds.check_histories(&histories, listener);
             } else {
-                let looks = worlds.alike(dstate, None, look_of);
-                worlds.check_looks(when, &looks, None, listener);
+                let groups = worlds.grouped(dstate, None, data_of);
+                worlds.check_data(when, &groups, None, listener);
             }
         });
     }
 
-    /// Looks at what hosts show, or at what they show together with a state that is not in the table of states at the moment.
-    fn check_looks(
+    /// Evaluates invariants on exposed data; `own` is a state that is being executed.
+    fn check_data(
         &mut self,
         when: When,
-        looks: &[Vec<Alike<ExposedData>>],
+        groups: &[Vec<Group<ExposedData>>],
         own: Option<(StateId, &State)>,
         listener: &mut dyn Listener,
     ) {
@@ -127,42 +127,40 @@ impl Explorer<'_> {
             if when == When::AtEnd && self.is_known(&question) {
                 continue;
             }
-            let ask = |worlds: &mut Self, picked: &[&Alike<ExposedData>]| {
+            let ask = |worlds: &mut Self, picked: &[&Group<ExposedData>]| {
                 let shown: Vec<&ExposedData> = picked.iter().map(|(data, _)| data).collect();
                 worlds.verdict(&question, &shown)
             };
-            self.check_alike(&question, looks, &ask, &mut Vec::new(), own, listener);
+            self.check_groups(&question, groups, &ask, &mut Vec::new(), own, listener);
         }
     }
 
-    /// Looks at all that hosts have shown.
-    fn check_stories(
+    /// Evaluates `eventually` on the histories of hosts.
+    fn check_histories(
         &mut self,
-        stories: &[Vec<Alike<(History, bool)>>],
+        histories: &[Vec<Group<(History, bool)>>],
         listener: &mut dyn Listener,
     ) {
         let names = self.names();
         let files = self.world.invariants.clone();
         for question in questions(&files, When::Eventually) {
-            let ask = |worlds: &mut Self, picked: &[&Alike<(History, bool)>]| {
-                if picked
-                    .iter()
-                    .any(|((_, has_shown_more), _)| *has_shown_more)
-                {
+            let ask = |worlds: &mut Self, picked: &[&Group<(History, bool)>]| {
+                if picked.iter().any(|((_, has_forgotten), _)| *has_forgotten) {
                     worlds.note_failure(&format!(
                         "a host showed more than {MAX_OBSERVATIONS} changes, and whether {} held is not known",
                         question.invariant.name()
                     ));
                     return None;
                 }
-                let stories: Vec<&History> = picked.iter().map(|((story, _), _)| story).collect();
+                let picked = picked.iter().map(|((history, _), _)| history);
+                let picked: Vec<&History> = picked.collect();
                 let arena = &mut worlds.worker.arena;
                 let (never, failures) =
-                    never_held(question.invariant, &names, &timeline(&stories), arena);
+                    never_held(question.invariant, &names, &timeline(&picked), arena);
                 failures.iter().for_each(|one| worlds.note_failure(one));
                 Some(never)
             };
-            self.check_alike(&question, stories, &ask, &mut Vec::new(), None, listener);
+            self.check_groups(&question, histories, &ask, &mut Vec::new(), None, listener);
         }
     }
 
@@ -171,26 +169,26 @@ impl Explorer<'_> {
         hosts.map(|host| host.name.clone()).collect()
     }
 
-    /// The states of each host, those that look the same together.
-    fn alike<T: PartialEq>(
+    /// The states of each host, grouped by equal data.
+    fn grouped<T: PartialEq>(
         &self,
         dstate: &Dstate,
         own: Option<(StateId, &State)>,
-        look: fn(&State) -> T,
-    ) -> Vec<Vec<Alike<T>>> {
+        data: fn(&State) -> T,
+    ) -> Vec<Vec<Group<T>>> {
         let mut all = Vec::new();
         for (host, members) in dstate.hosts() {
-            let mut different: Vec<Alike<T>> = Vec::new();
+            let mut different: Vec<Group<T>> = Vec::new();
             let own = own.filter(|(id, _)| self.world.table.host(*id) == host);
             let members = members.iter().copied();
             for id in members.filter(|id| own.is_none_or(|(own, _)| own == *id)) {
                 let state = own.map(|(_, state)| state).or(self.frontier.live(id));
-                let Some(look) = state.map(look) else {
+                let Some(data) = state.map(data) else {
                     continue;
                 };
-                match different.iter_mut().find(|(known, _)| *known == look) {
+                match different.iter_mut().find(|(known, _)| *known == data) {
                     Some((_, ids)) => ids.push(id),
-                    None => different.push((look, vec![id])),
+                    None => different.push((data, vec![id])),
                 }
             }
             all.push(different);
@@ -198,28 +196,28 @@ impl Explorer<'_> {
         all
     }
 
-    /// Asks about every choice of looks, one of each host.
-    fn check_alike<T, F>(
+    /// Evaluates every combination of groups, one of each host.
+    fn check_groups<T, F>(
         &mut self,
         question: &Question<'_>,
-        looks: &[Vec<Alike<T>>],
+        groups: &[Vec<Group<T>>],
         ask: &F,
         chosen: &mut Vec<usize>,
         own: Option<(StateId, &State)>,
         listener: &mut dyn Listener,
     ) where
-        F: Fn(&mut Self, &[&Alike<T>]) -> Option<ExprId>,
+        F: Fn(&mut Self, &[&Group<T>]) -> Option<ExprId>,
     {
-        if chosen.len() < looks.len() {
-            for look in 0..looks[chosen.len()].len() {
-                chosen.push(look);
-                self.check_alike(question, looks, ask, chosen, own, listener);
+        if chosen.len() < groups.len() {
+            for group in 0..groups[chosen.len()].len() {
+                chosen.push(group);
+                self.check_groups(question, groups, ask, chosen, own, listener);
                 chosen.pop();
             }
             return;
         }
-        let picked = chosen.iter().zip(looks).map(|(at, looks)| &looks[*at]);
-        let picked: Vec<&Alike<T>> = picked.collect();
+        let picked = chosen.iter().zip(groups).map(|(at, groups)| &groups[*at]);
+        let picked: Vec<&Group<T>> = picked.collect();
         let Some(broken) = ask(self, &picked) else {
             return;
         };
@@ -260,7 +258,7 @@ impl Explorer<'_> {
         Some(self.worker.arena.not(verdict.holds))
     }
 
-    /// What is looked at after changes too was found broken then: saying so once more at the end is of no use.
+    /// An invariant that is also evaluated after changes was reported then; it is not reported again at the end.
     fn is_known(&self, question: &Question<'_>) -> bool {
         let (kind, start, line, name) = self.key(question, "");
         let mut known = self.findings.iter().map(|(key, _)| key);
@@ -290,7 +288,7 @@ impl Explorer<'_> {
         self.note_limit("invariant");
     }
 
-    /// Looks for a world of these states in which an invariant is broken.
+    /// Searches a feasible world of these states in which an invariant is broken.
     fn find_broken(
         &mut self,
         question: &Question<'_>,
@@ -319,8 +317,8 @@ impl Explorer<'_> {
         });
         if let Some((id, state)) = shown {
             let start = self.config.clock.now();
-            self.tell(id, &state, &bug, traces, &path, listener);
-            self.world.telling += self.config.clock.now().saturating_sub(start);
+            self.report_finding(id, &state, &bug, traces, &path, listener);
+            self.world.reporting += self.config.clock.now().saturating_sub(start);
         }
     }
 
@@ -374,20 +372,20 @@ impl Explorer<'_> {
     }
 }
 
-/// What a state shows.
-fn look_of(state: &State) -> ExposedData {
+/// The data that a state exposes.
+fn data_of(state: &State) -> ExposedData {
     state.sim().exposed(state.host.as_ref())
 }
 
-/// What a state showed, from its start on, and whether it showed more than that.
-fn story_of(state: &State) -> (History, bool) {
+/// The history of a state's data, and whether parts of it were forgotten.
+fn history_of(state: &State) -> (History, bool) {
     (
         state.sim().history(state.host.as_ref()),
         state.sim().has_forgotten,
     )
 }
 
-/// What is asked for this reason.
+/// The invariants of one occasion.
 fn questions(files: &[Arc<Invariants>], when: When) -> impl Iterator<Item = Question<'_>> {
     files
         .iter()

@@ -79,7 +79,7 @@ pub struct World {
     /// Results of evaluating invariants.
     verdicts: Verdicts,
     /// Time spent on reporting broken invariants.
-    telling: Duration,
+    reporting: Duration,
 }
 
 impl World {
@@ -112,7 +112,7 @@ impl World {
             starting: starting.map(|(_, at)| HostIndex(at)).collect(),
             not_started: BTreeSet::new(),
             verdicts: Verdicts::default(),
-            telling: Duration::ZERO,
+            reporting: Duration::ZERO,
         })
     }
 }

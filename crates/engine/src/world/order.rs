@@ -36,14 +36,14 @@ impl SearchOrder {
 pub(super) type QueuePlace = (u64, HostIndex, StateId);
 
 impl Explorer<'_> {
-    /// Lets the searcher know about a state that can go on.
+    /// Adds a state that can run to the searcher.
     pub(super) fn offer(&mut self, id: StateId) {
         if self.world.order.by_searcher {
             self.searcher.added(&self.frontier, id);
         }
     }
 
-    /// The state cannot go on any more.
+    /// Removes a state from the searcher.
     pub(super) fn withdraw(&mut self, id: StateId) {
         if self.world.order.by_searcher {
             self.searcher.removed(id);

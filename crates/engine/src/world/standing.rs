@@ -1,4 +1,4 @@
-//! What the hosts of a world were doing when something was found.
+//! What the hosts of a world were doing at a finding, for reports.
 
 use everett_linux::{ChangedFile, Ending, Host, PreemptionPoint};
 use everett_sim::RunState;
@@ -11,15 +11,15 @@ use crate::source::{SourceFrame, describe, describe_ends};
 pub struct HostStanding {
     /// Its name.
     pub name: String,
-    /// The time of its clock.
+    /// Its clock.
     pub clock_ns: u64,
-    /// What it did, for people.
+    /// What it was doing, for people.
     pub doing: String,
-    /// Its threads: who each is, what it does, and its stack.
+    /// Its threads: name, activity and stack.
     pub threads: Vec<(String, Vec<SourceFrame>)>,
     /// The log of its system calls, where it keeps one.
     pub calls: Vec<String>,
-    /// Files that its program wants to have written down, and what they hold.
+    /// Files that are kept, with their contents.
     pub files: Vec<(ChangedFile, Vec<u8>)>,
     /// Points between system calls that it has passed since it was started last, where they are logged.
     pub points: Vec<(PreemptionPoint, SourceFrame)>,

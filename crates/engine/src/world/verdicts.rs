@@ -1,5 +1,5 @@
-//! What is remembered of invariants: what hosts show, each once, and what came of looking at it, so that nothing is evaluated again that
-//! looks the same. Both are bounded: what was forgotten is only looked at once more.
+//! The cache of invariant evaluations: exposed data, interned, and the result for each combination of it. Both are bounded;
+//! what was evicted is evaluated again.
 
 use everett_expr::ExprId;
 use everett_linux::ExposedData;
@@ -11,14 +11,14 @@ const MOST: usize = 1 << 14;
 /// An invariant, by its file and its number there, and where lies what hosts show.
 type Key = ((usize, usize), Vec<usize>);
 
-/// What came of looking at something.
+/// The result of an evaluation.
 struct Known {
     broken: Option<ExprId>,
-    /// What was looked at: nothing else comes to lie where it lies.
+    /// The data, kept so that its address is not reused.
     _shown: Vec<ExposedData>,
 }
 
-/// What is remembered.
+/// The cache.
 #[derive(Default)]
 pub struct Verdicts {
     shown: HashSet<ExposedData>,
@@ -38,7 +38,7 @@ impl Verdicts {
         data.clone()
     }
 
-    /// What came of looking at this, if it is known: that the invariant is broken, as a term, or nothing where that could not be said.
+    /// The cached result: the condition under which the invariant is broken, or `None` where it could not be evaluated.
     pub fn known(
         &self,
         invariant: (usize, usize),
@@ -48,7 +48,7 @@ impl Verdicts {
         Some(known.broken)
     }
 
-    /// Remembers what came of looking at this.
+    /// Caches a result.
     pub fn remember(
         &mut self,
         invariant: (usize, usize),
