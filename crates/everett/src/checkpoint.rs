@@ -1,4 +1,4 @@
-//! What is kept of a run that was stopped, so that `everett resume` goes on where it was.
+//! The checkpoint of a stopped run, from which `everett resume` continues.
 
 use everett_engine::{Bundle, Explorer, Start, WeightSum};
 use everett_report::Folder;
@@ -11,19 +11,19 @@ use crate::error::{Context, Error, Result, bail};
 use crate::record::{FindingEntry, Recorder};
 
 const FILE: &str = "checkpoint.json";
-/// The spill file beside it.
+/// The name of the spill file, which lies beside the checkpoint.
 pub(crate) const SPILL_FILE: &str = "spill";
 
-/// A run that was stopped.
+/// The checkpoint of a stopped run.
 #[derive(Serialize, Deserialize)]
 pub struct Checkpoint {
-    /// States that are still to be explored, in the spill file beside this.
+    /// States still to be explored; their contents are in the spill file.
     left: Vec<Bundle>,
     /// Findings so far.
     pub findings: Vec<FindingEntry>,
     /// Tests written so far.
     pub tests: u64,
-    /// Time used so far.
+    /// Wall-clock time used so far.
     pub wall_seconds: f64,
     finished: String,
     unknown: String,
@@ -36,12 +36,12 @@ pub struct Checkpoint {
     spilled: u64,
     #[serde(default)]
     faults: BTreeMap<String, u64>,
-    /// Segments that were executed, one digit each.
+    /// Coverage of segments: one digit per segment, `1` if it was executed.
     covered: String,
 }
 
 impl Checkpoint {
-    /// What to keep of a run that leaves these states to be explored.
+    /// The checkpoint of a run whose remaining states are `left`.
     pub fn of(
         explorer: &Explorer<'_>,
         left: Vec<Bundle>,
@@ -73,22 +73,22 @@ impl Checkpoint {
         }
     }
 
-    /// How many segments the program had.
+    /// The number of segments of the program.
     pub fn segments(&self) -> usize {
         self.covered.len()
     }
 
-    /// Writes it.
+    /// Writes the checkpoint to the folder of the run.
     pub fn write(&self, folder: &Folder) -> Result<()> {
         Ok(folder.write(FILE, &serde_json::to_vec(self)?)?)
     }
 
-    /// Where to go on.
+    /// The starting point of the resumed search.
     pub fn start(&self) -> Start {
         Start::Left(self.left.clone())
     }
 
-    /// Reads it.
+    /// Reads and validates the checkpoint in a folder.
     pub fn read(dir: &Path) -> Result<Checkpoint> {
         let path = dir.join(FILE);
         let text = std::fs::read(&path).map_err(|source| Error::NothingToResume {
@@ -105,7 +105,7 @@ impl Checkpoint {
         Ok(checkpoint)
     }
 
-    /// Looks for numbers that no run can have.
+    /// Rejects values that no run can produce.
     fn check(&self) -> Result<()> {
         for weight in [&self.finished, &self.unknown] {
             if WeightSum::from_hex(weight).is_none() {
@@ -121,7 +121,7 @@ impl Checkpoint {
         Ok(())
     }
 
-    /// Removes it: the run is at its end.
+    /// Removes the checkpoint and its spill file, since the run is complete.
     pub fn remove(dir: &Path) -> Result<()> {
         for name in [FILE, SPILL_FILE] {
             match std::fs::remove_file(dir.join(name)) {
@@ -134,7 +134,7 @@ impl Checkpoint {
         Ok(())
     }
 
-    /// Gives an explorer the counts of the earlier run.
+    /// Restores counters, coverage and known findings of the stopped run into an explorer.
     pub fn restore(&self, explorer: &mut Explorer<'_>) {
         for (mark, digit) in explorer
             .coverage_mut()

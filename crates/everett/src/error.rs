@@ -1,45 +1,45 @@
-//! What can go wrong in the library, as an enum that callers can match on. Owns the words of errors; must not know who
-//! shows them.
+//! The errors of the library, as an enum that callers can match on. Owns the error messages; must not know how they are
+//! displayed.
 
 use std::path::PathBuf;
 
 /// The result of an operation of the library.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why an operation could not be done. [`std::error::Error::source`] leads to the causes; printed one behind the other
-/// they are a message for people.
+/// Why an operation failed. [`std::error::Error::source`] leads to the causes; the messages, joined in order, are
+/// readable for users.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// What was being done when the source happened.
+    /// What the operation was doing when the source error occurred.
     #[error("{message}")]
     Context {
-        /// What was being done.
+        /// What the operation was doing.
         message: String,
-        /// What happened.
+        /// The source error.
         source: Box<Error>,
     },
-    /// What is asked for contradicts itself, or cannot be had for runs of this kind.
+    /// The request contradicts itself or is not supported for this kind of run.
     #[error("{0}")]
     Usage(String),
-    /// A value is none of those that there can be.
+    /// A value is not valid.
     #[error("{0}")]
     Invalid(String),
-    /// A program, its bitcode or its native build is not there or cannot be used.
+    /// A program, its bitcode or its native build is missing or unusable.
     #[error("{0}")]
     Program(String),
-    /// There is no run in this folder.
+    /// The folder is not the folder of a run.
     #[error("{} is not the folder of a run", path.display())]
     NotARun {
         /// The folder.
         path: PathBuf,
-        /// Why it could not be read, where that was tried.
+        /// Why it could not be read, if reading was attempted.
         source: Option<std::io::Error>,
     },
-    /// A trace lies in no folder of a run.
+    /// A trace is not inside the folder of a run.
     #[error("{} is in no run's folder", .0.display())]
     InNoRun(PathBuf),
-    /// A file of a run was changed by somebody else.
+    /// A file of a run is damaged.
     #[error("{} is damaged", path.display())]
     Damaged {
         /// The file.
@@ -50,7 +50,7 @@ pub enum Error {
     /// A file was written by a newer version.
     #[error("{} was written by a newer version of Everett", .0.display())]
     TooNew(PathBuf),
-    /// The run left nothing to explore.
+    /// The run has nothing left to explore.
     #[error("{} has nothing to go on with: the run is at its end", path.display())]
     NothingToResume {
         /// The folder of the run.
@@ -58,66 +58,66 @@ pub enum Error {
         /// Why its checkpoint could not be read.
         source: std::io::Error,
     },
-    /// The program is not the one that was explored before.
+    /// The program differs from the one that was explored.
     #[error("the program has changed since the run was stopped; start a new run")]
     ProgramChanged,
-    /// There is no such trace, there are too many, or it does not end as it says.
+    /// A trace is missing, ambiguous, or does not end as it says.
     #[error("{0}")]
     Trace(String),
-    /// A trace cannot become a script.
+    /// A trace cannot be exported as a script.
     #[error("{0}")]
     NotExportable(String),
-    /// A program that boots a world boots none that can be explored.
+    /// A program that boots a world does not boot one that can be explored.
     #[error("{0}")]
     Boot(String),
-    /// What a scenario watches is not there.
+    /// The data that a scenario watches does not exist.
     #[error("{0}")]
     Watch(String),
-    /// The scenario is not in order.
+    /// The scenario has errors.
     #[error("{} in the scenario\n{problems}", errors(problems.list.len()))]
     Scenario {
-        /// What is wrong with it, with its places.
+        /// The errors, with their locations.
         problems: everett_scenario::Problems,
     },
-    /// Invariants of a scenario cannot be read.
+    /// The invariants of a scenario cannot be parsed.
     #[error("the invariants of {place} cannot be used\n{message}")]
     Invariants {
-        /// The check or file that they stand in.
+        /// The check or file that contains them.
         place: String,
         /// What is wrong with them.
         message: String,
     },
-    /// Of the file system.
+    /// An I/O error.
     #[error(transparent)]
     Io(#[from] std::io::Error),
-    /// Of a file in JSON.
+    /// An error in a JSON file.
     #[error(transparent)]
     Json(#[from] serde_json::Error),
-    /// Of the search.
+    /// An error of the explorer.
     #[error(transparent)]
     Explorer(#[from] everett_engine::ExplorerError),
-    /// Of native programs.
+    /// An error of a native run.
     #[error(transparent)]
     Native(#[from] everett_native::NativeError),
-    /// Of the build tools.
+    /// An error of the toolchain.
     #[error(transparent)]
     Toolchain(#[from] everett_toolchain::ToolchainError),
-    /// Of the bitcode.
+    /// An error in reading bitcode.
     #[error(transparent)]
     Bitcode(#[from] everett_ir::FileError),
-    /// Of the lowering of bitcode.
+    /// An error in lowering bitcode.
     #[error(transparent)]
     Lower(#[from] everett_ir::lower::LowerError),
-    /// Of the image of a program.
+    /// An error in building the image of a program.
     #[error(transparent)]
     Image(#[from] everett_vm::ImageError),
-    /// Of a path to watched data.
+    /// An error in a path to watched data.
     #[error(transparent)]
     Path(#[from] everett_ir::debug::PathError),
-    /// Of the folder of a run.
+    /// An error in writing to the folder of a run.
     #[error(transparent)]
     Folder(#[from] everett_report::WriteError),
-    /// Of text that is put together.
+    /// An error in formatting text.
     #[error(transparent)]
     Format(#[from] std::fmt::Error),
 }
@@ -130,7 +130,7 @@ fn errors(count: usize) -> String {
 }
 
 impl Error {
-    /// What happened at first, without what was being done around it.
+    /// The innermost error, without the context around it.
     pub fn root(&self) -> &Error {
         match self {
             Error::Context { source, .. } => source.root(),
@@ -138,7 +138,7 @@ impl Error {
         }
     }
 
-    /// The error with its causes, in one line.
+    /// The error and its causes, on one line.
     pub fn chain(&self) -> String {
         let mut text = self.to_string();
         let mut cause = std::error::Error::source(self);
@@ -150,7 +150,7 @@ impl Error {
     }
 }
 
-/// Says what was being done when something failed.
+/// Adds context to an error: what the operation was doing.
 pub(crate) trait Context<T> {
     fn context(self, message: impl Into<String>) -> Result<T>;
     fn with_context(self, message: impl FnOnce() -> String) -> Result<T>;
@@ -169,7 +169,7 @@ impl<T, E: Into<Error>> Context<T> for std::result::Result<T, E> {
     }
 }
 
-/// Returns an error of a kind, with a text for people.
+/// Returns an error of a kind, with a formatted message.
 macro_rules! bail {
     ($kind:ident, $($text:tt)+) => {
         return Err($crate::error::Error::$kind(format!($($text)+)))

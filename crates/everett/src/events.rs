@@ -1,5 +1,5 @@
-//! What operations tell while they go on. Owns the kinds of events and who listens to them; must not know how they are
-//! shown.
+//! Events that operations report while they run. Owns the kinds of events and the observer trait; must not know how
+//! events are displayed.
 
 use everett_engine::{Finding, PathEnd, Trace};
 use everett_report::Outcome;
@@ -14,7 +14,7 @@ use crate::repeat::Repeats;
 use crate::replay::Verdict;
 use crate::summary::RunSummary;
 
-/// Something that happened.
+/// An event of an operation.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Event<'e> {
@@ -23,49 +23,49 @@ pub enum Event<'e> {
         /// The folder.
         folder: &'e Path,
     },
-    /// How far a search is, now and then: see [`Observer::progress_interval`].
+    /// Periodic progress of a search; see [`Observer::progress_interval`].
     Progress(&'e Progress),
     /// A path of a program ended.
     PathDone(&'e PathEnd),
-    /// A world came to its end; what led to it, by the names of hosts.
+    /// A world ended; the traces of its hosts, by name.
     WorldDone(&'e BTreeMap<String, Trace>),
     /// A test was written.
     Test {
-        /// Its files begin with this name, below the folder of the run.
+        /// The common prefix of its file names, relative to the folder of the run.
         name: &'e str,
     },
-    /// A search found something.
+    /// A search reported a finding.
     Finding {
         /// Its number, from 1.
         number: u64,
-        /// As the summary lists it.
+        /// Its entry in the summary.
         entry: &'e FindingEntry,
-        /// All that is known of it.
+        /// The complete finding.
         finding: &'e Finding,
     },
-    /// A finding was tried natively.
+    /// A finding was replayed natively.
     FindingReplayed {
-        /// As the summary lists it.
+        /// Its entry in the summary.
         entry: &'e FindingEntry,
-        /// What became of it.
+        /// The verdict.
         verdict: &'e Verdict,
     },
-    /// All findings were tried natively.
+    /// All findings were replayed natively.
     FindingsReplayed {
-        /// How many are confirmed.
+        /// Number of confirmed findings.
         confirmed: usize,
-        /// Of how many.
+        /// Number of findings.
         findings: usize,
     },
-    /// A limit cut something off.
+    /// A limit truncated the search.
     LimitHit(&'e str),
-    /// The user should know this.
+    /// A warning for the user.
     Warning(&'e str),
-    /// A search is over and its results are about to be written.
+    /// A search ended; its results are about to be written.
     Finished {
-        /// What it found, counted and covered.
+        /// The summary of the run.
         summary: &'e RunSummary,
-        /// The folder of its results.
+        /// The folder of the run.
         folder: &'e Path,
     },
     /// A trace was followed in the engine.
@@ -75,47 +75,47 @@ pub enum Event<'e> {
         /// How it ended.
         ending: &'e Ending,
     },
-    /// System calls of a trace that was followed, in the form of strace.
+    /// The system calls of a followed trace, in the format of strace.
     Calls {
         /// The trace.
         path: &'e Path,
-        /// It is one of this many.
+        /// Number of traces that are followed.
         of: usize,
-        /// A line for each call.
+        /// One line per call.
         lines: &'e [String],
     },
-    /// An event of a native replay happened just now.
+    /// An event of a native replay occurred.
     Step {
-        /// The host, where there are several.
+        /// The host, if there are several.
         host: Option<&'e str>,
-        /// Its number on the host, from 1.
+        /// The number of the event on its host, from 1.
         number: usize,
-        /// The event, in the form of strace.
+        /// The event, in the format of strace.
         line: &'e str,
-        /// When, by the clock of the host.
+        /// The time on the clock of the host.
         clock_ns: u64,
     },
     /// A trace was replayed several times.
     Repeated {
         /// The trace.
         path: &'e Path,
-        /// How often.
+        /// Number of runs.
         times: NonZeroU32,
-        /// Whether all runs were the same.
+        /// How the runs compare.
         repeats: &'e Repeats,
     },
-    /// Packets of a replay were written.
+    /// The packets of a replay were written.
     Captured {
-        /// The host, where there are several.
+        /// The host, if there are several.
         host: Option<&'e str>,
-        /// Where to.
+        /// The pcap file.
         file: &'e Path,
-        /// How many they are.
+        /// Number of packets.
         packets: usize,
     },
-    /// What a native program wrote.
+    /// The output of a native program.
     Output {
-        /// The host, where there are several.
+        /// The host, if there are several.
         host: Option<&'e str>,
         /// Standard output and standard error.
         streams: &'e [Vec<u8>; 2],
@@ -124,64 +124,64 @@ pub enum Event<'e> {
     Replayed {
         /// The trace.
         path: &'e Path,
-        /// Whether it happened again.
+        /// The verdict.
         verdict: &'e Verdict,
     },
-    /// A trace of a regression suite was tried.
+    /// A trace of a regression suite was replayed.
     Tested {
         /// The trace.
         path: &'e Path,
-        /// What came of it.
+        /// The outcome.
         outcome: &'e Outcome,
     },
 }
 
-/// How far a search is.
+/// The progress of a search.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Progress {
     /// Time since the search began.
     pub elapsed: Duration,
     /// Paths that ended.
     pub paths: u64,
-    /// States that there are.
+    /// Number of states.
     pub states: usize,
     /// Findings so far.
     pub findings: usize,
     /// Instructions executed so far.
     pub instructions: u64,
-    /// Instructions a second, since progress was told before.
+    /// Instructions per second since the last progress event.
     pub instructions_per_second: f64,
-    /// Time in solvers so far.
+    /// Time spent in solvers so far.
     pub solver_time: Duration,
-    /// Segments of code that were executed.
+    /// Code segments executed.
     pub segments_covered: usize,
-    /// All segments.
+    /// All code segments.
     pub segments: usize,
-    /// What there is of worlds, where a scenario is explored.
+    /// Progress of the world, if a scenario is explored.
     pub world: Option<WorldProgress>,
 }
 
-/// How far a search of worlds is.
+/// The progress of a search of worlds.
 #[derive(Clone, PartialEq, Debug)]
 pub struct WorldProgress {
-    /// The least clock of all states.
+    /// The smallest clock of all states.
     pub virtual_ns: u64,
-    /// Groups of states that belong together.
+    /// Number of dstates: groups of states of different hosts that form worlds.
     pub dstates: usize,
 }
 
-/// Listens to what an operation tells.
+/// Receives the events of an operation.
 pub trait Observer {
-    /// Something happened.
+    /// Handles an event.
     fn event(&mut self, event: &Event<'_>);
 
-    /// How often progress is wanted; never, unless said otherwise. To ask costs nothing then.
+    /// The interval between progress events; `None` disables them at no cost.
     fn progress_interval(&self) -> Option<Duration> {
         None
     }
 }
 
-/// Listens to nothing.
+/// An observer that ignores all events.
 #[derive(Copy, Clone, Debug, Default)]
 pub struct Silent;
 
@@ -195,7 +195,7 @@ impl<F: FnMut(&Event<'_>)> Observer for F {
     }
 }
 
-/// Says when progress is due, and how fast it is.
+/// Decides when progress is due and measures the instruction rate.
 pub(crate) struct Meter {
     interval: Option<Duration>,
     next: Duration,
@@ -203,7 +203,7 @@ pub(crate) struct Meter {
 }
 
 impl Meter {
-    /// For an observer.
+    /// A meter with the interval of an observer.
     pub(crate) fn of(observer: &dyn Observer) -> Meter {
         let interval = observer.progress_interval();
         Meter {
@@ -213,7 +213,7 @@ impl Meter {
         }
     }
 
-    /// The time, if progress is due.
+    /// The current time, if progress is due.
     pub(crate) fn due(&mut self, now: impl FnOnce() -> Duration) -> Option<Duration> {
         let interval = self.interval?;
         let now = now();
@@ -224,7 +224,7 @@ impl Meter {
         Some(now)
     }
 
-    /// Instructions a second since the last time.
+    /// Instructions per second since the last call.
     pub(crate) fn rate(&mut self, now: Duration, instructions: u64) -> f64 {
         let seconds = now.saturating_sub(self.last.0).as_secs_f64().max(1e-9);
         let rate = instructions.saturating_sub(self.last.1) as f64 / seconds;

@@ -1,5 +1,5 @@
-//! `exec`: runs a program concretely on the model, as if it were started natively. Nothing is explored, nothing
-//! written.
+//! `exec`: runs a program concretely on the kernel model, as if it were started natively. It explores nothing and
+//! writes no results.
 
 use everett_engine::SourceFrame;
 use everett_expr::Arena;
@@ -15,10 +15,10 @@ use crate::error::{Result, bail};
 use crate::host::HostSpec;
 use crate::session::Session;
 
-/// A program that runs concretely.
+/// A program to run concretely.
 #[derive(Clone, Debug, Default)]
 pub struct ExecSpec {
-    /// System calls are told as they happen.
+    /// Report system calls as they happen.
     pub logs_calls: bool,
     /// The host that it runs on.
     pub host: HostSpec,
@@ -28,19 +28,19 @@ pub struct ExecSpec {
     pub command: Vec<OsString>,
 }
 
-/// What stands around a program that runs concretely.
+/// The terminal of a program that runs concretely.
 pub trait Console {
-    /// Reads bytes of standard input; none are its end.
+    /// Reads bytes of standard input; 0 means end of file.
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize>;
 
-    /// The program wrote something.
+    /// Handles output of the program.
     fn write(&mut self, stream: OutputStream, bytes: &[u8]) -> std::io::Result<()>;
 
-    /// The program made a system call, in the form of strace.
+    /// Handles a system call of the program, in the format of strace.
     fn call(&mut self, _line: &str) {}
 }
 
-/// Where a program writes.
+/// An output stream of a program.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum OutputStream {
     /// Standard output.
@@ -49,12 +49,12 @@ pub enum OutputStream {
     Stderr,
 }
 
-/// How a program ended that ran concretely.
+/// The result of a concrete run.
 #[derive(Clone, Debug)]
 pub struct ExecResult {
     /// How it ended.
     pub ending: ExecEnding,
-    /// What the user should know.
+    /// Warnings for the user.
     pub warnings: Vec<String>,
 }
 
@@ -62,36 +62,36 @@ pub struct ExecResult {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum ExecEnding {
-    /// With this status.
+    /// It exited with this status.
     Exit(u64),
-    /// By this signal.
+    /// This signal killed it.
     Signal(i32),
-    /// By itself, without a status.
+    /// It ended its path itself, without a status.
     Ended,
-    /// All threads wait for what nobody will send.
+    /// All threads wait for events that cannot occur.
     Idle,
-    /// Something is wrong with it.
+    /// It has a bug.
     Bug {
-        /// What kind.
+        /// The kind.
         kind: BugKind,
-        /// One line for people.
+        /// A one-line description.
         message: String,
-        /// Where it was.
+        /// The stack at the time of the bug.
         stack: Vec<SourceFrame>,
     },
     /// It could not be started.
     NotStarted {
-        /// What kind.
+        /// The kind.
         kind: BugKind,
-        /// One line for people.
+        /// A one-line description.
         message: String,
     },
 }
 
-/// Instructions between looks at the outputs.
+/// Instructions between checks for new output.
 const SLICE: u64 = 1_000_000;
 
-/// Runs a program.
+/// Runs a program concretely.
 pub fn exec(spec: &ExecSpec, session: &Session, console: &mut dyn Console) -> Result<ExecResult> {
     let Some(program) = spec.command.first() else {
         bail!(Usage, "there is no program to run");
@@ -148,14 +148,14 @@ fn variable((name, value): &(OsString, OsString)) -> Argument {
     Argument::Concrete(bytes)
 }
 
-/// What it takes to run a host concretely.
+/// The execution context of a concrete host.
 struct Machine {
     arena: Arena,
     oracle: ConcreteOracle,
     stacks: StackTable,
     coverage: Coverage,
     options: VmOptions,
-    /// Bytes of stdout and stderr that were passed on.
+    /// Bytes of stdout and stderr that were passed to the console.
     shown: [u64; 2],
 }
 

@@ -1,5 +1,5 @@
-//! `explore` and `resume`: searches the paths of a program, or the worlds of a scenario. Owns the course of a search
-//! from its spec to its summary; must not know how anything is shown.
+//! `explore` and `resume`: explore the paths of a program or the worlds of a scenario. Owns a search from its spec to
+//! its summary; must not know how results are displayed.
 
 use everett_engine::{Explorer, ExplorerConfig, Limits, Start, Stopped, WorldHost};
 use everett_linux::{Boot, HostConfig};
@@ -19,19 +19,19 @@ use crate::session::{Notices, Session};
 use crate::spec::{ResumeSpec, RunSpec};
 use crate::summary::{RunSummary, Summary};
 
-/// Time for making findings simpler and letting them happen again.
+/// Time budget for shrinking findings and confirming them natively.
 const AFTER_TIME: Duration = Duration::from_secs(20);
 
-/// What came of a search.
+/// The result of a search.
 #[derive(Debug)]
 pub struct RunResult {
-    /// The folder of its results.
+    /// The folder of the run.
     pub folder: PathBuf,
-    /// What it found, counted and covered.
+    /// Findings, counters and coverage of the run.
     pub summary: RunSummary,
 }
 
-/// Explores a program or a scenario. What it finds is written to the folder of the run.
+/// Explores a program or a scenario. Findings and tests are written to the folder of the run.
 pub fn explore(
     spec: &RunSpec,
     session: &Session,
@@ -59,7 +59,7 @@ pub fn explore(
     search(spec, session, observer, &images, &folder, None)
 }
 
-/// Goes on with a run that was stopped.
+/// Resumes a stopped run from its checkpoint.
 pub fn resume(
     resume: &ResumeSpec,
     session: &Session,
@@ -139,7 +139,7 @@ fn search_with(
     };
     let boots_world = !booted.hosts.is_empty();
     if boots_world && recorder.findings.is_empty() {
-        // Nothing of it can be taken up again without the hosts that are set up.
+        // The bootstrap search cannot be resumed: a checkpoint does not hold the hosts that were set up.
         Checkpoint::remove(folder.path())?;
         return bootstrap::explore(spec, session, recorder.into_observer(), folder, &booted);
     }
@@ -168,26 +168,26 @@ fn search_with(
     })
 }
 
-/// Until when findings are worked on.
+/// The deadlines for shrinking and confirming findings after the search.
 fn after_run(spec: &RunSpec, session: &Session) -> AfterRun {
     let now = session.now();
     let longest = now + AFTER_TIME;
     let until = spec.max_time.map_or(longest, |limit| limit.min(longest));
     AfterRun {
-        // The other half is for confirming.
+        // The other half of the time is for confirming findings natively.
         shrink: (!spec.no_shrink).then(|| now + until.saturating_sub(now) / 2),
         confirm: (!spec.no_confirm).then_some(until),
     }
 }
 
-/// Until when findings of worlds may be made simpler, where they are.
+/// The deadline for shrinking findings of worlds; `None` if shrinking is disabled.
 pub(crate) fn shrinks_until(spec: &RunSpec, session: &Session) -> Option<Duration> {
     let until = spec.max_time.unwrap_or(Duration::MAX);
     let until = until.min(session.now() + AFTER_TIME);
     (!spec.no_shrink).then_some(until)
 }
 
-/// What the engine is told.
+/// The configuration of the engine for a run.
 pub(crate) fn explorer_config(
     spec: &RunSpec,
     session: &Session,
@@ -251,13 +251,13 @@ pub(crate) fn explorer_config(
     })
 }
 
-/// The host of a program on its own.
+/// The host of a single program.
 pub(crate) fn program_host(config: ExplorerConfig) -> HostConfig {
     let mut hosts = config.hosts.into_iter();
     hosts.next().map(|host| host.config).unwrap_or_default()
 }
 
-/// Whether a program is there, by its path or by the name that a shell would find.
+/// Whether a program exists, by its path or by its name in `PATH`.
 fn is_program(path: &Path) -> bool {
     let folders = std::env::var_os("PATH").unwrap_or_default();
     let mut folders = std::env::split_paths(&folders);
@@ -265,7 +265,8 @@ fn is_program(path: &Path) -> bool {
         || (path.components().count() == 1 && folders.any(|dir| dir.join(path).is_file()))
 }
 
-/// z3 where it is there already; else the pinned one, installed now.
+/// The path of z3: the one in `PATH` unless `EVERETT_Z3` is set, otherwise the pinned version, which is installed on
+/// demand.
 fn find_z3(notices: &Notices) -> Result<PathBuf, String> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let installed = std::env::split_paths(&path)

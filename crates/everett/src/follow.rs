@@ -1,5 +1,5 @@
-//! `follow` and `strace`: follows traces again in the engine, asking the solver nothing, and compares how they end.
-//! Owns how traces are found below a folder; must not know native programs.
+//! `follow` and `strace`: re-execute traces in the engine, without solver queries, and compare how they end. Owns the
+//! lookup of traces below a folder; must not know native programs.
 
 use everett_engine::{
     Explorer, ExplorerConfig, Finding, Limits, Listener, PathEnd, SourceFrame, Start, Trace,
@@ -19,53 +19,53 @@ use crate::session::Session;
 use crate::spec::RunSpec;
 use crate::world::trace::Wrong;
 
-/// How a trace ended that was followed.
+/// How a followed trace ended.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Ending {
-    /// As it did.
+    /// As the trace says.
     Same,
-    /// The path of a program ended otherwise.
+    /// The path of a program ended differently.
     Path {
-        /// As the trace says.
+        /// The end that the trace records.
         expected: TraceEnd,
-        /// As it was now; nothing where the trace could not be followed.
+        /// The end that was observed; `None` if the trace could not be followed.
         seen: Option<TraceEnd>,
     },
-    /// Something else is wrong with a world.
+    /// The world has other findings.
     Finding {
-        /// What the trace says.
+        /// The finding that the trace records.
         expected: Wrong,
-        /// What is wrong now.
+        /// The findings that were observed.
         seen: Vec<Wrong>,
     },
-    /// The hosts of a world ended otherwise.
+    /// The hosts of a world ended differently.
     World {
-        /// Choices and ends, as the traces say.
+        /// The choices and ends that the traces record.
         expected: BTreeMap<String, HostEnd>,
-        /// As they were now, in each world that there was.
+        /// The choices and ends that were observed, for each world.
         seen: Vec<BTreeMap<String, HostEnd>>,
-        /// What is wrong now.
+        /// The findings that were observed.
         wrong: Vec<Wrong>,
     },
 }
 
-/// What a host of a world chose, and how it ended.
+/// The choices of a host of a world, and how it ended.
 pub type HostEnd = (
     everett_sim::SharedList<everett_engine::TraceChoice>,
     Option<TraceEnd>,
 );
 
-/// What came of following traces.
+/// The result of following traces.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FollowResult {
-    /// How many there are.
+    /// Number of traces.
     pub traces: usize,
-    /// How many of them end otherwise than they did.
+    /// Number of traces that ended differently.
     pub different: usize,
 }
 
-/// Follows all traces below a folder of a run, or one trace.
+/// Follows one trace, or all traces below the folder of a run.
 pub fn follow(path: &Path, session: &Session, observer: &mut dyn Observer) -> Result<FollowResult> {
     let (folder, traces) = traces_of(path)?;
     let spec = RunSpec::of(&folder)?;
@@ -97,7 +97,7 @@ pub fn follow(path: &Path, session: &Session, observer: &mut dyn Observer) -> Re
     })
 }
 
-/// Follows traces and tells their system calls, in the form of strace.
+/// Follows traces and reports their system calls in the format of strace.
 pub fn strace(path: &Path, session: &Session, observer: &mut dyn Observer) -> Result<()> {
     let (folder, traces) = traces_of(path)?;
     let mut spec = RunSpec::of(&folder)?;
@@ -123,12 +123,12 @@ pub(crate) fn read_trace(path: &Path) -> Result<Trace> {
     serde_json::from_slice(&text).with_context(|| format!("{} is no trace", path.display()))
 }
 
-/// The folder of the run and the traces that are meant.
+/// The folder of the run and the traces that `path` denotes.
 pub(crate) fn traces_of(path: &Path) -> Result<(PathBuf, Vec<PathBuf>)> {
     Ok((run_of(path)?, traces_below(path)?))
 }
 
-/// The folder of the run that something belongs to.
+/// The folder of the run that contains `path`.
 pub(crate) fn run_of(path: &Path) -> Result<PathBuf> {
     if path.join("args.json").exists() {
         return Ok(path.to_owned());
@@ -146,7 +146,7 @@ pub(crate) fn run_of(path: &Path) -> Result<PathBuf> {
     }
 }
 
-/// The trace itself, or the only one that lies below a folder.
+/// The trace itself, or the only trace below a folder.
 pub(crate) fn one_trace(path: &Path) -> Result<PathBuf> {
     match traces_below(path)?.as_slice() {
         [one] => Ok(one.clone()),
@@ -159,7 +159,7 @@ pub(crate) fn one_trace(path: &Path) -> Result<PathBuf> {
     }
 }
 
-/// The trace itself, or all that lie below a folder, without those that were made simpler.
+/// The trace itself, or all traces below a folder, without the originals of shrunk traces.
 pub fn traces_below(path: &Path) -> Result<Vec<PathBuf>> {
     if path.is_file() {
         return Ok(vec![path.to_owned()]);
@@ -174,7 +174,7 @@ pub fn traces_below(path: &Path) -> Result<Vec<PathBuf>> {
             let name = entry.file_name();
             let name = name.to_string_lossy();
             if path.is_dir() {
-                // Files that a path of the guest left behind may have any name.
+                // These folders hold files of the guest, which may have any name.
                 if name != "fs" && !name.ends_with(".fs") {
                     folders.push(path);
                 }
@@ -187,7 +187,7 @@ pub fn traces_below(path: &Path) -> Result<Vec<PathBuf>> {
     Ok(traces)
 }
 
-/// The name of a trace of a program or of a world that was not made simpler.
+/// Whether a file name is that of a trace of a program or a world, and not that of the original of a shrunk trace.
 fn is_trace(name: &str) -> bool {
     let ends = [".trace", ".world"];
     let is_original = name.ends_with(ORIGINAL) || name.ends_with(".original.world");
@@ -199,12 +199,12 @@ fn follow_one(run: &RunSpec, session: &Session, images: &[Image], trace: Trace) 
     follow_with(following_config(run, session)?, images, Start::Trace(trace))
 }
 
-/// What the engine is told where it follows one trace.
+/// The configuration of the engine for following one trace.
 pub(crate) fn following_config(run: &RunSpec, session: &Session) -> Result<ExplorerConfig> {
     let mut config = explorer_config(run, session, None)?;
     config.all_tests = true;
     config.all_findings = true;
-    // The limits of the run are not those of following it; only the one that made hangs is part of the paths.
+    // The other limits of the run do not apply here. The instruction limit does: it decides which paths are hangs.
     config.limits = Limits {
         max_memory: config.limits.max_memory,
         max_instructions: config.limits.max_instructions,
@@ -213,7 +213,7 @@ pub(crate) fn following_config(run: &RunSpec, session: &Session) -> Result<Explo
     Ok(config)
 }
 
-/// Follows a trace in the engine, as told.
+/// Follows a trace in the engine, with a configuration.
 pub(crate) fn follow_with(config: ExplorerConfig, images: &[Image], start: Start) -> Result<Last> {
     let mut explorer = Explorer::new(images, config, start)?;
     let mut last = Last::default();
@@ -221,18 +221,18 @@ pub(crate) fn follow_with(config: ExplorerConfig, images: &[Image], start: Start
     Ok(last)
 }
 
-/// Keeps the end of the only path.
+/// A listener that keeps the end of the only path.
 #[derive(Default)]
 pub(crate) struct Last {
-    /// The trace of the path that was followed, and how it ended.
+    /// The trace of the followed path, including its end.
     pub trace: Option<Trace>,
-    /// System calls, where they are logged.
+    /// System calls, if logging is enabled.
     pub calls: Vec<String>,
-    /// Points between system calls, where they are logged.
+    /// Preemption points between system calls, if logging is enabled.
     pub points: Vec<(PreemptionPoint, SourceFrame)>,
-    /// What it ended in, if that is a finding.
+    /// The finding that the path ended in, if any.
     pub finding: Option<Finding>,
-    /// Instructions on it.
+    /// Number of instructions on the path.
     pub instructions: u64,
 }
 

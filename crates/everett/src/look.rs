@@ -1,5 +1,4 @@
-//! One trace on its native programs, again and again, while somebody looks: what debuggers and walks through a replay
-//! are built on.
+//! Repeated native replay of one trace with watchers. Debuggers and the step-by-step view of a replay build on it.
 
 use everett_engine::Trace;
 use everett_native::{NativeConfig, NativeHost, NativeRun, Source, Watcher, run_watched};
@@ -34,7 +33,7 @@ enum Kind {
 }
 
 impl NativeReplay {
-    /// Opens the only trace that a path leads to.
+    /// Opens the only trace that `path` denotes.
     pub fn open(path: &Path, build: &BuildSpec, session: &Session) -> Result<NativeReplay> {
         let (folder, traces) = traces_of(path)?;
         let mut run = RunSpec::of(&folder)?;
@@ -59,12 +58,12 @@ impl NativeReplay {
         Ok(NativeReplay { kind })
     }
 
-    /// It is a world of several hosts.
+    /// Whether it is a world of several hosts.
     pub fn is_world(&self) -> bool {
         matches!(self.kind, Kind::World { .. })
     }
 
-    /// The names of the hosts; that of the only one of a program is [`HOST`].
+    /// The names of the hosts; a single program has one host, [`HOST`].
     pub fn hosts(&self) -> Vec<&str> {
         match &self.kind {
             Kind::Program { .. } => vec![HOST],
@@ -72,7 +71,7 @@ impl NativeReplay {
         }
     }
 
-    /// The host of a world that something is wrong on.
+    /// The host of a world on which the finding occurred.
     pub fn wrong_host(&self) -> Option<&str> {
         match &self.kind {
             Kind::Program { .. } => None,
@@ -80,8 +79,8 @@ impl NativeReplay {
         }
     }
 
-    /// Replays it while somebody looks at each host, in the order of [`NativeReplay::hosts`]. What came out of each, by
-    /// name.
+    /// Replays the trace with one watcher per host, in the order of [`NativeReplay::hosts`]. Returns the run of each
+    /// host, by name.
     pub fn run(&self, watchers: Vec<Box<dyn Watcher + '_>>) -> Result<BTreeMap<String, NativeRun>> {
         match &self.kind {
             Kind::Program { config, trace } => {

@@ -1,5 +1,5 @@
-//! `native`: real programs under the kernel model without a trace, once or many times. The same seed is the same run.
-//! Must not know the engine's search.
+//! `native`: runs native programs under the kernel model without a trace, once or many times. The seed determines the
+//! run. Must not know the engine's search.
 
 use everett_engine::{Trace, TraceEnd, digest};
 use everett_linux::{HostConfig, Stdin};
@@ -21,19 +21,19 @@ use crate::session::Session;
 use crate::spec::{RunSpec, is_scenario, results_folder};
 use crate::world::trace::Wrong;
 
-/// Native programs that run under the kernel model.
+/// Native programs to run under the kernel model.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct NativeSpec {
-    /// Seed of all choices: schedules and failures.
+    /// The seed of all choices, such as schedules and faults.
     pub seed: u64,
-    /// How many runs are made and reported, with this seed and those that follow; one that is shown if it is not said.
+    /// Number of runs to make and summarise, with consecutive seeds; by default a single run whose output is shown.
     pub runs: Option<NonZeroU32>,
-    /// Folder for what many runs find; the next number below everett-out/ if there is none.
+    /// Folder for the findings of many runs; by default the next number below everett-out/.
     pub out: Option<PathBuf>,
-    /// System calls of the one run are logged.
+    /// Log the system calls of a single run.
     pub logs_calls: bool,
-    /// Keys of a scenario that stand above those that it has, with their values.
+    /// Keys of the scenario to override, with their values.
     pub settings: Vec<(String, String)>,
     /// The host of a single program.
     #[serde(flatten)]
@@ -52,7 +52,7 @@ impl NativeSpec {
         )
     }
 
-    /// A run of it, as other operations know them.
+    /// The equivalent spec for other operations.
     pub(crate) fn run(&self) -> RunSpec {
         RunSpec {
             host: self.host.clone(),
@@ -61,26 +61,26 @@ impl NativeSpec {
     }
 }
 
-/// What came of native runs.
+/// The result of native runs.
 pub enum NativeResult {
-    /// Of one run of a program.
+    /// One run of a program.
     Program(Box<NativeRun>),
-    /// Of one run of a world, with what is wrong with it.
+    /// One run of a world, with the finding if there is one.
     World(Box<WorldRun>, Option<Wrong>),
-    /// Of many runs.
+    /// Many runs.
     Many {
-        /// Where they are written.
+        /// The folder of the results.
         folder: PathBuf,
-        /// How they ended.
+        /// How the runs ended.
         summary: NativeSummary,
-        /// How many of the ends are findings.
+        /// Number of distinct ends that are findings.
         findings: u32,
-        /// They are runs of a world.
+        /// Whether they are runs of a world.
         is_world: bool,
     },
 }
 
-/// Runs native programs under the model. A single program asks the watcher for its standard input.
+/// Runs native programs under the kernel model. A single program reads its standard input from the watcher.
 pub fn native(
     spec: &NativeSpec,
     session: &Session,
@@ -101,7 +101,8 @@ pub fn native(
     }
 }
 
-/// Goes as it would natively: handlers get their faults, and if a child crashes that is its parent's affair.
+/// Runs a program once as it would run on Linux: faults go to signal handlers, and the crash of a child does not end
+/// its parent.
 fn one(spec: &NativeSpec, session: &Session, watcher: &mut dyn Watcher) -> Result<NativeRun> {
     let mut host = HostConfig {
         args: spec
@@ -133,32 +134,32 @@ fn one(spec: &NativeSpec, session: &Session, watcher: &mut dyn Watcher) -> Resul
     Ok(everett_native::run_watched(&config, source, watcher)?)
 }
 
-/// Runs that ended the same.
+/// A group of runs that ended the same.
 #[derive(Clone, Debug, Serialize)]
 pub struct Ended {
-    /// How, for people.
+    /// A description of the end.
     pub end: String,
-    /// How many.
+    /// Number of runs.
     pub runs: u32,
-    /// The first of their seeds.
+    /// The first seed with this end.
     pub seed: u64,
-    /// Where its trace lies, if something is wrong.
+    /// The folder of its trace, if the end is a finding.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub finding: Option<String>,
 }
 
-/// What `summary.json` says about many runs.
+/// The contents of `summary.json` for many runs.
 #[derive(Clone, Debug, Serialize)]
 pub struct NativeSummary {
-    /// How many.
+    /// Number of runs.
     pub runs: u32,
     /// The first seed.
     pub seed: u64,
-    /// System calls of all.
+    /// Total number of system calls.
     pub calls: u64,
-    /// How they ended.
+    /// How the runs ended.
     pub ends: Vec<Ended>,
-    /// How long it took.
+    /// Wall-clock time of all runs.
     pub wall_seconds: f64,
 }
 
@@ -212,7 +213,7 @@ fn many(spec: &NativeSpec, session: &Session, runs: u32) -> Result<NativeResult>
     })
 }
 
-/// How a run ended, as traces have it.
+/// The end of a run in the form that traces record; `None` if it has no such end, for instance because it diverged.
 pub(crate) fn end_of(seen: &NativeRun) -> Option<TraceEnd> {
     let output = [0, 1].map(|at| digest(&seen.output[at]));
     let end = TraceEnd {

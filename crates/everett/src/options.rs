@@ -1,5 +1,5 @@
-//! Run options: one row gives an option its name, its meaning, its help and whether it is for scenarios. Command lines,
-//! the documentation and the checks of a spec follow from the rows. Must not know any command line.
+//! The run options: one table row defines name, meaning, help text and scope of an option. Command lines, the
+//! documentation and the validation of specs derive from the table. Must not know any command line.
 
 use std::ffi::OsStr;
 use std::fmt::Write;
@@ -12,32 +12,32 @@ use crate::load::GuestProgram;
 use crate::scenario::parse_setting;
 use crate::spec::{RunSpec, parse_size, parse_time, parse_variable};
 
-/// Sets an option of a run to a value, or adds a value to it. A switch takes no notice of the value.
+/// Sets an option of a run to a value, or adds a value to it. A switch ignores the value.
 pub type Setter = fn(&mut RunSpec, &OsStr) -> Result<(), String>;
 
-/// What an option takes.
+/// The kind of argument that an option takes.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Takes {
-    /// Nothing: it is on or off.
+    /// No argument: the option is a switch.
     Nothing,
-    /// One value, of which this is the name for people.
+    /// One value, with its name in help texts.
     Value(&'static str),
-    /// A value each time that it is said.
+    /// One value per occurrence; the option may be repeated.
     Values(&'static str),
-    /// Values with commas between them.
+    /// A comma-separated list of values.
     List(&'static str),
     /// One path.
     Path(&'static str),
 }
 
-/// What an option is about.
+/// The scope of an option.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Scope {
-    /// The run, of a program or a scenario.
+    /// The run, whether of a program or a scenario.
     Run,
-    /// One program; where that boots a world, the search until its hosts are set up.
+    /// Runs of one program; if it boots a world, the search until its hosts are set up.
     Booting,
-    /// The host of one program, also where it is run natively or concretely.
+    /// The host of one program, including native and concrete runs.
     Host,
 }
 
@@ -46,21 +46,21 @@ pub enum Scope {
 pub struct RunOption {
     /// Its name, with dashes.
     pub name: &'static str,
-    /// The field of [`RunSpec`] that it sets, as `args.json` has it.
+    /// The field of [`RunSpec`] that it sets, as named in `args.json`.
     pub field: &'static str,
-    /// What it does, for people.
+    /// The help text.
     pub help: &'static str,
-    /// What it takes.
+    /// The kind of argument it takes.
     pub takes: Takes,
-    /// What it is where nothing is said, where that is worth telling.
+    /// The default value, if it is worth showing.
     pub default: Option<&'static str>,
-    /// An option without which it has no meaning.
+    /// Another option that this one requires.
     pub requires: Option<&'static str>,
-    /// What it is about.
+    /// The scope of the option.
     pub scope: Scope,
-    /// The key of a scenario that says the same.
+    /// The equivalent key of a scenario.
     pub scenario_key: Option<&'static str>,
-    /// Sets it.
+    /// Sets the option in a spec.
     pub set: Setter,
 }
 
@@ -125,7 +125,7 @@ fn positive(value: &OsStr) -> Result<u64, String> {
     }
 }
 
-/// A row for an option that is on or off.
+/// A row for a switch.
 macro_rules! switch {
     ($name:literal, $($field:ident).+) => {
         RunOption::new($name, last!($($field).+), Takes::Nothing, |spec, _| {
@@ -135,7 +135,7 @@ macro_rules! switch {
     };
 }
 
-/// A row for an option with a value, which an expression makes of the text.
+/// A row for an option with a value, which an expression parses.
 macro_rules! value {
     ($name:literal, $($field:ident).+, $value:literal, $parse:expr) => {
         RunOption::new($name, last!($($field).+), Takes::Value($value), |spec, value| {
@@ -145,7 +145,7 @@ macro_rules! value {
     };
 }
 
-/// The same where no value is a value, too.
+/// A row for an option with a value whose field is an `Option`.
 macro_rules! maybe {
     ($name:literal, $($field:ident).+, $value:literal, $parse:expr) => {
         RunOption::new($name, last!($($field).+), Takes::Value($value), |spec, value| {
@@ -175,7 +175,7 @@ macro_rules! values {
     };
 }
 
-/// The last of names, as text.
+/// The last name of a dotted path, as text.
 macro_rules! last {
     ($field:ident) => { stringify!($field) };
     ($first:ident . $($field:ident).+) => { last!($($field).+) };
@@ -185,7 +185,7 @@ fn owned(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// All options of a run, in the order in which they are shown.
+/// All run options, in display order.
 pub const OPTIONS: &[RunOption] = &[
     path!("out", out, "DIR").help("Folder for the results; default: the next number below everett-out/."),
     maybe!("max-time", max_time, "TIME", |value| parse_time(text(value)?))
@@ -357,12 +357,12 @@ pub const OPTIONS: &[RunOption] = &[
     ),
 ];
 
-/// The option of a name.
+/// The option with a name.
 pub fn option(name: &str) -> Option<&'static RunOption> {
     OPTIONS.iter().find(|option| option.name == name)
 }
 
-/// All options, as a table in Markdown: `docs/options.md`.
+/// All options as a Markdown table, for `docs/options.md`.
 pub fn options_table() -> String {
     let mut table = String::from("| option | key of a scenario | what it does |\n|---|---|---|\n");
     let escaped = |text: &str| text.replace('|', "\\|");

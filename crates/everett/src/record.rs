@@ -1,5 +1,5 @@
-//! The listener of a search of one program: writes tests and findings as they come, and tells of them. Owns the files
-//! of findings and tests; must not know how the search goes.
+//! The listener of a search of one program: writes tests and findings as they occur and reports them to the observer.
+//! Owns the files of findings and tests; must not know how the search works.
 
 use everett_engine::{
     Explorer, Finding, Listener, PathEnd, SourceFrame, Stopped, Trace, WorldFinding, principal,
@@ -24,43 +24,43 @@ use crate::shrink::{Goal, Shrunk, shrink_trace};
 use crate::spec::RunSpec;
 use crate::summary::{RunSummary, Summary};
 
-/// The name of the only host.
+/// The host name in runs of a single program.
 pub const HOST: &str = "host";
-/// Time for making one finding simpler.
+/// Time budget for shrinking one finding.
 pub const SHRINK_TIME: Duration = Duration::from_secs(3);
-/// How the name of a trace ends that was made simpler: what it was before.
+/// The suffix of the file that keeps a trace as it was before shrinking.
 pub const ORIGINAL: &str = ".original.trace";
-/// Longest path of a guest's file that is written.
+/// Longest guest path whose file is written.
 const MAX_PATH: usize = 1000;
 
 /// A finding as `summary.json` lists it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct FindingEntry {
-    /// What kind.
+    /// The kind of the finding.
     pub kind: String,
-    /// One line for people.
+    /// A one-line description.
     pub message: String,
-    /// File of the place.
+    /// The source file.
     pub file: String,
-    /// Line of the place.
+    /// The source line.
     pub line: u32,
-    /// Function of the place.
+    /// The function.
     pub function: String,
-    /// The host on which it happened.
+    /// The host on which it occurred.
     pub host: String,
-    /// Folder below the run's.
+    /// Its folder, relative to the folder of the run.
     pub dir: String,
-    /// Whether it happened again on the native program: `confirmed`, `not-reproduced`, `not-replayable`; `null` where
-    /// that was not tried.
+    /// The verdict of the native replay: `confirmed`, `not-reproduced` or `not-replayable`; `null` if it was not
+    /// replayed.
     #[serde(default)]
     pub confirmed: Option<String>,
-    /// Why it did not.
+    /// Why it was not confirmed.
     #[serde(default)]
     pub confirmed_reason: Option<String>,
 }
 
 impl FindingEntry {
-    /// One that was not tried natively yet.
+    /// An entry for a finding that was not replayed yet.
     pub fn of(finding: &Finding, host: &str, dir: String) -> FindingEntry {
         let place = principal(&finding.stack)
             .cloned()
@@ -79,12 +79,12 @@ impl FindingEntry {
     }
 }
 
-/// Until when findings are worked on after a run; nothing where that is not wanted.
+/// Deadlines for the work on findings after a run; `None` disables a step.
 #[derive(Copy, Clone, Debug)]
 pub struct AfterRun {
-    /// Their inputs are made simpler.
+    /// Deadline for shrinking their traces.
     pub shrink: Option<Duration>,
-    /// They are replayed natively.
+    /// Deadline for confirming them natively.
     pub confirm: Option<Duration>,
 }
 
@@ -101,21 +101,21 @@ pub(crate) struct Recorder<'o> {
     pub tests: u64,
     /// Findings so far.
     pub findings: Vec<FindingEntry>,
-    /// Paths that are hosts of a world that is to be made.
+    /// Paths that set up a host of the world to be explored.
     pub hosts: Vec<SetUp>,
-    /// Their numbers and traces, for those of this run.
+    /// The findings of this run, as indices into `findings`, with their traces.
     traces: Vec<(usize, Trace)>,
-    /// Something could not be written; the run goes on, what is found is still shown.
+    /// Writing a result failed. The search continues, and findings are still reported.
     failed: bool,
     folder: Folder,
-    /// Files that replace earlier ones, when all others are written.
+    /// Files that replace earlier ones; they are written after all others.
     replacing: Vec<NamedFile>,
-    /// Most of the run's time that is kept for what comes after the search.
+    /// Upper bound of the time that the run reserves for work after the search.
     pub kept_time: Duration,
 }
 
 impl<'o> Recorder<'o> {
-    /// A recorder for a run into a folder.
+    /// A recorder that writes to a folder.
     pub(crate) fn new(
         folder: Folder,
         spec: &'o RunSpec,
@@ -141,23 +141,23 @@ impl<'o> Recorder<'o> {
         }
     }
 
-    /// Who listens, where nothing more is recorded.
+    /// Ends recording and returns the observer.
     pub(crate) fn into_observer(self) -> &'o mut dyn Observer {
         self.observer
     }
 
-    /// Most memory that the run took so far.
+    /// Peak memory of the run so far.
     pub(crate) fn memory_peak(&self) -> u64 {
         self.session.memory.peak()
     }
 
-    /// Goes on numbering where an earlier run stopped.
+    /// Continues the numbering of a stopped run.
     pub fn continue_from(&mut self, checkpoint: &Checkpoint) {
         self.tests = checkpoint.tests;
         self.findings = checkpoint.findings.clone();
     }
 
-    /// Says what the user should know.
+    /// Reports a warning to the observer.
     pub fn warn(&mut self, warning: &str) {
         self.observer.event(&Event::Warning(warning));
     }
@@ -191,7 +191,7 @@ impl<'o> Recorder<'o> {
         }
     }
 
-    /// Makes the inputs of this run's findings simpler and lets them happen again natively, as long as there is time.
+    /// Shrinks the findings of this run and confirms them natively, until the deadlines.
     pub(crate) fn confirm(&mut self, images: &[Image], until: AfterRun) {
         if self.traces.is_empty() {
             return;
@@ -241,7 +241,7 @@ impl<'o> Recorder<'o> {
         }
     }
 
-    /// A simpler trace of a finding, if there is one and time to look for it.
+    /// Shrinks the trace of a finding. `None` if there is no simpler trace or no time left.
     fn shrunk(
         &self,
         images: &[Image],
@@ -254,11 +254,11 @@ impl<'o> Recorder<'o> {
             return None;
         }
         let goal = Goal::of_entry(&self.findings[number]);
-        // What cannot be made simpler stays as it is.
+        // If shrinking fails, the original trace stays.
         shrink_trace(self.spec, self.session, images, trace, &goal, until).ok()?
     }
 
-    /// What becomes of a finding natively. The simpler trace is kept only if it does as well as the first one.
+    /// Confirms a finding natively. The shrunk trace is kept unless only the original trace is confirmed.
     fn confirm_finding(
         &mut self,
         config: &NativeConfig,
@@ -280,13 +280,13 @@ impl<'o> Recorder<'o> {
         verdict
     }
 
-    /// How long the system takes to free the memory of the process when it ends.
+    /// Estimated time that the kernel takes to free the memory of the process at exit.
     fn freeing_time(&self) -> Duration {
         const PER_GIB: Duration = Duration::from_millis(80);
         PER_GIB.mul_f64(self.session.memory.used() as f64 / f64::from(1 << 30))
     }
 
-    /// The simpler trace takes the place of the first one, which is kept beside it.
+    /// Replaces the trace of a finding with the shrunk one and keeps the original beside it.
     fn replace(&mut self, number: usize, trace: &Trace, shrunk: Option<Shrunk>) {
         let Some(Shrunk {
             finding: Some(finding),
@@ -310,7 +310,7 @@ impl<'o> Recorder<'o> {
         }
     }
 
-    /// Tells how the run ended, and writes what is left to write. An error if something could not be written.
+    /// Reports the end of the run and writes the remaining files. Fails if a file could not be written.
     pub(crate) fn finish(self, summary: &RunSummary) -> Result<()> {
         tell_end(summary, self.folder.path(), self.observer);
         self.writer.finish()?;
@@ -369,7 +369,7 @@ impl Listener for Recorder<'_> {
         self.observer.event(&Event::Progress(&progress));
     }
 
-    /// Does it all but for the files, and looks at the clock.
+    /// Estimates the time by computing the summary and the coverage once, without writing them.
     fn closing_time(&mut self, explorer: &Explorer<'_>) -> Duration {
         let start = self.session.now();
         let summary = Summary::new(explorer, self, Stopped::Asked, start);
@@ -377,7 +377,7 @@ impl Listener for Recorder<'_> {
         self.session.now().saturating_sub(start) + self.freeing_time()
     }
 
-    /// Replaying a finding takes about as long.
+    /// Assumes a fixed time for the native replay of each finding.
     fn time_after(&self) -> Duration {
         const EACH: Duration = Duration::from_millis(500);
         let findings = u32::try_from(self.traces.len()).unwrap_or(u32::MAX);
@@ -385,7 +385,7 @@ impl Listener for Recorder<'_> {
     }
 }
 
-/// How far a search is.
+/// The progress of a search.
 fn progress(explorer: &Explorer<'_>, now: Duration, meter: &mut Meter) -> Progress {
     let statistics = explorer.statistics();
     let instructions = statistics.instructions + statistics.replayed;
@@ -405,7 +405,7 @@ fn progress(explorer: &Explorer<'_>, now: Duration, meter: &mut Meter) -> Progre
     }
 }
 
-/// Tells how a run ended.
+/// Reports warnings, limits and the end of a run to the observer.
 pub(crate) fn tell_end(summary: &RunSummary, folder: &Path, observer: &mut dyn Observer) {
     for warning in summary.warnings() {
         observer.event(&Event::Warning(warning));
@@ -416,7 +416,7 @@ pub(crate) fn tell_end(summary: &RunSummary, folder: &Path, observer: &mut dyn O
     observer.event(&Event::Finished { summary, folder });
 }
 
-/// What is written about a finding beside its trace.
+/// The files that describe a finding, besides its trace.
 pub fn finding_files(finding: &Finding, host: &str, made_simpler: bool) -> [NamedFile; 2] {
     let place = principal(&finding.stack)
         .cloned()
@@ -435,7 +435,7 @@ pub fn finding_files(finding: &Finding, host: &str, made_simpler: bool) -> [Name
     ]
 }
 
-/// A test in KLEE's format.
+/// A test in the `.ktest` format of KLEE.
 pub fn ktest(command: &[String], trace: &Trace) -> Vec<u8> {
     let inputs = trace.inputs.iter();
     let objects = inputs.map(|input| (input.name.to_string(), input.bytes.clone()));
@@ -446,7 +446,7 @@ pub fn ktest(command: &[String], trace: &Trace) -> Vec<u8> {
     .to_bytes()
 }
 
-/// Files that a path left behind: a list, and below a folder what those hold that it made or changed.
+/// The files that a path changed: a list of all changes, and below `folder` the contents of created or modified files.
 pub fn written_files(folder: &str, files: &[(ChangedFile, Vec<u8>)]) -> Vec<NamedFile> {
     if files.is_empty() {
         return Vec::new();
@@ -461,7 +461,7 @@ pub fn written_files(folder: &str, files: &[(ChangedFile, Vec<u8>)]) -> Vec<Name
             FileChange::Special => writeln!(list, "special {mode:04o} {path}"),
             FileChange::Removed => writeln!(list, "removed {path}"),
         };
-        // Longer paths than this cannot be made here; their files are listed only.
+        // The file system of the machine does not allow longer paths; such files are only listed.
         if let FileChange::File(_) = file.what
             && path.len() < MAX_PATH
         {
@@ -472,7 +472,7 @@ pub fn written_files(folder: &str, files: &[(ChangedFile, Vec<u8>)]) -> Vec<Name
     written
 }
 
-/// A path of the guest as a path here: bytes that are not printable are escaped.
+/// A guest path as a path on this machine, with non-printable bytes escaped.
 fn readable_path(path: &[u8]) -> String {
     let escaped = path.iter().map(|byte| match byte {
         b'%' | 0..=0x20 | 0x7f.. => format!("%{byte:02X}"),
@@ -490,7 +490,7 @@ fn unknown_place() -> SourceFrame {
     }
 }
 
-/// A finding as text: what, where with the source, stacks, inputs.
+/// A finding as text: kind, location with source, stacks and inputs.
 fn describe(finding: &Finding, made_simpler: bool) -> String {
     let mut text = format!("{}: {}\n", finding.kind.name(), finding.message);
     if let Some(place) = principal(&finding.stack) {
@@ -528,7 +528,7 @@ fn describe(finding: &Finding, made_simpler: bool) -> String {
         let _ = writeln!(text, "    {} = {}", input.name, readable(&input.bytes));
     }
     for choice in finding.trace.choices.iter() {
-        // What went as usual says nothing.
+        // Default choices are not worth mentioning.
         if choice.picked > 0 {
             let _ = writeln!(text, "    {}", choice.describe());
         }
@@ -544,7 +544,7 @@ fn describe(finding: &Finding, made_simpler: bool) -> String {
     text
 }
 
-/// The lines around a place, if the file can be read.
+/// The source lines around a location; empty if the file cannot be read.
 fn excerpt(place: &SourceFrame) -> String {
     let Ok(source) = std::fs::read_to_string(&place.file) else {
         return String::new();
@@ -565,7 +565,7 @@ fn excerpt(place: &SourceFrame) -> String {
     text
 }
 
-/// Bytes as people read them: a string where printable, numbers where short, else hexadecimal.
+/// Bytes in human-readable form: as a string and in hexadecimal, and as an integer if the length allows.
 pub fn readable(bytes: &[u8]) -> String {
     let hex: String = bytes.iter().map(|byte| format!("{byte:02x} ")).collect();
     let string: String = bytes

@@ -1,5 +1,5 @@
-//! `test` and `confirm`: many traces on native programs, several at a time. Owns what a regression suite makes of a
-//! verdict.
+//! `test` and `confirm`: replay many traces on native programs in parallel. Owns how a regression suite interprets
+//! verdicts.
 
 use everett_engine::{Start, Trace};
 use everett_native::{NativeConfig, NativeEnd, NativeRun};
@@ -28,66 +28,66 @@ use crate::world::trace::{WorldTrace, read_world};
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TestSpec {
-    /// Folders of runs or parts of them, or traces.
+    /// Folders of runs, folders below them, or traces.
     pub paths: Vec<PathBuf>,
-    /// On which build.
+    /// The build to replay on.
     pub build: BuildSpec,
-    /// Findings must not happen any more.
+    /// Expect that findings do not occur any more.
     pub fixed: bool,
-    /// The results are written to this file in JUnit's form.
+    /// The file for the results in JUnit format.
     pub junit: Option<PathBuf>,
-    /// How many are replayed at a time; one for each processor if it is not said.
+    /// Number of parallel replays; by default one per processor.
     pub jobs: Option<NonZeroUsize>,
 }
 
-/// Findings that are replayed, and noted in the summary of their run.
+/// Which findings to confirm natively. The verdicts are recorded in the summary of the run.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ConfirmSpec {
-    /// Folder of a run, or a part of it.
+    /// The folder of a run, or a folder or trace below it.
     pub path: PathBuf,
-    /// All tests too, not only findings.
+    /// Replay all tests, not only findings.
     pub tests: bool,
-    /// On which build.
+    /// The build to replay on.
     pub build: BuildSpec,
-    /// How many are replayed at a time; one for each processor if it is not said.
+    /// Number of parallel replays; by default one per processor.
     pub jobs: Option<NonZeroUsize>,
 }
 
-/// What came of a regression suite.
+/// The result of a regression suite.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct TestResult {
-    /// Traces that are as they should be.
+    /// Traces that passed.
     pub passed: usize,
-    /// Those that are not.
+    /// Traces that failed.
     pub failed: usize,
-    /// Those from which the program parts.
+    /// Traces from which the program diverged.
     pub diverged: usize,
-    /// Those of which nothing can be said.
+    /// Traces without a result.
     pub skipped: usize,
 }
 
-/// Time for following one trace in the bitcode.
+/// Time limit for following one trace in the bitcode.
 const FOLLOW_TIME: Duration = Duration::from_secs(60);
 
-/// What traces are replayed on.
+/// The native programs that traces are replayed on.
 enum Native {
     /// One program and its host.
     Program(Box<NativeConfig>),
-    /// Several hosts; whether other builds stand in the place of their programs.
+    /// A world of several hosts; the flag says whether other builds replace their programs.
     World(Box<NativeWorld>, bool),
 }
 
-/// What is replayed.
+/// A recorded trace.
 enum Recorded {
-    /// On one host.
+    /// The trace of a program.
     Program(Trace),
-    /// On several.
+    /// The trace of a world.
     World(WorldTrace),
 }
 
 impl Recorded {
-    /// Reads it. Nothing where it does not say how it ends.
+    /// Reads a trace. `None` if it does not say how it ends.
     fn read(path: &Path) -> Result<Option<Recorded>> {
         if path
             .extension()
@@ -109,7 +109,7 @@ impl Recorded {
         }
     }
 
-    /// The kind of finding that it ends in.
+    /// The kind of the finding that it ends in.
     fn kind(&self) -> Option<&String> {
         match self {
             Recorded::Program(trace) => trace.end.as_ref()?.finding.as_ref(),
@@ -118,12 +118,12 @@ impl Recorded {
     }
 }
 
-/// A run that traces belong to.
+/// A run and its native programs.
 struct Suite {
     folder: PathBuf,
     run: RunSpec,
     native: Native,
-    /// What the run says about its findings, by their folders: the kind, and whether they were confirmed.
+    /// Kind and recorded verdict of the findings of the run, by their folders.
     confirmed: BTreeMap<PathBuf, (String, String)>,
 }
 
@@ -147,13 +147,13 @@ impl Suite {
         })
     }
 
-    /// A finding was seen natively when it was found; nothing where that is not known.
+    /// Whether the run recorded a finding as confirmed; `None` if unknown.
     fn was_confirmed(&self, replayed: &Replayed) -> Option<bool> {
         let path = std::path::absolute(&replayed.path).ok()?;
         if let Some((_, said)) = self.confirmed.get(path.parent()?) {
             return Some(said == "confirmed");
         }
-        // A test that ends in a finding: as it was with others of its kind.
+        // For a test that ends in a finding, use the verdicts on findings of the same kind.
         let kind = replayed.trace.kind()?;
         let mut same = self
             .confirmed
@@ -165,7 +165,7 @@ impl Suite {
     }
 }
 
-/// Which findings of a run were confirmed, by their folders.
+/// Kind and recorded verdict of the findings of a run, by their folders.
 fn confirmed_in(folder: &Path) -> BTreeMap<PathBuf, (String, String)> {
     let text = std::fs::read(folder.join("summary.json")).unwrap_or_default();
     let summary: Value = serde_json::from_slice(&text).unwrap_or_default();
@@ -182,18 +182,18 @@ fn confirmed_in(folder: &Path) -> BTreeMap<PathBuf, (String, String)> {
         .collect()
 }
 
-/// A trace and what became of it.
+/// A trace and the result of its replay.
 struct Replayed {
     path: PathBuf,
     suite: usize,
     trace: Recorded,
     verdict: Verdict,
-    /// It parted from the trace.
+    /// Whether the replay diverged from the trace.
     diverged: bool,
     took: Duration,
 }
 
-/// Traces that say how they end, with the runs that they belong to.
+/// Collects the traces that say how they end, and the runs that they belong to.
 fn gather(
     paths: &[PathBuf],
     build: &BuildSpec,
@@ -230,7 +230,7 @@ fn gather(
     Ok((suites, traces))
 }
 
-/// Replays all, several at a time; tells of each when all before it are done.
+/// Replays all traces in parallel and reports the results in the order of the traces.
 fn replay_all(
     suites: &[Suite],
     traces: Vec<Replayed>,
@@ -291,7 +291,7 @@ impl Replayed {
                 let replayed = world.replay(trace);
                 replayed.map(|(verdict, seen)| {
                     let diverged = seen.is_some_and(|seen| diverged(&seen).is_some());
-                    // What parts from its trace may still be confirmed by checked builds.
+                    // A diverged replay may still be confirmed by checked builds.
                     let diverged = diverged && verdict != Verdict::Confirmed;
                     (verdict, diverged)
                 })
@@ -310,7 +310,7 @@ impl Replayed {
         self.took = start.elapsed();
     }
 
-    /// What a test suite makes of it.
+    /// The outcome of the replay in a test suite.
     fn outcome(&self, suite: &Suite, fixed: bool, session: &Session) -> Outcome {
         let why = || self.verdict.reason().unwrap_or_default().to_owned();
         if self.diverged {
@@ -338,7 +338,7 @@ impl Replayed {
         match &self.verdict {
             Verdict::Confirmed => Outcome::Passed,
             Verdict::NotReplayable(why) => Outcome::Skipped(why.clone()),
-            // Nothing has changed: native code did not show it then either.
+            // Not a regression: native code did not show the finding at the time of the run either.
             Verdict::NotReproduced(why) if was_confirmed == Some(false) => {
                 Outcome::Skipped(why.clone())
             }
@@ -346,7 +346,7 @@ impl Replayed {
         }
     }
 
-    /// The finding happens in the bitcode that lies beside the program. An error where that cannot be told.
+    /// Whether the finding occurs in the bitcode beside the program. Fails if that cannot be determined.
     fn happens_in_model(&self, suite: &Suite, session: &Session) -> Result<bool> {
         let trace = match (&suite.native, &self.trace) {
             (Native::World(_, true), _) => {
@@ -376,7 +376,7 @@ impl Replayed {
     }
 }
 
-/// Replays folders of traces as a regression suite.
+/// Replays traces as a regression suite.
 pub fn test(spec: &TestSpec, session: &Session, observer: &mut dyn Observer) -> Result<TestResult> {
     let (suites, traces) = gather(&spec.paths, &spec.build, session)?;
     if traces.is_empty() {
@@ -412,7 +412,7 @@ pub fn test(spec: &TestSpec, session: &Session, observer: &mut dyn Observer) -> 
     })
 }
 
-/// Replays the findings of a run, and its tests where asked, and notes in its summary which of them are confirmed.
+/// Replays the findings of a run, and its tests on request, and records the verdicts in its summary.
 pub fn confirm(
     spec: &ConfirmSpec,
     session: &Session,
@@ -440,14 +440,14 @@ pub fn confirm(
         confirmed: confirmed.count(),
         are_worlds: false,
     };
-    // What another build does says nothing about the run.
+    // The verdict on another build says nothing about the run.
     if spec.build.is_own() {
         note_in_summary(&folder, &replayed)?;
     }
     Ok(result)
 }
 
-/// Writes what became of findings into the summary of their run.
+/// Writes the verdicts on findings into the summary of their run.
 fn note_in_summary(folder: &Path, replayed: &[Replayed]) -> Result<()> {
     let file = folder.join("summary.json");
     let Ok(text) = std::fs::read(&file) else {

@@ -1,5 +1,5 @@
-//! `replay`: traces happen again on native programs, under the same kernel model. Owns the verdict on a trace and how
-//! it comes about; must not know who looks at a replay.
+//! `replay`: replays traces on native programs under the same kernel model. Owns the verdict on a trace and how it is
+//! reached; must not know who observes a replay.
 
 use everett_engine::{Trace, TraceEnd};
 use everett_linux::HostConfig;
@@ -27,55 +27,55 @@ use crate::repeat::repeat;
 use crate::session::{Notices, Session};
 use crate::spec::RunSpec;
 
-/// Native runs for a finding whose threads were preempted between system calls.
+/// Native runs for a finding with preemptions between system calls.
 const MAX_ATTEMPTS: usize = 50;
-/// The same for a path that ended well.
+/// Native runs for a path without a finding but with such preemptions.
 const MAX_ATTEMPTS_OF_TESTS: usize = 9;
-/// Native runs for a race, each of which holds a thread before another access.
+/// Native runs for a data race. Each run holds a thread before a different access.
 const MAX_SPARED: u32 = 20;
-/// System calls of a replay before it counts as a hang.
+/// Number of system calls after which a replay counts as a hang.
 pub(crate) const MAX_CALLS: u64 = 1_000_000;
-/// Stretches of 50 ms that a program computes before a replay counts as a hang.
+/// Number of 50 ms stretches of computation after which a replay counts as a hang.
 pub(crate) const MAX_LONG_COMPUTATIONS: u32 = 40;
 
-/// Which traces are replayed, and how.
+/// Which traces to replay, and how.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ReplaySpec {
     /// A trace, the folder of a finding, or the folder of a run.
     pub path: PathBuf,
-    /// On which build.
+    /// The build to replay on.
     pub build: BuildSpec,
-    /// It has to be one trace.
+    /// Require that `path` denotes exactly one trace.
     pub one: bool,
-    /// Every event is told when it happens ([`Event::Step`]).
+    /// Report every event as it happens ([`Event::Step`]).
     pub steps: bool,
-    /// What internet sockets send each other is written to this file; for a world, to a file for each host, whose name
-    /// has that of the host behind this one.
+    /// Write the packets of internet sockets to this pcap file; for a world, to one file per host, with the name of the
+    /// host appended to the file name.
     pub pcap: Option<PathBuf>,
-    /// Each trace is replayed so many times, and everything that happens is compared.
+    /// Replay each trace this many times and compare all events of the runs.
     pub times: Option<NonZeroU32>,
 }
 
-/// Which build of the program traces are replayed on.
+/// The build of the program that traces are replayed on.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct BuildSpec {
-    /// Other native programs than those that were explored.
+    /// Native programs to use instead of those that were explored.
     pub on: Vec<OtherBuild>,
-    /// The builds that check every access to memory, not only where a finding needs them.
+    /// Always use the builds that check memory accesses, not only where a finding needs them.
     pub checked: bool,
 }
 
 impl BuildSpec {
-    /// It is the one that was explored.
+    /// Whether it is the build that was explored.
     pub fn is_own(&self) -> bool {
         self.on.is_empty() && !self.checked
     }
 }
 
 impl ReplaySpec {
-    /// The traces that a path leads to, on the programs that were explored.
+    /// A spec for the traces that `path` denotes, on the programs that were explored.
     pub fn new(path: impl Into<PathBuf>) -> ReplaySpec {
         ReplaySpec {
             path: path.into(),
@@ -83,7 +83,7 @@ impl ReplaySpec {
         }
     }
 
-    /// Only one trace can be looked at closely.
+    /// Fails if options that apply to a single trace meet several traces.
     pub(crate) fn expect_one(&self, traces: &[PathBuf]) -> Result<()> {
         if self.one || self.pcap.is_some() {
             expect_one(&self.path, traces)?;
@@ -92,7 +92,7 @@ impl ReplaySpec {
     }
 }
 
-/// The only trace that a path leads to.
+/// The only trace that `path` denotes.
 pub(crate) fn expect_one<'t>(path: &Path, traces: &'t [PathBuf]) -> Result<&'t PathBuf> {
     match traces {
         [one] => Ok(one),
@@ -105,19 +105,19 @@ pub(crate) fn expect_one<'t>(path: &Path, traces: &'t [PathBuf]) -> Result<&'t P
     }
 }
 
-/// Whether a trace happened again.
+/// The verdict of replaying a trace natively.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Verdict {
-    /// It ended the same.
+    /// The replay ended as the trace says.
     Confirmed,
-    /// It ended otherwise.
+    /// The replay ended differently, with the reason.
     NotReproduced(String),
-    /// It could not be tried.
+    /// The trace could not be replayed, with the reason.
     NotReplayable(String),
 }
 
 impl Verdict {
-    /// As `summary.json` has it.
+    /// The name in `summary.json`.
     pub fn name(&self) -> &'static str {
         match self {
             Verdict::Confirmed => "confirmed",
@@ -126,7 +126,7 @@ impl Verdict {
         }
     }
 
-    /// Why not.
+    /// Why the trace is not confirmed.
     pub fn reason(&self) -> Option<&str> {
         match self {
             Verdict::Confirmed => None,
@@ -135,23 +135,23 @@ impl Verdict {
     }
 }
 
-/// What came of replaying traces.
+/// The result of replaying traces.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ReplayResult {
-    /// How many there are.
+    /// Number of traces.
     pub traces: usize,
-    /// How many of them happened again.
+    /// Number of confirmed traces.
     pub confirmed: usize,
-    /// They are traces of worlds.
+    /// Whether they are traces of worlds.
     pub are_worlds: bool,
 }
 
-/// An observer that several watchers tell of what happens.
+/// An observer that several watchers share.
 pub(crate) fn shared(observer: &mut dyn Observer) -> RefCell<&mut dyn Observer> {
     RefCell::new(observer)
 }
 
-/// Tells of every event of a host when it happens.
+/// A watcher that reports every event of a host as it happens.
 pub(crate) struct Steps<'s, 'o> {
     pub(crate) host: Option<String>,
     pub(crate) observer: &'s RefCell<&'o mut dyn Observer>,
@@ -237,7 +237,7 @@ pub fn replay(
     })
 }
 
-/// Writes the packets of a replay.
+/// Writes the packets of a replay to a pcap file.
 fn write_packets(
     file: &Path,
     config: &NativeConfig,
@@ -255,7 +255,7 @@ fn write_packets(
     Ok(())
 }
 
-/// What a native run of an exploration is told.
+/// The configuration of native runs for an exploration.
 pub(crate) fn native_config(
     run: &RunSpec,
     build: &BuildSpec,
@@ -277,7 +277,7 @@ pub(crate) fn native_config(
     })
 }
 
-/// The same for a host of a world.
+/// The configuration of native runs for a host of a world.
 pub(crate) fn native_host_config(
     mut host: HostConfig,
     programs: Vec<PathBuf>,
@@ -297,7 +297,8 @@ pub(crate) fn native_host_config(
     })
 }
 
-/// Lets the host have the libraries of dynamic programs, behind all that the run says about its files.
+/// Adds the libraries of dynamically linked programs to the files of the host. Files that the run names take
+/// precedence.
 pub(crate) fn add_libraries(
     host: &mut HostConfig,
     programs: &[PathBuf],
@@ -323,7 +324,7 @@ pub(crate) fn replay_one(
     replay_watched(config, trace, expected, &mut NoWatcher, notices)
 }
 
-/// The same while somebody looks.
+/// Replays one trace with a watcher and compares its end.
 fn replay_watched(
     config: &NativeConfig,
     trace: Trace,
@@ -340,7 +341,8 @@ fn replay_watched(
     }
 }
 
-/// Where threads take turns between system calls on the path of a trace, if they do and it is not known yet.
+/// The preemption script of a trace: where threads switch between system calls. `None` if they do not, or if the script
+/// is already set.
 fn script_of(config: &NativeConfig, trace: &Trace) -> Option<Script> {
     if config.script.is_some() || !points::are_possible(config) {
         return None;
@@ -348,8 +350,8 @@ fn script_of(config: &NativeConfig, trace: &Trace) -> Option<Script> {
     config.finder.as_ref()?(trace)
 }
 
-/// What a native run is told so that threads take turns where they do on the path of a trace, for whoever looks at it:
-/// as in the run that ends as the trace does.
+/// A configuration with the preemption script of a trace, for observing its replay. Prefers the script of a run that
+/// ends as the trace does.
 pub(crate) fn with_points(
     config: &NativeConfig,
     trace: &Trace,
@@ -368,7 +370,7 @@ pub(crate) fn with_points(
     })
 }
 
-/// Replays on the programs, and where they do not end the same though they should, on their checked builds.
+/// Replays on the native programs. If the end differs, replays on their checked builds where the finding allows it.
 fn replay_once(
     config: &NativeConfig,
     trace: Trace,
@@ -407,7 +409,8 @@ fn replay_once(
         return Ok((plain, seen));
     }
     let has_diverged = |seen: &NativeRun| matches!(seen.end, NativeEnd::Diverged(_));
-    // Who asks for something else is another program, unless an error in memory has led it astray.
+    // A run that diverges means that the program differs, unless a checked build shows that a memory error is the
+    // cause.
     if seen.as_ref().is_some_and(has_diverged) && checked.0 != Verdict::Confirmed {
         return Ok((plain, seen));
     }
@@ -427,8 +430,8 @@ fn try_once(
     }
 }
 
-/// Replays on checked builds of the programs: native code survives many errors in memory. `why` the programs
-/// themselves do not end the same.
+/// Replays on checked builds of the programs, since native code survives many memory errors. `why` says how the end of
+/// the plain build differs.
 fn replay_checked(
     config: &NativeConfig,
     trace: Trace,
@@ -463,11 +466,11 @@ fn replay_checked(
     })
 }
 
-/// Why a program has no checked build, in a line.
+/// Why a program has no checked build, in one line.
 fn no_checked_build(error: &ToolchainError) -> String {
     let error = error.to_string();
     match error.lines().find(|line| line.contains("undefined symbol")) {
-        // It is made from bitcode, which machine code is not in.
+        // Checked builds are made from bitcode, which does not contain machine code.
         Some(line) => format!(
             "parts of the program are assembly or machine code ({})",
             line.trim()
@@ -476,7 +479,7 @@ fn no_checked_build(error: &ToolchainError) -> String {
     }
 }
 
-/// The builds of programs that look at something.
+/// The builds of programs that perform certain checks.
 pub(crate) fn checked_builds(
     programs: &[PathBuf],
     checks: Checks,
@@ -486,13 +489,13 @@ pub(crate) fn checked_builds(
     let build = |program: &PathBuf| match (is_checked_build(program), checks) {
         (false, _) => everett_toolchain::checked_build(program, checks, &notify),
         (true, Checks::Memory) => Ok(program.clone()),
-        // The build that looks at something else lies beside the program, too.
+        // Builds with other checks lie beside the plain program, too.
         (true, _) => everett_toolchain::checked_build(&program.with_extension(""), checks, &notify),
     };
     programs.iter().map(build).collect()
 }
 
-/// Native runs with places at which threads take turns, at most.
+/// The maximum number of native runs with different preemption scripts.
 pub(crate) fn most_attempts(is_finding: bool) -> usize {
     match is_finding {
         true => MAX_ATTEMPTS,
@@ -500,23 +503,23 @@ pub(crate) fn most_attempts(is_finding: bool) -> usize {
     }
 }
 
-/// Why what happened is not said to happen natively though it may.
+/// The reason for a verdict where no attempted preemption script reproduced the end.
 pub(crate) fn no_places(tried: usize) -> String {
     format!(
         "threads were preempted between system calls, and none of {tried} native runs with nearby places ended the same"
     )
 }
 
-/// What came of trying several places at which threads take turns.
+/// The result of trying several preemption scripts.
 struct Tried {
     verdict: Verdict,
     seen: Option<NativeRun>,
-    /// The places of the run that ended the same; the likeliest ones if none did.
+    /// The script of the run that ended the same; the likeliest script if none did.
     script: Script,
 }
 
-/// Threads were preempted between system calls. Where that was is known by the line, so several places are tried; only
-/// a run that ends the same counts.
+/// Replays a trace with preemptions between system calls. Their places are known by source line only, so it tries
+/// several nearby places; only a run that ends the same counts.
 fn replay_scripted(
     config: &NativeConfig,
     trace: &Trace,
@@ -551,7 +554,7 @@ fn replay_scripted(
     })
 }
 
-/// Replays the trace of a finding. What cannot be tried is no error.
+/// Confirms the trace of a finding natively. Errors become the verdict `NotReplayable`.
 pub(crate) fn confirm_one(config: &NativeConfig, trace: Trace, notices: &Notices) -> Verdict {
     let Some(expected) = trace.end.clone() else {
         return Verdict::NotReplayable("the trace does not say how it ends".to_owned());

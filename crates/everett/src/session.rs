@@ -1,5 +1,5 @@
-//! What a caller gives to an operation besides its spec: a clock, an account of memory, a flag to stop it. Every
-//! operation that runs at the same time can have its own; nothing here is shared by a whole process.
+//! The context of an operation besides its spec: clock, memory account and stop flag. Concurrent operations can each
+//! have their own; nothing here is global to the process.
 
 use everett_engine::MemoryAccount;
 use everett_solver::Clock;
@@ -8,18 +8,18 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// The clock, memory and stop flag of operations. Limits in time count from when it was made.
+/// Clock, memory account and stop flag of operations. Time limits count from its creation.
 #[derive(Clone, Debug)]
 pub struct Session {
     /// Time since the operation began.
     pub clock: Clock,
-    /// The memory that it takes.
+    /// The account of the memory in use.
     pub memory: Arc<dyn MemoryAccount>,
-    /// Set by whoever wants a search to stop; what was found so far is written.
+    /// Set this to stop a search; results so far are written.
     pub stop: Arc<AtomicBool>,
-    /// The process ends behind the operation, so that it need not take its states apart: the system is faster.
+    /// The process exits after the operation. States are then not freed, since the kernel reclaims their memory faster.
     pub ends_process: bool,
-    /// Hears of what cannot wait or belongs to no operation.
+    /// Receives urgent messages and those that belong to no operation.
     pub notices: Notices,
 }
 
@@ -30,7 +30,7 @@ impl Default for Session {
 }
 
 impl Session {
-    /// A session that begins now, accounts for the memory of the process, and can be stopped by its flag.
+    /// A session that starts now and accounts for the memory of the process.
     pub fn new() -> Session {
         Session {
             clock: Clock::start(),
@@ -47,13 +47,13 @@ impl Session {
     }
 }
 
-/// Hears at once, from whatever thread, of what takes long or may surprise: tools that are installed first, files of
-/// the disk that cannot be read any more. Nobody hears of it by default.
+/// A callback for messages that cannot wait, from any thread: tools that must be installed first, files on disk that
+/// became unreadable. The default ignores them.
 #[derive(Clone)]
 pub struct Notices(Arc<dyn Fn(&str) + Send + Sync>);
 
 impl Notices {
-    /// Somebody who hears of it.
+    /// Notices that are passed to a callback.
     pub fn new(hear: impl Fn(&str) + Send + Sync + 'static) -> Notices {
         Notices(Arc::new(hear))
     }
@@ -75,7 +75,7 @@ impl fmt::Debug for Notices {
     }
 }
 
-/// The memory of the whole process, from the kernel.
+/// The memory of the whole process, as the kernel reports it.
 #[derive(Copy, Clone, Debug, Default)]
 pub struct ProcessMemory;
 

@@ -1,5 +1,6 @@
-//! `shrink`, and the same after a run: a simpler trace that ends the same. Candidates are followed in the engine,
-//! loosely and without a solver; what is left out goes as usual (delta debugging). Must not know native programs.
+//! `shrink`, also used after a run: searches for a simpler trace that ends the same, by delta debugging. Candidates are
+//! followed loosely in the engine, without a solver: what a candidate leaves out takes its default. Must not know
+//! native programs.
 
 use everett_engine::{
     ExplorerConfig, Finding, Start, Trace, TraceChoice, TraceEnd, TraceInput, principal,
@@ -16,16 +17,16 @@ use crate::session::Session;
 use crate::spec::RunSpec;
 use crate::world;
 
-/// Which trace is made simpler.
+/// Which trace to shrink.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ShrinkSpec {
     /// A trace, or the folder of a finding.
     pub path: PathBuf,
-    /// The simpler trace is written to this file; otherwise in place, with what was there beside it
+    /// The file for the shrunk trace; by default it replaces the trace, and the original is kept beside it
     /// (`.original.trace`).
     pub out: Option<PathBuf>,
-    /// It is content with what was found after this time.
+    /// The time limit; the best trace found so far is the result.
     pub max_time: Duration,
 }
 
@@ -39,53 +40,53 @@ impl Default for ShrinkSpec {
     }
 }
 
-/// What a trace holds.
+/// The size of a trace.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct TraceSize {
-    /// Choices that are not as usual.
+    /// Number of choices that are not the default.
     pub deviations: usize,
-    /// Bytes of inputs that are not zero.
+    /// Number of nonzero input bytes.
     pub nonzero: usize,
-    /// All bytes of inputs; nothing where it is a world, whose inputs are those of all hosts.
+    /// Number of input bytes; `None` for a world, whose hosts each have their own inputs.
     pub bytes: Option<usize>,
 }
 
-/// What came of making a trace simpler.
+/// The result of shrinking a trace.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ShrinkResult {
-    /// What it held.
+    /// The size of the original trace.
     pub before: TraceSize,
-    /// The simpler one; nothing where nothing simpler ends the same.
+    /// The shrunk trace; `None` if no simpler trace ends the same.
     pub shrunk: Option<ShrunkTo>,
 }
 
-/// A simpler trace that was written.
+/// A shrunk trace that was written.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ShrunkTo {
-    /// What it holds.
+    /// Its size.
     pub after: TraceSize,
-    /// Candidates that were followed, where they were counted.
+    /// Number of candidates that were followed, if counted.
     pub tries: Option<u64>,
-    /// Where it is.
+    /// Its file.
     pub file: PathBuf,
 }
 
-/// What has to stay.
+/// The property that shrinking preserves.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Goal {
-    /// Kind and place of a finding.
+    /// Kind and location of a finding.
     Finding {
-        /// What kind.
+        /// The kind.
         kind: String,
         /// File, line and function.
         place: (String, u32, String),
     },
-    /// How the path ended, with what it wrote.
+    /// How the path ended, including its output.
     End(TraceEnd),
 }
 
 impl Goal {
-    /// That this finding stays what it is.
+    /// The goal that preserves a finding.
     pub(crate) fn of_entry(entry: &FindingEntry) -> Goal {
         Goal::Finding {
             kind: entry.kind.clone(),
@@ -104,36 +105,36 @@ impl Goal {
     }
 }
 
-/// A simpler trace.
+/// A shrunk trace.
 pub(crate) struct Shrunk {
     /// The trace.
     pub trace: Trace,
-    /// The finding that it ends in, if it does.
+    /// The finding that it ends in, if any.
     pub finding: Option<Finding>,
-    /// Candidates that were followed.
+    /// Number of candidates that were followed.
     pub tries: u64,
 }
 
-/// How simple a trace is; less is simpler.
+/// The cost of a trace; less is simpler. Fields are compared in order.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Cost {
-    /// Choices that are not as usual: failures, preemptions, pieces.
+    /// Choices that are not the default: faults, preemptions, fragments.
     deviations: usize,
-    /// How far they are from it.
+    /// The sum of their distances from the default.
     picked: u64,
-    /// Numbers, and bytes of texts, that are not zero.
+    /// Nonzero numbers, and nonzero bytes of texts.
     nonzero: usize,
-    /// Those in texts that cannot be printed.
+    /// Non-printable bytes of texts.
     unprintable: usize,
-    /// The sum of numbers.
+    /// The sum of all numbers.
     numbers: u128,
-    /// The sum of bytes.
+    /// The sum of all bytes of texts.
     bytes: u64,
-    /// All choices.
+    /// Number of choices.
     choices: usize,
 }
 
-/// Bytes that are a number rather than a text.
+/// Whether the bytes of an input are a number rather than text.
 fn is_number(input: &TraceInput) -> bool {
     matches!(input.bytes.len(), 2 | 4 | 8) && *input.name != *"stdin"
 }
@@ -176,7 +177,7 @@ impl Cost {
     }
 }
 
-/// A candidate before it is a trace.
+/// The inputs and choices of a candidate.
 #[derive(Clone)]
 struct Parts {
     inputs: Vec<TraceInput>,
@@ -192,10 +193,10 @@ struct Shrinker<'a> {
     cost: Cost,
 }
 
-/// Candidates have to end after this many instructions more than the trace.
+/// A candidate may execute this many instructions in addition to twice those of the trace.
 const MORE_INSTRUCTIONS: u64 = 1_000_000;
 
-/// Looks for a simpler trace until the clock says so. Nothing if there is none.
+/// Searches for a simpler trace until a deadline. `None` if there is none.
 pub(crate) fn shrink_trace(
     run: &RunSpec,
     session: &Session,
@@ -206,7 +207,7 @@ pub(crate) fn shrink_trace(
 ) -> Result<Option<Shrunk>> {
     let mut config = following_config(run, session)?;
     config.search = vec!["dfs".to_owned()];
-    // One path needs little, however much the search before it has left.
+    // A single path needs little memory, no matter how much the preceding search still holds.
     config.limits.max_memory = None;
     config.limits.max_time = Some(until);
     let mut shrinker = Shrinker {
@@ -234,7 +235,7 @@ impl Shrinker<'_> {
         self.config.clock.now() >= self.until
     }
 
-    /// Follows the trace itself: it must end the same, and says how long others may take. `false` if it does not.
+    /// Follows the trace itself, to bound the instructions of candidates. `false` if it does not reach the goal.
     fn bound_by(&mut self, trace: &Trace) -> Result<bool> {
         let seen = follow_with(
             self.config.clone(),
@@ -271,7 +272,7 @@ impl Shrinker<'_> {
         }
     }
 
-    /// Follows a candidate; keeps what came of it if that is simpler and ends the same.
+    /// Follows a candidate and keeps the resulting trace if it is simpler and reaches the goal.
     fn attempt(&mut self, parts: Parts) -> Result<bool> {
         self.best.tries += 1;
         let candidate = Trace {
@@ -297,7 +298,7 @@ impl Shrinker<'_> {
         Ok(true)
     }
 
-    /// Tries everything once; `true` if something helped and there is time to try again.
+    /// Applies every reduction once. `true` if one succeeded and there is time for another round.
     fn round(&mut self) -> Result<bool> {
         let mut better = self.reduce(deviations, |parts, (at, _)| parts.choices[at].picked = 0)?;
         better |= self.lower_choices()?;
@@ -313,7 +314,7 @@ impl Shrinker<'_> {
         Ok(better && !self.is_late())
     }
 
-    /// Changes as many places as can be, large groups of them first.
+    /// Applies a change to as many places as possible, in groups of decreasing size.
     fn reduce(
         &mut self,
         places: fn(&Trace) -> Vec<(usize, usize)>,
@@ -346,7 +347,7 @@ impl Shrinker<'_> {
         Ok(better)
     }
 
-    /// Choices that have to be made may be nearer to what is usual: smaller files, fewer arguments.
+    /// Lowers choices that cannot be the default: smaller files, fewer arguments.
     fn lower_choices(&mut self) -> Result<bool> {
         let mut better = false;
         let mut at = 0;
@@ -370,7 +371,7 @@ impl Shrinker<'_> {
         Ok(better)
     }
 
-    /// Numbers may be smaller, and so may bytes that are no text.
+    /// Lowers numbers and non-printable bytes.
     fn lower_numbers(&mut self) -> Result<bool> {
         let mut better = false;
         for at in 0..self.best.trace.inputs.len() {
@@ -401,11 +402,11 @@ impl Shrinker<'_> {
         Ok(better)
     }
 
-    /// Looks for the least value between which and this one all seem to do.
+    /// Searches for the smallest value that reaches the goal, by bisection: assumes that larger values do, too.
     fn lower(&mut self, value: u64, set: impl Fn(&mut Parts, u64)) -> Result<bool> {
         let (mut refused, mut good) = (0, value);
         while good - refused > 1 && !self.is_late() {
-            // The smallest is the likeliest.
+            // Try 1 first, since it is likely to succeed.
             let next = if refused == 0 && good == value {
                 1
             } else {
@@ -423,14 +424,14 @@ impl Shrinker<'_> {
     }
 }
 
-/// Choices that are not as usual.
+/// The positions of choices that are not the default.
 fn deviations(trace: &Trace) -> Vec<(usize, usize)> {
     let choices = trace.choices.iter().enumerate();
     let others = choices.filter(|(_, choice)| choice.picked > 0);
     others.map(|(at, _)| (at, 0)).collect()
 }
 
-/// Bytes of inputs that are as asked for, with the inputs that they belong to.
+/// The positions of the input bytes that satisfy a predicate, each with the index of its input.
 fn bytes_where(trace: &Trace, wanted: impl Fn(&TraceInput, u8) -> bool) -> Vec<(usize, usize)> {
     let mut places = Vec::new();
     for (number, input) in trace.inputs.iter().enumerate() {
@@ -453,7 +454,7 @@ fn unprintable(trace: &Trace) -> Vec<(usize, usize)> {
     })
 }
 
-/// What a trace holds.
+/// The size of a trace.
 fn size_of(trace: &Trace) -> TraceSize {
     let bytes = || trace.inputs.iter().flat_map(|input| input.bytes.iter());
     TraceSize {
@@ -463,7 +464,7 @@ fn size_of(trace: &Trace) -> TraceSize {
     }
 }
 
-/// Makes a trace simpler.
+/// Shrinks a trace.
 pub fn shrink(spec: &ShrinkSpec, session: &Session) -> Result<ShrinkResult> {
     let until = session.now() + spec.max_time;
     let folder = run_of(&spec.path)?;
@@ -510,7 +511,7 @@ pub fn shrink(spec: &ShrinkSpec, session: &Session) -> Result<ShrinkResult> {
     })
 }
 
-/// What a trace ends in, by following it.
+/// The goal that preserves the end of a trace, found by following the trace.
 fn goal_of(run: &RunSpec, session: &Session, images: &[Image], trace: &Trace) -> Result<Goal> {
     let Some(expected) = &trace.end else {
         bail!(Trace, "the trace does not say how it ends");
@@ -534,7 +535,7 @@ fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     std::fs::write(path, bytes).with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// Puts a trace beside itself, unless what it was at first lies there already.
+/// Copies a trace to its `.original.trace` file, unless that exists already.
 fn keep_original(path: &Path) -> Result<()> {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     let original = path.with_file_name(format!("{stem}{ORIGINAL}"));

@@ -1,5 +1,5 @@
-//! What a run is told: a plain value that is kept as `args.json` in the folder of the run. Owns names, defaults and
-//! meanings of run options; must not know how they come from a command line.
+//! The spec of a run: a plain value that is stored as `args.json` in the folder of the run. Owns names, defaults and
+//! meanings of run options; must not know any command line.
 
 use everett_report::Folder;
 use everett_vm::Image;
@@ -14,79 +14,79 @@ use crate::load::OtherBuild;
 use crate::options::{OPTIONS, Scope};
 use crate::scenario::ScenarioSpec;
 
-/// The version of [`RunSpec`] that is written. Earlier ones are read: what they do not have is as usual.
+/// The current version of [`RunSpec`]. Earlier versions can be read; fields that they lack take their defaults.
 pub const VERSION: u32 = 1;
 
-/// A run of a program or a scenario.
+/// The spec of a run of a program or a scenario.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RunSpec {
-    /// The version of this form.
+    /// The version of the format.
     pub version: u32,
-    /// Folder for the results; the next number below everett-out/ if there is none.
+    /// Folder for the results; by default the next number below everett-out/.
     pub out: Option<PathBuf>,
-    /// The run is over after this time, with the results written.
+    /// The time limit of the run, which includes writing the results.
     pub max_time: Option<Duration>,
-    /// States are spilled when the run takes more memory than this.
+    /// The memory limit, above which states are spilled.
     pub max_memory: u64,
-    /// The run stops when this many paths have ended.
+    /// Stop when this many paths have ended.
     pub max_paths: Option<u64>,
-    /// The run stops after this many forks.
+    /// Stop after this many forks.
     pub max_forks: Option<u64>,
-    /// Paths with more forks than this are cut off.
+    /// Cut off paths with more forks than this.
     pub max_depth: Option<u32>,
-    /// Paths with more instructions than this are reported as hangs.
+    /// Report paths with more instructions than this as hangs.
     pub max_instructions: Option<u64>,
     /// Largest block that malloc of a symbolic size keeps symbolic.
     pub max_symbolic_size: u64,
-    /// Seed of everything random.
+    /// The seed of all random choices.
     pub seed: u64,
-    /// Searchers that take turns; the usual ones if there are none.
+    /// Searchers that take turns; empty for the default ones.
     pub search: Vec<String>,
-    /// Instructions before another state is picked.
+    /// Instructions before another state is selected.
     pub batch: u64,
-    /// A test is written for every path, not only for those that cover something new.
+    /// Write a test for every path, not only for those that cover something new.
     pub all_tests: bool,
-    /// No tests are written.
+    /// Write no tests.
     pub no_tests: bool,
-    /// Files that a path made or changed are written beside its test or finding.
+    /// Write the files that a path created or modified beside its test or finding.
     pub save_fs: bool,
-    /// Findings are not replayed natively.
+    /// Do not confirm findings natively.
     pub no_confirm: bool,
-    /// Findings are not made simpler.
+    /// Do not shrink findings.
     pub no_shrink: bool,
-    /// Every path that ends in a finding is reported, not only the first at a place.
+    /// Report every path that ends in a finding, not only the first at a location.
     pub all_findings: bool,
-    /// Memory that nobody can free any more when the program exits is reported.
+    /// Report memory that is leaked when the program exits.
     pub check_leaks: bool,
-    /// Overflow that the compiler was promised not to happen is reported.
+    /// Report integer overflow where the compiler assumes that there is none (`nsw`, `nuw`).
     pub check_overflow: bool,
-    /// Decisions on memory that was never written are reported.
+    /// Report decisions on uninitialised memory.
     pub check_uninitialised: bool,
-    /// Accesses of several threads to the same memory that nothing orders are reported.
+    /// Report data races: unordered accesses of several threads to the same memory.
     pub check_races: bool,
-    /// Solver for what exceeds the first tier; `none` for no such solver.
+    /// The SMT solver for queries that exceed the first tier; `none` to disable it.
     pub smt_solver: Option<PathBuf>,
-    /// Time for one query of that solver.
+    /// Time limit for one query of the SMT solver.
     pub solver_time: Duration,
-    /// Conflicts that the first tier may have in one query.
+    /// Conflict budget of the first tier for one query.
     pub solver_conflicts: u32,
     /// Folder for slow queries, as SMT-LIB files.
     pub solver_log: Option<PathBuf>,
-    /// Environment variables of the program, `NAME=VALUE`. It has no others.
+    /// The complete environment of the program, as `NAME=VALUE`.
     pub env: Vec<String>,
     /// The host that the program runs on.
     #[serde(flatten)]
     pub host: HostSpec,
-    /// How states of different hosts of a scenario are kept together: sds, cow or cob.
+    /// The state mapping of a scenario, which groups states of different hosts: sds, cow or cob.
     pub mapping: Option<String>,
-    /// How often on a path of a scenario something arrives before what would have arrived earlier.
+    /// Maximum number of reorderings on a path of a scenario: deliveries that overtake an earlier one.
     pub orders: Option<u32>,
-    /// Keys of a scenario that stand above those that it has, with their values.
+    /// Keys of the scenario to override, with their values.
     pub settings: Vec<(String, String)>,
-    /// A scenario without hosts, with what else there is to say of the world that a program boots.
+    /// A scenario file without hosts, which configures the world that a program boots.
     pub world: Option<PathBuf>,
-    /// Findings and tests of a scenario are written as `.dtest` too.
+    /// Write findings and tests of a scenario as `.dtest`, too.
     pub dtest: bool,
     /// The program and its arguments, or a scenario.
     pub command: Vec<OsString>,
@@ -133,11 +133,11 @@ impl Default for RunSpec {
     }
 }
 
-/// The file that holds what a run is told.
+/// The file that stores the spec of a run.
 const FILE: &str = "args.json";
 
 impl RunSpec {
-    /// A run of a program with its arguments, or of a scenario; all else is as usual.
+    /// A run of a program with its arguments, or of a scenario, with default options.
     pub fn new<W: Into<OsString>>(command: impl IntoIterator<Item = W>) -> RunSpec {
         RunSpec {
             command: command.into_iter().map(Into::into).collect(),
@@ -145,7 +145,7 @@ impl RunSpec {
         }
     }
 
-    /// What an earlier run was told.
+    /// Reads the spec of an earlier run.
     pub fn of(dir: &Path) -> Result<RunSpec> {
         let path = dir.join(FILE);
         let text = std::fs::read(&path).map_err(|source| Error::NotARun {
@@ -166,7 +166,7 @@ impl RunSpec {
         Ok(spec)
     }
 
-    /// The same where it must have been a run of one program.
+    /// Reads the spec of an earlier run, which must be a run of one program.
     pub(crate) fn of_program(dir: &Path) -> Result<RunSpec> {
         let spec = RunSpec::of(dir)?;
         if spec.is_scenario() {
@@ -179,7 +179,7 @@ impl RunSpec {
         Ok(spec)
     }
 
-    /// Keeps what the run is told in its folder.
+    /// Writes the spec to the folder of the run.
     pub(crate) fn write(&self, folder: &Folder) -> Result<()> {
         Ok(folder.write(FILE, &serde_json::to_vec(self)?)?)
     }
@@ -193,12 +193,12 @@ impl RunSpec {
         )
     }
 
-    /// It is a scenario that is explored, not a program.
+    /// Whether the run explores a scenario rather than a program.
     pub fn is_scenario(&self) -> bool {
         is_scenario(self.program())
     }
 
-    /// Words behind the program.
+    /// The arguments of the program.
     pub(crate) fn arguments(&self) -> &[OsString] {
         self.command.get(1..).unwrap_or_default()
     }
@@ -211,7 +211,7 @@ impl RunSpec {
             .collect()
     }
 
-    /// Something has to be run.
+    /// Fails if no program is named.
     pub(crate) fn expect_command(&self) -> Result<()> {
         if self.command.is_empty() {
             bail!(Usage, "the run names no program");
@@ -219,8 +219,8 @@ impl RunSpec {
         Ok(())
     }
 
-    /// Refuses options that are about one program: a scenario says the same host by host, and what it does not say
-    /// cannot be had yet.
+    /// Refuses options for single programs. A scenario sets them per host; those that it cannot set are not supported
+    /// for worlds yet.
     pub(crate) fn refuse_what_scenarios_say(&self) -> Result<()> {
         if self.command.len() > 1 {
             bail!(
@@ -242,7 +242,8 @@ impl RunSpec {
         Ok(())
     }
 
-    /// The same run of the scenario of a world that the program boots. What hosts are told stands in it.
+    /// The spec for exploring the scenario of a world that the program boots. Host options are left out, since the
+    /// scenario contains them.
     pub(crate) fn for_world(&self, scenario: &Path) -> Result<RunSpec> {
         let said = serde_json::to_value(self)?;
         let mut world = serde_json::to_value(RunSpec::new([scenario]))?;
@@ -255,22 +256,22 @@ impl RunSpec {
         Ok(serde_json::from_value(world)?)
     }
 
-    /// Stack slots may become registers unless it matters that they were never written.
+    /// Whether stack slots may be promoted to registers. Checks for uninitialised memory need the slots.
     pub(crate) fn promotes(&self) -> bool {
         !self.check_uninitialised
     }
 
-    /// The programs.
+    /// Loads the programs.
     pub(crate) fn load(&self) -> Result<Vec<Image>> {
         self.host.load(self.program(), self.promotes())
     }
 
-    /// The native programs, the first one first.
+    /// The native programs, the main program first.
     pub(crate) fn native_programs(&self) -> Vec<PathBuf> {
         self.host.native_programs(self.program())
     }
 
-    /// The same with other builds of some of the programs.
+    /// The same spec with other builds of some programs.
     pub(crate) fn on(&self, builds: &[OtherBuild]) -> Result<RunSpec> {
         let mut spec = self.clone();
         for build in builds {
@@ -282,7 +283,7 @@ impl RunSpec {
         Ok(spec)
     }
 
-    /// The scenario, and what stands above its keys.
+    /// The scenario and the keys that the run overrides.
     pub(crate) fn scenario(&self) -> ScenarioSpec {
         let orders = self
             .orders
@@ -297,13 +298,13 @@ impl RunSpec {
         }
     }
 
-    /// Where the results go.
+    /// Creates the folder for the results.
     pub(crate) fn folder(&self) -> Result<Folder> {
         results_folder(self.out.as_deref())
     }
 }
 
-/// A folder for results: the one that is named, or the next number below everett-out/.
+/// Creates a folder for results: the given one, or the next number below everett-out/.
 pub(crate) fn results_folder(out: Option<&Path>) -> Result<Folder> {
     Ok(match out {
         Some(path) => Folder::create(path)?,
@@ -311,27 +312,27 @@ pub(crate) fn results_folder(out: Option<&Path>) -> Result<Folder> {
     })
 }
 
-/// It is a scenario, not a program.
+/// Whether a path denotes a scenario rather than a program.
 pub fn is_scenario(path: &Path) -> bool {
     path.extension()
         .is_some_and(|extension| extension == "toml")
 }
 
-/// Goes on with a run that was stopped.
+/// Which stopped run to resume, and its new limits.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ResumeSpec {
-    /// Folder of the run.
+    /// The folder of the run.
     pub dir: PathBuf,
-    /// The run is over after this time, counted from now.
+    /// The time limit, counted from now.
     pub max_time: Option<Duration>,
-    /// It stops when this many paths have ended, counted from the first start.
+    /// Stop when this many paths have ended, counted from the first start.
     pub max_paths: Option<u64>,
-    /// It stops after this many forks, counted from the first start.
+    /// Stop after this many forks, counted from the first start.
     pub max_forks: Option<u64>,
 }
 
-/// A time such as `90s`, `10m` or `2h`.
+/// Parses a duration such as `90s`, `10m` or `2h`.
 pub fn parse_time(text: &str) -> Result<Duration, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let factor = match &text[digits.len()..] {
@@ -348,7 +349,7 @@ pub fn parse_time(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// A variable of an environment, `NAME=VALUE`.
+/// Parses an environment variable, `NAME=VALUE`.
 pub fn parse_variable(text: &str) -> Result<String, String> {
     match text.split_once('=') {
         Some((name, _)) if !name.is_empty() => Ok(text.to_owned()),
@@ -356,7 +357,7 @@ pub fn parse_variable(text: &str) -> Result<String, String> {
     }
 }
 
-/// A size such as `512M` or `4G`.
+/// Parses a size such as `512M` or `4G`.
 pub fn parse_size(text: &str) -> Result<u64, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let shift = match text[digits.len()..]
@@ -381,7 +382,7 @@ pub fn parse_size(text: &str) -> Result<u64, String> {
 mod tests {
     use super::*;
 
-    /// Fields that are no options.
+    /// Fields that are not options.
     const NO_OPTIONS: &[&str] = &["version", "command"];
 
     #[test]

@@ -1,4 +1,4 @@
-//! `summary.json`: what a run found, counted and covered.
+//! `summary.json`: findings, counters and coverage of a run.
 
 use everett_engine::{Explorer, Stopped};
 use everett_ir::code::{Body, Inst, Program};
@@ -12,18 +12,18 @@ use crate::error::Result;
 use crate::record::{FindingEntry, Recorder};
 use crate::world::record::WorldSummary;
 
-/// What a search found, counted and covered: of a program or of worlds.
+/// The summary of a search of a program or of worlds.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub enum RunSummary {
-    /// Of a program.
+    /// The search of a program.
     Program(Box<Summary>),
-    /// Of a scenario, or of the world that a program boots.
+    /// The search of a scenario, or of the world that a program boots.
     World(Box<WorldSummary>),
 }
 
 impl RunSummary {
-    /// What is wrong.
+    /// The findings.
     pub fn findings(&self) -> &[FindingEntry] {
         match self {
             RunSummary::Program(summary) => &summary.findings,
@@ -31,7 +31,7 @@ impl RunSummary {
         }
     }
 
-    /// Everything was explored.
+    /// Whether the search explored everything.
     pub fn is_complete(&self) -> bool {
         match self {
             RunSummary::Program(summary) => summary.complete,
@@ -39,7 +39,7 @@ impl RunSummary {
         }
     }
 
-    /// Paths that ended.
+    /// The number of paths that ended.
     pub fn paths(&self) -> &Paths {
         match self {
             RunSummary::Program(summary) => &summary.paths,
@@ -47,7 +47,7 @@ impl RunSummary {
         }
     }
 
-    /// Tests that were written.
+    /// The number of tests written.
     pub fn tests(&self) -> u64 {
         match self {
             RunSummary::Program(summary) => summary.tests,
@@ -55,7 +55,7 @@ impl RunSummary {
         }
     }
 
-    /// What the user should know.
+    /// Warnings for the user.
     pub fn warnings(&self) -> &[String] {
         match self {
             RunSummary::Program(summary) => &summary.warnings,
@@ -63,7 +63,7 @@ impl RunSummary {
         }
     }
 
-    /// Limits that cut something off.
+    /// The limits that truncated the search.
     pub fn limits_hit(&self) -> &[String] {
         match self {
             RunSummary::Program(summary) => &summary.limits_hit,
@@ -72,95 +72,95 @@ impl RunSummary {
     }
 }
 
-/// What a run found, counted and covered.
+/// The summary of a search of one program.
 #[derive(Debug, Serialize)]
 pub struct Summary {
-    /// Everything was explored.
+    /// Whether the search explored everything.
     pub complete: bool,
     /// Why the search stopped.
     pub stopped: String,
-    /// Paths that ended.
+    /// Number of paths that ended.
     pub paths: Paths,
-    /// Instructions executed, each step of a path once.
+    /// Instructions executed by paths, without those that rematerialise states.
     pub instructions: u64,
-    /// Instructions executed to take states up again.
+    /// Instructions executed to rematerialise states.
     pub instructions_replayed: u64,
-    /// Forks.
+    /// Number of forks.
     pub forks: u64,
-    /// Most states at a time.
+    /// Peak number of states.
     pub states_peak: u64,
-    /// States that are left to explore.
+    /// States still to be explored.
     pub states_pending: usize,
-    /// States that were spilled.
+    /// Number of states spilled to disk.
     pub states_spilled: u64,
-    /// Questions to the solver.
+    /// Number of solver queries.
     pub queries: u64,
-    /// Those that reached a SAT solver.
+    /// Queries that reached the SAT solver.
     pub queries_sat: u64,
-    /// Those that reached the SMT solver.
+    /// Queries that reached the SMT solver.
     pub queries_smt: u64,
-    /// Time in solvers.
+    /// Time spent in solvers.
     pub solver_seconds: f64,
-    /// Time of the run.
+    /// Wall-clock time of the run.
     pub wall_seconds: f64,
-    /// Most memory that the process had.
+    /// Peak memory of the process.
     pub memory_peak_bytes: u64,
-    /// Parts of the search.
+    /// Shares of the search space.
     pub weight: Weights,
-    /// How much of the program was executed.
+    /// Coverage of the program.
     pub coverage: CoverageTotals,
-    /// Limits that cut something off.
+    /// The limits that truncated the search.
     pub limits_hit: Vec<String>,
-    /// Tests that were written.
+    /// Number of tests written.
     pub tests: u64,
-    /// Failures that could be injected, and on how many paths each was.
+    /// Injectable faults, with the number of paths on which each was injected.
     pub faults: BTreeMap<String, u64>,
-    /// Those that never were.
+    /// Faults that were never injected.
     pub faults_never_fired: Vec<String>,
-    /// What the user should know.
+    /// Warnings for the user.
     pub warnings: Vec<String>,
-    /// What is wrong.
+    /// The findings.
     pub findings: Vec<FindingEntry>,
-    /// Lines that were executed or not.
+    /// Coverage by source line.
     #[serde(skip)]
     pub line_coverage: LineCoverage,
 }
 
-/// Paths that ended.
+/// Number of paths that ended.
 #[derive(Debug, Serialize)]
 pub struct Paths {
-    /// By the program.
+    /// Ended by the program.
     pub completed: u64,
-    /// Otherwise.
+    /// Ended for another reason, such as a limit.
     pub partial: u64,
 }
 
-/// Parts of the search; they sum to 1.
+/// Shares of the search space; they sum to 1.
 #[derive(Debug, Serialize)]
 pub struct Weights {
     /// Explored.
     pub finished: f64,
-    /// Left to explore.
+    /// Still to be explored.
     pub pending: f64,
     /// Given up.
     pub unknown: f64,
 }
 
-/// How much of the program was executed.
+/// Coverage of the program.
 #[derive(Debug, Serialize)]
 pub struct CoverageTotals {
-    /// Lines of code.
+    /// Source lines with code.
     pub lines: usize,
-    /// Those that were executed.
+    /// Source lines executed.
     pub lines_covered: usize,
-    /// Segments of code.
+    /// Code segments.
     pub segments: usize,
-    /// Those that were executed.
+    /// Code segments executed.
     pub segments_covered: usize,
 }
 
 impl CoverageTotals {
-    /// Of lines, and of marks of segments.
+    /// The totals of line coverage and of segment marks.
     pub fn of(line_coverage: &LineCoverage, segments: &[u8]) -> CoverageTotals {
         let (lines_covered, lines) = line_coverage.totals();
         CoverageTotals {
@@ -178,7 +178,7 @@ fn never_fired(faults: &BTreeMap<String, u64>) -> Vec<String> {
 }
 
 impl Summary {
-    /// The summary of a run that stopped.
+    /// The summary of a stopped run.
     pub(crate) fn new(
         explorer: &Explorer<'_>,
         recorder: &Recorder<'_>,
@@ -228,13 +228,13 @@ impl Summary {
         }
     }
 
-    /// The text of the file.
+    /// The contents of `summary.json`.
     pub(crate) fn to_json(&self) -> Result<Vec<u8>> {
         Ok(serde_json::to_vec_pretty(self)?)
     }
 }
 
-/// Lines of what the user wrote, executed or not.
+/// Line coverage of the user's code, without libraries.
 pub(crate) fn line_coverage(images: &[Image], segments: &[u8]) -> LineCoverage {
     let mut coverage = LineCoverage::default();
     for image in images {
