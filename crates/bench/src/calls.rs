@@ -1,4 +1,4 @@
-//! How fast system calls of the model are, on concrete data.
+//! Speed of the model's system calls on concrete data.
 
 use anyhow::Result;
 use std::fmt::Write;
@@ -43,7 +43,7 @@ impl Bench {
         Ok(f64::from(ROUNDS * CALLS_A_ROUND) / best.max(1e-9))
     }
 
-    /// MiB a second at which a program reads a file of the disk in pieces of 4 KiB.
+    /// Throughput in MiB/s of a program that reads a file of the disk in pieces of 4 KiB.
     pub fn reading(&self) -> Result<f64> {
         self.build("read_file", "-O2")?;
         let program = self.work.join("read_file");
@@ -57,7 +57,7 @@ impl Bench {
         };
         let mut best = f64::MAX;
         for _ in 0..RUNS {
-            // What starting takes is what it takes to read nothing.
+            // Subtract the start-up time, measured by reading an empty file.
             best = best.min(time("/data")? - time("/dev/null")?);
         }
         succeed(Command::new("rm").arg(&data))?;

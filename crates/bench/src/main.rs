@@ -1,8 +1,9 @@
 //! Measures `everett` on the programs under `benches/programs` and prints the figures beside KLEE's.
 //!
-//! KLEE's figures (3.3-pre, STP, the fastest settings found: solver in process, depth first) were taken on a machine on
-//! which `benches/calibrate.c` takes 0.30 s; they are scaled by what it takes here. Ours are the best of three runs,
-//! depth first, once with a test for every path and once without tests. Worlds (`worlds`) are the scenarios under `examples/`.
+//! KLEE's figures (3.3-pre, STP, the fastest settings found: solver in process, depth first) come from a machine on
+//! which `benches/calibrate.c` takes 0.30 s; they are scaled by its time on this machine. Ours are the best of three
+//! runs, depth first, once with a test for every path and once without tests. Worlds (`worlds`) are the scenarios under
+//! `examples/`.
 
 #![allow(clippy::print_stderr, clippy::print_stdout)]
 
@@ -19,17 +20,17 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
-/// What `calibrate.c` took where KLEE was measured.
+/// Seconds that `calibrate.c` took on the machine where KLEE was measured.
 const KLEE_CALIBRATION: f64 = 0.30;
 const RUNS: usize = 3;
 
-/// A program and what KLEE took for it.
+/// A program and KLEE's figures for it.
 struct Row {
     program: &'static str,
     paths: u64,
     klee_seconds: f64,
     klee_without_tests: Option<f64>,
-    /// How many times faster we mean to be.
+    /// The target speed-up over KLEE.
     target: f64,
 }
 
@@ -89,7 +90,7 @@ struct Measured {
     seconds: f64,
     summary: Value,
     peak_kib: u64,
-    /// What it wrote.
+    /// The folder that it wrote.
     out: PathBuf,
 }
 
@@ -150,7 +151,7 @@ impl Bench {
         Ok(text)
     }
 
-    /// The engine beside KLEE.
+    /// Compares the engine with KLEE.
     fn engine(&self, text: &mut String) -> Result<()> {
         let calibration = self.calibrate()?;
         let scale = calibration / KLEE_CALIBRATION;
@@ -167,7 +168,8 @@ impl Bench {
             let klee = row.klee_seconds * scale;
             let klee_without = row.klee_without_tests.unwrap_or(row.klee_seconds) * scale;
             let instructions = without.summary["instructions"].as_u64().unwrap_or(0);
-            // Depth first keeps few states, the default searchers keep many: the difference is what states take.
+            // Depth first keeps few states, the default searchers keep many: the difference is the memory of the
+            // states.
             let wide = self.explore(row.program, &["--no-tests"])?;
             let states = wide.summary["states_peak"].as_u64().unwrap_or(1).max(1);
             let few = without.summary["states_peak"].as_u64().unwrap_or(1);
@@ -292,7 +294,7 @@ impl Bench {
     }
 
     fn explore(&self, name: &str, options: &[&str]) -> Result<Measured> {
-        // Nothing is removed before the end: ext4 searches long for free inodes after many files were deleted.
+        // Remove nothing before the end: after many deletions ext4 searches long for free inodes.
         let out = self.work.join(format!("out-{}", self.number()));
         let mut run = Command::new(&self.everett);
         run.args(["run", "--quiet", "--out"]).arg(&out);
@@ -300,7 +302,7 @@ impl Bench {
         self.measure(&mut run, &out)
     }
 
-    /// A number that no folder has yet.
+    /// The next unused folder number.
     fn number(&self) -> u32 {
         self.runs.replace(self.runs.get() + 1)
     }
@@ -344,7 +346,7 @@ impl Bench {
     }
 }
 
-/// How long a command takes that succeeds.
+/// Seconds that a command takes; it must succeed.
 fn seconds_of(command: &mut Command) -> Result<f64> {
     let start = Instant::now();
     succeed(command)?;

@@ -1,4 +1,4 @@
-//! How fast native programs run under the model.
+//! Speed of native programs under the model.
 
 use anyhow::{Context, Result};
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! Real programs: how long their state spaces take, and what a state of them takes.
+//! Real programs: the time to explore their state spaces, and the memory of one of their states.
 
 use anyhow::{Context, Result, bail};
 use std::fmt::Write;
@@ -11,9 +11,9 @@ use crate::{Bench, Measured, RUNS, seconds_of};
 struct Exploration {
     target: &'static str,
     what: &'static str,
-    /// Of `benches/servers`, where it is driven by a script.
+    /// The script in `benches/servers` that drives the program, if any.
     script: Option<&'static str>,
-    /// What is started, by the script or as it is, with its arguments.
+    /// The program to start, by the script or directly, with its arguments.
     program: &'static str,
     options: &'static [&'static str],
     wanted: &'static str,
@@ -78,9 +78,9 @@ const EXPLORATIONS: &[Exploration] = &[
     },
 ];
 
-/// Longest time for one of them.
+/// Time limit of one exploration.
 const LONGEST: &str = "120s";
-/// Worlds that idle memcached is forked into.
+/// Number of states to fork from idle memcached.
 const WORLDS: u64 = 2000;
 
 impl Bench {
@@ -92,7 +92,7 @@ impl Bench {
         for exploration in EXPLORATIONS {
             let run = self.explore_target(exploration)?;
             let (summary, peak) = (&run.summary, run.peak_kib / 1024);
-            // Everything here has many paths, unless the program did not find what it needs.
+            // Every program here has many paths, unless it did not find its files.
             let complete = match summary["paths"]["completed"].as_u64() {
                 Some(2..) => summary["complete"].to_string(),
                 _ => "did not start".to_owned(),
@@ -108,7 +108,7 @@ impl Bench {
                 summary["coverage"]["lines"],
                 exploration.wanted,
             );
-            // Each takes long enough that one wants to see it at once.
+            // Each takes long, so show the row at once.
             eprintln!("{row}");
             writeln!(text, "{row}")?;
         }
@@ -133,7 +133,7 @@ impl Bench {
         self.explore_in(&work, &words)
     }
 
-    /// A folder with a target's programs and files and a script.
+    /// Creates a folder with a target's programs and files and a script.
     fn prepare(&self, target: &str, script: Option<&str>) -> Result<PathBuf> {
         let built = self.target(target)?;
         let work = self.work.join(format!("target-{}", self.number()));
@@ -155,7 +155,7 @@ impl Bench {
         Ok(work)
     }
 
-    /// The folder with a target's programs, which are built where they are not yet.
+    /// The folder with a target's programs; builds them if necessary.
     pub fn target(&self, name: &str) -> Result<PathBuf> {
         let make = self.root.join("tests/targets/make");
         let output = Command::new(&make)
@@ -168,7 +168,7 @@ impl Bench {
         Ok(PathBuf::from(String::from_utf8(output.stdout)?.trim()))
     }
 
-    /// Puts a target's programs into a folder where they are not yet.
+    /// Copies a target's programs into a folder if they are missing.
     pub fn put_programs(&self, built: &Path, work: &Path) -> Result<()> {
         for entry in std::fs::read_dir(built)? {
             let name = entry?.file_name();
@@ -196,7 +196,7 @@ impl Bench {
         Ok(best)
     }
 
-    /// KiB that a state takes which was forked from memcached when it waits for commands.
+    /// KiB per state forked from memcached while it waits for commands.
     fn idle_state(&self) -> Result<f64> {
         let peak = |worlds: u64| {
             let script = "memcached-idle.script";
@@ -228,7 +228,7 @@ impl Bench {
     }
 }
 
-/// Copies what is in a folder into another.
+/// Copies the contents of a folder into another.
 pub fn copy(from: &Path, to: &Path) -> Result<()> {
     for entry in std::fs::read_dir(from)? {
         let path = entry?.path();

@@ -9,11 +9,11 @@ use std::process::Command;
 use crate::servers::copy;
 use crate::{Bench, Measured, RUNS, succeed};
 
-/// Runs that take longer are not done again.
+/// Runs that take longer than this are not repeated.
 const SHORT_SECONDS: f64 = 3.0;
-/// Longest time for one of them; his took up to half an hour.
+/// Time limit of one run; those of the thesis took up to half an hour.
 const LONGEST: &str = "120s";
-/// Where a grid is stopped; SDE's were after ten hours.
+/// Time limit of a grid; SDE's was ten hours.
 const LONGEST_GRID: &str = "60s";
 const MOST_MEMORY: &str = "3G";
 
@@ -30,7 +30,7 @@ const NETWORK_SIZES: [(u32, f64, f64); 8] = [
 ];
 const PACKETS: u32 = 128;
 
-/// What he reports for a run.
+/// The figures of the thesis for a run.
 struct Reported {
     processes: u32,
     seconds: f64,
@@ -51,7 +51,7 @@ impl Reported {
     }
 }
 
-/// Clients, and what he reports for 0, 1, 2 and 3 packets lost.
+/// Clients, and the thesis's figures for 0, 1, 2 and 3 lost packets.
 const LOSSES: [(u32, [Reported; 4]); 4] = [
     (
         1,
@@ -91,10 +91,10 @@ const LOSSES: [(u32, [Reported; 4]); 4] = [
     ),
 ];
 
-/// More clients with 3 packets lost, and the seconds that we mean to take at most; he reports none.
+/// More clients with 3 lost packets, and our target in seconds; the thesis has no figures.
 const MORE_LOSSES: [(u32, f64); 2] = [(6, 4.0), (7, 20.0)];
 
-/// Clients, and what he reports with concrete and with symbolic packets.
+/// Clients, and the thesis's figures with concrete and with symbolic packets.
 const SYMBOLIC: [(u32, [Reported; 2]); 6] = [
     (1, [reported(2, 0.32, 23.5), reported(36, 2.0, 25.3)]),
     (2, [reported(3, 0.4, 23.7), reported(54, 4.1, 26.8)]),
@@ -104,23 +104,23 @@ const SYMBOLIC: [(u32, [Reported; 2]); 6] = [
     (50, [reported(51, 10.1, 29.7), reported(918, 123.9, 81.8)]),
 ];
 
-/// MiB and KiB a second.
+/// MiB, and KiB per second.
 const TRANSFERS: [(u32, f64); 3] = [(1, 7.3), (2, 7.2), (4, 7.6)];
 
 /// Processes and seconds for 0 to 3 symbolic characters.
 const CHARACTERS: [(u32, f64); 4] = [(2, 1.2), (35, 158.0), (442, 1658.0), (618, 1814.0)];
 
-/// Coverage, processes, seconds and MiB for 0 to 2 system calls that fail.
+/// Coverage, processes, seconds and MiB for 0 to 2 failing system calls.
 const FAILURES: [(f64, u32, f64, u32); 3] = [
     (40.8, 2, 1.2, 31),
     (45.7, 177, 11.6, 38),
     (45.7, 2792, 733.0, 1144),
 ];
 
-/// Nodes a side of the largest grid, and the seconds that we mean to take at most for it under SDS.
+/// Nodes per side of the largest grid, and our target in seconds for it under SDS.
 const LARGEST_GRID: (u32, f64) = (14, 3.0);
 
-/// What SDE reports for 10x10 nodes: mapping, states, time, memory.
+/// SDE's figures for 10x10 nodes: mapping, states, time, memory.
 const GRID: [(&str, &str); 3] = [
     ("sds", "4,159 states, 19 min, 1.6 GB"),
     ("cow", "30,464 states, 1 h 38, 3.4 GB"),
@@ -128,7 +128,7 @@ const GRID: [(&str, &str); 3] = [
 ];
 
 impl Bench {
-    /// All tables.
+    /// Measures all tables.
     pub fn worlds(&self, text: &mut String) -> Result<()> {
         self.network_sizes(text)?;
         self.losses(text)?;
@@ -188,7 +188,7 @@ impl Bench {
         Ok(())
     }
 
-    /// A row of the table of losses, with the cells that are not measured.
+    /// A row of the table of losses, including the cells that are not measured.
     fn loss(
         &self,
         text: &mut String,
@@ -247,7 +247,7 @@ impl Bench {
         let all = self.world(&folder, "symbolic.toml", &[], &["--no-confirm"])?;
         let broken = all.summary["findings"].as_array().map_or(0, Vec::len);
         let in_invariants = all.summary["invariant_seconds"].as_f64().unwrap_or(0.0);
-        // The same without what must hold.
+        // The same scenario without invariants.
         let checked = std::fs::read_to_string(folder.join("symbolic.toml"))?;
         let unchecked = checked.split("[check.").next().unwrap_or_default();
         std::fs::write(folder.join("unchecked.toml"), unchecked)?;
@@ -290,7 +290,7 @@ impl Bench {
         );
         self.row(text, &row)?;
         for (size, rate) in TRANSFERS {
-            // As many packets as in his table; every second one is an echo.
+            // As many packets as in the thesis's table; every second one is an echo.
             let packets = (size * 2048).to_string();
             let settings = [
                 "host.client.count=1".to_owned(),
@@ -384,7 +384,7 @@ impl Bench {
              | grid | mapping | worlds | states | most at once | dstates | seconds | MiB | wanted: s | SDE |\n\
              |---|---|---|---|---|---|---|---|---|---|\n",
         );
-        // With `all`, every node that hears a packet may miss it, not only those on the way and directly beside it.
+        // With `all`, every node that hears a packet may miss it, not only those on the route and directly beside it.
         let (largest, wanted) = LARGEST_GRID;
         for (size, who) in [(5, ""), (7, ""), (10, ""), (10, "all"), (largest, "")] {
             let name = format!("{size}x{size}{who}");
@@ -396,7 +396,7 @@ impl Bench {
                     .output()?;
                 std::fs::write(folder.join(format!("{name}.toml")), scenario.stdout)?;
             }
-            // The others take long and say nothing new.
+            // The other mappings take long and show nothing new.
             let mappings = if size == largest { &GRID[..1] } else { &GRID };
             for (mapping, reported) in mappings {
                 let options = [
@@ -434,7 +434,7 @@ impl Bench {
         Ok(())
     }
 
-    /// States and memory over time, for a plot.
+    /// Keeps states and memory over time for a plot.
     fn keep_curve(&self, out: &Path, name: &str) -> Result<()> {
         let curves = self.root.join("benches/curves");
         std::fs::create_dir_all(&curves)?;
@@ -444,14 +444,14 @@ impl Bench {
         Ok(())
     }
 
-    /// Writes a row, and shows it at once: some take minutes.
+    /// Writes a row and shows it at once: some take minutes.
     fn row(&self, text: &mut String, row: &str) -> Result<()> {
         eprintln!("{row}");
         writeln!(text, "{row}")?;
         Ok(())
     }
 
-    /// A copy of an example with its programs, and those of the servers that its scenarios need.
+    /// A copy of an example with its programs, and the programs of the servers that its scenarios need.
     fn example(&self, name: &str) -> Result<PathBuf> {
         let folder = self.work.join(format!("example-{name}"));
         if folder.exists() {
@@ -483,7 +483,7 @@ impl Bench {
         Ok(folder)
     }
 
-    /// Explores a scenario; several times where that does not take long, and the fastest counts.
+    /// Explores a scenario. Repeats short runs and keeps the fastest.
     fn world(
         &self,
         folder: &Path,

@@ -1,4 +1,4 @@
-//! Flags of runs, made from the options that the library has, and the specs that they mean.
+//! Flags of runs, generated from the library's options, and the specs that they produce.
 
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_parser};
@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use crate::display::Mode;
 
-/// The flag of an option.
+/// The flag for an option.
 fn flag(option: &'static RunOption) -> Arg {
     let help = option.help.strip_suffix('.').unwrap_or(option.help);
     let arg = Arg::new(option.name).long(option.name).help(help);
-    // What is no value of the option is told with the flag.
+    // Validate here, so that clap's error message names the flag.
     let checked = move |text: &str| -> Result<OsString, String> {
         (option.set)(&mut RunSpec::default(), text.as_ref())?;
         Ok(text.into())
@@ -42,7 +42,7 @@ fn flag(option: &'static RunOption) -> Arg {
     }
 }
 
-/// Puts what is said of options into a spec.
+/// Applies the options of the command line to a spec.
 fn read(
     options: impl Iterator<Item = &'static RunOption>,
     matches: &ArgMatches,
@@ -73,7 +73,7 @@ fn host_options() -> impl Iterator<Item = &'static RunOption> {
     options.filter(|option| option.scope == Scope::Host)
 }
 
-/// How to talk.
+/// Output mode.
 #[derive(clap::Args)]
 struct TalkArgs {
     /// Print nothing but findings and errors.
@@ -94,7 +94,7 @@ impl TalkArgs {
     }
 }
 
-/// What is run.
+/// The program to run.
 #[derive(clap::Args)]
 struct CommandArgs {
     /// The program that `everett cc` made (or its bitcode), then its arguments. Symbolic ones:
@@ -109,11 +109,11 @@ struct CommandArgs {
     command: Vec<OsString>,
 }
 
-/// What `everett run` is told.
+/// Arguments of `everett run`.
 pub struct RunArgs {
-    /// The run that is meant.
+    /// The run.
     pub spec: RunSpec,
-    /// How to talk.
+    /// Output mode.
     pub mode: Mode,
 }
 
@@ -143,9 +143,9 @@ impl FromArgMatches for RunArgs {
     }
 }
 
-/// What commands are told of the host of one program.
+/// Host options of commands that run one program.
 pub struct HostArgs {
-    /// The host that is meant.
+    /// The host.
     pub spec: HostSpec,
 }
 
@@ -172,7 +172,7 @@ impl FromArgMatches for HostArgs {
     }
 }
 
-/// What `everett resume` is told.
+/// Arguments of `everett resume`.
 #[derive(clap::Args)]
 pub struct ResumeArgs {
     /// Folder of the run that was stopped.
@@ -191,12 +191,12 @@ pub struct ResumeArgs {
 }
 
 impl ResumeArgs {
-    /// How to talk.
+    /// Output mode.
     pub fn mode(&self) -> Mode {
         self.talk.mode()
     }
 
-    /// The run that they mean.
+    /// The run to resume.
     pub fn spec(&self) -> ResumeSpec {
         ResumeSpec {
             dir: self.dir.clone(),

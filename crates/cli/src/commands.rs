@@ -1,4 +1,4 @@
-//! The commands: flags become specs, the library works, words and an exit code come out.
+//! The commands: each turns flags into a spec, calls the library, and returns an exit code.
 
 use anyhow::{Context, Result, bail};
 use everett::{
@@ -18,7 +18,7 @@ use crate::session::{session, stop_flag};
 use crate::step::{LookArgs, look};
 use crate::{EXIT_CLEAN, EXIT_ERROR, EXIT_FINDINGS};
 
-/// Something was found, or not.
+/// The exit code for a run with or without findings.
 fn exit_code(is_clean: bool) -> u8 {
     match is_clean {
         true => EXIT_CLEAN,
@@ -54,7 +54,7 @@ pub fn resume(args: &ResumeArgs) -> Result<u8> {
     )?))
 }
 
-/// What `everett follow` is told.
+/// Arguments of `everett follow` and `everett strace`.
 #[derive(clap::Args)]
 pub struct FollowArgs {
     /// Folder of a run (all its tests and findings), or one trace inside it.
@@ -78,7 +78,7 @@ pub fn strace(args: &FollowArgs) -> Result<u8> {
     Ok(EXIT_CLEAN)
 }
 
-/// Which build of the program traces are replayed on.
+/// Selects the build of the program to replay traces on.
 #[derive(clap::Args)]
 pub struct BuildArgs {
     /// Replay on this native program instead of the one that was explored: another build of the same source, or a
@@ -100,7 +100,7 @@ impl BuildArgs {
     }
 }
 
-/// What `everett replay` is told.
+/// Arguments of `everett replay`.
 #[derive(clap::Args)]
 pub struct ReplayArgs {
     /// A trace, the folder of a finding, or the folder of a run.
@@ -148,7 +148,7 @@ pub fn replay(args: &ReplayArgs) -> Result<u8> {
     Ok(exit_code(result.confirmed == result.traces))
 }
 
-/// What `everett confirm` is told.
+/// Arguments of `everett confirm`.
 #[derive(clap::Args)]
 pub struct ConfirmArgs {
     /// Folder of a run, or a part of it.
@@ -180,7 +180,7 @@ pub fn confirm(args: &ConfirmArgs) -> Result<u8> {
     Ok(exit_code(result.confirmed == result.traces))
 }
 
-/// What `everett test` is told.
+/// Arguments of `everett test`.
 #[derive(clap::Args)]
 pub struct TestArgs {
     /// Folders of runs or parts of them, or traces.
@@ -217,7 +217,7 @@ pub fn test(args: &TestArgs) -> Result<u8> {
     Ok(exit_code(result.failed + result.diverged == 0))
 }
 
-/// What `everett shrink` is told.
+/// Arguments of `everett shrink`.
 #[derive(clap::Args)]
 pub struct ShrinkArgs {
     /// A trace, or the folder of a finding.
@@ -251,7 +251,7 @@ pub fn shrink(args: &ShrinkArgs) -> Result<u8> {
     Ok(EXIT_CLEAN)
 }
 
-/// What a trace holds, for people.
+/// A description of a trace's size.
 fn size_text(size: &TraceSize) -> String {
     let things = |count: usize, one: &str, many: &str| match count {
         1 => format!("1 {one}"),
@@ -275,7 +275,7 @@ fn size_text(size: &TraceSize) -> String {
     }
 }
 
-/// What `everett export` is told.
+/// Arguments of `everett export`.
 #[derive(clap::Args)]
 pub struct ExportArgs {
     /// The folder of a finding, or a trace. A world of several hosts becomes a script that builds their network with
@@ -306,7 +306,7 @@ pub fn export(args: &ExportArgs) -> Result<u8> {
     Ok(EXIT_CLEAN)
 }
 
-/// What `everett native` is told.
+/// Arguments of `everett native`.
 #[derive(clap::Args)]
 pub struct NativeArgs {
     /// Seed of all choices: schedules and failures.
@@ -333,20 +333,20 @@ pub struct NativeArgs {
     pub command: Vec<OsString>,
 }
 
-/// The program's standard input is ours.
+/// Passes the standard input of this process to the program.
 struct OurInput;
 
 impl Watcher for OurInput {
     fn input(&mut self) -> Option<Vec<u8>> {
         let mut bytes = vec![0; 65536];
-        // Where ours cannot be read, its end has come.
+        // A read error counts as end of file.
         let count = std::io::stdin().read(&mut bytes).unwrap_or(0);
         bytes.truncate(count);
         Some(bytes)
     }
 }
 
-/// `everett native`: the exit code of one run is ours; many give 1 if something was found.
+/// `everett native`: one run determines the exit code; many runs give 1 if something was found.
 pub fn native(args: &NativeArgs) -> Result<u8> {
     let spec = NativeSpec {
         seed: args.seed,
@@ -389,7 +389,7 @@ pub fn native(args: &NativeArgs) -> Result<u8> {
     })
 }
 
-/// As shells report SIGABRT.
+/// The exit status by which shells report SIGABRT.
 const ABORTED: u8 = 128 + 6;
 
 fn native_ended(run: &NativeRun) -> u8 {
@@ -405,7 +405,7 @@ fn native_ended(run: &NativeRun) -> u8 {
             128 + *signal as u8
         }
         NativeEnd::Idle => EXIT_CLEAN,
-        // The model calls that by its name; who started the program sees a signal.
+        // The model reports an abort as a finding; the caller expects the exit status of a signal.
         NativeEnd::Finding { kind, .. } if *kind == BugKind::Abort.name() => {
             describe();
             ABORTED
@@ -417,7 +417,7 @@ fn native_ended(run: &NativeRun) -> u8 {
     }
 }
 
-/// Prints how many runs ended; `who` it is that ends.
+/// Prints how many runs ended in which way; `who` names what ends.
 fn native_summary(summary: &NativeSummary, folder: &Path, findings: u32, who: &str) {
     print(&format!(
         "{} runs, {} distinct ends, {findings} findings, {:.2} s, {:.0} runs/s, {:.0} system calls/s",
@@ -439,7 +439,7 @@ fn native_summary(summary: &NativeSummary, folder: &Path, findings: u32, who: &s
     }
 }
 
-/// What `everett exec` is told.
+/// Arguments of `everett exec`.
 #[derive(clap::Args)]
 pub struct ExecArgs {
     /// Print system calls to stderr, as strace does: virtual time, thread, call, result.
@@ -452,7 +452,7 @@ pub struct ExecArgs {
     command: Vec<OsString>,
 }
 
-/// Standard input and outputs are ours.
+/// Connects the program to the standard streams of this process.
 struct OurConsole;
 
 impl Console for OurConsole {
@@ -475,7 +475,7 @@ impl Console for OurConsole {
     }
 }
 
-/// `everett exec`: the exit code of the program is ours.
+/// `everett exec`: exits with the exit code of the program.
 pub fn exec(args: &ExecArgs) -> Result<u8> {
     let spec = ExecSpec {
         logs_calls: args.strace,
@@ -489,7 +489,7 @@ pub fn exec(args: &ExecArgs) -> Result<u8> {
     }
     Ok(match result.ending {
         ExecEnding::Exit(status) => status as u8,
-        // As shells report them.
+        // The exit status by which shells report signals.
         ExecEnding::Signal(signal) => 128 + signal as u8,
         ExecEnding::Idle => {
             eprintln!("everett: all threads wait for what nobody will send");
@@ -527,7 +527,7 @@ pub enum ScenarioCommand {
     Show(ShowArgs),
 }
 
-/// Which scenario.
+/// Selects a scenario.
 #[derive(clap::Args)]
 pub struct ScenarioArgs {
     /// The scenario's file.
@@ -546,7 +546,7 @@ impl ScenarioArgs {
     }
 }
 
-/// What `everett scenario show` is told.
+/// Arguments of `everett scenario show`.
 #[derive(clap::Args)]
 pub struct ShowArgs {
     #[command(flatten)]

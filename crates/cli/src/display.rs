@@ -1,4 +1,4 @@
-//! What the user sees: words for all that the library tells.
+//! Presentation of the library's events to the user.
 
 use everett::{
     Ending, Event, Finding, Observer, Outcome, Progress, Repeats, RunSummary, Summary, Verdict,
@@ -9,10 +9,10 @@ use std::num::NonZeroU32;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// How to talk.
+/// Output mode.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Mode {
-    /// For people.
+    /// Text for people.
     Text,
     /// Findings only.
     Quiet,
@@ -20,16 +20,16 @@ pub enum Mode {
     Json,
 }
 
-/// What is shown of the events of a native replay.
+/// How to show the events of a native replay.
 #[derive(Copy, Clone, Debug, Default)]
 pub struct Steps {
-    /// They are printed.
+    /// Whether to print them.
     pub are_printed: bool,
-    /// Time goes by as the clock of the replay does, since then.
+    /// Paces the replay by its virtual clock, counted from this instant.
     pub since: Option<Instant>,
 }
 
-/// The terminal.
+/// Writes events to the terminal.
 pub struct Display {
     mode: Mode,
     line_shown: bool,
@@ -40,7 +40,7 @@ pub struct Display {
 const INTERVAL: Duration = Duration::from_millis(200);
 
 impl Display {
-    /// A display that talks so.
+    /// A display with this output mode.
     pub fn new(mode: Mode) -> Display {
         let live = mode == Mode::Text && std::io::stderr().is_terminal();
         Display {
@@ -51,7 +51,7 @@ impl Display {
         }
     }
 
-    /// A display that shows the events of native replays so.
+    /// A display for native replays that shows events this way.
     pub fn of_replay(steps: Steps) -> Display {
         Display {
             live: false,
@@ -95,7 +95,7 @@ impl Display {
         }
     }
 
-    /// Says something.
+    /// Prints a message.
     pub fn say(&mut self, text: &str) {
         self.clear_line();
         if self.mode == Mode::Text {
@@ -357,7 +357,7 @@ fn tested(path: &Path, outcome: &Outcome) {
     });
 }
 
-/// Passes on what a native program wrote; each line with the name of its host, where there are several.
+/// Passes on the output of a native program; prefixes each line with the host's name if there are several hosts.
 pub fn show_output(host: Option<&str>, [stdout, stderr]: &[Vec<u8>; 2]) {
     let named = |bytes: &Vec<u8>| match host {
         None => bytes.clone(),
@@ -379,12 +379,12 @@ fn prefixed(name: &str, output: &[u8]) -> Vec<u8> {
     text
 }
 
-/// An event with its number.
+/// The line of an event with its number.
 pub fn numbered(number: usize, line: &str) -> String {
     format!("{number:>6} {line}")
 }
 
-/// A line on standard output. Nobody may be listening any more; the run and its files matter all the same.
+/// Prints a line to standard output. Ignores errors: the reader may be gone, but the run and its files still matter.
 pub fn print(line: &str) {
     let _ = writeln!(std::io::stdout(), "{line}");
 }

@@ -1,4 +1,4 @@
-//! The command line of Everett: flags, words and exit codes around the library.
+//! The command line of Everett: flags, messages and exit codes around the library.
 
 #![allow(clippy::print_stderr, clippy::print_stdout)]
 
@@ -15,11 +15,11 @@ use std::process::ExitCode;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// No finding.
+/// Exit code: no findings.
 const EXIT_CLEAN: u8 = 0;
-/// Findings.
+/// Exit code: findings.
 const EXIT_FINDINGS: u8 = 1;
-/// Everett itself could not do its work.
+/// Exit code: Everett itself failed.
 const EXIT_ERROR: u8 = 2;
 
 /// Explores every world that a program can end up in.
@@ -78,7 +78,7 @@ enum Command {
     Rustc(ToolArgs),
 }
 
-/// Arguments that go to another program as they are.
+/// Arguments passed unchanged to another program.
 #[derive(clap::Args)]
 struct ToolArgs {
     #[arg(
@@ -90,7 +90,7 @@ struct ToolArgs {
 }
 
 fn main() -> ExitCode {
-    // Build tools pass everything through, also what looks like options of ours.
+    // Build tools get all arguments unchanged, even those that look like options of Everett.
     let words: Vec<OsString> = std::env::args_os().collect();
     if let Some(tool) = words
         .get(1)
@@ -127,7 +127,8 @@ fn main() -> ExitCode {
     report(outcome)
 }
 
-/// What stands behind a program is the program's. A scenario has no arguments: what looks like options there are ours.
+/// Parses options after a scenario. Words after a program are its arguments, but a scenario takes none, so words there
+/// that look like options are Everett's.
 fn options_behind_scenario(parsed: &Cli, mut words: Vec<OsString>) -> Option<Cli> {
     let of = |cli: &Cli| match &cli.command {
         Command::Run(args) => Some(args.spec.command.clone()),

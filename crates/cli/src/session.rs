@@ -1,11 +1,11 @@
-//! What the process gives to operations of the library: its memory and its interrupts.
+//! What the process provides to the library's operations: memory statistics and interrupts.
 
 use anyhow::Result;
 use everett::{MemoryAccount, Notices, ProcessMemory, Session};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The memory of the process, with the allocator of the process.
+/// The memory of the process and its allocator.
 #[derive(Debug)]
 struct AllocatedMemory;
 
@@ -19,12 +19,12 @@ impl MemoryAccount for AllocatedMemory {
     }
 
     fn release(&self) {
-        // SAFETY: it may be called at any time, from any thread.
+        // SAFETY: `mi_collect` may be called at any time, from any thread.
         unsafe { libmimalloc_sys::mi_collect(true) };
     }
 }
 
-/// The one operation of this process.
+/// The session of this process.
 pub fn session() -> Session {
     let mut session = Session::new();
     session.memory = Arc::new(AllocatedMemory);
@@ -33,12 +33,12 @@ pub fn session() -> Session {
     session
 }
 
-/// Says what cannot wait.
+/// Prints an urgent message.
 pub fn notice(text: &str) {
     eprintln!("everett: {text}");
 }
 
-/// Set when the user asks to stop; asked twice, the process ends at once.
+/// A flag that is set when the user interrupts; a second interrupt ends the process at once.
 pub fn stop_flag() -> Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     let flag = stop.clone();

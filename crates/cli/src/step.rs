@@ -1,4 +1,4 @@
-//! Looking at a replay while it happens: event by event, or in a debugger.
+//! Interactive replay: event by event, or in a debugger.
 
 use anyhow::{Context, Result, anyhow, bail};
 use everett::{
@@ -12,7 +12,7 @@ use std::process::Command;
 
 use crate::display::numbered;
 
-/// How a replay is looked at.
+/// How to watch a replay.
 #[derive(clap::Args)]
 pub struct LookArgs {
     /// Print system calls to stderr, as strace does, each with the number of its event.
@@ -43,12 +43,12 @@ pub struct LookArgs {
     pub speed: Option<String>,
 }
 
-/// Where a debugger is wanted.
+/// Where to open a debugger.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Place {
-    /// On this host.
+    /// The host.
     pub host: String,
-    /// When this event has happened; at the end if there is none.
+    /// After this event; `None` for the end.
     pub event: Option<usize>,
 }
 
@@ -77,23 +77,23 @@ impl Place {
 }
 
 impl LookArgs {
-    /// One trace at a time can be looked at.
+    /// Whether the options apply to a single trace only.
     pub fn is_about_one(&self) -> bool {
         self.gdb.is_some() || self.step || self.pcap.is_some() || self.speed.is_some()
     }
 
-    /// Somebody is asked, or a debugger is opened.
+    /// Whether the replay prompts the user or opens a debugger.
     pub fn is_interactive(&self) -> bool {
         self.gdb.is_some() || self.step
     }
 
-    /// Events are to be logged.
+    /// Whether events must be logged.
     pub fn needs_log(&self) -> bool {
         self.strace || self.is_about_one()
     }
 }
 
-/// Opens a debugger in a replay, or walks through it. The exit code is not about the trace.
+/// Opens a debugger in a replay, or steps through it. The exit code does not depend on the trace.
 pub fn look(args: &LookArgs, path: &Path, build: &BuildSpec, session: &Session) -> Result<()> {
     let replay = NativeReplay::open(path, build, session)?;
     match &args.gdb {
@@ -102,7 +102,7 @@ pub fn look(args: &LookArgs, path: &Path, build: &BuildSpec, session: &Session) 
     }
 }
 
-/// Who it is that ends, for people.
+/// What ends, as a phrase for messages.
 fn who(replay: &NativeReplay, host: &str) -> String {
     match replay.is_world() {
         true => format!("host {host}"),
@@ -117,25 +117,25 @@ fn nobody<'w>(replay: &NativeReplay) -> Vec<Box<dyn Watcher + 'w>> {
         .collect()
 }
 
-/// The debugger: gdb, or what EVERETT_GDB names.
+/// The debugger: gdb, or the one that EVERETT_GDB names.
 fn debugger() -> PathBuf {
     std::env::var_os("EVERETT_GDB").map_or_else(|| PathBuf::from("gdb"), PathBuf::from)
 }
 
-/// Stops a replay and gives the process to a debugger.
+/// Stops a replay and hands the process to a debugger.
 struct HandOver {
-    /// When this event has happened.
+    /// The event after which to stop; `None` for the end.
     at: Option<usize>,
-    /// It faults where it stands when it goes on.
+    /// Whether the process stands at an instruction that faults when it continues.
     faults: bool,
     /// Events so far.
     seen: usize,
-    /// Whether the debugger could be opened.
+    /// Whether the debugger opened.
     outcome: Result<()>,
 }
 
 impl HandOver {
-    /// When an event has happened, or at the end.
+    /// Stops after an event, or at the end.
     fn at(event: Option<usize>) -> HandOver {
         HandOver {
             at: event,
@@ -145,12 +145,12 @@ impl HandOver {
         }
     }
 
-    /// At the end of a run that went like this.
+    /// Stops at the end of a run that ended like this one.
     fn at_end_of(&mut self, seen: &NativeRun) {
         match &seen.end {
             NativeEnd::Signal { place, .. } => self.faults = place.is_some(),
             NativeEnd::Finding { .. } | NativeEnd::Hang | NativeEnd::Idle => {}
-            // Whoever ends is gone afterwards: the last that can be looked at is before that.
+            // The process is gone after its end, so stop at the last event before it.
             _ => self.at = Some(seen.log.len()),
         }
     }
@@ -197,15 +197,15 @@ fn open_debugger(world: &mut StoppedRun<'_>, faults: bool) -> Result<()> {
     if faults {
         println!("it stands at the instruction that faults");
     }
-    // An interrupt from the keyboard is the debugger's.
+    // Leave keyboard interrupts to the debugger.
     let _ = ctrlc::set_handler(|| {});
     let mut command = Command::new(debugger());
-    // What stops the process until the debugger is there is no event of its own. Some parts of a program have an index
-    // of what is in them; gdb would believe that there is nothing else.
+    // The SIGSTOP that holds the process until the debugger attaches is not an event of the program. `-readnow`: some
+    // units of a program have an index, and gdb would ignore everything that it does not list.
     let quietly = "handle SIGSTOP nostop noprint nopass";
     let number = process.process.to_string();
     command.args(["-q", "-readnow", "-iex", quietly, "-p", &number]);
-    // The other threads stand still too.
+    // Keep the other threads stopped too.
     command.args(["-ex", "set scheduler-locking on"]);
     if let Some(number) = number_of_thread(process.process, process.thread) {
         command.args(["-ex", &format!("thread {number}")]);
@@ -216,7 +216,7 @@ fn open_debugger(world: &mut StoppedRun<'_>, faults: bool) -> Result<()> {
     Ok(())
 }
 
-/// The number that gdb gives a thread: first the first one of the process, then the others as the system lists them.
+/// The number that gdb gives a thread: the main thread comes first, then the others in the system's order.
 fn number_of_thread(process: i32, thread: i32) -> Option<usize> {
     if process == thread {
         return None;
@@ -228,10 +228,10 @@ fn number_of_thread(process: i32, thread: i32) -> Option<usize> {
     Some(others.position(|other| other == thread)? + 2)
 }
 
-/// The host of a replay that a debugger is wanted on, and its number.
+/// The host to open a debugger on, and its index.
 fn host_of<'r>(replay: &'r NativeReplay, place: &'r Place) -> Result<(&'r str, usize)> {
     let names = replay.hosts();
-    // Where none is named, the one that something is wrong on.
+    // Default to the host that the finding is on.
     let name = match replay.wrong_host() {
         Some(wrong) if place.host == HOST && !names.contains(&HOST) => wrong,
         _ => &place.host,
@@ -245,7 +245,7 @@ fn host_of<'r>(replay: &'r NativeReplay, place: &'r Place) -> Result<(&'r str, u
     }
 }
 
-/// Opens a debugger on a host; all others stand still.
+/// Opens a debugger on a host; all others stay stopped.
 fn debug(replay: &NativeReplay, place: &Place) -> Result<()> {
     let (name, at) = host_of(replay, place)?;
     let mut watcher = HandOver::at(place.event);
@@ -260,14 +260,14 @@ fn debug(replay: &NativeReplay, place: &Place) -> Result<()> {
     watchers[at] = Box::new(Borrowed(&mut watcher));
     let seen = replay.run(watchers);
     watcher.outcome?;
-    // What the trace says about the rest of the run says nothing about the part that was looked at.
+    // If the replay stopped early, errors about the rest of the trace do not matter.
     if watcher.at.is_none() {
         seen?;
     }
     Ok(())
 }
 
-/// Somebody else who looks.
+/// A watcher by reference.
 struct Borrowed<'w>(&'w mut dyn Watcher);
 
 impl Watcher for Borrowed<'_> {
@@ -284,18 +284,18 @@ impl Watcher for Borrowed<'_> {
     }
 }
 
-/// What somebody who walks through a replay wants.
+/// A command of the user who steps through a replay.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 enum Wish {
-    /// To see this event.
+    /// Show this event.
     Event(usize),
-    /// A debugger.
+    /// Open a debugger.
     Debugger,
-    /// To leave.
+    /// Quit.
     Quit,
 }
 
-/// Asks what comes next, at an event or behind the last one.
+/// Prompts for the next command, at an event or after the last one.
 fn ask(number: usize) -> Wish {
     loop {
         print!("(next: Enter, back: b, event: its number, gdb: g, quit: q) ");
@@ -318,13 +318,13 @@ fn ask(number: usize) -> Wish {
     }
 }
 
-/// Somebody who walks through the events of all hosts.
+/// Steps through the events of all hosts.
 struct Walk {
-    /// The next event that is shown.
+    /// The next event to show.
     next: usize,
-    /// What is wanted other than to go on.
+    /// The last command, unless it was to continue.
     wish: Option<Wish>,
-    /// Whether the debugger could be opened, where it was wanted.
+    /// Whether the debugger opened, if it was requested.
     outcome: Result<()>,
     /// Events of all hosts so far.
     events: usize,
@@ -332,10 +332,10 @@ struct Walk {
     on: String,
 }
 
-/// The same, at one of the hosts.
+/// The walk's watcher on one host.
 struct WalkAt<'w> {
     host: String,
-    /// There are several, so that it is said which one it is.
+    /// Whether to print the host's name, because there are several hosts.
     is_named: bool,
     walk: &'w RefCell<Walk>,
 }
@@ -374,7 +374,7 @@ impl Watcher for WalkAt<'_> {
     }
 }
 
-/// Walks through a replay event by event.
+/// Steps through a replay event by event.
 fn walk(replay: &NativeReplay) -> Result<()> {
     let mut next = 1;
     loop {

@@ -1,10 +1,10 @@
-//! Packets of a native replay as Wireshark reads them.
+//! Packets of a native replay, for Wireshark.
 
 use everett_linux::PacketKind;
 use everett_native::{NativeConfig, NativeRun, SentPacket};
 use everett_report::{CapturedPacket, PacketContent};
 
-/// What the internet sockets of one host sent each other.
+/// The packets between the internet sockets of one host.
 pub(crate) fn packets_of(config: &NativeConfig, seen: &NativeRun) -> Vec<CapturedPacket> {
     let start = config.host.start_time_ns;
     let captured = |(packet, bytes): &SentPacket| {

@@ -1,4 +1,4 @@
-//! Whether a native run ends as its trace did.
+//! Compares the end of a native run with its trace.
 
 use everett_engine::{SourceFrame, TraceEnd, digest};
 use everett_native::{NativeEnd, NativeFrame, NativeRun, NativeStack};
@@ -6,7 +6,7 @@ use everett_toolchain::Checks;
 
 use crate::replay::Verdict;
 
-/// Does a native run end as the trace did?
+/// Compares the end of a native run with the end of the trace.
 pub(crate) fn compare(expected: &TraceEnd, seen: &NativeRun) -> Verdict {
     if let NativeEnd::Diverged(why) = &seen.end {
         return Verdict::NotReproduced(format!("the native program parts from the trace: {why}"));
@@ -22,7 +22,7 @@ pub(crate) fn compare(expected: &TraceEnd, seen: &NativeRun) -> Verdict {
         (None, NativeEnd::Exit(status)) => expected.exit == Some(*status),
         (None, NativeEnd::Signal { signal, .. }) => expected.signal == Some(*signal),
         (None, NativeEnd::Idle) => expected.idle,
-        // What it had written is gone with it.
+        // A host that is switched off loses its output, so there is none to compare.
         (None, NativeEnd::Off) if expected.off => return Verdict::Confirmed,
         _ => false,
     };
@@ -37,7 +37,7 @@ pub(crate) fn compare(expected: &TraceEnd, seen: &NativeRun) -> Verdict {
         let why = format!("the native program {}, not at {place}", describe(seen));
         return Verdict::NotReproduced(why);
     }
-    // What a program says when it dies is its libc's affair.
+    // Output at a crash depends on the program's libc.
     let died = expected.finding.is_some() || expected.signal.is_some();
     let [stdout, stderr] = [0, 1].map(|at| digest(&seen.output[at]) == expected.output[at]);
     if died || (stdout && stderr) {
@@ -47,7 +47,7 @@ pub(crate) fn compare(expected: &TraceEnd, seen: &NativeRun) -> Verdict {
     }
 }
 
-/// Why native code does not notice something.
+/// Why native code does not detect a finding of this kind.
 fn reason_of(kind: &str) -> &'static str {
     match kind {
         "unsupported" | "solver-gave-up" => ": it is about the exploration, not about the program",
@@ -55,7 +55,7 @@ fn reason_of(kind: &str) -> &'static str {
     }
 }
 
-/// Which checked builds stop at errors that native code may survive, those that are tried first first.
+/// The checked builds that detect errors which native code may survive, in the order of preference.
 pub(crate) fn checks_for(expected: &TraceEnd) -> &'static [Checks] {
     match expected.finding.as_deref().unwrap_or_default() {
         "out-of-bounds" | "unreachable" => &[Checks::Memory, Checks::Bounds],
@@ -66,13 +66,13 @@ pub(crate) fn checks_for(expected: &TraceEnd) -> &'static [Checks] {
     }
 }
 
-/// The native program ended where the finding is, as far as both are known. Native code may fault at another point
-/// of the same statement, in a function that was inlined or called there, or elsewhere in the same function where
-/// the compiler moved it; a function of a library that does the access is a detail of the build.
+/// Whether the native program ended at the place of the finding, as far as both are known. Native code may fault at
+/// another point of the same statement, in a function that was inlined or called there, or elsewhere in the same
+/// function where the compiler moved the access; a library function that does the access is a detail of the build.
 fn is_same_place(expected: &TraceEnd, seen: &NativeStack) -> bool {
     let kind = expected.finding.as_deref().unwrap_or_default();
     let known = |frames: &[NativeFrame]| frames.iter().any(|frame| frame.line != 0);
-    // How deep a stack can be, and where it ends, is an affair of the build.
+    // The depth and end of the stack depend on the build.
     if kind == "stack-overflow" || !(known(&seen.innermost) || known(&seen.callers)) {
         return true;
     }
@@ -94,16 +94,16 @@ fn is_same_place(expected: &TraceEnd, seen: &NativeStack) -> bool {
     seen.innermost.iter().any(in_function) || all.chain(&seen.nearby).any(at_line)
 }
 
-/// The user wrote it, and its line is known.
+/// Whether a frame is of the user's code and has a known line.
 fn is_principal(frame: &SourceFrame) -> bool {
     frame.line != 0 && !frame.is_library()
 }
 
-/// How native code ends where the model finds something.
+/// How native code ends at a finding of the model.
 enum Ends {
     /// With one of these signals, or with the same finding of the kernel model or of a checked build.
     Same(&'static [i32]),
-    /// It goes on as if nothing were.
+    /// Native code continues without noticing.
     Unseen,
 }
 
@@ -131,7 +131,7 @@ fn ends_of(kind: &str) -> Ends {
     }
 }
 
-/// Signals that end a native program where the model finds something of this kind; none where it may go on.
+/// Signals that end a native program at a finding of this kind; empty if it may continue.
 pub(crate) fn signals_of(kind: &str) -> &'static [i32] {
     match ends_of(kind) {
         Ends::Same(signals) => signals,
@@ -153,7 +153,7 @@ fn ends_so(kind: &str, signals: &[i32], end: &NativeEnd) -> bool {
     }
 }
 
-/// An end for people.
+/// A description of an end.
 pub fn describe(seen: &NativeRun) -> String {
     let frames = seen.stack.innermost.iter().chain(&seen.stack.callers);
     let place = frames.map(|frame| format!(" {frame}")).next();

@@ -1,5 +1,5 @@
-//! What a host is told that one program runs on, the same for all operations that run one. Owns names and meanings of
-//! these options; must not know how they come from a command line.
+//! Options of the host that one program runs on, shared by all operations that run one. Owns names and meanings of
+//! these options; must not know how the command line supplies them.
 
 use everett_linux::{FaultFilter, FaultOptions, HostConfig, HostOptions, PreemptAt, SchedulerKind};
 use everett_vm::Image;
@@ -15,7 +15,7 @@ use crate::layers::Mount;
 use crate::load::{GuestProgram, guest_programs, load_all};
 use crate::session::Session;
 
-/// What a host is told.
+/// Options of a host.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct HostSpec {
@@ -45,7 +45,7 @@ pub struct HostSpec {
     pub fault_program: Vec<String>,
     /// Let bytes of pipes and streams arrive in up to N pieces, in all ways.
     pub fragment: u32,
-    /// System calls are logged.
+    /// Whether system calls are logged.
     #[serde(skip)]
     pub logs_calls: bool,
     /// Go on after the end of the first process until all processes have ended.
@@ -77,7 +77,7 @@ pub fn scheduler(text: &str) -> Result<SchedulerKind, String> {
     }
 }
 
-/// Refuses what is no name of a scheduler.
+/// Checks the name of a scheduler.
 pub fn parse_scheduler(text: &str) -> Result<String, String> {
     scheduler(text).map(|_| text.to_owned())
 }
@@ -95,7 +95,7 @@ pub fn preempt(text: &str) -> Result<PreemptAt, String> {
     }
 }
 
-/// Refuses failures that nothing can have.
+/// Checks the name of a failure.
 pub fn parse_fault(text: &str) -> Result<String, String> {
     let filter = FaultFilter::parse(text);
     let failure = filter.failure.as_deref();
@@ -116,7 +116,7 @@ pub fn parse_fault(text: &str) -> Result<String, String> {
     }
 }
 
-/// Refuses what is no place of preemption.
+/// Checks the name of a preemption mode.
 pub fn parse_preempt(text: &str) -> Result<String, String> {
     preempt(text).map(|_| text.to_owned())
 }
@@ -127,7 +127,7 @@ impl HostSpec {
         load_all(program, &self.program, promote)
     }
 
-    /// The native programs, the first one first.
+    /// The native programs; the one that the host starts with comes first.
     pub(crate) fn native_programs(&self, first: &Path) -> Vec<PathBuf> {
         let without_suffix = |program: &Path| match program.extension() {
             Some(extension) if extension == "bc" => program.with_extension(""),
@@ -138,7 +138,7 @@ impl HostSpec {
         all.map(without_suffix).collect()
     }
 
-    /// Puts another build in the place of the program that the guest finds there.
+    /// Replaces the program at a guest path by another build.
     pub(crate) fn replace(&mut self, path: &str, file: &Path) -> Result<()> {
         let mut programs = self.program.iter_mut();
         let Some(program) = programs.find(|program| program.path == path) else {
@@ -148,13 +148,13 @@ impl HostSpec {
         Ok(())
     }
 
-    /// Where nothing else is asked for, threads take turns at random: every choice is one of the trace.
+    /// Schedules threads at random unless the spec names a scheduler; every choice becomes part of the trace.
     pub(crate) fn schedule_at_random(&mut self) {
         self.scheduler.get_or_insert("exhaustive".to_owned());
         self.preempt.get_or_insert("syscalls".to_owned());
     }
 
-    /// What a scenario says of a host that is told the same.
+    /// The keys of a scenario that give a host the same options.
     pub(crate) fn scenario_keys(&self) -> Result<String> {
         let mut text = String::new();
         let mut key = |name: &str, value: String| {
@@ -199,14 +199,14 @@ impl HostSpec {
         Ok(text)
     }
 
-    /// Puts what was told into a configuration.
+    /// Applies the options to a configuration.
     pub(crate) fn apply(&self, config: &mut HostConfig, session: &Session) -> Result<()> {
         config.programs = guest_programs(&self.program);
         let mut files = Vec::new();
         for mount in self.ro.iter().chain(&self.files).chain(&self.file) {
             files.extend(mount.specs(&session.notices)?);
         }
-        // What is symbolic lies above what is on the disk.
+        // Symbolic files take precedence over those of the disk.
         config.files.splice(0..0, files);
         if let Some(cwd) = &self.cwd {
             config.cwd = cwd.as_os_str().as_bytes().to_vec();

@@ -1,4 +1,4 @@
-//! The command line of the explored program: what is concrete and what is symbolic.
+//! The command line of the explored program: its concrete and symbolic parts.
 
 use everett_linux::{Argument, Contents, FileSpec, HostConfig, Stdin};
 use std::ffi::OsString;
@@ -10,8 +10,8 @@ use crate::error::{Error, Result, bail};
 /// Symbolic files are named A, B, C, … as KLEE names them.
 const FILE_NAMES: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ";
 
-/// Makes the configuration of the host from the words behind the program. Words that begin with `--sym-` say what
-/// is symbolic, in KLEE's form; all others are arguments as they are.
+/// Builds the configuration of the host from the words after the program. Words that begin with `--sym-` declare
+/// symbolic input in KLEE's syntax; all others are concrete arguments.
 pub(crate) fn host_config(
     program: &Path,
     words: &[OsString],

@@ -1,4 +1,4 @@
-//! Files of the real disk for the guest: never written, and read when the guest first does.
+//! Files of the real disk for the guest: never written, and read on the guest's first access.
 
 use everett_linux::{ByteSource, Contents, FileSpec};
 use serde::{Deserialize, Serialize};
@@ -11,17 +11,17 @@ use std::sync::{Arc, OnceLock};
 use crate::error::{Context, Result, bail};
 use crate::session::Notices;
 
-/// A file or folder here, and where the guest finds it.
+/// A file or folder of the real disk, and its path in the guest.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Mount {
-    /// Here, absolute.
+    /// The absolute path on the real disk.
     from: PathBuf,
-    /// There.
+    /// The path in the guest.
     to: PathBuf,
 }
 
 impl Mount {
-    /// A file or folder here, and where the guest finds it.
+    /// Maps a file or folder of the real disk to a path in the guest.
     pub fn new(from: &Path, to: &Path) -> Mount {
         Mount {
             from: from.to_owned(),
@@ -29,7 +29,7 @@ impl Mount {
         }
     }
 
-    /// `PATH` or `PATH=GUESTPATH`.
+    /// Parses `PATH` or `PATH=GUESTPATH`.
     pub fn parse(text: &str) -> Result<Mount, String> {
         let (from, to) = match text.split_once('=') {
             Some((from, to)) => (from, Some(to)),
@@ -44,7 +44,7 @@ impl Mount {
         Ok(Mount { from, to })
     }
 
-    /// A file or folder that the guest finds where it is here.
+    /// Maps a file or folder to the same path in the guest.
     pub fn same(path: PathBuf) -> Mount {
         Mount {
             from: path.clone(),
@@ -52,12 +52,12 @@ impl Mount {
         }
     }
 
-    /// Where it is here, and where the guest finds it.
+    /// The path on the real disk, and the path in the guest.
     pub fn ends(&self) -> (&Path, &Path) {
         (&self.from, &self.to)
     }
 
-    /// `GUESTPATH=FILE`.
+    /// Parses `GUESTPATH=FILE`.
     pub fn parse_file(text: &str) -> Result<Mount, String> {
         match text.split_once('=') {
             Some((to, from)) if !to.is_empty() && !from.is_empty() => Ok(Mount {
@@ -68,7 +68,7 @@ impl Mount {
         }
     }
 
-    /// A folder whose files the guest finds where it starts.
+    /// Parses a folder whose files appear in the guest's start directory.
     pub fn parse_folder(text: &str) -> Result<Mount, String> {
         Ok(Mount {
             from: absolute(text)?,
@@ -76,7 +76,7 @@ impl Mount {
         })
     }
 
-    /// All that lies there, in an order that does not depend on the disk.
+    /// All files and folders of the mount, in an order that does not depend on the disk.
     pub(crate) fn specs(&self, notices: &Notices) -> Result<Vec<FileSpec>> {
         let metadata = std::fs::metadata(&self.from)
             .with_context(|| format!("cannot read {}", self.from.display()))?;
@@ -133,14 +133,14 @@ fn file(from: &Path, to: &Path, metadata: &Metadata, notices: &Notices) -> FileS
     spec(to, Contents::Shared(Arc::new(source)), metadata)
 }
 
-/// Folders of one disk: `/proc` and its like are others.
+/// A walk over folders of one file system; it leaves out others such as `/proc`.
 struct Folder<'w> {
     device: u64,
     notices: &'w Notices,
 }
 
 impl Folder<'_> {
-    /// Adds what lies in a folder, but not what lies on other disks.
+    /// Adds the contents of a folder, except those of other file systems.
     fn add(&self, from: &Path, to: &Path, specs: &mut Vec<FileSpec>) -> Result<()> {
         let cannot_read = || format!("cannot read {}", from.display());
         let listed: std::io::Result<Vec<_>> = std::fs::read_dir(from)
@@ -168,13 +168,13 @@ impl Folder<'_> {
     }
 }
 
-/// A file of the disk as it is when it is first read.
+/// A file of the disk, read on first access.
 #[derive(Debug)]
 struct DiskFile {
     path: PathBuf,
     len: u64,
     bytes: OnceLock<Vec<u8>>,
-    /// Where it is said that it cannot be read.
+    /// Receives the notice that the file cannot be read.
     notices: Notices,
 }
 

@@ -1,11 +1,11 @@
-//! Everett as a library: explore programs and worlds of several hosts, and work with the traces that come of it.
+//! Everett as a library: explores programs and worlds of several hosts, and works with the resulting traces.
 //!
-//! An operation takes a typed spec ([`RunSpec`] and its like), a [`Session`] (clock, memory, stop flag) and an
-//! [`Observer`] that hears of [`Event`]s while it goes on; it returns a typed result or an [`Error`]. Files go to the
-//! folder of the run.
+//! An operation takes a typed spec ([`RunSpec`] and others), a [`Session`] (clock, memory, stop flag) and an
+//! [`Observer`] that receives [`Event`]s during the operation; it returns a typed result or an [`Error`]. Files go to
+//! the folder of the run.
 //!
-//! Architecture invariant: nothing is printed, no signal handler is installed, and no state of a run is shared by the
-//! process, so that several runs in one process go on at once. How things are shown is an affair of whoever calls.
+//! Architecture invariant: the library prints nothing, installs no signal handler and keeps no process-wide state of a
+//! run, so that one process can execute several runs concurrently. Presentation is up to the caller.
 
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]

@@ -1,4 +1,4 @@
-//! From the name of a program to an image that can be executed.
+//! Loads a program by name into an executable image.
 
 use everett_ir::lower::{LowerOptions, lower};
 use everett_linux::ProgramSpec;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Context, Result, bail};
 
-/// The bitcode of a program: the file itself, or the one that `everett cc` put beside it.
+/// The bitcode of a program: the file itself, or the one that `everett cc` wrote beside it.
 pub(crate) fn bitcode_of(program: &Path) -> Result<PathBuf> {
     if program
         .extension()
@@ -47,17 +47,17 @@ pub(crate) fn load(program: &Path, promote: bool) -> Result<Image> {
     Ok(Image::new(lowered)?)
 }
 
-/// A program that the guest can execute besides the one that it is started with.
+/// A further program that the guest can execute.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub struct GuestProgram {
-    /// Where the guest finds it.
+    /// Its path in the guest.
     pub path: String,
-    /// The program here.
+    /// The program on the real disk.
     pub file: PathBuf,
 }
 
 impl GuestProgram {
-    /// `PROGRAM` or `PATH=PROGRAM`.
+    /// Parses `PROGRAM` or `PATH=PROGRAM`.
     pub fn parse(text: &str) -> Result<GuestProgram, String> {
         let (path, file) = text.split_once('=').unwrap_or((text, text));
         if path.is_empty() || file.is_empty() {
@@ -73,14 +73,14 @@ impl GuestProgram {
 /// Another build of a program of a run.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub struct OtherBuild {
-    /// Where the guest finds the program; the one that it is started with if it is not said.
+    /// The program's path in the guest; `None` for the one that the guest starts with.
     pub path: Option<String>,
-    /// The other build here.
+    /// The other build on the real disk.
     pub file: PathBuf,
 }
 
 impl OtherBuild {
-    /// `PROGRAM` or `PATH=PROGRAM`.
+    /// Parses `PROGRAM` or `PATH=PROGRAM`.
     pub fn parse(text: &str) -> Result<OtherBuild, String> {
         let (path, file) = match text.split_once('=') {
             Some((path, file)) => (Some(path), file),
@@ -96,7 +96,7 @@ impl OtherBuild {
     }
 }
 
-/// The programs that the guest finds, numbered behind the first one.
+/// The further programs of the guest, numbered after the first one.
 pub(crate) fn guest_programs(programs: &[GuestProgram]) -> Vec<ProgramSpec> {
     let spec = |(number, program): (u16, &GuestProgram)| ProgramSpec {
         path: program.path.clone().into_bytes(),
@@ -105,7 +105,7 @@ pub(crate) fn guest_programs(programs: &[GuestProgram]) -> Vec<ProgramSpec> {
     (1..).zip(programs).map(spec).collect()
 }
 
-/// Loads the program that a host starts with, and those that it can execute besides.
+/// Loads the program that a host starts with, and the further ones that it can execute.
 pub(crate) fn load_all(
     program: &Path,
     others: &[GuestProgram],

@@ -1,5 +1,5 @@
-//! Traces whose threads took turns between system calls: where they did is found out by following the trace in the vm,
-//! and tried natively until a run ends the same.
+//! Preemption points of traces whose threads switched between system calls. Replaying the trace in the vm locates the
+//! points; native runs then try them until one ends the same.
 
 use everett_engine::{SourceFrame, Start, Trace};
 use everett_linux::{PreemptAt, PreemptionPoint, SchedulerKind};
@@ -13,16 +13,16 @@ use crate::follow::{follow_with, following_config};
 use crate::session::Session;
 use crate::spec::RunSpec;
 
-/// Points of a trace that has more are not tried natively.
+/// Traces with more points than this are not tried natively.
 const MAX_POINTS: usize = 1_000_000;
 
-/// Threads can be stopped where a native program makes no system call.
+/// Whether threads of a native program can be preempted between system calls.
 pub(crate) fn are_possible(config: &NativeConfig) -> bool {
     let options = &config.host.options;
     options.preempt_at >= PreemptAt::Atomics && options.scheduler != SchedulerKind::RoundRobin
 }
 
-/// Finds the points of traces of a run. What cannot be followed has none.
+/// A finder of the preemption points of a run's traces. A trace that the vm cannot replay has none.
 pub(crate) fn finder(run: &RunSpec, session: &Session) -> ScriptFinder {
     let (run, session) = (run.clone(), session.clone());
     let images = OnceLock::new();
@@ -32,7 +32,7 @@ pub(crate) fn finder(run: &RunSpec, session: &Session) -> ScriptFinder {
     })
 }
 
-/// The points of a trace, by following it in the vm. `None` if there are none.
+/// The points of a trace, found by replaying it in the vm. `None` if there are none.
 fn script_of(
     run: &RunSpec,
     session: &Session,
@@ -47,8 +47,7 @@ fn script_of(
     Ok(script(&passed, 0))
 }
 
-/// The script of points that a host has passed since it was started so often before. `None` if there are none, or too
-/// many.
+/// The script of the points that a host passed after this many restarts. `None` if there are none, or too many.
 pub(crate) fn script(passed: &[(PreemptionPoint, SourceFrame)], restarts: u32) -> Option<Script> {
     if passed.is_empty() || passed.len() > MAX_POINTS {
         return None;
@@ -60,12 +59,12 @@ pub(crate) fn script(passed: &[(PreemptionPoint, SourceFrame)], restarts: u32) -
     })
 }
 
-/// Points of lines.
+/// The number of points on each line.
 type Counts = BTreeMap<(String, u32), u32>;
 
-/// Counts the points of each line since the thread made a system call or went on behind a switch.
+/// Numbers the points of each line since the thread's last system call or switch.
 fn numbered(passed: &[(PreemptionPoint, SourceFrame)]) -> Vec<ScriptPoint> {
-    // Of every thread: its system calls, and the points on each line since then.
+    // For each thread: its number of system calls, and the points on each line since the last one.
     let mut counts: BTreeMap<u32, (u64, Counts)> = BTreeMap::new();
     let mut points = Vec::with_capacity(passed.len());
     for (point, frame) in passed {
@@ -77,7 +76,7 @@ fn numbered(passed: &[(PreemptionPoint, SourceFrame)]) -> Vec<ScriptPoint> {
         }
         let ordinal = lines.get(&place).copied().unwrap_or(0);
         if point.switches {
-            // The access before which it stands comes first when it goes on.
+            // When the thread resumes, the access that it stopped at comes first.
             lines.clear();
             lines.insert(place.clone(), 1);
         } else {
@@ -101,7 +100,7 @@ pub(crate) fn attempts(script: &Script, most: usize) -> impl Iterator<Item = Scr
         .filter(|at| script.points[*at].switches)
         .collect();
     let shifted = SHIFTS.into_iter().flat_map(move |shift| {
-        // What happened last is what the end depends on most.
+        // The end depends most on the latest switches.
         let last = switches.clone().into_iter().rev();
         last.map(move |at| BTreeMap::from([(at, shift)]))
     });

@@ -1,29 +1,29 @@
-//! Native runs of one trace again and again: they must do the same to the last event.
+//! Repeated native runs of one trace, which must agree in every event.
 
 use everett_engine::Trace;
 use everett_native::{Event, NativeConfig, NativeRun, Source, WorldRun};
 
 use crate::error::{Context, Result};
 
-/// What came out of many runs of one trace.
+/// The result of repeated runs of one trace.
 #[derive(Clone, Debug)]
 pub struct Repeats {
-    /// Events of the first run.
+    /// Number of events of the first run.
     pub events: usize,
-    /// Runs whose log is not that of the first one.
+    /// Number of runs whose log differs from that of the first one.
     pub others: u32,
     /// The first difference.
     pub difference: Option<String>,
 }
 
 impl Repeats {
-    /// All runs were the same.
+    /// Whether all runs were the same.
     pub fn are_same(&self) -> bool {
         self.difference.is_none()
     }
 }
 
-/// Runs a trace so many times and compares the logs of all events.
+/// Runs a trace this many times and compares the event logs.
 pub(crate) fn repeat(config: &NativeConfig, trace: &Trace, times: u32) -> Result<Repeats> {
     let run = || -> Result<NativeRun> {
         let source = Source::Trace(Box::new(trace.clone()));
@@ -46,7 +46,7 @@ pub(crate) fn repeat(config: &NativeConfig, trace: &Trace, times: u32) -> Result
     Ok(repeats)
 }
 
-/// The same for worlds: the logs of all hosts have to be the same.
+/// Runs a world this many times and compares the event logs of all hosts.
 pub(crate) fn repeat_world(run: impl Fn() -> Result<WorldRun>, times: u32) -> Result<Repeats> {
     let first = run()?;
     let mut repeats = Repeats {
@@ -76,7 +76,7 @@ fn is_other(first: &NativeRun, seen: &NativeRun) -> bool {
     seen.digest != first.digest || seen.end != first.end || seen.output != first.output
 }
 
-/// Where two logs part.
+/// The first difference between two logs.
 fn difference(first: &[Event], other: &[Event]) -> String {
     let show = |event: Option<&Event>| event.map_or("the end".to_owned(), Event::to_string);
     let longest = first.len().max(other.len());

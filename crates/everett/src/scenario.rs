@@ -1,4 +1,4 @@
-//! Scenario files: reads them with what stands above their keys. Owns which names of other crates a scenario may use.
+//! Scenario files and the settings that override their keys. Owns which names of other crates a scenario may use.
 
 use everett_engine::SEARCHERS;
 use everett_scenario::{NameContext, NameKind, Scenario};
@@ -8,17 +8,17 @@ use std::path::{Path, PathBuf};
 use crate::error::{Error, Result};
 use crate::host::{parse_fault, parse_preempt, parse_scheduler};
 
-/// A scenario, and what stands above its keys.
+/// A scenario file, and settings that override its keys.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ScenarioSpec {
     /// The scenario's file.
     pub file: PathBuf,
-    /// Keys and values that stand above what the file says.
+    /// Keys and values that override those of the file.
     pub settings: Vec<(String, String)>,
 }
 
-/// `KEY=VALUE`, where the key may have parts in quotes.
+/// Parses `KEY=VALUE`, where the key may have quoted parts.
 pub fn parse_setting(text: &str) -> Result<(String, String), String> {
     let mut quote = None;
     for (at, c) in text.char_indices() {
@@ -34,7 +34,7 @@ pub fn parse_setting(text: &str) -> Result<(String, String), String> {
     Err("a setting is given as KEY=VALUE, such as host.server.count=3".to_owned())
 }
 
-/// The disk, and the names that the rooms below know.
+/// Resolves names in scenarios: files of the disk, and names that other crates define.
 struct Here;
 
 impl NameContext for Here {

@@ -1,4 +1,4 @@
-//! From a path by the names of a program to the data that it leads to.
+//! Resolves paths of variable and field names to data of a program.
 
 use everett_engine::WorldHost;
 use everett_ir::Module;
@@ -12,14 +12,14 @@ use std::path::{Path, PathBuf};
 use crate::error::{Context, Error, Result, bail};
 use crate::load::bitcode_of;
 
-/// Programs whose names have been read.
+/// Modules of programs whose variable names have been read.
 #[derive(Default)]
 pub(crate) struct Modules {
     read: BTreeMap<PathBuf, Module>,
 }
 
 impl Modules {
-    /// What a scenario watches on a host that is started with a program.
+    /// The watches of a scenario on a host that starts with a program.
     pub(crate) fn watches(
         &mut self,
         setup: &HostSetup,
@@ -48,7 +48,7 @@ impl Modules {
     }
 
     fn find(&mut self, program: &Path, image: ImageId, path: &str) -> Result<Watch> {
-        // As it is shown it has no blanks.
+        // The canonical form has no blanks.
         let path = everett_invariant::FieldPath::parse(path)
             .map_err(|error| Error::Watch(error.to_string()))?
             .to_string();
@@ -83,7 +83,7 @@ impl Modules {
     }
 }
 
-/// Says where the data of the hosts lies in the programs.
+/// Sets the addresses of watched data in the programs.
 pub(crate) fn place(hosts: &mut [WorldHost], images: &[Image]) -> Result<()> {
     for host in hosts {
         for watch in &mut host.config.watches {

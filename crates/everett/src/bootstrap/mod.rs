@@ -1,5 +1,5 @@
-//! Worlds that one program boots (`netklee.h`): its paths have set themselves up as hosts; here they become a scenario,
-//! which is explored as any other.
+//! Worlds that one program boots (`netklee.h`): its paths set themselves up as hosts. This module turns them into a
+//! scenario, which is then explored like any other.
 
 pub(crate) mod text;
 
@@ -18,13 +18,13 @@ use crate::session::Session;
 use crate::spec::RunSpec;
 use text::world_text;
 
-/// The function with which a path says that it is a host.
+/// The function by which a path declares itself a host.
 const SETUP: &str = "klee_net_host_setup";
 
-/// The scenario that is written.
+/// The file name of the generated scenario.
 const WORLD: &str = "world.toml";
 
-/// A program can boot a world.
+/// Whether a program can boot a world.
 pub(crate) fn boots(images: &[Image]) -> bool {
     let programs = images.iter().take(1).map(Image::program);
     let mut needed = programs.flat_map(|program| &program.externals);
@@ -33,9 +33,9 @@ pub(crate) fn boots(images: &[Image]) -> bool {
 
 /// A path that is a host.
 pub(crate) struct SetUp {
-    /// What it declares.
+    /// The configuration that the path declares.
     pub setup: Setup,
-    /// What leads to where it stands.
+    /// The trace that leads to its setup call.
     pub trace: Trace,
 }
 
@@ -45,7 +45,7 @@ impl SetUp {
         &self.setup.own.name
     }
 
-    /// Its inputs, for people.
+    /// A description of its inputs.
     fn inputs(&self) -> String {
         let inputs = self.trace.inputs.iter();
         let inputs: Vec<String> = inputs
@@ -57,7 +57,7 @@ impl SetUp {
         }
     }
 
-    /// The trace as hosts of worlds begin with it: their weight is that of the world.
+    /// The trace that the host of the world starts from. Its weight and counters restart with the world.
     fn begin(&self) -> Trace {
         let pending = self.trace.pending.clone().unwrap_or_default();
         Trace {
@@ -72,18 +72,18 @@ impl SetUp {
     }
 }
 
-/// How the paths of a program came out that boots a world.
+/// The outcome of the paths of a program that boots a world.
 pub(crate) struct Booted {
-    /// Those that are hosts.
+    /// Paths that became hosts.
     pub hosts: Vec<SetUp>,
-    /// How many ended and are none.
+    /// The number of paths that ended without becoming hosts.
     pub others: u64,
     /// Why the search stopped.
     pub stopped: Stopped,
 }
 
 impl Booted {
-    /// Why there is no world, if there is none, and what to do.
+    /// Checks that the paths form a world; the error says why they do not and what to do.
     fn check(&self) -> Result<()> {
         if self.stopped != Stopped::Finished {
             bail!(
@@ -120,7 +120,7 @@ impl Booted {
         Ok(())
     }
 
-    /// What is wrong with paths on which something was found before they are hosts.
+    /// The error for paths on which something was found before they became hosts.
     pub(crate) fn after_findings(&self) -> String {
         format!(
             "no world is explored: something is wrong before all hosts are set up ({} stand at {SETUP}). Repair that first",
@@ -136,7 +136,7 @@ fn names(hosts: &[SetUp]) -> String {
     names.join(", ")
 }
 
-/// All routers. What several paths declare under one name has to be the same.
+/// All routers. Declarations of several paths under one name must agree.
 fn routers(hosts: &[SetUp]) -> Result<Vec<&Machine>> {
     let mut routers: Vec<(&Machine, &str)> = Vec::new();
     for host in hosts {
@@ -158,9 +158,9 @@ fn routers(hosts: &[SetUp]) -> Result<Vec<&Machine>> {
     Ok(routers.into_iter().map(|(router, _)| router).collect())
 }
 
-/// The world of a program, as a scenario is made of it.
+/// The world of a program, from which the scenario is generated.
 pub(crate) struct World<'w> {
-    /// Hosts in the order in which they begin.
+    /// Hosts in the order in which they start.
     pub hosts: Vec<&'w SetUp>,
     /// Routers.
     pub routers: Vec<&'w Machine>,
@@ -190,7 +190,7 @@ impl<'w> World<'w> {
     }
 }
 
-/// Where the trace of a host lies.
+/// The file name of a host's trace.
 pub(crate) fn begin_file(host: &str) -> String {
     format!("{host}.begin")
 }
@@ -216,7 +216,7 @@ pub(crate) fn explore(
         .with_context(|| format!("the world that {} boots", args.program().display()))
 }
 
-/// A path as it is from everywhere.
+/// The absolute form of a path.
 pub(crate) fn absolute(path: &Path) -> Result<PathBuf> {
     std::path::absolute(path).with_context(|| format!("{} is no path", path.display()))
 }

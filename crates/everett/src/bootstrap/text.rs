@@ -1,4 +1,4 @@
-//! The scenario of a world that one program boots, as text.
+//! Generates the scenario text of a world that one program boots.
 
 use everett_linux::{Argument, Contents, Machine, Route, Stdin, Subnet};
 use everett_net::Prefix;
@@ -12,7 +12,7 @@ use crate::error::{Context, Error, Result, bail};
 use crate::input::host_config;
 use crate::spec::RunSpec;
 
-/// The scenario.
+/// The text of the scenario.
 pub(crate) fn world_text(args: &RunSpec, world: &World<'_>) -> Result<String> {
     let program = args.native_programs();
     let program = absolute(program.first().ok_or_else(no_program)?)?;
@@ -50,7 +50,7 @@ fn no_program() -> Error {
     Error::Program("there is no program".to_owned())
 }
 
-/// What the program declares cannot be said again: no table is there twice.
+/// Refuses tables of hosts, networks and routers: the program declares these, and TOML allows each table only once.
 fn refuse_parts(file: &Path, said: &str) -> Result<()> {
     for (line, number) in said.lines().zip(1..) {
         let Some(name) = line.trim_start().strip_prefix('[') else {
@@ -81,12 +81,12 @@ fn host_text(host: &SetUp, keys: &[String], others_ns: u64, text: &mut String) -
     place("host", &host.setup.own, text)
 }
 
-/// Text in quotes. What JSON has means the same in TOML.
+/// A quoted string. JSON's escapes mean the same in TOML.
 pub(crate) fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-/// A key, in quotes where it needs them.
+/// A key, quoted if necessary.
 pub(crate) fn key(name: &str) -> String {
     let is_bare = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
     match !name.is_empty() && name.bytes().all(is_bare) {
@@ -95,7 +95,7 @@ pub(crate) fn key(name: &str) -> String {
     }
 }
 
-/// A path in quotes.
+/// A quoted path.
 pub(crate) fn quoted_path(path: &Path) -> Result<String> {
     match path.to_str() {
         Some(path) => Ok(quoted(path)),
@@ -125,7 +125,7 @@ fn subnet_of(subnet: &Subnet) -> Result<Prefix> {
     prefix.ok_or_else(|| Error::Boot("an address has a prefix that is too long".to_owned()))
 }
 
-/// Networks that somebody is on, with the subnets of the addresses there.
+/// Networks with at least one machine, and the subnets of the addresses there.
 fn networks(world: &World<'_>, text: &mut String) -> Result<()> {
     let hosts = world.hosts.iter().map(|host| &host.setup.own);
     let machines = hosts.chain(world.routers.iter().copied());
@@ -158,7 +158,7 @@ fn networks(world: &World<'_>, text: &mut String) -> Result<()> {
     Ok(())
 }
 
-/// Where a host or router is.
+/// The place of a host or router in the network.
 fn place(what: &str, machine: &Machine, text: &mut String) -> Result<()> {
     let name = key(&machine.name);
     let routes: Result<Vec<String>> = machine.routes.iter().map(route).collect();
@@ -185,7 +185,7 @@ fn route(route: &Route) -> Result<String> {
     Ok(format!("{to} = {}", quoted(&route.via.to_string())))
 }
 
-/// The words of the command line behind the program, and its environment.
+/// The arguments of the program and its environment.
 fn words(args: &RunSpec) -> Result<String> {
     let config = host_config(args.program(), args.arguments(), &args.env)?;
     let mut text = String::new();

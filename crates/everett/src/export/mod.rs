@@ -1,4 +1,4 @@
-//! `export`: a shell script that lets a finding happen again with nothing of Everett.
+//! `export`: writes a shell script that reproduces a finding without Everett.
 
 mod netns;
 
@@ -21,13 +21,13 @@ use crate::follow::{one_trace, read_trace, run_of};
 use crate::session::Session;
 use crate::spec::RunSpec;
 
-/// Which trace becomes a script.
+/// Which trace to export.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ExportSpec {
     /// The folder of a finding, or a trace.
     pub path: PathBuf,
-    /// It has to be a world, whose network is built with namespaces.
+    /// Requires a world, whose network the script builds with namespaces.
     pub netns: bool,
 }
 
@@ -39,7 +39,7 @@ pub struct Script {
 }
 
 impl Script {
-    /// Writes it to a file that can be executed.
+    /// Writes the script to an executable file.
     pub fn write(&self, file: &Path) -> Result<()> {
         let cannot_write = || format!("cannot write {}", file.display());
         std::fs::write(file, &self.text).with_context(cannot_write)?;
@@ -48,10 +48,10 @@ impl Script {
     }
 }
 
-/// Longer contents are written in base64.
+/// Contents longer than this are written in base64.
 const LONGEST_PRINTED: usize = 300;
 
-/// Makes a script of a finding.
+/// Exports a finding as a script.
 pub fn export(spec: &ExportSpec, session: &Session) -> Result<Script> {
     let path = one_trace(&spec.path)?;
     let run = RunSpec::of(&run_of(&path)?)?;
@@ -73,7 +73,7 @@ pub fn export(spec: &ExportSpec, session: &Session) -> Result<Script> {
     Ok(Script { text })
 }
 
-/// One line about what happens.
+/// A one-line title of the finding.
 fn title_of(path: &Path, trace: &Trace) -> String {
     let beside = path.with_file_name("finding.txt");
     let text = match path.ends_with("finding.trace") {
@@ -92,7 +92,7 @@ fn title_of(path: &Path, trace: &Trace) -> String {
     }
 }
 
-/// What of a trace only Everett can make happen.
+/// Refuses traces with choices that only Everett can make happen.
 fn forbid_deviations(trace: &Trace) -> Result<()> {
     let deviates = |choice: &&TraceChoice| choice.picked > 0 && !choice.site.is_about_inputs();
     if let Some(choice) = trace.choices.iter().find(deviates) {
@@ -121,14 +121,14 @@ fn forbid_deviations(trace: &Trace) -> Result<()> {
     Ok(())
 }
 
-/// Inputs and choices of a trace, handed out as the host asks for them at its start.
+/// Inputs and choices of a trace, handed out in the order in which the host asks for them at its start.
 pub(crate) struct Given {
     inputs: Vec<TraceInput>,
     choices: BTreeMap<ChoiceSite, VecDeque<u32>>,
 }
 
 impl Given {
-    /// Those of a trace.
+    /// The inputs and choices of a trace.
     pub(crate) fn of(trace: &Trace) -> Given {
         let mut choices: BTreeMap<ChoiceSite, VecDeque<u32>> = BTreeMap::new();
         for choice in trace.choices.iter() {
@@ -146,7 +146,7 @@ impl Given {
         queue.and_then(VecDeque::pop_front).unwrap_or(0)
     }
 
-    /// The next input of a name; one that was asked for again has a number behind its name.
+    /// The next input with a name. If a name is requested again, its inputs carry a number after the name.
     pub(crate) fn input(&mut self, name: &str) -> Result<Vec<u8>> {
         let is_same = |input: &TraceInput| match input.name.strip_prefix(name) {
             Some("") => true,
@@ -161,10 +161,10 @@ impl Given {
         }
     }
 
-    /// What the program asks for by calls of its own, as a file from which its native build takes it; nothing where it
-    /// asks for nothing.
+    /// The inputs that the program requests by its own calls, as a file that its native build reads; `None` if there
+    /// are none.
     pub(crate) fn rest(&self, words: Vec<String>) -> Option<Vec<u8>> {
-        // Packets come from others.
+        // Packets come from other hosts.
         let inputs = self.inputs.iter().filter(|input| &*input.name != "packet");
         let test = KTest {
             args: words,
@@ -221,7 +221,7 @@ impl Given {
         Ok(strings)
     }
 
-    /// What a file holds at the start, where it is one.
+    /// The initial contents of a regular file.
     fn contents(&mut self, spec: &FileSpec) -> Result<Vec<u8>> {
         let name = spec.path.rsplit(|byte| *byte == b'/').next();
         let name = String::from_utf8_lossy(name.unwrap_or_default()).into_owned();
@@ -244,7 +244,7 @@ impl Given {
     }
 }
 
-/// Where a file lies below the directory that the program starts in; nothing if it lies elsewhere.
+/// The path of a file relative to the program's start directory; `None` if it lies elsewhere.
 fn below_start(spec: &FileSpec, cwd: &[u8]) -> Option<Vec<u8>> {
     let path = Path::new(std::ffi::OsStr::from_bytes(&spec.path));
     let start = Path::new(std::ffi::OsStr::from_bytes(cwd));
@@ -258,7 +258,7 @@ fn below_start(spec: &FileSpec, cwd: &[u8]) -> Option<Vec<u8>> {
     inside.then(|| path.as_os_str().as_bytes().to_vec())
 }
 
-/// The real machine has the same file at the same place.
+/// Whether the real machine has the same file at the same path.
 fn is_here(spec: &FileSpec, contents: &[u8]) -> bool {
     let path = Path::new(std::ffi::OsStr::from_bytes(&spec.path));
     match &spec.contents {
@@ -299,7 +299,7 @@ fn script(run: &RunSpec, host: &HostConfig, trace: &Trace, title: &str) -> Resul
     text.push_str("[ -x \"$program\" ] || { echo \"there is no program $program\"; exit 2; }\n");
     text.push_str("folder=$(mktemp -d) || exit 2\ntrap 'rm -rf \"$folder\"' EXIT\n");
     text.push_str("mkdir \"$folder/cwd\" && cd \"$folder/cwd\" || exit 2\n");
-    // The host makes its inputs in this order.
+    // The host creates its inputs in this order.
     let stdin = match &host.stdin {
         Stdin::Symbolic { .. } => Some(given.input("stdin")?),
         Stdin::Concrete(bytes) => Some(bytes.to_vec()),
@@ -328,10 +328,10 @@ fn script(run: &RunSpec, host: &HostConfig, trace: &Trace, title: &str) -> Resul
     Ok(text)
 }
 
-/// The status that `timeout` gives a program that does not end.
+/// The exit status that `timeout` reports for a program that does not end.
 const NEVER_ENDS: i32 = 124;
 
-/// Exit statuses that a shell sees where a path ends so; none where they say nothing about it.
+/// Exit statuses that a shell sees for this end of a path; empty if the status is inconclusive.
 pub(crate) fn statuses_of(end: Option<&TraceEnd>) -> Vec<i32> {
     let finding = end.and_then(|end| end.finding.as_deref());
     let never_ends =
@@ -348,7 +348,7 @@ pub(crate) fn statuses_of(end: Option<&TraceEnd>) -> Vec<i32> {
     }
 }
 
-/// Runs the program and compares how it ends.
+/// Runs the program and checks how it ends.
 fn finish(text: &mut String, end: Option<&TraceEnd>, stdin: &str) {
     let statuses = statuses_of(end);
     let never_ends = statuses == [NEVER_ENDS];
@@ -376,7 +376,7 @@ fn finish(text: &mut String, end: Option<&TraceEnd>, stdin: &str) {
     text.push_str("esac\n");
 }
 
-/// Makes a file of the host.
+/// Creates a file of the host.
 pub(crate) fn write_file(
     text: &mut String,
     spec: &FileSpec,
@@ -418,7 +418,7 @@ pub(crate) fn write_file(
     Ok(())
 }
 
-/// Writes bytes into a file, whose name is a word of the shell.
+/// Writes bytes into a file, whose name is a shell word.
 pub(crate) fn write_contents(text: &mut String, bytes: &[u8], file: &str) {
     if bytes.len() <= LONGEST_PRINTED {
         let _ = writeln!(text, "printf '{}' > {file}", octal(bytes));
@@ -437,7 +437,7 @@ pub(crate) fn add_word(text: &mut String, bytes: &[u8]) {
     let _ = if plain {
         writeln!(text, "set -- \"$@\" {}", word(bytes))
     } else {
-        // The shell takes newlines off the end of what a command prints.
+        // Command substitution strips trailing newlines.
         let printed = octal(bytes);
         writeln!(
             text,
@@ -446,7 +446,7 @@ pub(crate) fn add_word(text: &mut String, bytes: &[u8]) {
     };
 }
 
-/// A word of the shell.
+/// Bytes quoted as a shell word.
 fn word(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     format!("'{}'", text.replace('\'', "'\\''"))
@@ -472,7 +472,7 @@ fn octal(bytes: &[u8]) -> String {
             _ => write!(text, "\\{byte:03o}"),
         };
     }
-    // What begins with a dash would be an option.
+    // `printf` would take a leading dash for an option.
     match text.strip_prefix('-') {
         Some(rest) => format!("\\055{rest}"),
         None => text,

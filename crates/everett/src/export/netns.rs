@@ -1,5 +1,5 @@
-//! `export` of a world: a shell script that builds the network of a world with network namespaces of Linux and runs its
-//! programs there, with nothing of Everett. Times are those of the real machine.
+//! `export` of a world: a shell script that builds the world's network with Linux network namespaces and runs its
+//! programs there, without Everett. Time is that of the real machine.
 
 use everett_engine::{Trace, TraceChoice};
 use everett_linux::PacketKind;
@@ -20,14 +20,14 @@ use crate::spec::RunSpec;
 use crate::world::replay::NativeWorld;
 use crate::world::trace::{WorldTrace, read_world};
 
-/// How long the script waits for the host that something is wrong on, in seconds.
+/// How long the script waits for the host that the finding is on, in seconds.
 const WAITS: u32 = 10;
 
 /// The script for a world.
 pub(crate) fn script(run: &RunSpec, session: &Session, path: &Path) -> Result<String> {
     let trace = read_world(path)?;
     let world = NativeWorld::of(run, &BuildSpec::default(), session)?;
-    // What is lost on the way is seen where it happens.
+    // The replay shows which packets are lost.
     let (_, seen) = world.replay(&trace)?;
     let messages = seen.map_or_else(Vec::new, |seen| seen.messages);
     let topology = &world.scenario.topology;
@@ -46,7 +46,7 @@ pub(crate) fn script(run: &RunSpec, session: &Session, path: &Path) -> Result<St
     Ok(text)
 }
 
-/// A datagram that is lost: the one of this number that a host gets from another at a port.
+/// A datagram to drop, identified by sender, receiver, port and ordinal.
 struct Loss {
     from: String,
     to: String,
@@ -73,7 +73,7 @@ impl Loss {
     }
 }
 
-/// What got lost and can get lost again, and what a script does not make happen.
+/// The losses that a script can reproduce, and descriptions of the faults that it cannot.
 fn what_went_wrong(trace: &WorldTrace, messages: &[Message]) -> (Vec<Loss>, Vec<String>) {
     let (mut losses, mut beyond) = (Vec::new(), Vec::new());
     let mut counts: BTreeMap<(&str, &str, u16), usize> = BTreeMap::new();
@@ -105,7 +105,7 @@ fn what_went_wrong(trace: &WorldTrace, messages: &[Message]) -> (Vec<Loss>, Vec<
     (losses, beyond)
 }
 
-/// A choice that is neither about inputs nor about packets, of which messages tell.
+/// Whether a non-default choice concerns neither inputs nor packets; messages cover the latter.
 fn deviates(choice: &TraceChoice) -> bool {
     let site = &choice.site;
     let is_told = site.is_about_inputs() || matches!(site, ChoiceSite::PacketFault { .. });
@@ -158,7 +158,7 @@ fn head(trace: &WorldTrace, losses: &[Loss], beyond: &[String]) -> String {
     text
 }
 
-/// Namespaces for hosts and routers, bridges for networks, veth between them.
+/// Creates namespaces for hosts and routers, bridges for networks, and veth pairs between them.
 fn network(topology: &Topology, text: &mut String) {
     text.push_str("namespace $p-net\n");
     for (at, network) in topology.networks().iter().enumerate() {
@@ -250,7 +250,7 @@ fn connect(
     }
 }
 
-/// Starts the program of a host in the background, when those before it wait.
+/// Starts the program of a host in the background once the earlier ones wait.
 fn start(
     number: usize,
     host: &NativeHost,
@@ -313,7 +313,7 @@ fn start(
     Ok(())
 }
 
-/// Waits for the host that something is wrong on, or for all, and says what became of it.
+/// Waits for the host that the finding is on, or for all hosts, and reports how they ended.
 fn finish(world: &NativeWorld, trace: &WorldTrace, text: &mut String) {
     let _ = writeln!(
         text,

@@ -1,4 +1,4 @@
-//! What hosts sent each other, and what they were doing, as files beside a finding.
+//! Files beside a finding that show the messages between hosts and the final state of each host.
 
 use everett_engine::HostStanding;
 use everett_linux::{HostConfig, PacketKind};
@@ -7,7 +7,7 @@ use everett_report::{Arrow, CapturedPacket, NamedFile, PacketContent, pcap, sequ
 use everett_sim::Message;
 use std::fmt::Write;
 
-/// All files about messages: a text, a picture, and what each host would have seen on its wire.
+/// All files about messages: a text, a sequence chart, and a packet capture for each host.
 pub(crate) fn messages_files(topology: &Topology, messages: &[Message]) -> Vec<NamedFile> {
     let names: Vec<String> = topology
         .hosts()
@@ -27,7 +27,7 @@ pub(crate) fn messages_files(topology: &Topology, messages: &[Message]) -> Vec<N
     files
 }
 
-/// A line each.
+/// The messages as text, one line each.
 fn text(messages: &[Message]) -> String {
     let widths = messages.iter();
     let width = widths.map(|one| one.from.len().max(one.to.len())).max();
@@ -63,7 +63,7 @@ fn picture(names: &[String], messages: &[Message]) -> String {
     sequence_chart(names, &arrows)
 }
 
-/// What a host sends and what arrives at it, for Wireshark.
+/// The packets that a host sends and receives, for Wireshark.
 pub(crate) fn capture(host: &str, messages: &[Message]) -> Vec<CapturedPacket> {
     let start = HostConfig::default().start_time_ns;
     let mut packets: Vec<CapturedPacket> = Vec::new();
@@ -105,12 +105,12 @@ fn content(kind: &PacketKind, received: Option<&Vec<u8>>) -> Option<PacketConten
         PacketKind::Datagram(sent) => {
             PacketContent::Datagram(received.map_or_else(|| sent.bytes().to_vec(), Clone::clone))
         }
-        // No packets of their own on a wire, or none that anybody noted.
+        // These are not packets on the wire, or nothing recorded them.
         PacketKind::WindowUpdate { .. } | PacketKind::Unreachable(_) => return None,
     })
 }
 
-/// What each host was doing.
+/// The final state of each host, as text.
 pub(crate) fn standing_text(standing: &[HostStanding]) -> String {
     let mut text = String::new();
     for host in standing {

@@ -1,4 +1,4 @@
-//! What must hold in the worlds of a scenario, and whether it does in one of native programs.
+//! The invariants of a scenario, and their evaluation in a world of native programs.
 
 use everett_expr::Arena;
 use everett_invariant::{Invariants, When, evaluate};
@@ -43,16 +43,16 @@ fn when(time: &CheckTime) -> When {
     }
 }
 
-/// Looks for what does not hold in a world of native programs.
+/// Evaluates invariants in a world of native programs.
 pub(crate) struct Confirming<'c> {
     invariants: &'c [Arc<Invariants>],
-    /// What the finding says; anything where it does not matter.
+    /// The message of the finding to look for; `None` accepts any violation.
     message: Option<&'c str>,
     arena: Arena,
 }
 
 impl<'c> Confirming<'c> {
-    /// What is said of this finding is looked for, and nothing else; where nothing is said, whatever does not hold.
+    /// Looks only for the violation with this message; without a message, for any violation.
     pub(crate) fn new(
         invariants: &'c [Arc<Invariants>],
         message: Option<&'c str>,
@@ -64,7 +64,7 @@ impl<'c> Confirming<'c> {
         }
     }
 
-    /// What is wrong while a world goes on.
+    /// The message of an invariant that is violated while the world runs.
     pub(crate) fn look(
         &mut self,
         moment: Moment,
@@ -78,7 +78,7 @@ impl<'c> Confirming<'c> {
         }
     }
 
-    /// What is wrong with a world that is at its end.
+    /// The message of an invariant that is violated at the end of the world.
     pub(crate) fn look_back(&mut self, histories: &[(String, History)]) -> Option<String> {
         let hosts: Vec<(&String, &ExposedData)> = histories
             .iter()
@@ -109,7 +109,7 @@ impl<'c> Confirming<'c> {
         let mut asked = all.filter(|one| one.when().contains(&when));
         asked.find_map(|invariant| {
             let message = broken_message(invariant, when);
-            // What cannot be evaluated is not broken.
+            // An invariant that cannot be evaluated is not violated.
             let verdict = evaluate(invariant, &view, arena).ok()?;
             let is_broken = arena.as_const(verdict.holds) == Some(0);
             (is_wanted(&message) && is_broken).then_some(message)

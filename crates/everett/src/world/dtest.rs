@@ -1,4 +1,4 @@
-//! Tests of worlds in the form of `.dtest`: a test in KLEE's format for each host, and a file that composes them.
+//! Tests of worlds as `.dtest` files: a test in KLEE's format for each host, and a file that composes them.
 
 use everett_engine::{Trace, WorldHost};
 use everett_linux::Argument;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crate::record::ktest;
 
-/// What tests of a scenario have in common.
+/// The parts that all tests of a scenario share.
 #[derive(Clone)]
 pub(crate) struct Tests {
     topology: Topology,
@@ -17,7 +17,7 @@ pub(crate) struct Tests {
 }
 
 impl Tests {
-    /// Those of a scenario.
+    /// The shared parts for a scenario.
     pub(crate) fn of(topology: &Topology, hosts: &[WorldHost]) -> Tests {
         Tests {
             topology: topology.clone(),
@@ -28,7 +28,7 @@ impl Tests {
     /// The files of a test: `STEM.dtest`, and `STEM-HOST.ktest` for each host.
     pub(crate) fn files(&self, stem: &str, traces: &BTreeMap<String, Trace>) -> Vec<NamedFile> {
         let mut files = Vec::new();
-        // Who waits for those before it comes after all of them.
+        // A host that waits for earlier ones starts after all of them.
         let mut latest_ns = 0;
         let mut starts: Vec<(u64, usize)> = Vec::with_capacity(self.hosts.len());
         for (at, host) in self.hosts.iter().enumerate() {
@@ -82,7 +82,7 @@ impl Tests {
     }
 }
 
-/// A word of the command line; what is symbolic is in the test itself.
+/// A word of the command line; the test itself holds the symbolic ones.
 fn word(argument: &Argument) -> String {
     match argument {
         Argument::Concrete(bytes) => String::from_utf8_lossy(bytes).into_owned(),

@@ -1,4 +1,4 @@
-//! Traces of worlds followed again in the engine, each in a world of its own.
+//! Replay of world traces in the engine, each in a world of its own.
 
 use everett_engine::{
     Explorer, ExplorerConfig, HostStanding, Limits, Listener, SavedFiles, Start, Trace,
@@ -20,7 +20,7 @@ use crate::world::hosts::draw_by;
 use crate::world::prepare;
 use crate::world::trace::{WorldTrace, Wrong, read_world};
 
-/// What came of a world.
+/// The findings and final traces of a replayed world.
 #[derive(Default)]
 struct Seen {
     findings: Vec<WorldFinding>,
@@ -50,7 +50,7 @@ fn follow_one<'a>(
     images: &'a [Image],
     trace: &WorldTrace,
 ) -> Result<(Seen, Explorer<'a>)> {
-    // The limits of the run are not those of following it; only the one that made hangs is part of worlds.
+    // A replay ignores the limits of the run, except the one that defines hangs: it is part of the world's semantics.
     let limits = Limits {
         max_instructions: config.limits.max_instructions,
         max_virtual_ns: config.limits.max_virtual_ns,
@@ -73,14 +73,14 @@ fn follow_one<'a>(
     Ok((seen, worlds))
 }
 
-/// Choices and ends of all hosts.
+/// The choices and ends of all hosts.
 fn ends(hosts: &BTreeMap<String, Trace>) -> BTreeMap<String, HostEnd> {
     let ends = hosts.iter();
     ends.map(|(name, trace)| (name.clone(), (trace.choices.clone(), trace.end.clone())))
         .collect()
 }
 
-/// How a world ended, held against its trace.
+/// How a world ended, compared with its trace.
 fn ending(trace: &WorldTrace, seen: &Seen) -> Ending {
     let wrong = seen.wrong();
     match &trace.finding {
@@ -104,7 +104,7 @@ fn ending(trace: &WorldTrace, seen: &Seen) -> Ending {
     }
 }
 
-/// Follows traces of worlds again.
+/// Replays traces of worlds in the engine.
 pub(crate) fn follow(
     spec: &RunSpec,
     traces: &[PathBuf],
@@ -127,7 +127,7 @@ pub(crate) fn follow(
     })
 }
 
-/// Tells the system calls of all hosts, those of each in their order.
+/// Reports the system calls of all hosts, in order for each host.
 pub(crate) fn strace(
     spec: &RunSpec,
     traces: &[PathBuf],
@@ -154,7 +154,7 @@ pub(crate) fn strace(
     Ok(())
 }
 
-/// The finding of a world, if it happens where the world is followed.
+/// The finding of a world, if it happens again when the engine replays the world.
 pub(crate) fn found_again(
     config: &ExplorerConfig,
     images: &[Image],
@@ -165,13 +165,13 @@ pub(crate) fn found_again(
     Ok(seen.findings.into_iter().find(is_it))
 }
 
-/// What is wrong with a world is still wrong with it in the bitcode.
+/// Whether the finding of a world still happens in the bitcode.
 pub(crate) fn happens(spec: &RunSpec, session: &Session, trace: &WorldTrace) -> Result<bool> {
     let (config, images) = prepare(spec, session)?;
     Ok(found_again(&config, &images, trace)?.is_some())
 }
 
-/// What happened on the way to a finding or to the end of a world, and what each host was doing then.
+/// The messages on the way to a finding or to the end of a world, and the final state of each host.
 pub(crate) fn on_the_way(
     config: &ExplorerConfig,
     images: &[Image],

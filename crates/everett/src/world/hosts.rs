@@ -1,4 +1,4 @@
-//! From a scenario to hosts that can be started: programs, files, addresses.
+//! Builds hosts that can be started from a scenario: programs, files, addresses.
 
 use everett_engine::WorldHost;
 use everett_linux::{
@@ -24,11 +24,11 @@ use crate::replay::native_host_config;
 use crate::session::Session;
 use crate::watched::Modules;
 
-/// Programs of a scenario, each once.
+/// The programs of a scenario, without duplicates.
 #[derive(Default)]
 pub(crate) struct Programs {
     paths: Vec<PathBuf>,
-    /// Names of their variables, where somebody asks.
+    /// Names of their variables, read on demand.
     modules: Modules,
 }
 
@@ -44,7 +44,7 @@ impl Programs {
         Ok(ImageId(number))
     }
 
-    /// Reads all of them.
+    /// Loads all programs.
     pub(crate) fn load(&self, promote: bool) -> Result<Vec<Image>> {
         let images: Result<Vec<Image>> =
             self.paths.iter().map(|path| load(path, promote)).collect();
@@ -67,7 +67,7 @@ pub(crate) fn hosts(
         .collect()
 }
 
-/// The same for native programs, whose numbers are those of their host.
+/// All hosts of a scenario with native programs; image numbers count within a host.
 pub(crate) fn native_hosts(scenario: &Scenario, session: &Session) -> Result<Vec<NativeHost>> {
     let starts = scenario.start_times();
     let mut all = Vec::new();
@@ -95,12 +95,12 @@ pub(crate) fn native_hosts(scenario: &Scenario, session: &Session) -> Result<Vec
     Ok(all)
 }
 
-/// Where the random bytes of a host begin: elsewhere on every host.
+/// The seed of a host's random bytes; it differs between hosts.
 fn random_seed(seed: u64, host: HostIndex) -> u64 {
     seed ^ u64::from(host.0) << 32
 }
 
-/// Lets the random bytes of a host begin where this seed says.
+/// Seeds the random bytes of a host.
 pub(crate) fn draw_by(seed: u64, host: HostIndex, config: &mut HostConfig) {
     let seed = random_seed(seed, host);
     match &mut config.boot {
@@ -109,7 +109,7 @@ pub(crate) fn draw_by(seed: u64, host: HostIndex, config: &mut HostConfig) {
     }
 }
 
-/// How the processes of a host have to end, as far as anything is expected of them.
+/// How the processes of a host must end, where the scenario expects something of them.
 fn expected(setup: &HostSetup) -> Vec<Expected> {
     let number = |number: Option<u8>| number.map(i32::from);
     let expected = |(at, process): (usize, &Process)| {
@@ -128,7 +128,7 @@ fn expected(setup: &HostSetup) -> Vec<Expected> {
     processes.filter_map(expected).collect()
 }
 
-/// The processes of a host, the first one first.
+/// The processes of a host: the first one and the others.
 fn processes(setup: &HostSetup) -> Result<(&Process, &[Process])> {
     let Some(processes) = setup.processes.split_first() else {
         bail!(Usage, "host {} has no program", setup.name);
@@ -154,7 +154,7 @@ fn host(
                     setup.name
                 );
             };
-            // It runs from the beginning of time, alone, to where it waits for its start.
+            // It runs alone from time zero to the point where it waits for its start.
             config.boot = Boot::Start(HostStart {
                 name: setup.name.clone(),
                 at_ns,
@@ -320,7 +320,7 @@ fn files(setup: &HostSetup, session: &Session) -> Result<Vec<FileSpec>> {
     Ok(all)
 }
 
-/// Which addresses a host can reach: its own networks, where its routes lead, and everybody at once.
+/// The addresses that a host can reach: its own networks, the targets of its routes, and broadcast.
 fn routes(topology: &Topology, host: HostIndex) -> Vec<RouteSpec> {
     let here = topology.host(host);
     let mut routes = Vec::new();

@@ -1,4 +1,4 @@
-//! `replay` for worlds: traces of all hosts on their native programs.
+//! `replay` for worlds: runs the native programs of all hosts as a trace prescribes.
 
 use everett_native::{Guide, NativeHost, NoWatcher, Watcher, WorldRun};
 use everett_sim::Message;
@@ -67,7 +67,7 @@ pub(crate) fn replay(
             tell_output(&seen, observer);
             match world.judge(trace, &seen) {
                 Verdict::Confirmed => Verdict::Confirmed,
-                // It may need builds that check what native code survives.
+                // The finding may need builds that check for errors which plain native code survives.
                 _ => world.confirm(trace)?,
             }
         } else {
@@ -88,7 +88,7 @@ pub(crate) fn replay(
     })
 }
 
-/// Tells what the hosts of a world wrote.
+/// Reports the output of each host of a world.
 pub(crate) fn tell_output(seen: &WorldRun, observer: &mut dyn Observer) {
     for (name, run) in &seen.hosts {
         observer.event(&Event::Output {
@@ -98,7 +98,7 @@ pub(crate) fn tell_output(seen: &WorldRun, observer: &mut dyn Observer) {
     }
 }
 
-/// One who looks, for each host.
+/// A watcher for each host.
 pub(crate) type Watchers<'w> = Vec<Box<dyn Watcher + 'w>>;
 
 fn nobody<'w>(hosts: &[NativeHost]) -> Watchers<'w> {
@@ -108,14 +108,14 @@ fn nobody<'w>(hosts: &[NativeHost]) -> Watchers<'w> {
     watchers.collect()
 }
 
-/// A world with the hosts of a trace.
+/// A native world with the trace to replay and its hosts.
 pub(crate) struct Replayed<'w> {
     pub(crate) world: &'w NativeWorld,
     pub(crate) trace: &'w WorldTrace,
     pub(crate) hosts: Vec<NativeHost>,
 }
 
-/// Runs a world as its traces say while somebody looks at each host.
+/// Replays a world natively with a watcher on each host.
 pub(crate) fn watched(replayed: &Replayed<'_>, mut watchers: Watchers<'_>) -> Result<WorldRun> {
     let (trace, hosts) = (replayed.trace, &replayed.hosts);
     let guides = hosts.iter().zip(&mut watchers);
@@ -128,7 +128,7 @@ pub(crate) fn watched(replayed: &Replayed<'_>, mut watchers: Watchers<'_>) -> Re
     seen.context("the native programs could not be run")
 }
 
-/// Tells of the events of all hosts.
+/// Watchers that report the events of all hosts.
 fn steps<'s, 'o: 's>(
     observer: &'s RefCell<&'o mut dyn Observer>,
     hosts: &[NativeHost],
@@ -142,7 +142,7 @@ fn steps<'s, 'o: 's>(
     hosts.iter().map(at).collect()
 }
 
-/// A file for each host: the prefix, its name, `.pcap`.
+/// Writes a capture file for each host, named prefix, host, `.pcap`.
 fn write_captures(
     prefix: &Path,
     hosts: &[NativeHost],

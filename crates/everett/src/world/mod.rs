@@ -1,5 +1,5 @@
-//! Worlds of several hosts: everything that the other modules do for one program, for scenarios. Owns the way from a
-//! scenario to what the engine explores.
+//! Worlds of several hosts: does for scenarios what the other modules do for one program. Owns the way from a scenario
+//! to the configuration that the engine explores.
 
 pub(crate) mod chart;
 mod checks;
@@ -38,9 +38,9 @@ use hosts::{Programs, hosts};
 use record::{Recorder, summary};
 use replay::NativeWorld;
 
-/// Refuses what scenarios can say and what is not explored yet: leaving it out silently would be wrong.
+/// Refuses parts of a scenario that the engine cannot explore yet; ignoring them silently would be wrong.
 fn refuse_the_impossible(scenario: &Scenario) -> Result<()> {
-    /// Partitions that are explored at most.
+    /// The largest number of partitions that is explored.
     const MOST: usize = 10;
     if scenario.faults.world_faults().len() > MOST {
         bail!(
@@ -51,7 +51,7 @@ fn refuse_the_impossible(scenario: &Scenario) -> Result<()> {
     Ok(())
 }
 
-/// What is explored, and the programs.
+/// The exploration's configuration, and the programs.
 pub(crate) fn prepare(args: &RunSpec, session: &Session) -> Result<(ExplorerConfig, Vec<Image>)> {
     args.refuse_what_scenarios_say()?;
     let scenario = load_scenario(&args.scenario())?;
@@ -99,7 +99,7 @@ pub(crate) fn topology(config: &ExplorerConfig) -> Topology {
     world.map_or_else(Topology::default, |world| world.network.topology.clone())
 }
 
-/// The limits of a run; what the command line does not say, the scenario does.
+/// The limits of a run; the command line takes precedence over the scenario.
 fn limits(run: &Limits, scenario: &Scenario) -> Limits {
     let said = &scenario.limits;
     let depth = said
@@ -107,7 +107,7 @@ fn limits(run: &Limits, scenario: &Scenario) -> Limits {
         .map(|depth| u32::try_from(depth).unwrap_or(u32::MAX));
     Limits {
         max_time: run.max_time.or(said.time_ns.map(Duration::from_nanos)),
-        // A spec always has this limit, so what a scenario says is nearer.
+        // A spec always has this limit, so the scenario takes precedence here.
         max_memory: said.memory_bytes.or(run.max_memory),
         max_paths: run.max_paths.or(said.paths),
         max_forks: run.max_forks.or(said.forks),
@@ -123,12 +123,12 @@ pub(crate) fn run(
     session: &Session,
     observer: &mut dyn Observer,
 ) -> Result<RunResult> {
-    // What is wrong with it is said before there is a folder.
+    // Report errors of the scenario before the folder is created.
     let prepared = prepare(spec, session)?;
     explore_prepared(spec, session, observer, prepared, &spec.folder()?)
 }
 
-/// Explores a scenario, into a folder that there is already.
+/// Explores a scenario and writes to an existing folder.
 pub(crate) fn explore(
     spec: &RunSpec,
     session: &Session,

@@ -1,5 +1,5 @@
-//! `native` for scenarios: worlds of real programs without traces. What goes wrong between hosts, and who runs when, is
-//! chosen at random; the same seed is the same run.
+//! `native` for scenarios: runs worlds of native programs without traces. Network faults and schedules are random; the
+//! same seed gives the same run.
 
 use everett_engine::{Trace, TraceEnd, digest};
 use everett_native::{Guide, NativeEnd, NativeRun, NoWatcher, Source, WorldRun};
@@ -17,7 +17,7 @@ use crate::world::record::others;
 use crate::world::replay::{NativeWorld, Wanted};
 use crate::world::trace::{WorldTrace, Wrong};
 
-/// Runs worlds.
+/// Runs worlds of native programs.
 pub(crate) fn native(spec: &NativeSpec, session: &Session) -> Result<NativeResult> {
     let mut run = spec.run();
     run.settings.extend_from_slice(&spec.settings);
@@ -26,7 +26,7 @@ pub(crate) fn native(spec: &NativeSpec, session: &Session) -> Result<NativeResul
     match spec.runs {
         None => one(spec, world),
         Some(runs) => {
-            // As with single programs: threads take turns at random unless the scenario says how they do.
+            // As for single programs, threads are scheduled at random unless the scenario names a scheduler.
             let mut hosts = world.scenario.hosts.iter();
             if hosts.all(|host| host.scheduler.is_none() && host.preempt.is_none()) {
                 let settings = [("scheduler", "exhaustive"), ("preempt", "syscalls")];
@@ -40,13 +40,13 @@ pub(crate) fn native(spec: &NativeSpec, session: &Session) -> Result<NativeResul
     }
 }
 
-/// Makes one run.
+/// Runs a world once.
 fn run_once(world: &NativeWorld, seed: u64) -> Result<WorldRun> {
     let hosts = world.seeded(seed);
     let mut watchers: Vec<NoWatcher> = hosts.iter().map(|_| NoWatcher).collect();
     let guided = (1u64..).zip(&hosts).zip(&mut watchers);
     let guides = guided.map(|((number, host), watcher)| {
-        // Hosts draw from sources that have nothing to do with each other.
+        // Each host draws from an independent random source.
         let seed = seed ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let source = match &host.begin {
             Some(begin) => Source::Begun(Box::new(Trace::clone(begin)), seed),
@@ -122,7 +122,7 @@ fn many(
     })
 }
 
-/// How a world ended, for people.
+/// A description of how a world ended.
 fn end_of_world(seen: &WorldRun, wrong: Option<&Wrong>) -> String {
     if let Some(wrong) = wrong {
         return format!("host {}: {}: {}", wrong.host, wrong.kind, wrong.message);
@@ -137,7 +137,7 @@ fn end_of_world(seen: &WorldRun, wrong: Option<&Wrong>) -> String {
     ends.join(", ")
 }
 
-/// The end of the host that something is wrong on.
+/// The end of the host that the finding is on.
 fn end_of_host(run: &NativeRun, wrong: &Wrong) -> TraceEnd {
     let own = end_of(run).filter(|end| end.finding.is_some() || end.signal.is_some());
     own.unwrap_or_else(|| TraceEnd {
@@ -169,7 +169,7 @@ fn write_finding(
     text.push_str(&others(&hosts, ""));
     for (name, run) in &seen.hosts {
         let time = run.clock_ns as f64 / 1e9;
-        // A world that came to what is wrong with it was not run any further.
+        // The run of a world stops at its finding.
         let end = match run.end {
             NativeEnd::Idle if seen.broken_on.is_some() => "has not ended".to_owned(),
             _ => describe(run),

@@ -1,5 +1,5 @@
-//! Worlds whose threads took turns between system calls: where they did is found out by following the world in the vm,
-//! and tried natively until a run ends the same.
+//! Preemption points of worlds whose threads switched between system calls. Replaying the world in the vm locates the
+//! points; native runs then try them until one ends the same.
 
 use everett_engine::ExplorerConfig;
 use everett_native::{NativeHost, Script};
@@ -15,19 +15,19 @@ use crate::world::follow::on_the_way;
 use crate::world::prepare;
 use crate::world::trace::WorldTrace;
 
-/// Where threads of hosts take turns, by the names of the hosts.
+/// The preemption scripts of hosts, by host name.
 pub(crate) type Scripts = BTreeMap<String, Script>;
 
-/// Finds the points of worlds of a run.
+/// Finds the preemption points of a run's worlds.
 pub(crate) struct WorldPoints {
     run: RunSpec,
     session: Session,
-    /// What is followed, once somebody asks; nothing, where there is no bitcode.
+    /// What the vm replays, loaded on demand; `None` if there is no bitcode.
     loaded: OnceLock<Option<(ExplorerConfig, Vec<Image>)>>,
 }
 
 impl WorldPoints {
-    /// Those of a run.
+    /// A finder for the worlds of a run.
     pub(crate) fn of(run: &RunSpec, session: &Session) -> WorldPoints {
         WorldPoints {
             run: run.clone(),
@@ -36,7 +36,8 @@ impl WorldPoints {
         }
     }
 
-    /// The points of a world, of the hosts that have some. What cannot be followed has none.
+    /// The preemption scripts of a world's hosts; hosts without points have none, nor do worlds that the vm cannot
+    /// replay.
     pub(crate) fn scripts(&self, hosts: &[NativeHost], trace: &WorldTrace) -> Result<Scripts> {
         let possible = hosts.iter().filter(|host| {
             let config = &host.config;
@@ -65,7 +66,7 @@ impl WorldPoints {
     }
 }
 
-/// Scripts to try, the likeliest first: at most one host differs from what the vm did.
+/// Scripts to try, the likeliest first. At most one host deviates from the vm's schedule.
 pub(crate) fn attempts(scripts: &Scripts, most: usize) -> Vec<Scripts> {
     let mut all = vec![scripts.clone()];
     for (name, script) in scripts {
@@ -79,7 +80,7 @@ pub(crate) fn attempts(scripts: &Scripts, most: usize) -> Vec<Scripts> {
     all
 }
 
-/// Hosts whose threads take turns there. Where lines lie in their programs is found out anew.
+/// The hosts with these preemption scripts. Source lines are located again in their programs.
 pub(crate) fn scripted(hosts: &[NativeHost], scripts: &Scripts) -> Vec<NativeHost> {
     let mut hosts = hosts.to_vec();
     for host in &mut hosts {

@@ -1,4 +1,4 @@
-//! What a run of worlds writes: findings and tests as they come, states over time, and the summary.
+//! The files that a run of worlds writes: findings and tests as they are found, states over time, and the summary.
 
 use everett_engine::{
     Explorer, ExplorerConfig, Listener, SavedFiles, Stopped, Trace, WorldFinding,
@@ -22,17 +22,17 @@ use crate::world::shrink::simpler;
 use crate::world::topology;
 use crate::world::trace::WorldTrace;
 
-/// Writes findings and tests as they come.
+/// Writes findings and tests as they are found.
 pub(crate) struct Recorder<'o> {
     session: &'o Session,
     observer: &'o mut dyn Observer,
     meter: Meter,
     folder: Folder,
     findings: Vec<FindingEntry>,
-    /// Folders of findings and what leads to them.
+    /// Folders of findings, and the traces that lead there.
     traces: Vec<(String, WorldTrace)>,
     tests: u64,
-    /// Tests are written as `.dtest`, too.
+    /// Also writes tests as `.dtest` if set.
     dtests: Option<Tests>,
     error: Option<Error>,
     /// Rows of `mapping.csv`, and when the next is due.
@@ -42,11 +42,11 @@ pub(crate) struct Recorder<'o> {
 
 /// Columns of `mapping.csv`.
 const COLUMNS: &str = "seconds,virtual_seconds,states,virtual_states,dstates,states_total,forks,copied,united,memory_bytes\n";
-/// Most time between its rows; at first they are nearer to each other.
+/// The longest interval between its rows; at the beginning they are denser.
 const BETWEEN_SAMPLES: Duration = Duration::from_millis(100);
 const LEAST_BETWEEN_SAMPLES: Duration = Duration::from_millis(1);
 
-/// The curves of `mapping.csv`.
+/// A chart of `mapping.csv`.
 fn picture(samples: &str) -> String {
     let column = |name: &str| -> Vec<f64> {
         let at = COLUMNS
@@ -79,7 +79,7 @@ fn picture(samples: &str) -> String {
 }
 
 impl<'o> Recorder<'o> {
-    /// One that has recorded nothing yet.
+    /// A recorder that has written nothing yet.
     pub(crate) fn new(
         spec: &RunSpec,
         session: &'o Session,
@@ -104,12 +104,12 @@ impl<'o> Recorder<'o> {
         }
     }
 
-    /// Folders of findings and what leads to them.
+    /// Folders of findings, and the traces that lead there.
     pub(crate) fn traces(&self) -> &[(String, WorldTrace)] {
         &self.traces
     }
 
-    /// Writes how many states there were when. An error if something could not be written before.
+    /// Writes the number of states over time. Returns the error of an earlier write, if one failed.
     pub(crate) fn write_samples(&mut self, worlds: &Explorer<'_>) -> Result<()> {
         self.sample(worlds);
         if let Some(error) = self.error.take() {
@@ -121,7 +121,7 @@ impl<'o> Recorder<'o> {
         Ok(())
     }
 
-    /// Adds to what is told of a finding.
+    /// Appends to the text of a finding.
     pub(crate) fn add_text(&self, dir: &str, text: &str) -> Result<()> {
         let name = format!("{dir}/finding.txt");
         let path = self.folder.path().join(&name);
@@ -131,7 +131,7 @@ impl<'o> Recorder<'o> {
         Ok(())
     }
 
-    /// One more row of `mapping.csv`.
+    /// Adds a row to `mapping.csv`.
     fn sample(&mut self, worlds: &Explorer<'_>) {
         let counted = worlds.world_statistics();
         self.samples.push_str(&format!(
@@ -155,7 +155,7 @@ impl<'o> Recorder<'o> {
         }
     }
 
-    /// Makes findings simpler, in the time that there is.
+    /// Simplifies findings until the time is up.
     pub(crate) fn simplify(
         &mut self,
         config: &ExplorerConfig,
@@ -173,7 +173,7 @@ impl<'o> Recorder<'o> {
         Ok(())
     }
 
-    /// Lets findings happen again natively.
+    /// Confirms findings natively.
     pub(crate) fn confirm(&mut self, world: &NativeWorld) -> Result<()> {
         let mut confirmed = 0;
         for (entry, (_, trace)) in self.findings.iter_mut().zip(&self.traces) {
@@ -193,7 +193,7 @@ impl<'o> Recorder<'o> {
         Ok(())
     }
 
-    /// Writes the files of hosts that are to be written down.
+    /// Writes the saved files of hosts.
     pub(crate) fn write_files(&self, stem: &str, files: &SavedFiles) -> Result<()> {
         for (name, files) in files {
             for (name, bytes) in written_files(&format!("{stem}{name}.fs"), files) {
@@ -228,13 +228,13 @@ impl<'o> Recorder<'o> {
         Ok(())
     }
 
-    /// Tells how the run ended.
+    /// Reports how the run ended.
     pub(crate) fn finish(self, summary: &RunSummary) {
         tell_end(summary, self.folder.path(), self.observer);
     }
 }
 
-/// How far a search is.
+/// The progress of a search.
 fn progress(worlds: &Explorer<'_>, now: Duration, meter: &mut Meter) -> Progress {
     let statistics = worlds.statistics();
     let solver = worlds.solver_statistics();
@@ -256,7 +256,7 @@ fn progress(worlds: &Explorer<'_>, now: Duration, meter: &mut Meter) -> Progress
     }
 }
 
-/// What hosts got and chose, but the one that something is wrong on.
+/// The inputs and choices of all hosts except the one that the finding is on.
 pub(crate) fn others(traces: &BTreeMap<String, Trace>, but: &str) -> String {
     let mut text = String::new();
     for (name, trace) in traces {
@@ -325,66 +325,66 @@ impl Listener for Recorder<'_> {
     }
 }
 
-/// What a run of a scenario found, counted and covered.
+/// The results of a scenario's run: findings, statistics and coverage.
 #[derive(Debug, Serialize)]
 pub struct WorldSummary {
-    /// Everything was explored.
+    /// Whether the whole state space was explored.
     pub complete: bool,
     /// Why the search stopped.
     pub stopped: String,
-    /// How states of different hosts were kept together.
+    /// The algorithm that maps states of different hosts to dstates.
     pub mapping: String,
-    /// Paths of hosts that ended.
+    /// Ended paths of hosts.
     pub paths: Paths,
-    /// Worlds that came to their end.
+    /// Worlds that ended.
     pub worlds: u128,
-    /// All states that there were.
+    /// States created during the run.
     pub states_total: u64,
-    /// Most states at a time.
+    /// Largest number of states at a time.
     pub states_peak: u64,
-    /// States that the mapping copied.
+    /// States that the mapping algorithm copied.
     pub states_copied: u64,
     /// States that were merged with others.
     pub states_united: u64,
-    /// Most dstates at a time.
+    /// Largest number of dstates at a time.
     pub dstates: usize,
     /// Members of dstates at the end.
     pub virtual_states: usize,
-    /// Packets that were sent.
+    /// Packets sent.
     pub packets: u64,
-    /// Deliveries between states that never met.
+    /// Deliveries between states whose path conditions contradict each other.
     pub deliveries_impossible: u64,
     /// Instructions executed.
     pub instructions: u64,
     /// Forks.
     pub forks: u64,
-    /// Questions to the solver.
+    /// Solver queries.
     pub queries: u64,
-    /// Time in solvers.
+    /// Seconds spent in solvers.
     pub solver_seconds: f64,
-    /// Time for invariants.
+    /// Seconds spent on invariants.
     pub invariant_seconds: f64,
-    /// Time of the run.
+    /// Wall-clock time of the run.
     pub wall_seconds: f64,
-    /// Most memory that the run took.
+    /// Peak memory of the run.
     pub memory_peak_bytes: u64,
-    /// Parts of the search.
+    /// Shares of the search space: explored, pending, given up.
     pub weight: Weights,
     /// How much of the programs was executed.
     pub coverage: CoverageTotals,
-    /// Limits that cut something off.
+    /// Limits that cut paths off.
     pub limits_hit: Vec<String>,
-    /// Tests that were written.
+    /// Tests written.
     pub tests: u64,
     /// Faults that happened in no world.
     pub faults_never_fired: Vec<String>,
-    /// What the user should know.
+    /// Warnings for the user.
     pub warnings: Vec<String>,
-    /// What is wrong.
+    /// The findings.
     pub findings: Vec<FindingEntry>,
 }
 
-/// What a run found, counted and covered.
+/// The summary of a run.
 pub(crate) fn summary(
     worlds: &Explorer<'_>,
     recorder: &Recorder<'_>,

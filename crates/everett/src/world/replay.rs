@@ -1,4 +1,4 @@
-//! Worlds on native programs: whether what was found happens again with all hosts.
+//! Replay of worlds on native programs: confirms findings natively with all hosts.
 
 use everett_engine::Trace;
 use everett_invariant::Invariants;
@@ -25,14 +25,14 @@ use crate::world::network;
 use crate::world::points::{WorldPoints, attempts, scripted};
 use crate::world::trace::{INVARIANT, WorldTrace, Wrong};
 
-/// Which invariants are looked at.
+/// Which invariants a native run evaluates.
 #[derive(Copy, Clone, Debug)]
 pub(crate) enum Wanted<'m> {
-    /// None: a world goes on whatever it shows.
+    /// None: the world continues whatever its hosts expose.
     Nothing,
-    /// The one of which this is said when it does not hold.
+    /// The one with this message when it is violated.
     Invariant(&'m str),
-    /// All.
+    /// All invariants.
     AnyInvariant,
 }
 
@@ -49,7 +49,7 @@ pub(crate) struct NativeWorld {
 }
 
 impl NativeWorld {
-    /// That of a run, on other builds of its programs where that is wanted.
+    /// The native world of a run, with other builds of its programs if requested.
     pub(crate) fn of(spec: &RunSpec, build: &BuildSpec, session: &Session) -> Result<NativeWorld> {
         let scenario = load_scenario(&spec.scenario())?;
         let mut hosts = native_hosts(&scenario, session)?;
@@ -90,7 +90,7 @@ impl NativeWorld {
         })
     }
 
-    /// Runs hosts of it. What is looked for and does not hold ends it.
+    /// Runs hosts of this world. A violation of a wanted invariant ends the run.
     pub(crate) fn run<'c>(
         &self,
         hosts: &'c [NativeHost],
@@ -121,7 +121,7 @@ impl NativeWorld {
         Ok(seen)
     }
 
-    /// Runs them as traces say, with nobody looking.
+    /// Replays a trace without watchers.
     fn follow(&self, hosts: &[NativeHost], trace: &WorldTrace) -> Result<WorldRun, NativeError> {
         let mut watchers: Vec<NoWatcher> = hosts.iter().map(|_| NoWatcher).collect();
         let watchers = hosts.iter().zip(&mut watchers);
@@ -132,12 +132,12 @@ impl NativeWorld {
         self.run(hosts, guides.collect(), trace.wanted())
     }
 
-    /// Whether a world happens again.
+    /// Confirms a trace natively.
     pub(crate) fn confirm(&self, trace: &WorldTrace) -> Result<Verdict> {
         Ok(self.replay(trace)?.0)
     }
 
-    /// The same, with what came out of it on the programs themselves.
+    /// Confirms a trace natively; also returns the run on the plain programs.
     pub(crate) fn replay(&self, trace: &WorldTrace) -> Result<(Verdict, Option<WorldRun>)> {
         let (plain, seen, _) = self.try_with_points(self.hosts_of(trace), trace)?;
         let wrong = trace.finding.as_ref();
@@ -151,7 +151,7 @@ impl NativeWorld {
         for checks in checks_for(end) {
             let mut hosts = self.hosts_of(trace);
             for host in hosts.iter_mut().filter(|host| host.name == wrong.host) {
-                // Nothing is known yet of these programs.
+                // The cached facts belong to the plain builds.
                 host.config.known_allocators = OnceLock::new();
                 match checked_builds(&host.config.programs, *checks, &self.notices) {
                     Ok(programs) => host.config.programs = programs,
@@ -166,7 +166,7 @@ impl NativeWorld {
         Ok((plain, seen))
     }
 
-    /// The hosts, with random bytes that begin there.
+    /// The hosts, with random bytes from this seed.
     pub(crate) fn seeded(&self, seed: u64) -> Vec<NativeHost> {
         let mut hosts = self.hosts.clone();
         for (host, at) in hosts.iter_mut().zip(0..) {
@@ -175,7 +175,7 @@ impl NativeWorld {
         hosts
     }
 
-    /// The hosts of a trace: with the random bytes that it had.
+    /// The hosts of a trace, with the random bytes that the trace had.
     fn hosts_of(&self, trace: &WorldTrace) -> Vec<NativeHost> {
         match trace.random_seed {
             Some(seed) => self.seeded(seed),
@@ -183,8 +183,8 @@ impl NativeWorld {
         }
     }
 
-    /// The same for whoever looks at them: threads take turns between system calls as in the run that ends as the trace
-    /// does.
+    /// The hosts of a trace, prepared for watchers: their threads switch between system calls as in the run that ends
+    /// as the trace does.
     pub(crate) fn prepared(&self, trace: &WorldTrace) -> Result<Vec<NativeHost>> {
         let hosts = self.hosts_of(trace);
         if self.points.scripts(&hosts, trace)?.is_empty() {
@@ -193,8 +193,8 @@ impl NativeWorld {
         Ok(self.try_with_points(hosts, trace)?.2)
     }
 
-    /// Runs hosts as a trace says. Where threads were preempted between system calls is known by the line, so several
-    /// places are tried; only a run that ends the same counts. Returns the hosts of the last one, too.
+    /// Replays a trace on hosts. Preemptions between system calls are known only by source line, so this tries several
+    /// places; only a run that ends the same counts. Also returns the hosts of the last run.
     fn try_with_points(
         &self,
         hosts: Vec<NativeHost>,
@@ -233,7 +233,7 @@ impl NativeWorld {
         }
     }
 
-    /// Whether a native run ended as a trace did.
+    /// Compares the end of a native run with its trace.
     pub(crate) fn judge(&self, trace: &WorldTrace, seen: &WorldRun) -> Verdict {
         match &trace.finding {
             Some(wrong) => self.compare_finding(wrong, &trace.hosts, seen),
@@ -241,10 +241,10 @@ impl NativeWorld {
         }
     }
 
-    /// Processes of a host that have not ended as they had to, when nothing happens any more: kinds and messages.
+    /// The kinds and messages of a host's processes that did not end as expected once the world is idle.
     fn unexpected(&self, name: &str, run: &NativeRun) -> Vec<(&'static str, String)> {
         let host = self.hosts.iter().find(|host| host.name == name);
-        // Nothing is expected of who was switched off.
+        // A host that was switched off is exempt from expectations.
         let host = host.filter(|_| run.end != NativeEnd::Off);
         let mut wrong = Vec::new();
         for expected in host.iter().flat_map(|host| &host.expects) {
@@ -252,7 +252,7 @@ impl NativeWorld {
                 end @ (NativeEnd::Exit(_) | NativeEnd::Signal { .. }) if expected.number == 0 => {
                     Some(end)
                 }
-                // A host with one process is at its end when that is, and all that it left behind.
+                // A host with one process ends when that process and all its descendants have ended.
                 _ if run.processes.len() == 1 => None,
                 _ => run.processes.get(expected.number).and_then(Option::as_ref),
             };
@@ -274,7 +274,7 @@ impl NativeWorld {
         wrong
     }
 
-    /// What is wrong with a world that nobody has told how to go.
+    /// The finding of a world that ran without a trace.
     pub(crate) fn wrong_with(&self, seen: &WorldRun) -> Option<Wrong> {
         let wrong = |host: &str, kind: &str, message: String| {
             Some(Wrong {
@@ -323,7 +323,7 @@ impl NativeWorld {
         let mut unexpected = self.unexpected(&wrong.host, host).into_iter();
         let is_same = match wrong.kind.as_str() {
             INVARIANT => seen.broken.as_ref() == Some(&wrong.message),
-            // It waits, and nobody is left who could send something; or it has ended otherwise.
+            // It waits and no host can send to it any more, or it ended otherwise than expected.
             _ if unexpected.any(|(kind, message)| wrong.is(kind, &message)) => true,
             "expectation" => false,
             _ => {
@@ -345,7 +345,7 @@ impl NativeWorld {
     }
 }
 
-/// Puts another build in the place of the program of a host, of those of a group, or of those of all. Says of how many.
+/// Replaces the program of a host, of a group of hosts, or of all hosts by another build. Returns how many it replaced.
 fn replace(
     scenario: &Scenario,
     hosts: &mut [NativeHost],
@@ -372,13 +372,13 @@ fn replace(
     Ok(replaced)
 }
 
-/// Where the answers to what a host asks come from.
+/// The source of a host's inputs and choices: its trace.
 pub(crate) fn source_of(trace: &WorldTrace, name: &str) -> Source {
     let trace = trace.hosts.get(name).cloned().unwrap_or_default();
     Source::Trace(Box::new(trace))
 }
 
-/// A host that has parted from its trace, and how.
+/// The first host that diverged from its trace, and how.
 pub(crate) fn diverged(seen: &WorldRun) -> Option<(&String, &String)> {
     let mut hosts = seen.hosts.iter();
     hosts.find_map(|(name, run)| match &run.end {
@@ -387,7 +387,7 @@ pub(crate) fn diverged(seen: &WorldRun) -> Option<(&String, &String)> {
     })
 }
 
-/// Do all hosts end as their traces did?
+/// Whether all hosts ended as their traces did.
 fn compare_ends(traces: &BTreeMap<String, Trace>, seen: &WorldRun) -> Verdict {
     if let Some((name, why)) = diverged(seen) {
         return Verdict::NotReproduced(format!("host {name} parts from its trace: {why}"));

@@ -1,4 +1,4 @@
-//! Worlds made simpler: less that goes wrong, simpler inputs of hosts, and the same finding.
+//! Shrinks traces of worlds: fewer faults, simpler inputs, the same finding.
 
 use everett_engine::{ExplorerConfig, Trace, TraceChoice, TraceInput, WorldFinding};
 use everett_vm::Image;
@@ -13,7 +13,7 @@ use crate::world::follow::found_again;
 use crate::world::prepare;
 use crate::world::trace::{WorldTrace, read_world};
 
-/// What is to become less: choices that are not as usual, then bytes that are not zero.
+/// The size to reduce: non-default choices first, then non-zero bytes.
 fn size(trace: &WorldTrace) -> (usize, usize) {
     let traces = || trace.hosts.values();
     let choices = traces().flat_map(|trace| trace.choices.iter());
@@ -78,7 +78,8 @@ pub(crate) fn simpler(
                 }
                 let mut candidate = current.clone();
                 candidate.hosts.insert(name.clone(), step);
-                // What is no longer asked is gone from its traces, what is asked instead is there.
+                // The new trace no longer has choices that the world does not make, and has those that it makes
+                // instead.
                 if let Some(found) = found_again(config, images, &candidate)?
                     && size(&WorldTrace::of(&found)) < size(&current)
                 {
@@ -92,7 +93,7 @@ pub(crate) fn simpler(
     }
 }
 
-/// Makes the trace of a world simpler.
+/// Shrinks the trace of a world.
 pub(crate) fn shrink(
     spec: &RunSpec,
     session: &Session,

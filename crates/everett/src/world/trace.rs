@@ -1,4 +1,4 @@
-//! What leads to a world and what is wrong with it, as files have it.
+//! Traces of worlds and their findings, as stored in files.
 
 use everett_engine::{Trace, WorldFinding};
 use serde::{Deserialize, Serialize};
@@ -8,35 +8,35 @@ use std::path::Path;
 use crate::error::{Context, Result};
 use crate::world::replay::Wanted;
 
-/// The kind of findings that are about what hosts show.
+/// The kind of findings that are violated invariants.
 pub const INVARIANT: &str = "invariant";
 
-/// What leads to a world: inputs and choices of every host.
+/// A trace of a world: inputs and choices of every host.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct WorldTrace {
-    /// By the names of hosts.
+    /// Traces of hosts, by host name.
     pub hosts: BTreeMap<String, Trace>,
-    /// What is wrong with it, if it is a finding.
+    /// The finding that the trace leads to, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finding: Option<Wrong>,
-    /// Where the random bytes of hosts begin, where the scenario does not say it.
+    /// The seed of the hosts' random bytes, if the scenario does not fix it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub random_seed: Option<u64>,
 }
 
-/// What is wrong with a world.
+/// A finding in a world.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Wrong {
-    /// The host.
+    /// The host that the finding is on.
     pub host: String,
-    /// What kind.
+    /// The kind of the finding.
     pub kind: String,
-    /// For people.
+    /// A description for the user.
     pub message: String,
 }
 
 impl WorldTrace {
-    /// That of a finding.
+    /// The trace of a finding.
     pub fn of(found: &WorldFinding) -> WorldTrace {
         WorldTrace {
             hosts: found.traces.clone(),
@@ -45,8 +45,8 @@ impl WorldTrace {
         }
     }
 
-    /// Which invariants are to be looked at where it happens again. A world goes on after one that does not hold,
-    /// unless that is what is looked for.
+    /// Which invariants a replay evaluates. A world continues after a violated invariant unless that is the finding to
+    /// confirm.
     pub(crate) fn wanted(&self) -> Wanted<'_> {
         match &self.finding {
             Some(wrong) if wrong.kind == INVARIANT => Wanted::Invariant(&wrong.message),
@@ -56,12 +56,12 @@ impl WorldTrace {
 }
 
 impl Wrong {
-    /// It is of this kind, and this is said of it.
+    /// Whether the finding has this kind and message.
     pub fn is(&self, kind: &str, message: &str) -> bool {
         self.kind == kind && self.message == message
     }
 
-    /// What a search has found.
+    /// The finding of a search.
     pub fn of(found: &WorldFinding) -> Wrong {
         Wrong {
             host: found.host.clone(),
