@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{build, everett, expect, folder, summary, text};
+use common::{build, count, everett, expect, folder, summary, text};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -430,4 +430,65 @@ fn searchers_bring_worlds_to_their_end_where_there_is_too_much_to_explore() {
     };
     assert_eq!(worlds(&[]), 0, "all of them go on side by side");
     assert!(worlds(&["--search", "dfs"]) > 0);
+}
+
+#[test]
+fn worlds_take_the_options_of_programs() {
+    const SOURCE: &str = r#"
+        #include <stdio.h>
+        #include <stdlib.h>
+        #include <string.h>
+        int main(int argc, char **argv) {
+            char *volatile lost = malloc(argc == 2 ? 24 : 1);
+            FILE *file = fopen("/left", "w");
+            fputs(argv[1], file);
+            fclose(file);
+            if (argv[1][0] == 'x') abort();
+            lost = 0;
+            return 0;
+        }"#;
+    const WORLD: &str = "[host.a]\nprogram = \"./prog\"\nargs = [\"--sym-arg\", \"1\"]\n\
+                         [host.b]\nprogram = \"./prog\"\nargs = [\"fixed\"]\n";
+    let folder = folder("world_commands_options");
+    build(&folder, "prog", SOURCE, &["-g", "-O0"]);
+    fs::write(folder.join("world.toml"), WORLD).expect("written");
+    let run = |out: &str, options: &[&str], code: i32| {
+        let mut command = everett(&folder);
+        command.args(["run", "--out", out]).args(options);
+        expect(command.arg("world.toml"), code);
+        summary(&folder.join(out))
+    };
+    // By default, tests that cover something new; all of them follow and replay.
+    let new = run("new", &[], 1);
+    assert!(count(&new, "/tests") >= 1, "{new}");
+    said(&folder, &["follow", "new"], 0);
+    said(&folder, &["replay", "new"], 0);
+    let none = run("none", &["--no-tests"], 1);
+    assert_eq!(count(&none, "/tests"), 0, "{none}");
+    assert!(!folder.join("none/tests").join("000001.world").exists());
+    let all = run("all", &["--all-tests"], 1);
+    assert!(count(&all, "/tests") >= count(&new, "/tests"), "{all}");
+    // Leaks of both hosts are findings, and happen natively.
+    let leaks = run("leaks", &["--check-leaks"], 1);
+    let findings = leaks["findings"].as_array().expect("findings");
+    let leaking = findings.iter().filter(|one| one["kind"] == "leak");
+    let hosts: Vec<&str> = leaking.filter_map(|one| one["host"].as_str()).collect();
+    assert!(hosts.contains(&"b"), "{leaks:#}");
+    // Files that hosts leave behind are beside their tests.
+    run("files", &["--all-tests", "--save-fs"], 1);
+    let files = walk(&folder.join("files/tests"));
+    let left = |path: &PathBuf| path.ends_with("left");
+    assert!(files.iter().any(left), "{files:?}");
+}
+
+/// All files below a folder.
+fn walk(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let paths = entries.map(|entry| entry.path());
+    paths
+        .flat_map(|path| match path.is_dir() {
+            true => walk(&path),
+            false => vec![path],
+        })
+        .collect()
 }
