@@ -447,7 +447,7 @@ fn worlds_take_the_options_of_programs() {
             lost = 0;
             return 0;
         }"#;
-    const WORLD: &str = "[host.a]\nprogram = \"./prog\"\nargs = [\"--sym-arg\", \"1\"]\n\
+    const WORLD: &str = "[host.a]\nprogram = \"./prog\"\nargs = [{ symbolic = 1 }]\n\
                          [host.b]\nprogram = \"./prog\"\nargs = [\"fixed\"]\n";
     let folder = folder("world_commands_options");
     build(&folder, "prog", SOURCE, &["-g", "-O0"]);
@@ -473,7 +473,9 @@ fn worlds_take_the_options_of_programs() {
     let findings = leaks["findings"].as_array().expect("findings");
     let leaking = findings.iter().filter(|one| one["kind"] == "leak");
     let hosts: Vec<&str> = leaking.filter_map(|one| one["host"].as_str()).collect();
-    assert!(hosts.contains(&"b"), "{leaks:#}");
+    assert!(hosts.contains(&"a") && hosts.contains(&"b"), "{leaks:#}");
+    let confirmed = |one: &serde_json::Value| one["confirmed"] == "confirmed";
+    assert!(findings.iter().all(confirmed), "{leaks:#}");
     // Files that hosts leave behind are beside their tests.
     run("files", &["--all-tests", "--save-fs"], 1);
     let files = walk(&folder.join("files/tests"));

@@ -46,7 +46,6 @@ impl Explorer<'_> {
         ending: Ending,
         listener: &mut dyn Listener,
     ) -> bool {
-        let ending = self.check_leaks(state, ending);
         let bug = match &ending {
             Ending::Bug(bug) => {
                 let mut bug = bug.clone();
@@ -65,14 +64,17 @@ impl Explorer<'_> {
                 return true;
             }
             Ending::Exit(_) | Ending::Idle => {
+                // The world goes on after a leak: other hosts may leak, too.
+                if let Ending::Bug(leak) = self.check_leaks(state, ending.clone()) {
+                    let dstates = self.dstates_with(id);
+                    self.report_in_world(id, state, (&leak, ""), None, &dstates, listener);
+                }
                 state.sim_mut().run_state = RunState::Ended;
                 state.net_mut().ending = Some(ending);
                 return false;
             }
         };
-        let table = &self.world.table;
-        let dstates = table.dstates_of(id).into_iter();
-        let dstates: Vec<Dstate> = dstates.filter_map(|id| table.dstate(id)).collect();
+        let dstates = self.dstates_with(id);
         self.report_in_world(id, state, (&bug, ""), None, &dstates, listener);
         if bug.kind.is_tool_limit() {
             self.note_limit("unsupported");
@@ -85,6 +87,12 @@ impl Explorer<'_> {
             self.finish_worlds_with(id);
         }
         true
+    }
+
+    fn dstates_with(&self, id: StateId) -> Vec<Dstate> {
+        let table = &self.world.table;
+        let dstates = table.dstates_of(id).into_iter();
+        dstates.filter_map(|id| table.dstate(id)).collect()
     }
 
     /// Reports a finding, which may be about one process, if it is the first at its place and one of these dstates has a
